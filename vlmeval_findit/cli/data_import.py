@@ -208,10 +208,10 @@ def _format(path: Path) -> Format:
             f"{path} has {which} labels/ (YOLO) and Annotations/ (VOC): say --as yolo or --as voc, "
             "--set NAME for a published set, or name a file"
         )
-    if path.suffix.lower() in _BY_SUFFIX:
-        return _BY_SUFFIX[path.suffix.lower()]
     if not path.exists():
         raise AnnotationError(f"{path}: no such file or folder")
+    if path.suffix.lower() in _BY_SUFFIX:
+        return _BY_SUFFIX[path.suffix.lower()]
     raise AnnotationError(
         f"{path}: neither .json (COCO), .jsonl, .csv nor .tsv: say --as coco, --as jsonl or "
         "--as csv"

@@ -110,11 +110,11 @@ def _frame(
     in_pixels = np.abs(np.log(drawn[:, 0] * size[0] / (drawn[:, 1] * size[1])))
     off = np.abs(in_pixels - np.log(_STRETCH)) + 9.0 * (in_shares < np.log(_LEAST_ASPECT))
     across, down = drawn[int(np.argmin(off))].tolist()
-    found = []
+    spans = []
     for middle, side, pixels in zip(centre, (across, down), size, strict=True):
         middle += rng.uniform(-_JITTER, _JITTER)
-        found.append((round((middle - side / 2) * pixels), round((middle + side / 2) * pixels)))
-    (x1, x2), (y1, y2) = found
+        spans.append((round((middle - side / 2) * pixels), round((middle + side / 2) * pixels)))
+    (x1, x2), (y1, y2) = spans
     return x1, y1, x2, y2
 
 

@@ -217,12 +217,15 @@ class _AxesFile(Config):
     decodings: SeveralOrAll[Name] | None = None
 
     def named(self) -> dict[str, Sequence[str]]:
-        said = {axis: getattr(self, axis) for axis in AXIS_VALUES}
-        return {axis: values for axis, values in said.items() if values is not None}
+        by_axis = {axis: getattr(self, axis) for axis in AXIS_VALUES}
+        return {axis: values for axis, values in by_axis.items() if values is not None}
 
     def axes(self, *, may_win: bool) -> FormatAxes:
         return FormatAxes(
-            **{axis: axis_from(axis, said, may_win=may_win) for axis, said in self.named().items()}
+            **{
+                axis: axis_from(axis, values, may_win=may_win)
+                for axis, values in self.named().items()
+            }
         )
 
 
@@ -294,8 +297,8 @@ def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
                 *("models", at, "checkpoint"),
             )
         # Boxes are scored at the end, but the space must be known at the start.
-        said = entry.space is not None or entry.like is not None or not in_boxes
-        if not said and find_model(name) is None and name not in baselines():
+        has_space = entry.space is not None or entry.like is not None or not in_boxes
+        if not has_space and find_model(name) is None and name not in baselines():
             raise MisplacedError(
                 f"no model {name!r} in the model table{nearest(name, [*MODELS, *baselines()])}; "
                 "one that the table does not have needs `like` or `space`",
@@ -303,12 +306,12 @@ def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
             )
 
 
-def _datasets(said: Sequence[str]) -> tuple[tuple[AnnotationTable, ...], tuple[Question, ...]]:
+def _datasets(names: Sequence[str]) -> tuple[tuple[AnnotationTable, ...], tuple[Question, ...]]:
     """Split names into tables, asked in the formats of the axes, and complete questions."""
-    if said == "all":
+    if names == "all":
         return benchmark(), ()
     known, found = grid_tables(), list[AnnotationTable | Question]()
-    for at, name in enumerate(said):
+    for at, name in enumerate(names):
         if name not in known and not begins_with_prefix(name):
             raise MisplacedError(f"no dataset {name!r}{nearest(name, known)}", "datasets", at)
         try:
@@ -328,8 +331,8 @@ def _datasets(said: Sequence[str]) -> tuple[tuple[AnnotationTable, ...], tuple[Q
 
 def grid_tables() -> dict[str, AnnotationTable]:
     """Return all tables that are asked in the formats of the grid, by name."""
-    of_the_grid = (one for one in benchmarks() if isinstance(one, FindIt))
-    return {name: table for one in of_the_grid for name, table in one.tables().items()}
+    of_the_grid = (each for each in benchmarks() if isinstance(each, FindIt))
+    return {name: table for each in of_the_grid for name, table in each.tables().items()}
 
 
 def _stages(file: _SweepFile) -> tuple[FormatAxes, ...]:
@@ -354,10 +357,12 @@ def _views(file: _SweepFile) -> Views:
 
 def _refuse_several_judgements(sweep: Sweep, file: _SweepFile) -> None:
     """Refuse to compare boxes with points: they have no common metric."""
-    said = [name for axes in sweep.stages for name in axes.representations if name != WINNER]
-    ways = {REPRESENTATIONS[name].match_rule: name for name in reversed(said)}
-    if len(ways) > 1:
-        each = " and ".join(f"{name} ({way.value})" for way, name in ways.items())
+    named_by_stages = [
+        name for axes in sweep.stages for name in axes.representations if name != WINNER
+    ]
+    rules = {REPRESENTATIONS[name].match_rule: name for name in reversed(named_by_stages)}
+    if len(rules) > 1:
+        each = " and ".join(f"{name} ({rule.value})" for rule, name in rules.items())
         named = (name for name in ("representations", "stages") if getattr(file, name))
         raise MisplacedError(
             f"{each} are matched by different rules and have no common best "
@@ -377,10 +382,10 @@ def _refuse_unused(sweep: Sweep, file: _SweepFile) -> None:
         fits = axes_of(used)
         stage, where = (file.stages[at], ("stages", at)) if file.stages else (file, ())
         views = {} if file.stages else {"frames": file.frames, "captions": file.captions}
-        for axis, said in {**stage.named(), **views}.items():
-            if said is None or said in ("all", (WINNER,)):
+        for axis, values in {**stage.named(), **views}.items():
+            if values is None or values in ("all", (WINNER,)):
                 continue
-            for place, value in enumerate(said):
+            for place, value in enumerate(values):
                 if value not in fits[axis]:
                     raise MisplacedError(
                         f"{axis}: {value} fits no cell of this sweep", *where, axis, place

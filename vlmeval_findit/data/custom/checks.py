@@ -208,10 +208,10 @@ def check_name(name: str, replace: bool) -> None:
         if part.startswith("cx-"):
             raise AnnotationError(f"name {name!r}: the part {part!r} is a centre experiment")
     # Tables are files, and some file systems do not tell letter cases apart.
-    ours = {row.name.lower(): row.name for row in BENCHMARK.values()}
-    ours |= {row.subset.file.lower(): row.name for row in BENCHMARK.values() if row.subset}
-    if name.lower() in ours:
-        raise AnnotationError(f"name {name!r}: is the benchmark's dataset {ours[name.lower()]}")
+    shipped = {row.name.lower(): row.name for row in BENCHMARK.values()}
+    shipped |= {row.subset.file.lower(): row.name for row in BENCHMARK.values() if row.subset}
+    if name.lower() in shipped:
+        raise AnnotationError(f"name {name!r}: is the benchmark's dataset {shipped[name.lower()]}")
     for known in own_datasets():
         if known.lower() == name.lower() and not (replace and known == name):
             raise AnnotationError(f"name {name!r}: {known} was imported before (--replace)")

@@ -134,16 +134,16 @@ def _checked(name: str, stated: Size | None, folder: Path) -> CheckedImage | str
         return f"{name!r} {why}, so it does not lie below {folder}"
     path = folder / name
     try:
-        found = header(path)
-        exchanged = stated is not None and stated == found.size[::-1]
+        info = header(path)
+        exchanged = stated is not None and stated == info.size[::-1]
         # Before anything is decoded: reading the orientation of some files does.
-        why = misfit(found, found.size if exchanged else stated)
+        why = misfit(info, info.size if exchanged else stated)
         turn = 1 if why else orientation(path)
     except ImageFileError as error:
         return str(error)
-    fits = stated in (found.size, turned_size(found.size, turn))
-    why = why or problem(path, found.size if fits else stated)
-    return f"{path} {why}" if why else CheckedImage(found.size, turn, stated)
+    fits = stated in (info.size, turned_size(info.size, turn))
+    why = why or problem(path, info.size if fits else stated)
+    return f"{path} {why}" if why else CheckedImage(info.size, turn, stated)
 
 
 # --- pixels of boxes ------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """A YOLO folder: ``images/…``, ``labels/…`` alike, and ``data.yaml`` or ``classes.txt``.
 
 A line of a label file is ``class cx cy width height``, fractions of the image's width and height.
-Folders of splits below both (``train``, ``val``) are sets of their own: one of them is read.
+Folders of splits below both (``train``, ``val``) are separate sets: one is read.
 """
 
 from __future__ import annotations

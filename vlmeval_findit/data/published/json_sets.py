@@ -1,4 +1,4 @@
-"""ScreenSpot-Pro and RefSpatial-Bench: lists of questions in JSON files, with images beside them.
+"""ScreenSpot-Pro and RefSpatial-Bench: lists of questions in JSON files, and folders of images.
 
 **ScreenSpot-Pro** (huggingface.co/datasets/likaixin/ScreenSpot-Pro, arXiv 2504.07981): established
 from its card, its list of files, and the authors' evaluation (``bbox`` is [x1, y1, x2, y2] in

@@ -136,16 +136,16 @@ def parquet_files(folder: Path, split: str) -> ParquetFiles:
         AnnotationError: there is none.
     """
     for place in (folder / "data", folder):
-        found = sorted(place.glob(f"{split}-*.parquet")) or sorted(place.glob(f"{split}.parquet"))
-        if found:
-            return ParquetFiles(tuple(found), tuple(_missing(found)))
+        files = sorted(place.glob(f"{split}-*.parquet")) or sorted(place.glob(f"{split}.parquet"))
+        if files:
+            return ParquetFiles(tuple(files), tuple(_missing(files)))
     raise AnnotationError(f"{folder}: no {split}-*.parquet there, nor in data")
 
 
-def _missing(found: Sequence[Path]) -> Iterator[str]:
-    numbered = re.fullmatch(r"(.+)-\d{5}-of-(\d{5})\.parquet", found[0].name)
+def _missing(files: Sequence[Path]) -> Iterator[str]:
+    numbered = re.fullmatch(r"(.+)-\d{5}-of-(\d{5})\.parquet", files[0].name)
     if numbered:
-        names = {path.name for path in found}
+        names = {path.name for path in files}
         count = int(numbered[2])
         wanted = (f"{numbered[1]}-{n:05}-of-{count:05}.parquet" for n in range(count))
         yield from (f"{name} is missing" for name in wanted if name not in names)
@@ -211,7 +211,7 @@ def _read_refcoco_m(parquet: ParquetFiles) -> Samples:
         name = row.line("file_name")
         names.append(name)
         samples = row.cells["samples"]
-        if not isinstance(samples, list) or not all(isinstance(one, dict) for one in samples):
+        if not isinstance(samples, list) or not all(isinstance(sample, dict) for sample in samples):
             raise AnnotationError(f"{row.where}, column samples: is no list of objects")
         for at, sample in enumerate(samples):
             where = f"{row.where}, samples[{at}]"

@@ -26,7 +26,7 @@ SPLITS = {
 """Seeds by split; no seed is in two."""
 
 SIZES = ((192, 144), (144, 192), (168, 168))
-"""Scenes are of these sizes, (width, height) in pixels; which one is the seed's to say."""
+"""Scenes are of these sizes, (width, height) in pixels; the seed decides which."""
 
 SHOT_SIZE = (96, 96)
 """Reference shots are of this size, (width, height) in pixels."""
@@ -37,7 +37,7 @@ HALVES = {"small": (15.0, 20.0), "large": (26.0, 34.0)}
 _MOST_OVERLAP = 0.3
 """Of the smaller of two objects, when they are placed."""
 _LEAST_SEEN = 0.55
-"""Of an object's own pixels; one that is hidden more is placed anew."""
+"""Of an object's own pixels; an object that is hidden more is placed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,9 @@ def scene_and_owners(
     seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | None = None
 ) -> tuple[Scene, Owners]:
     """The :func:`scene` of a seed, and which of its objects is seen at every pixel."""
-    canvas, found, things = _composed(seed, count, size)
+    canvas, placings, things = _composed(seed, count, size)
     shown = Scene(drawing.as_pixels(canvas), things)
-    return shown, _paint(canvas, _places(found), [(0, 0, 0)] * len(found))
+    return shown, _paint(canvas, _places(placings), [(0, 0, 0)] * len(placings))
 
 
 def look(rng: Rng) -> Look:
@@ -148,23 +148,23 @@ def _composed(
     width, height = SIZES[rng.randint(len(SIZES))] if size is None else size
     while True:
         canvas = drawing.background(rng, width, height)
-        found = _placed(rng, width, height, rng.randint(count[0], count[1] + 1))
-        if found is None:
+        placings = _placed(rng, width, height, rng.randint(count[0], count[1] + 1))
+        if placings is None:
             continue
-        things = _painted(rng, canvas, found)
+        things = _painted(rng, canvas, placings)
         if things is not None:
-            return canvas, found, things
+            return canvas, placings, things
 
 
 def _placed(rng: Rng, width: int, height: int, count: int) -> list[_Placing] | None:
-    """So many objects that overlap little; None where the last ones found no room."""
+    """So many objects that overlap little; None where there is no room."""
     done: list[_Placing] = []
     for _ in range(count * 12):
         if len(done) == count:
             return done
         new = look(rng)
         if done and rng.randint(2):
-            # Something of the same shape, so that a shape alone does not single one out.
+            # Something of the same shape, so that a shape alone identifies nothing.
             new = new._replace(shape=done[rng.randint(len(done))][0].shape)
         size = pick(rng, HALVES)
         half = rng.uniform(*HALVES[size])
@@ -177,27 +177,29 @@ def _placed(rng: Rng, width: int, height: int, count: int) -> list[_Placing] | N
 
 
 def _overlap(a: Placement, b: Placement) -> float:
-    """The common part of two squares, as a part of the smaller one."""
+    """Return the common part of two squares, as a share of the smaller."""
     across = min(a.x + a.half, b.x + b.half) - max(a.x - a.half, b.x - b.half)
     down = min(a.y + a.half, b.y + b.half) - max(a.y - a.half, b.y - b.half)
     smaller = 2.0 * min(a.half, b.half)
     return max(across, 0.0) * max(down, 0.0) / (smaller * smaller)
 
 
-def _painted(rng: Rng, canvas: drawing.Floats, found: list[_Placing]) -> tuple[Thing, ...] | None:
-    """Paint them one over the other; None where one is hidden too much."""
-    colours = [drawing.tinted(rng, looks.colour) for looks, _, _ in found]
-    boxes = paint_all(canvas, _places(found), colours, _LEAST_SEEN)
+def _painted(
+    rng: Rng, canvas: drawing.Floats, placings: list[_Placing]
+) -> tuple[Thing, ...] | None:
+    """Paint objects in order; None where an object is hidden too much."""
+    colours = [drawing.tinted(rng, looks.colour) for looks, _, _ in placings]
+    boxes = paint_all(canvas, _places(placings), colours, _LEAST_SEEN)
     things = []
-    for (looks, size, _), box in zip(found, boxes, strict=True):
+    for (looks, size, _), box in zip(placings, boxes, strict=True):
         if box is None:
             return None
         things.append(Thing(looks, size, box))
     return tuple(things)
 
 
-def _places(found: list[_Placing]) -> list[tuple[Look, Placement]]:
-    return [(looks, place) for looks, _, place in found]
+def _places(placings: list[_Placing]) -> list[tuple[Look, Placement]]:
+    return [(looks, place) for looks, _, place in placings]
 
 
 def paint_all(
@@ -272,22 +274,22 @@ def clip(
     width, height = SIZES[rng.randint(len(SIZES))] if size is None else size
     while True:
         still = drawing.background(rng, width, height)
-        found = _placed(rng, width, height, rng.randint(count[0], count[1] + 1))
-        if found is not None:
+        placings = _placed(rng, width, height, rng.randint(count[0], count[1] + 1))
+        if placings is not None:
             break
-    colours = [drawing.tinted(rng, looks.colour) for looks, _, _ in found]
-    steps = [(rng.uniform(-9.0, 9.0), rng.uniform(-9.0, 9.0)) for _ in found]
+    colours = [drawing.tinted(rng, looks.colour) for looks, _, _ in placings]
+    steps = [(rng.uniform(-9.0, 9.0), rng.uniform(-9.0, 9.0)) for _ in placings]
     pictures = []
     for frame in range(frames):
         canvas = still.copy()
         now = [
             (looks, place._replace(x=place.x + dx * frame, y=place.y + dy * frame))
-            for (looks, _, place), (dx, dy) in zip(found, steps, strict=True)
+            for (looks, _, place), (dx, dy) in zip(placings, steps, strict=True)
         ]
         boxes = paint_all(canvas, now, colours, _LEAST_SEEN_IN_CLIP)
         things = tuple(
             Thing(looks, name, box)
-            for (looks, name, _), box in zip(found, boxes, strict=True)
+            for (looks, name, _), box in zip(placings, boxes, strict=True)
             if box is not None
         )
         pictures.append(Scene(drawing.as_pixels(canvas), things))
