@@ -153,7 +153,7 @@ REFUSED = {
         (*NANO, "--api-nprc", "3"),
         "no flag '--api-nprc': did you mean --api-nproc?",
     ),
-    "misspelt flag of ours": ((*NANO, "--confidence"), "did you mean --logprobs?"),
+    "misspelt flag of ours": ((*NANO, "--logprob"), "did you mean --logprobs?"),
     "value of a flag": ((*NANO, "--api-nproc", "many"), "'--api-nproc': 'many' is not a valid"),
     "space of a server": (
         ("--data", DATA, "--model", "mine", *SERVER),

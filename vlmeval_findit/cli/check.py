@@ -21,6 +21,7 @@ from ..models.model_table import MODELS, find_model
 from ..report.drawn import drawn_values
 from ..runs import benchmark_check, plugin_row_check
 from .options import PATH, Command, complete_datasets
+from .printing import print_folded
 
 
 @click.command(cls=Command, examples=["python run_findit.py check MyModel --plugin mine.py"])
@@ -46,10 +47,10 @@ def command(
     wrong = 0
     with tempfile.TemporaryDirectory() as temporary:
         for finding in _findings(name, data, folder, encoder, out or Path(temporary)):
-            print(f"{'wrong' if finding.wrong else 'ok':<7}{finding.what}")
+            print_folded(f"{'wrong' if finding.wrong else 'ok':<7}{finding.what}")
             if finding.wrong:
                 wrong += 1
-                print(f"{'':<7}-> {finding.wrong}")
+                print_folded(f"{'':<7}-> {finding.wrong}")
     if out is not None and out.is_dir():
         from .report import write_report
 

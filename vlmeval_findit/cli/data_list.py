@@ -31,7 +31,7 @@ def command() -> int:
     """List the datasets: what of each is on disk, and the licence of its images."""
     rows = [*_findit(), *_others()]
     columns = ("dataset", "table", "images", "licence of the images")
-    print_columns(rows, *columns, numbers=["images"], whole=columns[:3])
+    print_columns(rows, *columns, numbers=["images"])
     print(as_called("bring one: python run_findit.py data get NAME"))
     print(as_called("of files that you have: python run_findit.py data get NAME --from DIR"))
     print(fill(f"so are made: {', '.join(published_sets())}", 80, subsequent_indent="  "))

@@ -43,7 +43,8 @@ def command(data: str, index: int, model: str | None) -> int:
     folder = image_folder(question.images)
     words = benchmark.prompts()[0]
     message = words.message(query, question)
-    print(f"{question.name}, row {query.index}, prompts {words.name}, images in {folder.path}\n")
+    print(f"{question.name}, row {query.index}, prompts {words.name}")
+    print(f"images in {folder.path}\n")
     for part in message:
         print(f"<{part.value}>" if part.kind is PartKind.IMAGE else part.value)
     if query.width:

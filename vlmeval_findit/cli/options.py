@@ -26,6 +26,7 @@ RENAMED_FLAGS = {
     "--threads": "--api-nproc",
     "--dataset": "--data",
     "--row": "--like",
+    "--confidences": "--logprobs",
     "--anew": "--refresh",
     "--picture": "--plot",
     "--images": "--image-root",

@@ -25,7 +25,8 @@ _PIPE_WIDTH = 100_000
 
 _MOST_ROWS = 20
 _MOST_LINES = 12
-"""Of a table, and of lines of one kind, on a terminal; a pipe gets all."""
+_MOST_FOLDED = 15
+"""Of a table, of lines of one kind, and of these when folded, on a terminal; a pipe gets all."""
 
 
 def console() -> Console:
@@ -46,39 +47,43 @@ def print_table(table: Table, rest: str) -> None:
 
 
 def print_columns(
-    rows: Iterable[Sequence[str]],
-    *columns: str,
-    numbers: Sequence[str] = (),
-    whole: Sequence[str] = (),
+    rows: Iterable[Sequence[str]], *columns: str, numbers: Sequence[str] = ()
 ) -> None:
-    """Print texts in columns, folded on a terminal.
+    """Print texts in columns, a line a row; a terminal cuts the last column at its width.
 
     Args:
         rows: a text a column each.
         columns: their headings.
         numbers: columns that are aligned right.
-        whole: columns that are never folded.
     """
-    from rich.table import Table as RichTable
     from rich.text import Text
 
-    table = RichTable(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(
-            column,
-            justify="right" if column in numbers else "left",
-            overflow="fold",
-            no_wrap=column in whole,
-        )
+    rows, out = [columns, *rows], console()
+    widths = [max(len(row[at]) for row in rows) for at in range(len(columns) - 1)]
     for row in rows:
-        table.add_row(*map(Text, row))
-    console().print(table)
+        cells = [
+            f"{text:>{width}}" if name in numbers else f"{text:<{width}}"
+            for name, text, width in zip(columns, row, widths, strict=False)
+        ]
+        line = Text("  ".join([*cells, row[-1]]), style="bold" if row is columns else "")
+        line.truncate(out.width, overflow="ellipsis")
+        line.rstrip()
+        out.print(line)
 
 
 def print_lines(lines: Sequence[str], rest: str) -> None:
     """Print lines of one kind; on a terminal the first of them, and where the ``rest`` is."""
-    for line in first_lines(lines, rest):
-        print_folded(line)
+    from rich.text import Text
+
+    out, printed = console(), 0
+    for at, line in enumerate(lines):
+        text = Text(printable(line))
+        printed += len(text.wrap(out, out.width)) if out.is_terminal else 0
+        is_much = at >= _MOST_LINES - 1 or printed > _MOST_FOLDED
+        if out.is_terminal and is_much and at and at < len(lines) - 1:
+            print_folded(f"{len(lines) - at:,} more in {rest}")
+            return
+        out.print(text)
 
 
 def print_folded(line: str) -> None:

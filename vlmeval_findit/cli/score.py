@@ -28,7 +28,7 @@ from .options import (
     runs_argument,
     space_option,
 )
-from .printing import print_rows
+from .printing import print_lines, print_rows
 
 
 @click.command(
@@ -106,8 +106,7 @@ def command(
         if written.mark:
             notes.append(f"the recorded score stays; this one is {written.score}")
     print_rows(rows)
-    for note in notes:
-        print(note)
+    print_lines(notes, "the whole output (… | cat)")
     return 0
 
 
