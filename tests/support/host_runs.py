@@ -77,7 +77,7 @@ def predictions(work_dir: Path, model: str, dataset: str) -> Path:
 def metric_values(predictions_file: Path) -> dict[str, float]:
     """The figures that a score left beside a prediction file."""
     path = predictions_file.with_name(f"{predictions_file.stem}_provenance.json")
-    return json.loads(path.read_text())["figures"]
+    return json.loads(path.read_text())["metrics"]
 
 
 def digest(predictions_file: Path) -> str:

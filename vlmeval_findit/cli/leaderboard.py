@@ -155,14 +155,16 @@ def print_remarks(board: Board, rest: str) -> None:
 def _write_best_marks(runs: Sequence[Path], at_least: int) -> int:
     """Write and print the marks that stage 2 of VP-Bench asks by."""
     from ..benchmarks.vpbench import mark_choices
-    from ..leaderboard.best_marks import find_best_marks
+    from ..leaderboard.best_marks import SHAPES, find_best_marks
+    from ..marks.style import COLOURS
 
     marks = find_best_marks(load_runs(runs), at_least)
     path = mark_choices.write(marks.values())
     print(marks.table.title)
     print_table(marks.table, path.name)
-    for excluded in marks.apart:
+    for excluded in marks.excluded:
         print(f"not counted: {excluded.run.path}: {excluded.reason}")
-    print(f"good for all: {', '.join(marks.good_shapes)}; {', '.join(marks.good_colours)}")
+    good = [", ".join(marks.good(names)) for names in (SHAPES, COLOURS)]
+    print(f"good for all: {'; '.join(good)}")
     print(path)
     return 0

@@ -37,24 +37,24 @@ RULE = (
 SHAPES = tuple(shape.value for shape in Shape)
 
 
-class Seen(NamedTuple):
-    """How well one shape or colour was answered, in percent, over so many questions."""
+class MarkAccuracy(NamedTuple):
+    """How often one shape or colour was answered rightly."""
 
-    accuracy: float
+    accuracy: float  # In percent
     questions: int
 
 
 @dataclass(frozen=True, slots=True)
 class ModelMarks:
-    """What one model sees by the names of shapes and of colours, and the runs that say so."""
+    """The accuracy of one model by the names of shapes and of colours, and its runs."""
 
     model: str
-    seen: Mapping[str, Seen]
+    accuracies: Mapping[str, MarkAccuracy]
     runs: tuple[Run, ...]
 
-    def of(self, names: Iterable[str]) -> dict[str, Seen]:
+    def of(self, names: Iterable[str]) -> dict[str, MarkAccuracy]:
         """Return those of these names that have enough questions."""
-        return {name: self.seen[name] for name in names if name in self.seen}
+        return {name: self.accuracies[name] for name in names if name in self.accuracies}
 
     @property
     def best(self) -> MarkChoice:
@@ -66,21 +66,21 @@ class ModelMarks:
 
     def values(self) -> dict[str, Any]:
         """Return what the file says of the model."""
-        seen = {
-            kind: {name: one._asdict() for name, one in self.of(names).items()}
-            for kind, names in (("shapes", SHAPES), ("colours", COLOURS))
+        return {
+            "best": self.best.name,
+            "shapes": {name: each._asdict() for name, each in self.of(SHAPES).items()},
+            "colours": {name: each._asdict() for name, each in self.of(COLOURS).items()},
+            "runs": [
+                {
+                    "file": run.path.name,
+                    "digest": run.provenance.digest,
+                    "predictions_sha256": run.provenance.predictions_sha256,
+                    "table": run.provenance.table,
+                    "table_sha256": run.provenance.table_sha256,
+                }
+                for run in self.runs
+            ],
         }
-        runs = [
-            {
-                "file": run.path.name,
-                "digest": run.provenance.digest,
-                "predictions_sha256": run.provenance.predictions_sha256,
-                "table": run.provenance.table,
-                "table_sha256": run.provenance.table_sha256,
-            }
-            for run in self.runs
-        ]
-        return {"best": self.best.name, **seen, "runs": runs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +89,15 @@ class BestMarks:
 
     models: tuple[ModelMarks, ...]
     at_least: int
-    apart: tuple[ExcludedRun, ...]
+    excluded: tuple[ExcludedRun, ...]
 
-    @property
-    def good_shapes(self) -> list[str]:
-        return self._good(SHAPES)
-
-    @property
-    def good_colours(self) -> list[str]:
-        return self._good(COLOURS)
-
-    def _good(self, names: Iterable[str]) -> list[str]:
-        had = {name: [one.seen[name] for one in self.models if name in one.seen] for name in names}
-        means = {name: fmean(one.accuracy for one in seen) for name, seen in had.items() if seen}
+    def good(self, names: Iterable[str]) -> list[str]:
+        """Return those of the shapes, or colours, that are not below the mean over all."""
+        means = {}
+        for name in names:
+            known = [m.accuracies[name].accuracy for m in self.models if name in m.accuracies]
+            if known:
+                means[name] = fmean(known)
         mean = fmean(means.values())
         return [name for name, value in means.items() if value >= mean - 1e-9]
 
@@ -110,9 +106,9 @@ class BestMarks:
         """One row a model: its best mark, and the accuracy of every shape and colour."""
         names = (*SHAPES, *COLOURS)
         rows: list[list[Value]] = []
-        for one in self.models:
-            accuracies = {name: seen.accuracy for name, seen in one.seen.items()}
-            rows.append([one.model, one.best.name, *map(accuracies.get, names)])
+        for each in self.models:
+            values = {name: mark.accuracy for name, mark in each.accuracies.items()}
+            rows.append([each.model, each.best.name, *map(values.get, names)])
         fields = [Field("model"), Field("best"), *(Field(name, FieldType.VALUE) for name in names)]
         return Table("Accuracy by mark in percent, failed calls as wrong", fields, rows)
 
@@ -122,8 +118,8 @@ class BestMarks:
             "rule": RULE,
             "at_least": self.at_least,
             "vlmeval_findit": __version__,
-            "models": {one.model: one.values() for one in self.models},
-            "good": {"shapes": self.good_shapes, "colours": self.good_colours},
+            "models": {each.model: each.values() for each in self.models},
+            "good": {"shapes": self.good(SHAPES), "colours": self.good(COLOURS)},
         }
 
 
@@ -131,48 +127,49 @@ def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> BestMarks:
     """Find which marks models see best.
 
     Args:
-        runs: any; those over stage 1, or over custom questions in its layout, are taken.
+        runs: any; those over stage 1, or over custom questions in its layout, are used.
         at_least: questions that a shape or a colour needs.
 
     Raises:
         ValueError: there is no such run, or a model has too few questions.
     """
-    taken = [run for run in runs if _is_stage_1(run)]
-    if not taken:
+    stage_1 = [run for run in runs if _is_stage_1(run)]
+    if not stage_1:
         raise ValueError(
             "no scored run over stage 1 of VP-Bench among them: python run_findit.py --data "
             "VPBench_Stage1 --model MODEL"
         )
-    columns, apart = group_comparable(taken)
-    compared = [run for column in columns for run in column.runs]
-    found = []
-    for model in sorted({run.model for run in compared}):
-        mine = tuple(run for run in compared if run.model == model)
-        one = ModelMarks(model, _seen(mine, at_least), mine)
+    datasets, excluded = group_comparable(stage_1)
+    by_model: dict[str, list[Run]] = {}
+    for run in (run for dataset in datasets for run in dataset.runs):
+        by_model.setdefault(run.model, []).append(run)
+    models = []
+    for model, of_model in sorted(by_model.items()):
+        marks = ModelMarks(model, _accuracies(of_model, at_least), tuple(of_model))
         for what, names in (("shape", SHAPES), ("colour", COLOURS)):
-            if not one.of(names):
+            if not marks.of(names):
                 raise ValueError(
                     f"{model}: no {what} with enough questions about one mark (at least "
                     f"{at_least}; --at-least N)"
                 )
-        found.append(one)
-    return BestMarks(tuple(found), at_least, apart)
+        models.append(marks)
+    return BestMarks(tuple(models), at_least, excluded)
 
 
 def _is_stage_1(run: Run) -> bool:
     """In our layout: nobody reports the better of two."""
-    asked = run.question
-    return isinstance(asked, VPQuestion) and not asked.original and asked.table != STAGE_2
+    question = run.question
+    return isinstance(question, VPQuestion) and not question.original and question.table != STAGE_2
 
 
-def _seen(runs: Sequence[Run], at_least: int) -> dict[str, Seen]:
+def _accuracies(runs: Sequence[Run], at_least: int) -> dict[str, MarkAccuracy]:
     asked, right = Counter[str](), Counter[str]()
     for row in (row for run in runs for row in run.rows if row.slices.get("mark") != "absent"):
         for mark in (row.slices.get("shape", ""), _colour(row)):
             asked[mark] += int(row.sums.get("asked", 0))
             right[mark] += int(row.sums.get("right", 0))
     return {
-        name: Seen(round(100 * right[name] / asked[name], 4), asked[name])
+        name: MarkAccuracy(round(100 * right[name] / asked[name], 4), asked[name])
         for name in (*SHAPES, *COLOURS)
         if asked[name] >= max(1, at_least)
     }
@@ -183,5 +180,5 @@ _COLOURS = re.compile(rf"\b({'|'.join(COLOURS)})\b", re.IGNORECASE)
 
 def _colour(row: ScoredRow) -> str:
     """Return the colour among a row's properties, where there is just one."""
-    named = {name.lower() for name in _COLOURS.findall(row.slices.get("property", ""))}
-    return named.pop() if len(named) == 1 else ""
+    names = {name.lower() for name in _COLOURS.findall(row.slices.get("property", ""))}
+    return names.pop() if len(names) == 1 else ""

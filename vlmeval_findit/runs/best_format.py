@@ -1,8 +1,8 @@
 """Which format is the best: the one rule of search, sweep, leaderboard and report.
 
-Formats are compared by their averages over columns: what differs beside the format (the table, the
-frames, the caption).  Which figures count is the benchmark's ``ranking``; in it, failed calls count
-as wrong answers, for otherwise a format would gain by failing on hard pictures.  Figures tie that
+Formats are compared by their averages over datasets: what differs beside the format (the table, the
+frames, the caption).  Which metrics count is the benchmark's ``ranking``; in it, failed calls count
+as wrong answers, for otherwise a format would gain by failing on hard pictures.  Values tie that
 are printed alike: less than a tenth of a percent is no reason.
 """
 
@@ -18,14 +18,14 @@ from ..core.metric import Better, Metric
 from ..core.question import Question
 
 UNEVEN = "of those that were run on the most datasets"
-"""Averages over other columns cannot be compared: those over the most columns go first."""
+"""Means over other datasets cannot be compared: those over the most datasets come first."""
 
 _DIGITS = 1
-"""What is printed of a figure, and what formats are compared by."""
+"""Digits of a value that are printed, and that formats are compared by."""
 
 
 def rule(benchmark: Benchmark) -> str:
-    """How a winner is found, as everything that names one says it."""
+    """Say how a winner is chosen, in the words of every output."""
     first, *others = benchmark.ranking
     parts = [f"{_lowest(first) or 'highest '}{_in_text(first.name)}, averaged over the tables"]
     parts += [", ".join(f"then {_lowest(one)}{_in_text(one.name)}" for one in others)] * bool(
@@ -45,7 +45,7 @@ def _in_text(name: str) -> str:
 
 
 def worst(metric: Metric) -> float:
-    """The figure of a format without one answer."""
+    """Return the value of a format without an answer."""
     if metric.better is Better.HIGHER:
         return 0.0
     return metric.scale if metric.share else math.inf
@@ -53,7 +53,7 @@ def worst(metric: Metric) -> float:
 
 @dataclass(frozen=True, slots=True)
 class FormatAverage:
-    """One format's figures, averaged over so many columns.
+    """One format's metrics, averaged over datasets.
 
     ``question`` is any question in this format; ``metric_values`` are by the benchmark's
     ranking metrics' names.
@@ -71,12 +71,12 @@ class FormatAverage:
 def ranked(
     benchmark: Benchmark, scored: Iterable[tuple[Question, Mapping[str, float]]]
 ) -> list[FormatAverage]:
-    """The formats of one model, the best first, of (question, sums of the run)."""
+    """Rank the formats of one model, the best first, given (question, sums of the run)."""
     by_format: dict[str, dict[str, tuple[Question, Mapping[str, float]]]] = {}
     for question, sums in scored:
         by_format.setdefault(question.format, {})[question.board_dataset] = question, sums
-    found = [_average(benchmark, list(columns.values())) for columns in by_format.values()]
-    return sorted(found, key=lambda one: _rank(benchmark, one))
+    averages = [_average(benchmark, list(of.values())) for of in by_format.values()]
+    return sorted(averages, key=lambda average: _rank(benchmark, average))
 
 
 def _average(
@@ -86,15 +86,15 @@ def _average(
         question=columns[0][0],
         datasets=len(columns),
         metric_values={
-            metric.name: fmean(_figure(metric, sums) for _, sums in columns)
+            metric.name: fmean(_value(metric, sums) for _, sums in columns)
             for metric in benchmark.ranking
         },
     )
 
 
-def _figure(metric: Metric, sums: Mapping[str, float]) -> float:
-    found = metric.value(sums)
-    return worst(metric) if found is None else found
+def _value(metric: Metric, sums: Mapping[str, float]) -> float:
+    value = metric.value(sums)
+    return worst(metric) if value is None else value
 
 
 def _rank(benchmark: Benchmark, average: FormatAverage) -> tuple[object, ...]:

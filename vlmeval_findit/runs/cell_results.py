@@ -1,4 +1,4 @@
-"""What comes out of a cell of a sweep."""
+"""Results of the cells of a sweep."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class CellResult:
 
     @property
     def metric_values(self) -> Mapping[str, float | None]:
-        """The figures in percent, by the names of metrics."""
+        """The metrics in percent, by name."""
         return metric_values(benchmark_of(self.question).metrics, self.sums)
 
 
 def result_of(run: RunScore, path: Path) -> CellResult:
-    """What is kept of a score in memory."""
+    """Return the result of a cell, given its score."""
     sums, rows, coords_doubt = run.sums, len(run.rows), run.coords_doubt
     return CellResult(
         run.model,

@@ -130,7 +130,7 @@ def _dropped(result: CellResult) -> dict[str, Any]:
 
 
 def _rounded(average: FormatAverage) -> dict[str, float]:
-    """Averages by the names of figures; the headline counts failed calls as misses here."""
+    """Round averages, by the names of metrics; here the headline counts failed calls as misses."""
     benchmark = benchmark_of(average.question)
     headline = benchmark.with_failures.name
     return {
@@ -162,7 +162,7 @@ def _cell(result: CellResult) -> dict[str, Any]:
 
 
 def intervals_of(result: CellResult) -> dict[str, Interval | None]:
-    """The 95 % intervals of a cell's figures, from the files that its score left."""
+    """Return the 95 % intervals of a cell, from the files of its score."""
     return intervals(load_run(RunFiles(result.path).provenance))
 
 

@@ -30,37 +30,27 @@ UNKNOWN_PROMPTS = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What a score rests on, as far as its run recorded it.
+    """What a score rests on, as far as its run recorded it."""
 
-    ``identity`` is what the run recorded before its first call (None: nothing), ``digest`` its
-    short name, ``forced`` what ``--force`` overruled in the run or in its scoring.
-    ``prompt_hash`` covers every row of the table.  ``rows`` are the indices that were scored,
-    ``missing`` those that were not, of which ``left_out`` had no usable image.  ``scorer`` is what
-    decided beside the benchmark's own code (None: nothing).  ``versions`` are those at inference,
-    ``scored_with`` those of the scoring, ``plugins`` those of the plug-ins that it used.
-    ``coords_doubt`` says why the declared coordinate space is in doubt (None: it is not, or nobody
-    looked).
-    """
+    identity: Identity | None  # As recorded before the first call (None: not recorded)
+    digest: str  # Short name of the identity
+    forced: tuple[str, ...]  # Conflicts that ``--force`` went over, in the run or its scoring
 
-    identity: Identity | None
-    digest: str
-    forced: tuple[str, ...]
-
-    prompts: str
-    prompt_hash: str | None
+    prompts: str  # Prompt set
+    prompt_hash: str | None  # Over every row of the table
     table: str
     table_sha256: str
-    rows: frozenset[int]
-    missing: tuple[int, ...]
-    left_out: tuple[int, ...]
-    spaces: tuple[str, ...]
-    scorer: Scorer | None
-    versions: Mapping[str, str]
+    rows: frozenset[int]  # Indices of the rows that were scored
+    missing: tuple[int, ...]  # Rows that were not scored
+    left_out: tuple[int, ...]  # Those of them without a usable image
+    spaces: tuple[str, ...]  # Coordinate spaces, each with its source
+    scorer: Scorer | None  # What decided beside the benchmark's own code
+    versions: Mapping[str, str]  # At inference
     scored_with: Mapping[str, str]
     predictions_sha256: str
     scored_at: str
     plugins: Mapping[str, str] = field(default_factory=dict)
-    coords_doubt: str | None = None
+    coords_doubt: str | None = None  # Why the declared space is in doubt (None: it is not)
 
     @property
     def scored_under(self) -> frozenset[tuple[str, str]]:
@@ -73,7 +63,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
     meta = run.task.table.with_suffix(".meta.json")
     question, benchmark = run.task.question, run.benchmark
     scored = {row.index for row in run.rows}
-    metric_values = (*benchmark.metrics, benchmark.with_failures)
+    metrics = (*benchmark.metrics, benchmark.with_failures)
     return {
         "model": run.model,
         "dataset": run.task.name,
@@ -101,7 +91,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
             "cut_by_xlsx": run.replies.long if predictions.suffix == ".xlsx" else 0,
         },
         "totals": {name: value for name, value in run.sums.items() if not is_sliced(name)},
-        "figures": {metric.key or metric.name: metric.value(run.sums) for metric in metric_values},
+        "metrics": {metric.key or metric.name: metric.value(run.sums) for metric in metrics},
         "reasons": dict(run.reasons),
         "scored_with": versions(),
         **({"plugins": plugins} if (plugins := _plugins(run)) else {}),

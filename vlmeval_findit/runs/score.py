@@ -1,4 +1,4 @@
-"""Score a run in straight steps: open, score rows, check coordinates; ``results`` writes.
+"""Score a run in straight steps: open, score rows, check coordinates; ``score_files`` writes.
 
 Needs neither torch nor VLMEvalKit.
 """
@@ -32,17 +32,12 @@ from .prediction_names import score_command
 
 @dataclass(frozen=True, slots=True)
 class ReplyCounts:
-    """What a score's provenance says of replies, which it does not hold.
+    """What a score's provenance says of replies, which it does not hold."""
 
-    ``with_sizes`` counts those that recorded the sizes of their images, ``with_logprobs`` those
-    that recorded how probable their tokens were, ``long`` those that are as long as a cell of a
-    sheet can be; ``answered_by`` are the models that recorded themselves.
-    """
-
-    with_sizes: int = 0
+    with_sizes: int = 0  # That recorded the sizes of their images
     with_logprobs: int = 0
-    long: int = 0
-    answered_by: frozenset[tuple[tuple[str, str], ...]] = frozenset()
+    long: int = 0  # As long as a cell of a sheet can be
+    answered_by: frozenset[tuple[tuple[str, str], ...]] = frozenset()  # Models that were recorded
 
     def __add__(self, other: ReplyCounts) -> ReplyCounts:
         return ReplyCounts(
@@ -53,7 +48,7 @@ class ReplyCounts:
         )
 
 
-def _about(replies: Sequence[Reply]) -> ReplyCounts:
+def _count(replies: Sequence[Reply]) -> ReplyCounts:
     who = {tuple(reply.recorded.model.items()) for reply in replies}
     return ReplyCounts(
         with_sizes=sum(bool(reply.recorded.images) for reply in replies),
@@ -65,25 +60,19 @@ def _about(replies: Sequence[Reply]) -> ReplyCounts:
 
 @dataclass(frozen=True, slots=True)
 class RunScore:
-    """The score of one run and all that it rests on.
-
-    ``sums`` are those of all rows, of their slices too; ``spaces`` the coordinate spaces in force,
-    as settings with a ``source``; ``forced`` what of a contradiction was overruled; ``scorer`` what
-    decided beside the benchmark's own code.  ``sample`` are answers for the coordinate check,
-    ``coords_doubt`` what it said of them (:func:`check_coordinates`): no figure depends on either.
-    """
+    """The score of one run and all that it rests on."""
 
     model: str
     task: AnyTask
     rows: tuple[ScoredRow, ...]
-    sums: Mapping[str, float]
-    spaces: tuple[Mapping[str, Any], ...]
+    sums: Mapping[str, float]  # Of all rows, and of their slices
+    spaces: tuple[Mapping[str, Any], ...]  # Coordinate spaces in force, each with a ``source``
     identity: Identity | None
     replies: ReplyCounts
-    forced: tuple[str, ...] = ()
-    scorer: Scorer | None = None
-    sample: tuple[AnsweredQuery, ...] = ()
-    coords_doubt: str | None = None
+    forced: tuple[str, ...] = ()  # Conflicts that ``--force`` went over
+    scorer: Scorer | None = None  # What decided beside the benchmark's own code
+    sample: tuple[AnsweredQuery, ...] = ()  # Answers for the coordinate check
+    coords_doubt: str | None = None  # What it says of them; no metric depends on it
 
     @property
     def benchmark(self) -> Benchmark:
@@ -91,35 +80,33 @@ class RunScore:
 
     @property
     def metric_values(self) -> Mapping[str, float | None]:
-        """The figures in percent, by the names of metrics."""
+        """The metrics in percent, by name."""
         return metric_values(self.benchmark.metrics, self.sums)
 
     @property
     def mark(self) -> str:
-        """What the names of its files have where its space is not the recorded one, else empty."""
+        """The mark in its files' names where its space is not the recorded one; else empty."""
         for space in self.spaces:
             if space["source"].startswith(GIVEN):
-                more = {k: v for k, v in space.items() if k not in ("kind", "source")}
-                return "-".join(
-                    [f"{OTHER_SPACE}{space['kind']}", *(f"{k}={more[k]}" for k in more)]
-                )
+                more = [f"{k}={v}" for k, v in space.items() if k not in ("kind", "source")]
+                return "-".join([f"{OTHER_SPACE}{space['kind']}", *more])
         return ""
 
     @property
     def failed(self) -> int:
-        """How many calls failed."""
+        """Number of failed calls."""
         return sum(row.failed for row in self.rows)
 
     @property
     def reasons(self) -> Counter[str]:
-        """How often each reason stands against a reply."""
+        """Number of replies by the reason why they do not adhere."""
         return Counter(row.reason for row in self.rows if row.reason is not None)
 
 
 def score_file(
     path: Path, settings: Settings | None = None, dataset: str | None = None
 ) -> RunScore:
-    """Score a prediction file: open it, score its rows, look at their coordinates.
+    """Score a prediction file: open it, score its rows, check their coordinates.
 
     Raises:
         PredictionError, QuestionError, IdentityError: as of :func:`.open_predictions`.
@@ -155,41 +142,41 @@ def score_rows(opened: Predictions) -> RunScore:
 
 def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
     model, task, replies = opened.model, opened.task, opened.replies[part]
-    made = benchmark.score_batch(model, task, replies, opened.settings, opened.identity)
-    benchmark.check_sums(made.rows)
+    batch = benchmark.score_batch(model, task, replies, opened.settings, opened.identity)
+    benchmark.check_sums(batch.rows)
     rows = tuple(
         replace(row, details={**row.details, **_recorded(reply)})
         if reply.recorded.tokens or reply.recorded.images
         else row
-        for row, reply in zip(made.rows, replies, strict=True)
+        for row, reply in zip(batch.rows, replies, strict=True)
     )
     return RunScore(
         model=model,
         task=task,
         rows=rows,
         sums=totals(rows),
-        spaces=made.spaces,
+        spaces=batch.spaces,
         identity=opened.identity,
-        replies=_about(replies),
+        replies=_count(replies),
         forced=opened.forced,
-        scorer=made.scorer,
+        scorer=batch.scorer,
         sample=score_check.sample(task, rows),
     )
 
 
 def _recorded(reply: Reply) -> dict[str, Any]:
-    """What of a reply's record stands in its details."""
-    found: dict[str, Any] = {}
+    """Return what a row's details keep of a reply's record."""
+    kept: dict[str, Any] = {}
     if reply.recorded.tokens:
-        found["finish_reason"] = reply.recorded.finish_reason
-        found["tokens"] = dict(reply.recorded.tokens)
+        kept["finish_reason"] = reply.recorded.finish_reason
+        kept["tokens"] = dict(reply.recorded.tokens)
     if reply.recorded.images:
-        found["images"] = list(reply.recorded.images)
-    return found
+        kept["images"] = list(reply.recorded.images)
+    return kept
 
 
 def joined(parts: Iterable[RunScore]) -> RunScore:
-    """The score of a run whose rows were scored in parts, in their order; at least one part."""
+    """Join the score of a run from its parts, in the order of the rows; at least one part."""
     first, *others = parts
     if not others:
         return first
@@ -207,9 +194,9 @@ def joined(parts: Iterable[RunScore]) -> RunScore:
 
 
 def check_coordinates(run: RunScore) -> RunScore:
-    """A run's score with what the coordinate check says of its convention; without the sample."""
-    said = score_check.warning(run.task, run.sample, run.spaces)
-    return replace(run, coords_doubt=said, sample=())
+    """Add what the coordinate check says of a run; its sample is dropped."""
+    doubt = score_check.warning(run.task, run.sample, run.spaces)
+    return replace(run, coords_doubt=doubt, sample=())
 
 
 def without_details(run: RunScore) -> RunScore:

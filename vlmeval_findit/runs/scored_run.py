@@ -14,7 +14,7 @@ from enum import Enum
 from functools import cached_property
 from math import isclose
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ..benchmarks import benchmark_of, parse
 from ..core.benchmark import Benchmark
@@ -33,11 +33,11 @@ from .score_files import read_details_line
 
 
 class RowData(Enum):
-    """What is kept of the rows of a run."""
+    """What of the rows of a run is held in memory."""
 
     DETAILS = "everything"
-    QUERY_SCORES = "what figures rest on, and how good every answer is"
-    SUMS = "what figures rest on: sums and slices, without the details"
+    QUERY_SCORES = "sums, slices and query scores"
+    SUMS = "sums and slices"
 
 
 class RunError(ValueError):
@@ -46,21 +46,16 @@ class RunError(ValueError):
 
 @dataclass(frozen=True)
 class Run:
-    """One scored run: a model over one question.  ``path`` is its prediction file.
-
-    ``details`` is the file that the details of the rows lie in where they were not kept
-    (:class:`RowData`); :func:`read_details` reads them again.
-    """
+    """One scored run: a model over one question."""
 
     model: str
     question: Question
-    path: Path
+    path: Path  # Of the predictions
     rows: Sequence[ScoredRow]
     provenance: Provenance
-    details: Path | None = None
+    details: Path | None = None  # File of the rows' details, where the rows are without them
 
     def __repr__(self) -> str:
-        """The same, without the rows: there are thousands."""
         return f"Run({self.model} on {self.question.name}, {len(self.rows)} queries)"
 
     @property
@@ -74,12 +69,12 @@ class Run:
 
     @cached_property
     def metric_values(self) -> Mapping[str, float | None]:
-        """The figures in percent, by the names of metrics."""
+        """The metrics in percent, by name."""
         return metric_values(self.benchmark.metrics, self.sums)
 
     @property
     def query_scores(self) -> list[float]:
-        """How good every answer is, in percent, in the order of the rows."""
+        """The query score of every answer in percent, in the order of the rows."""
         if isinstance(self.rows, RowTable) and self.rows.query_scores is not None:
             known: list[float] = self.rows.query_scores.tolist()
             return known
@@ -92,25 +87,25 @@ class Run:
 
     @property
     def failed(self) -> int:
-        """How many calls failed."""
+        """Number of failed calls."""
         return failures(self.rows)
 
 
 class PluginMissingError(RunError):
-    """A run is of a plug-in that is not here; the message says which, and how to have it."""
+    """A run needs a plug-in that is not installed; the message says which, and what to type."""
 
 
 def load_runs(
     paths: Iterable[Path],
-    left_out: Callable[[PluginMissingError], None] | None = None,
+    on_missing_plugin: Callable[[PluginMissingError], None] | None = None,
     keep: RowData = RowData.DETAILS,
 ) -> list[Run]:
-    """The scored runs of prediction files and folders, each once, by model and variant.
+    """Load the scored runs of prediction files and folders, each once, by model and variant.
 
     Args:
         paths: prediction files, or folders that are searched to any depth.
-        left_out: is told of the runs whose plug-in is not here, where there are others (None: such
-            a run is an error).
+        on_missing_plugin: called for each run whose plug-in is not installed, where there are
+            others (None: such a run is an error).
         keep: what of their rows; boards of many runs do not fit with their details.
 
     Raises:
@@ -118,69 +113,60 @@ def load_runs(
         RunError: a prediction file without a score, a folder without any, files that do not hold
             what :func:`.score_files.write_score` leaves, or a score of other predictions.
     """
-    found: dict[Path, Path] = {}
+    files: dict[Path, Path] = {}
     for path in paths:
         for provenance in _provenances(path):
             # VLMEvalKit links files of a run's folder into the model's: one run, two paths.
-            found.setdefault(provenance.resolve(), provenance)
+            files.setdefault(provenance.resolve(), provenance)
     runs, missing = [], []
-    rows = _Shared()
-    for path in found.values():
+    shared: dict[Any, Any] = {}
+    for path in files.values():
         try:
             run = load_run(path, keep)
-            runs.append(replace(run, provenance=_sharing(run.provenance, rows)))
+            runs.append(replace(run, provenance=_sharing(run.provenance, shared)))
         except PluginMissingError as error:
             missing.append(error)
-    if missing and (left_out is None or not runs):
+    if missing and (on_missing_plugin is None or not runs):
         raise missing[0]
-    for one in missing:
-        assert left_out is not None
-        left_out(one)
+    if on_missing_plugin is not None:
+        for each in missing:
+            on_missing_plugin(each)
     return sorted(runs, key=lambda run: (run.model, run.question.name, str(run.path)))
 
 
-T = TypeVar("T")
-
-
-class _Shared(dict[Any, Any]):
-    """The first of equal values: runs over the same rows share what they say of them."""
-
-    def of(self, value: T) -> T:
-        found: T = self.setdefault(value, value)
-        return found
-
-
-def _sharing(basis: Provenance, shared: _Shared) -> Provenance:
-    run = basis.identity
+def _sharing(provenance: Provenance, shared: dict[Any, Any]) -> Provenance:
+    """Share equal sets of rows between runs."""
+    run = provenance.identity
     if run is not None and run.rows is not None:
-        run = replace(run, rows=shared.of(run.rows))
-    return replace(basis, rows=shared.of(basis.rows), identity=run)
+        run = replace(run, rows=shared.setdefault(run.rows, run.rows))
+    rows = shared.setdefault(provenance.rows, provenance.rows)
+    return replace(provenance, rows=rows, identity=run)
 
 
 def _provenances(path: Path) -> list[Path]:
     if path.is_dir():
-        inside = sorted(one for one in files_below(path) if one.name.endswith(PROVENANCE))
+        inside = sorted(file for file in files_below(path) if file.name.endswith(PROVENANCE))
         if not inside:
-            raise RunError(f"{path}: no scored run in it (no *{PROVENANCE}); {_how_to_have(path)}")
+            raise RunError(f"{path}: no scored run in it (no *{PROVENANCE}); {_remedy(path)}")
         return inside
     if not path.exists():
         raise FileNotFoundError(
             f"{path}: no such file or folder; name the --work-dir of runs, or {_EXAMPLE}"
         )
-    beside = run_of(path).provenance
-    if not beside.is_file():
+    provenance = run_of(path).provenance
+    if not provenance.is_file():
         raise RunError(
-            f"{path}: not scored yet ({beside.name} is not beside it); score it with: "
+            f"{path}: not scored yet ({provenance.name} is not beside it); score it with: "
             f"{score_command(path)}"
         )
-    return [beside]
+    return [provenance]
 
 
 _EXAMPLE = "make some with: python run_findit.py demo"
 
 
-def _how_to_have(folder: Path) -> str:
-    """What to type where a folder has no scored run."""
+def _remedy(folder: Path) -> str:
+    """Say what to type where a folder has no scored run."""
     try:
         prediction_files([folder])
     except PredictionError:
@@ -189,7 +175,7 @@ def _how_to_have(folder: Path) -> str:
 
 
 def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
-    """The run of one ``…_provenance.json``; see :func:`load_runs` for what it raises."""
+    """Load the run of one ``…_provenance.json``; raises as :func:`load_runs`."""
     files = run_of(provenance)
     details = files.details
     try:
@@ -215,35 +201,35 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
 
 
 def read_details(run: Run, places: Collection[int] | None = None) -> Sequence[ScoredRow]:
-    """Rows with their details, which are read again where they were not kept.
+    """Return rows with their details, which are read again where the run is without them.
 
     Args:
         run: a scored run.
-        places: of the wanted ones among its rows, ascending (None: all of them).
+        places: indices among its rows, ascending (None: all of them).
 
     Raises:
-        RunError: the details are gone, or are not those any more that the run was read from.
+        RunError: the details are gone, or changed since the run was loaded.
     """
-    wanted = None if places is None else frozenset(places)
-    known = [row for at, row in enumerate(run.rows) if wanted is None or at in wanted]
+    selected = None if places is None else frozenset(places)
+    known = [row for at, row in enumerate(run.rows) if selected is None or at in selected]
     if run.details is None:
         return known
     try:
-        found = list(_rows(run.details, wanted))
+        rows = list(_rows(run.details, selected))
     except FileNotFoundError:
         raise RunError(f"{run.details} is missing; {_again(run.path, run.question.name)}") from None
-    if [replace(row, details={}) for row in found] != known:
+    if [replace(row, details={}) for row in rows] != known:
         raise RunError(f"{run.details}: changed after it was read; start this command again")
-    return found
+    return rows
 
 
 def with_details(run: Run) -> Run:
-    """The run with the details of all its rows; see :func:`read_details`."""
+    """Return the run with the details of all its rows; raises as :func:`read_details`."""
     return replace(run, rows=tuple(read_details(run)), details=None)
 
 
 def _question(provenance: Path, values: Mapping[str, Any]) -> Question:
-    """What was asked; where it is a plug-in's that is not here, the error says which one."""
+    """Parse what was asked; the error names a plug-in that is not installed."""
     try:
         return parse(values["variant"]["name"])
     except QuestionError as error:
@@ -257,16 +243,16 @@ def _again(predictions: Path, dataset: str | None = None) -> str:
 
 
 def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
-    """Details, provenance and predictions must be of one scoring."""
-    expected = values["totals"]
-    found = add_up(sums for row in run.rows for sums in (row.sums, *row.parts.values()))
-    for name in {**expected, **found}:
-        said, is_ = expected.get(name), found.get(name, 0)
-        number = isinstance(said, (int, float))
-        if not number or not isclose(said, is_, rel_tol=1e-9, abs_tol=1e-9):
+    """Refuse details, provenance and predictions that are not of one scoring."""
+    recorded = values["totals"]
+    sums = add_up(sums for row in run.rows for sums in (row.sums, *row.parts.values()))
+    for name in {**recorded, **sums}:
+        total, actual = recorded.get(name), sums.get(name, 0)
+        number = isinstance(total, (int, float))
+        if not number or not isclose(total, actual, rel_tol=1e-9, abs_tol=1e-9):
             raise RunError(
-                f"{provenance}: totals.{name} is {said}, but the details beside it "
-                f"add up to {is_}; {_again(run.path, run.question.name)}"
+                f"{provenance}: totals.{name} is {total}, but the details beside it "
+                f"add up to {actual}; {_again(run.path, run.question.name)}"
             )
     if run.path.is_file() and file_sha256(run.path) != run.provenance.predictions_sha256:
         raise RunError(
@@ -274,17 +260,17 @@ def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
         )
 
 
-def _rows(details: Path, wanted: Collection[int] | None = None) -> Iterator[ScoredRow]:
-    """The rows of a file, or those of them at the wanted places."""
+def _rows(details: Path, places: Collection[int] | None = None) -> Iterator[ScoredRow]:
+    """Yield the rows of a file, or those at some places."""
     with details.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
-            if wanted is not None and number - 1 not in wanted:
+            if places is not None and number - 1 not in places:
                 continue
             try:
                 yield read_details_line(line)
             except KeyError as error:
                 raise RunError(
-                    f"{details}, line {number}: no key {error}, as before this version; "
+                    f"{details}, line {number}: no key {error}; "
                     + _again(run_of(details).predictions)
                 ) from None
             except (TypeError, ValueError) as error:

@@ -46,7 +46,7 @@ def test_a_file_is_scored(folder: Path, capsys: Capture) -> None:
     assert score(path, RIGHT) == 0
     assert "Pairs as published" in capsys.readouterr().out
     found = left_by(path)
-    assert list(found["figures"].values())[:4] == [100.0, 100.0, 0.0, 0.0]
+    assert list(found["metrics"].values())[:4] == [100.0, 100.0, 0.0, 0.0]
     assert found["scorer"]["source"] == "default of SelfRetrieval"
 
 
@@ -59,5 +59,5 @@ def test_what_is_missing_is_wrong_and_what_is_unknown_is_said(
     assert score(path, values, "--encoder", "owner/name") == 0
     found = left_by(path)
     assert found["scorer"]["name"] == "owner/name"
-    assert list(found["figures"].values())[:2] == [40.0, 50.0]
+    assert list(found["metrics"].values())[:2] == [40.0, 50.0]
     assert "1 uids of no pair, the first 'x': not used" in caplog.text

@@ -15,7 +15,7 @@ from vlmeval_findit import cli
 from vlmeval_findit.benchmarks.vpbench import mark_choices
 from vlmeval_findit.benchmarks.vpbench.question_tables import write_table
 from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind, VPQuery
-from vlmeval_findit.leaderboard.best_marks import find_best_marks
+from vlmeval_findit.leaderboard.best_marks import COLOURS, SHAPES, find_best_marks
 from vlmeval_findit.marks.style import Shape
 
 
@@ -115,7 +115,7 @@ def test_failed_calls_count_as_wrong(mine: World) -> None:
     run = mine.run("Seer", "VPBench_Mine", fails_on_ovals)
     assert calls == list(range(6))
     found = find_best_marks([run], 1).models[0]
-    assert found.seen["oval"].questions == 3
+    assert found.accuracies["oval"].questions == 3
     assert found.best.shape is Shape.BOX
 
 
@@ -131,7 +131,7 @@ def test_good_marks_are_good_for_all_models(mine: World) -> None:
             mine.run("Other", "VPBench_Mine", only_boxes)]  # fmt: skip
     found = find_best_marks(runs, 1)
     assert [one.model for one in found.models] == ["Other", "Seer"]
-    assert (found.good_shapes, found.good_colours) == (["box", "oval"], ["red"])
+    assert (found.good(SHAPES), found.good(COLOURS)) == (["box", "oval"], ["red"])
     assert mark_choices.write(found.values()) == mark_choices.path()
     read = mark_choices.read()
     assert read is not None
@@ -152,7 +152,7 @@ def test_runs_that_cannot_be_compared_are_set_apart(mine: World) -> None:
     found = find_best_marks([older, newer, original], 1)
     (seer,) = found.models
     assert len(seer.runs) == 1
-    assert len(found.apart) == 1
+    assert len(found.excluded) == 1
     with pytest.raises(ValueError, match="no scored run over stage 1"):
         find_best_marks([original], 1)
 

@@ -66,7 +66,7 @@ def search(folder: Path, *flags: str) -> list[str]:
 def scores(folder: Path) -> dict[str, Any]:
     """The figures of all runs of a folder."""
     return {
-        path.name: json.loads(path.read_text())["figures"]
+        path.name: json.loads(path.read_text())["metrics"]
         for path in folder.rglob("*_provenance.json")
     }
 
