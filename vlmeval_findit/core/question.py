@@ -97,8 +97,8 @@ class PlainQuestion:
         return self.table
 
 
-QuestionT = TypeVar("Asked", bound=Question, covariant=True)
-QueryT = TypeVar("Row", bound=Query, covariant=True)
+QuestionT = TypeVar("QuestionT", bound=Question, covariant=True)
+QueryT = TypeVar("QueryT", bound=Query, covariant=True)
 
 
 @dataclass(frozen=True)
