@@ -37,7 +37,7 @@ __all__ = ["world"]
 SIZE = (640, 480)
 BOX = [[64, 48, 320, 240]]
 HIT = "[[100, 100, 500, 500]]"
-HOW: dict[str, Any] = {"sizes": SIZE, "space": "grid1000"}
+OPTIONS: dict[str, Any] = {"sizes": SIZE, "space": "grid1000"}
 
 # --- the module itself ----------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ def test_the_figures_are_those_of_the_command(world: World, name: str, kind: str
     run = world.run("Model", name, answer)
     variant = load_task(name).question
     queries = [load_task(name).queries[row.index] for row in run.rows]
-    made = findit.score(
+    result = findit.score(
         [row["prediction"] for row in json.loads(run.path.read_text())],
         [query.truth for query in queries],
         variant.format,
@@ -175,18 +175,22 @@ def test_the_figures_are_those_of_the_command(world: World, name: str, kind: str
     )
     # To the last digit.
     for metric, value in run.metric_values.items():
-        assert made.metric_values[metric] == value
-    assert made.metric_values[BENCHMARK.with_failures.name] == BENCHMARK.with_failures.value(
+        assert result.metric_values[metric] == value
+    assert result.metric_values[BENCHMARK.with_failures.name] == BENCHMARK.with_failures.value(
         run.sums
     )
-    assert made.failed == run.failed
-    assert {**made.intervals, BENCHMARK.with_failures.name: None} == {
+    assert result.failed == run.failed
+    assert {**result.intervals, BENCHMARK.with_failures.name: None} == {
         **intervals(run),
         BENCHMARK.with_failures.name: None,
     }
-    for ours, theirs in zip(made.queries, run.rows, strict=True):
-        assert (ours.sums, ours.reason, ours.failed) == (theirs.sums, theirs.reason, theirs.failed)
-        assert ours.details["ious"] == theirs.details["ious"]
+    for row, recorded in zip(result.queries, run.rows, strict=True):
+        assert (row.sums, row.reason, row.failed) == (
+            recorded.sums,
+            recorded.reason,
+            recorded.failed,
+        )
+        assert row.details["ious"] == recorded.details["ious"]
 
 
 def test_boxes_in_another_space_than_was_said_are_told() -> None:
@@ -194,17 +198,17 @@ def test_boxes_in_another_space_than_was_said_are_told() -> None:
     corners = generator.integers(0, 200, (300, 1, 2))
     truths = np.concatenate([corners, corners + generator.integers(60, 240, corners.shape)], -1)
     replies = [str(box.tolist()) for box in truths]
-    said = {"truths": truths, "format": "xyxy_text", "sizes": SIZE}
-    right = findit.score(replies, space="pixels", **said)
+    arguments = {"truths": truths, "format": "xyxy_text", "sizes": SIZE}
+    right = findit.score(replies, space="pixels", **arguments)
     assert (right.metric_values["F1@0.5"], right.coords_doubt) == (100, None)
-    wrong = findit.score(replies, space="grid1000", **said)
+    wrong = findit.score(replies, space="grid1000", **arguments)
     assert wrong.coords_doubt is not None
     assert "pixels" in wrong.coords_doubt
 
 
 def test_nothing_to_score() -> None:
-    made = findit.score([], [], "xyxy_json", sizes=[], space="unit")
-    assert (made.queries, made.intervals, made.failed) == ((), {}, 0)
+    result = findit.score([], [], "xyxy_json", sizes=[], space="unit")
+    assert (result.queries, result.intervals, result.failed) == ((), {}, 0)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +228,13 @@ def test_nothing_to_score() -> None:
     ],
 )
 def test_what_cannot_be_scored(change: dict[str, Any], message: str) -> None:
-    whole = {"replies": [HIT, "[]"], "truths": [BOX, []], "format": "xyxy_text", **HOW, **change}
+    whole = {
+        "replies": [HIT, "[]"],
+        "truths": [BOX, []],
+        "format": "xyxy_text",
+        **OPTIONS,
+        **change,
+    }
     with pytest.raises(ValueError, match=message):
         findit.score(**whole)
 
@@ -245,12 +255,14 @@ OF_BOXES: tuple[By, ...] = ("f1", "iou", "adherence")
 @given(st.lists(st.tuples(written | noise, boxes), min_size=1, max_size=6))
 def test_a_reward_is_the_score_of_the_query_alone(pairs: list[tuple[str | None, Any]]) -> None:
     replies, truths = [reply for reply, _ in pairs], [true for _, true in pairs]
-    how: dict[str, Any] = {"sizes": SIZE, "space": "pixels"}
+    options: dict[str, Any] = {"sizes": SIZE, "space": "pixels"}
     name = "xyxy_json_bbox_2d"
-    scored = findit.score(replies, truths, name, **how)
-    batch = {by: findit.reward(replies, truths, name, by=by, **how) for by in OF_BOXES}
+    scored = findit.score(replies, truths, name, **options)
+    batch = {by: findit.reward(replies, truths, name, by=by, **options) for by in OF_BOXES}
     for at, row in enumerate(scored.queries):
-        alone = {by: findit.reward(replies[at], truths[at], name, by=by, **how) for by in OF_BOXES}
+        alone = {
+            by: findit.reward(replies[at], truths[at], name, by=by, **options) for by in OF_BOXES
+        }
         for by, value in alone.items():
             np.testing.assert_equal(value, batch[by][at])
         if row.failed:
@@ -281,8 +293,8 @@ def test_sizes_and_truths_may_be_tensors() -> None:
         *([Tensor([100, 200])] * 2, [Tensor(100), Tensor(200)]),
     ):
         for truth in (boxes, Tensor(boxes), [Tensor(boxes[0])]):
-            how: Any = {"sizes": sizes, "space": "grid1000"}
-            assert findit.reward(replies, [truth] * 2, "xyxy_text", **how).tolist() == [1, 1]
+            options: Any = {"sizes": sizes, "space": "grid1000"}
+            assert findit.reward(replies, [truth] * 2, "xyxy_text", **options).tolist() == [1, 1]
     with pytest.raises(ValueError, match=r"should be .width, height. in whole pixels"):
         findit.reward(replies, [boxes] * 2, "xyxy_text", sizes=Tensor([0.5, 1]), space="grid1000")
 
@@ -294,30 +306,30 @@ def said_in_chat(text: Any) -> list[dict[str, Any]]:
 def test_completions_of_a_chat_are_replies() -> None:
     """As trainers give them to rewards: a list of messages each."""
     right, boxes = "[0, 0, 500, 500]", [[0, 0, 50, 100]]
-    how: Any = {"format": "xyxy_text", "sizes": (100, 200), "space": "grid1000"}
+    options: Any = {"format": "xyxy_text", "sizes": (100, 200), "space": "grid1000"}
     many = [
         said_in_chat(right),
         said_in_chat([{"type": "text", "text": right}]),
         [{"role": "user", "content": right}, *said_in_chat("no"), *said_in_chat(right)],
         said_in_chat(None),
     ]
-    assert findit.reward(many, [boxes] * 4, **how).tolist() == [1, 1, 1, 0]
-    assert findit.score(many, [boxes] * 4, **how).metric_values["Recall"] == 75
-    assert findit.reward([one for (one,) in many[:2]], [boxes] * 2, **how).tolist() == [1, 1]
+    assert findit.reward(many, [boxes] * 4, **options).tolist() == [1, 1, 1, 0]
+    assert findit.score(many, [boxes] * 4, **options).metric_values["Recall"] == 75
+    assert findit.reward([one for (one,) in many[:2]], [boxes] * 2, **options).tolist() == [1, 1]
     for one in (many[0], many[0][0], many[2]):
-        assert findit.reward(one, boxes, **how) == 1
+        assert findit.reward(one, boxes, **options) == 1
     with pytest.raises(TypeError, match="reply 0: no message of the assistant among 1"):
-        findit.reward([[{"role": "user", "content": right}]], [boxes], **how)
+        findit.reward([[{"role": "user", "content": right}]], [boxes], **options)
     with pytest.raises(TypeError, match="reply 1: int is neither a text nor messages"):
-        findit.reward([right, 3], [boxes] * 2, **how)
+        findit.reward([right, 3], [boxes] * 2, **options)
 
 
 def test_iou_is_the_mean_over_objects() -> None:
     boxes = [[0, 0, 50, 80], [60, 0, 90, 80]]
-    said = findit.reward(
+    value = findit.reward(
         "[0, 0, 500, 500]", boxes, "xyxy_text", sizes=(100, 200), space="grid1000", by="iou"
     )
-    assert said == pytest.approx(0.4)
+    assert value == pytest.approx(0.4)
 
 
 def test_a_score_is_written_in_a_line() -> None:
@@ -329,18 +341,18 @@ def test_a_score_is_written_in_a_line() -> None:
 
 def test_silence_is_no_answer_where_nothing_is_to_be_found() -> None:
     replies = ["[]", "", "There is none.", HIT]
-    assert findit.reward(replies, [[]] * 4, "xyxy_text", **HOW).tolist() == [1, 0, 0, 0]
+    assert findit.reward(replies, [[]] * 4, "xyxy_text", **OPTIONS).tolist() == [1, 0, 0, 0]
 
 
 def test_arrays_are_truths_too() -> None:
     # The rows of an array are made anew whenever they are asked for.
     truths = np.array([BOX, [[0, 0, 9, 9]], BOX, [[5, 5, 9, 9]]])
-    found = findit.reward([HIT] * 4, truths, "xyxy_text", **HOW)
+    found = findit.reward([HIT] * 4, truths, "xyxy_text", **OPTIONS)
     assert found.tolist() == [1, 0, 1, 0]
     assert (found.dtype, found.shape) == (np.float64, (4,))
     sizes = np.array([SIZE] * 4)
     assert findit.reward([HIT] * 4, truths, "xyxy_text", sizes=sizes, space="grid1000").sum() == 2
-    assert findit.reward([], [], "xyxy_text", **HOW).shape == (0,)
+    assert findit.reward([], [], "xyxy_text", **OPTIONS).shape == (0,)
 
 
 @pytest.mark.parametrize(
@@ -353,7 +365,13 @@ def test_arrays_are_truths_too() -> None:
     ],
 )
 def test_what_cannot_be_rewarded(change: dict[str, Any], message: str) -> None:
-    whole = {"replies": [HIT, HIT], "truths": [BOX, BOX], "format": "xyxy_text", **HOW, **change}
+    whole = {
+        "replies": [HIT, HIT],
+        "truths": [BOX, BOX],
+        "format": "xyxy_text",
+        **OPTIONS,
+        **change,
+    }
     with pytest.raises(ValueError, match=message):
         findit.reward(**whole)
 
@@ -366,11 +384,11 @@ def test_a_prompt_is_that_of_runs(world: World, name: str) -> None:
     variant = BENCHMARK.parse(name)
     query = next(iter(load_task("FindIt_Pascal_xyxy_json").queries.values()))
     label: str | Sequence[str] = ["cat", "dog"] if variant.multilabel else query.label
-    said = findit.prompt(label, variant.format, query.images, family=variant.family)
+    asked = findit.prompt(label, variant.format, query.images, family=variant.family)
     as_asked = BENCHMARK.prompts()[0].message
     if variant.multilabel:
         query = replace(query, label="cat, dog")
-    assert said == as_asked(query, variant)
+    assert asked == as_asked(query, variant)
 
 
 @pytest.mark.parametrize(
@@ -465,7 +483,7 @@ def test_detections_out_and_in() -> None:
     assert found.class_id.tolist() == [1, 0]
     true = findit.from_supervision(found)
     assert (true.labels, true.frames) == (("dog", "cat"), (0, 0))
-    assert findit.reward(reply, true, "xyxy_text", multilabel=True, **HOW) == 1
+    assert findit.reward(reply, true, "xyxy_text", multilabel=True, **OPTIONS) == 1
     # What people do with them there: choose, put together, count.
     cats = found[found["class_name"] == "cat"]
     assert findit.from_supervision(cats) == replace(
@@ -478,16 +496,16 @@ def test_detections_out_and_in() -> None:
 def test_numbers_of_classes_need_their_names() -> None:
     """0.2 lost such labels and said nothing."""
     supervision = pytest.importorskip("supervision", reason="pip install '.[notebook]'")
-    theirs = supervision.Detections(
+    detections = supervision.Detections(
         xyxy=np.array([[1.0, 2.0, 3.0, 4.0]]), class_id=np.array([1]), confidence=np.array([0.5])
     )
     with pytest.raises(ValueError, match=r"class_id \(1 …\) and no names: .*classes="):
-        findit.from_supervision(theirs)
-    assert findit.from_supervision(theirs, classes=["cat", "dog"]).labels == ("dog",)
-    assert findit.from_supervision(theirs, classes={1: "dog"}).labels == ("dog",)
-    assert findit.from_supervision(theirs, classes=()).labels == ()
+        findit.from_supervision(detections)
+    assert findit.from_supervision(detections, classes=["cat", "dog"]).labels == ("dog",)
+    assert findit.from_supervision(detections, classes={1: "dog"}).labels == ("dog",)
+    assert findit.from_supervision(detections, classes=()).labels == ()
     with pytest.raises(ValueError, match="class_id 1 has no name among 1 classes"):
-        findit.from_supervision(theirs, classes=["cat"])
+        findit.from_supervision(detections, classes=["cat"])
 
 
 def test_no_detection_is_no_box_out_and_in() -> None:

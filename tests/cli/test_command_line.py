@@ -51,5 +51,5 @@ def test_what_is_of_every_command_may_stand_before_it(
     assert main([*words, "models"]) == (2 if refused else 0)
     # The word "run" may be left out behind them, too.
     assert main([*words, "--model", "FindIt-Nano"]) == 2
-    said = "no such file" if refused else "--model without --data"
-    assert said in capsys.readouterr().err
+    message = "no such file" if refused else "--model without --data"
+    assert message in capsys.readouterr().err

@@ -31,9 +31,9 @@ def test_every_metric_with_interval_p_and_queries(
     assert max(map(len, lines)) <= 80
     assert lines[0] == f"A: Good on {JSON}"
     assert lines[1] == f"B: Poor on {TEXT}"
-    (told,) = json.loads(out.read_text())
+    (written,) = json.loads(out.read_text())
     found = compare(good, poor)
-    rows = {row["metric"]: row for row in told["metrics"]["rows"]}
+    rows = {row["metric"]: row for row in written["metrics"]["rows"]}
     for name, row in rows.items():
         expected, one = found[name], row["A - B"]
         assert one["value"] == pytest.approx(row["A"] - row["B"]) == expected.value
@@ -41,7 +41,7 @@ def test_every_metric_with_interval_p_and_queries(
         assert row["p"] == expected.p_value
         (line,) = (line for line in lines if line.startswith(f"{name}  "))
         assert f"{one['value']:+.1f}" in line
-    queries = told["queries"]
+    queries = written["queries"]
     assert (queries["found by neither"], queries["found by b only"]) == ([], [])
     both, only = queries["found by both"], queries["found by a only"]
     assert sorted(both + only) == [row.index for row in good.rows]

@@ -32,7 +32,7 @@ UNTAUGHT = {NANO: {"yxyx", "yxhw"}, NANO_PX: {"xyxy", "yxyx", "yxhw"}}
 """Orders of four numbers in which a model may say those of another order."""
 
 
-class Told:
+class Demonstrated:
     """What the demonstration printed, and where it worked."""
 
     def __init__(self, fresh: FreshVenv) -> None:
@@ -47,7 +47,7 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> Demonstrated:
     """Run it once: the wheel alone, with what its extra ``demo`` asks for, without a network."""
     require_host()
     folder = tmp_path_factory.mktemp("demo")
@@ -55,26 +55,27 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     fresh = installed(wheel, ["demo"], folder)
     outside = "import sys, vlmeval_findit as v; assert sys.prefix in v.__file__"
     assert not fresh.run("python", "-c", outside).returncode
-    return Told(fresh)
+    return Demonstrated(fresh)
 
 
 def numbers(line: str) -> list[float]:
     return [float(found) for found in re.findall(r"(?<![\d@.–(])\d+\.\d(?=\s|$|,)", line)]
 
 
+@pytest.mark.slow
 @pytest.mark.host
-def test_it_is_one_story_on_one_screen(told: Told) -> None:
-    lines = told.out.splitlines()
+def test_it_is_one_story_on_one_screen(demonstrated: Demonstrated) -> None:
+    lines = demonstrated.out.splitlines()
     assert len(lines) <= 40
-    assert not [line for line in lines if len(line) > 80 and str(told.work) not in line]
-    first, second, third, last = re.split(r"\n\d\. ", told.out)[1:]
+    assert not [line for line in lines if len(line) > 80 and str(demonstrated.work) not in line]
+    first, second, third, last = re.split(r"\n\d\. ", demonstrated.out)[1:]
     naive = {line.split()[0]: numbers(line) for line in first.splitlines()[2:4]}
     assert naive[NANO][0] > 95
     assert naive[NANO_PX][0] < 5
-    formats = yaml.safe_load((told.work / "best_formats.yaml").read_text())["models"]
+    formats = yaml.safe_load((demonstrated.work / "best_formats.yaml").read_text())["models"]
     for line, (model, best) in zip(second.splitlines()[2:4], BEST.items(), strict=True):
-        said, winner, *_ = line.split()
-        assert (said, winner) == (model, formats[model]["FindIt"]["winner"])
+        message, winner, *_ = line.split()
+        assert (message, winner) == (model, formats[model]["FindIt"]["winner"])
         assert winner.startswith(f"{best}_")
         assert numbers(line)[0] > 95
     assert "asked for xyxy, it says xywh: 50 of 50 answers agree" in third
@@ -84,43 +85,45 @@ def test_it_is_one_story_on_one_screen(told: Told) -> None:
         values = [float(one) for one in re.findall(r"(\d+\.\d) \(", row)]
         assert len(values) == 2
         assert min(values) >= LEAST
-    report = (told.work / "report.html").read_text()
+    report = (demonstrated.work / "report.html").read_text()
     assert all(model in report for model in BEST)
-    assert (told.work / "leaderboard" / "leaderboard.xlsx").is_file()
-    assert "best format on FindIt" in (told.work / "demo.log").read_text()
+    assert (demonstrated.work / "leaderboard" / "leaderboard.xlsx").is_file()
+    assert "best format on FindIt" in (demonstrated.work / "demo.log").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.host
-def test_again_it_prints_the_same_and_asks_nothing(told: Told) -> None:
-    journal = {path: path.read_bytes() for path in told.work.glob("calls.jsonl*")}
-    assert told.run() == told.out
+def test_again_it_prints_the_same_and_asks_nothing(demonstrated: Demonstrated) -> None:
+    journal = {path: path.read_bytes() for path in demonstrated.work.glob("calls.jsonl*")}
+    assert demonstrated.run() == demonstrated.out
     # Both share their runs.
-    quick = told.run("--quick")
+    quick = demonstrated.run("--quick")
     (low,) = (line for line in quick.splitlines() if f" {demo.FIRST} " in line)
     assert numbers(low)[0] < 5
     assert "asked for xyxy, it says xywh" in quick
-    assert {path: path.read_bytes() for path in told.work.glob("calls.jsonl*")} == journal
+    assert {path: path.read_bytes() for path in demonstrated.work.glob("calls.jsonl*")} == journal
 
 
+@pytest.mark.slow
 @pytest.mark.host
 def test_the_coordinate_check_finds_what_is_wrong_and_nothing_else(
-    told: Told, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    demonstrated: Demonstrated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("LMUData", str(told.fresh.home / "LMUData"))
-    runs = told.work / "runs"
+    monkeypatch.setenv("LMUData", str(demonstrated.fresh.home / "LMUData"))
+    runs = demonstrated.work / "runs"
     main(["coords", str(runs)])
     wrong, right = set(), set()
-    for said in re.split(r"\n(?=\S+ on \S+\n)", capsys.readouterr().out):
-        model, _, dataset = said.split()[:3]
-        question, flat = parse(dataset), " ".join(said.split())
+    for message in re.split(r"\n(?=\S+ on \S+\n)", capsys.readouterr().out):
+        model, _, dataset = message.split()[:3]
+        question, flat = parse(dataset), " ".join(message.split())
         if "convention is wrong" in flat:
-            assert question.representation in UNTAUGHT[model], said
+            assert question.representation in UNTAUGHT[model], message
             wrong.add((model, question.representation))
         elif "it fits" in flat:
             right.add((model, question.representation))
     assert (NANO_PX, "xyxy") in wrong
     assert set(BEST.items()) <= right
-    formats = yaml.safe_load((told.work / "best_formats.yaml").read_text())["models"]
+    formats = yaml.safe_load((demonstrated.work / "best_formats.yaml").read_text())["models"]
     for model, space, means in (
         (NANO, "pixels", "thousandths of width and height, xyxy"),
         (NANO, "unit", "thousandths of width and height, xyxy"),
@@ -173,10 +176,10 @@ def test_what_failed_names_the_log(
 ) -> None:
     monkeypatch.setattr(demo, "run_sweep", failing(RuntimeError("it would not load")))
     assert main(["demo", "--quick", "--work-dir", str(tmp_path)]) == REFUSED
-    said = capsys.readouterr()
+    message = capsys.readouterr()
     log = tmp_path / "demo.log"
-    assert f"error: it would not load\nWhat was done until then: {log}" in said.err
-    assert "what a stage prints" not in said.out + said.err
+    assert f"error: it would not load\nWhat was done until then: {log}" in message.err
+    assert "what a stage prints" not in message.out + message.err
     assert log.read_text() == "what a stage prints\n"
 
 
@@ -210,8 +213,8 @@ def test_bars_are_on_the_terminal_while_others_print_into_the_log(
     terminal: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with (tmp_path / "demo.log").open("w") as log:
-        told = demo.Demonstration(tmp_path, log)
-        with SweepProgress(transient=True) as shown, told.logged():
+        demonstrated = demo.Demonstration(tmp_path, log)
+        with SweepProgress(transient=True) as shown, demonstrated.logged():
             shown.planned(NANO, PlannedCalls(8, 800, 0))
             shown.bars.refresh()
             print("what a stage prints")

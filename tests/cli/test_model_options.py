@@ -143,10 +143,10 @@ def test_a_temperature_is_asked_recorded_and_said(
     (identity,) = sampled.rglob("*_identity.json")
     assert json.loads(identity.read_text())["answering"]["settings"]["temperature"] == 0.7
     assert main(["leaderboard", str(sampled), "--out", str(tmp_path / "board")]) == 0
-    said = capsys.readouterr().out + "".join(
+    message = capsys.readouterr().out + "".join(
         path.read_text() for path in (tmp_path / "board").rglob("*.md")
     )
-    assert "sampled at temperature 0.7" in said
+    assert "sampled at temperature 0.7" in message
 
 
 def test_python_takes_the_same_words() -> None:

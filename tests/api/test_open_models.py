@@ -36,7 +36,7 @@ def test_arrays_are_images_too() -> None:
     for image in (array, np.asarray(PICTURE.convert("L")), np.asarray(PICTURE.convert("RGBA"))):
         assert model.ask(image, "dog", "xyxy_text").parsed.boxes == ((0.0, 0.0, 200.0, 100.0),)
     assert model.ask(np.stack([array] * 3), "dog", "xyxy_json").parsed.frames == (0, 1, 2)
-    with pytest.raises(ValueError, match=r"\(3, 100, 200\) of float32 is no picture: .*byte"):
+    with pytest.raises(ValueError, match=r"\(3, 100, 200\) of float32 is no image: .*byte"):
         model.ask(np.zeros((3, 100, 200), np.float32), "dog")
 
 
@@ -79,13 +79,13 @@ def test_a_server_is_asked_and_its_answer_is_in_pixels() -> None:
     assert body["model"] == "served"
     assert 'Find every instance of "dog"' in str(body["messages"])
     # What was answered is scored without saying the space again: the replies recorded it.
-    made = findit.score(
+    result = findit.score(
         [one.reply for one in kinds],
         [[[20, 10, 100, 50]]] * 3,
         "xyxy_json_bbox_2d",
         sizes=PICTURE.size,
     )
-    assert made.metric_values["F1@0.5"] == 50
+    assert result.metric_values["F1@0.5"] == 50
 
 
 def test_a_failed_call_is_an_answer_of_its_own_kind() -> None:

@@ -326,11 +326,11 @@ for name, arguments in json.load(sys.stdin).items():
         os.chdir(folder)
         with open("sweep.yaml", "w") as f:
             f.write(os.environ["SWEEP"])
-        sys.stderr = said = io.StringIO()
+        sys.stderr = message = io.StringIO()
         status = main(arguments)
         left = sorted(os.listdir(folder))
         with open(f"../{name}.json", "w") as f:
-            json.dump([status, said.getvalue(), left], f)
+            json.dump([status, message.getvalue(), left], f)
         os._exit(0)
     os.wait()
 """
@@ -358,10 +358,10 @@ def refused(blocked: Path, lmu: Path, tmp_path_factory: pytest.TempPathFactory) 
 def test_what_we_can_know_is_refused_without_importing_the_host(name: str, refused: Path) -> None:
     result = refused / f"{name}.json"
     assert result.exists(), "ended otherwise: an import of VLMEvalKit or torch, or a traceback"
-    status, said, left = json.loads(result.read_text())
-    assert REFUSED[name][1] in said
+    status, message, left = json.loads(result.read_text())
+    assert REFUSED[name][1] in message
     assert status == 2
-    assert said.startswith("error: ")
+    assert message.startswith("error: ")
     assert left == ["sweep.yaml"], "nothing is written"
 
 
