@@ -74,13 +74,13 @@ def test_servers_come_and_go_while_they_are_asked(
     monkeypatch.setattr(http_backend, "_LOOK_SECONDS", 0.05)
     path = tmp_path / "servers"
     asked_when_gone: list[int] = []
-    looks, look = list[list[str]](), HttpService.look
+    looks, look = list[list[str]](), HttpService.refresh
 
     def counted(service: HttpService) -> list[str]:
         looks.append(look(service))
         return looks[-1]
 
-    monkeypatch.setattr(HttpService, "look", counted)
+    monkeypatch.setattr(HttpService, "refresh", counted)
 
     def of_first(asked: Asked, number: int) -> Answer:
         if number == 4:

@@ -109,8 +109,8 @@ def cancelled_by_signals(told: Callable[[str], None] = log.warning) -> Iterator[
         else:
             cancel.request()
             told(
-                "stopping; calls on their way to servers are still kept, what is being generated "
-                "here is not (again: stop at once)"
+                "stopping: answers of servers are still awaited and stored, replies being "
+                "generated here are not (press Ctrl-C again to stop at once)"
             )
 
     # Not the loop's own handlers, which would wait while a model blocks the loop.
