@@ -49,7 +49,7 @@ def test_one_sample_a_picture_and_every_object_once(
     world: World, runs: list[Run], capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = export(world)
-    assert "6 pictures, 68 boxes of 12 runs" in " ".join(capsys.readouterr().out.split())
+    assert "6 images, 68 boxes of 12 runs" in " ".join(capsys.readouterr().out.split())
     samples = samples_of(out)
     paths = [sample["filepath"] for sample in samples]
     assert len(set(paths)) == len(paths) == 6

@@ -54,11 +54,11 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
     fields = [sample[name] for sample in samples.values() for name in names if name in sample]
     boxes = sum(len(field["detections"]) for field in fields)
     left = sum(len(row.details["boxes"]) for run in shown for row in run.rows) - boxes
-    pictures = counted(len(samples), "picture")
-    yield f"{out}/: {pictures}, {boxes:,} boxes of {counted(len(shown), 'run')}"
+    images = counted(len(samples), "image")
+    yield f"{out}/: {images}, {boxes:,} boxes of {counted(len(shown), 'run')}"
     yield from say_left_out([run for run in runs if not _shows_boxes(run)])
     if gone := sum(not path.is_file() for path in samples):
-        yield f"{counted(gone, 'picture')} not there: FiftyOne will not show them"
+        yield f"{counted(gone, 'image')} not there: FiftyOne will not show them"
     if left:
         yield f"{left:,} boxes cannot be shown: left out (not finite, or after 200 of an answer)"
     yield "open it in Python with:"
@@ -70,7 +70,6 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
 
 
 def _shows_boxes(run: Run) -> bool:
-    """Tell whether the answers of a run are boxes: points have no extent."""
     rule = getattr(run.question, "match_rule", None)
     return run.question.in_boxes and rule in (None, MatchRule.BOX_OVERLAP)
 
@@ -121,7 +120,6 @@ def _add(
 
 
 def _labels(sample: Document, name: str, kind: str) -> list[Document]:
-    """Return the labels of a field of a sample; make it where there is none yet."""
     held: list[Document] = sample.setdefault(name, {"_cls": kind, kind.lower(): []})[kind.lower()]
     return held
 
@@ -148,6 +146,5 @@ def _field_names(runs: Sequence[Run]) -> list[str]:
 
 
 def _name(text: str) -> str:
-    """Make a name of a field: letters, digits and underscores, a letter first."""
     plain = re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_")
     return plain if plain[:1].isalpha() else f"run_{plain}"

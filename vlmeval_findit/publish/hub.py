@@ -7,19 +7,28 @@
     data/queries.parquet   one row a query
     data/runs.parquet      one row a run
     runs/                  the runs' own files, as commands of this package read them
+
+What has no one type in all rows of a Parquet column stands there as JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from ..core.files import atomic_write
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..api.dataframes import query_rows, run_row
+from ..core.files import atomic_write, replacing
 from ..core.formatting import counted
+from ..core.redaction import of_whole_characters
 from ..runs.scored_run import Run
 from .card import TABLES, make_card
 from .export_folder import rewrite_folder
-from .parquet import run_rows, write_queries, write_runs
+from .private import Private, changed
 from .run_copies import check_whole, copy_run, private_of, unique_names
 from .targets import some
 
@@ -38,12 +47,77 @@ def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterat
         for run, name in zip(runs, names, strict=True):
             below = Path("runs", name).parent
             hidden += [(below / one).as_posix() for one in copy_run(run, folder / below, private)]
-        write_queries(runs, names, folder / TABLES["queries"], private)
-        write_runs(run_rows(runs, names), folder / TABLES["runs"], private)
+        named = list(zip(runs, names, strict=True))
+        queries = [row for run, name in named for row in _queries(run, name, private)]
+        _write(queries, folder / TABLES["queries"])
+        rows = [changed(named_run_row(run, name), private.in_record) for run, name in named]
+        _write(rows, folder / TABLES["runs"])
         with atomic_write(folder / "README.md") as f:
             f.write(private.in_record(make_card(runs, licence, hidden)))
-    queries = counted(sum(len(run.rows) for run in runs), "row")
-    yield f"{out}/: {counted(len(runs), 'run')}, {queries}; the card is README.md"
+    rows_written = f"{counted(len(runs), 'run')}, {counted(len(queries), 'row')}"
+    yield f"{out}/: {rows_written}; the card is README.md"
     if hidden:
         yield "paths or secrets of this machine were taken out of (the card names all):"
         yield f"  {some(hidden)}"
+
+
+# --- Parquet --------------------------------------------------------------------------------------
+
+_BOXES, _NUMBERS = pa.list_(pa.list_(pa.float64())), pa.list_(pa.float64())
+_PLACES, _TEXTS = pa.list_(pa.int64()), pa.list_(pa.string())
+_KNOWN = {
+    "reply": pa.string(),
+    "reason": pa.string(),
+    "score": pa.float64(),
+    "errors": _TEXTS,
+    "cost in USD": pa.float64(),
+    "boxes": _BOXES,
+    "labels": _TEXTS,
+    "frames": _PLACES,
+    "ious": _NUMBERS,
+    "hits": pa.list_(pa.bool_()),
+    "assigned": _PLACES,
+    "ignored": _PLACES,
+    "forced": _TEXTS,
+}
+"""Columns whose type does not depend on what a run happened to answer."""
+
+
+Row = Mapping[str, Any]
+
+
+def named_run_row(run: Run, name: str) -> Row:
+    """Return the row of a run with its name, without its path on this machine."""
+    return {"run": name, **{key: value for key, value in run_row(run).items() if key != "path"}}
+
+
+def _queries(run: Run, name: str, private: Private) -> Iterator[dict[str, Any]]:
+    for row in query_rows(run):
+        made: dict[str, Any] = changed({"run": name, **row}, private.in_reply)
+        if made.get("error"):
+            # Whoever asked wrote it, and the model nothing of it.
+            made["error"] = private.in_record(row["error"])
+        yield made
+
+
+def _write(rows: Sequence[Row], path: Path) -> None:
+    # Half a surrogate pair is no text.
+    whole = changed(rows, of_whole_characters)
+    names = list(dict.fromkeys(name for row in whole for name in row))
+    columns = {name: _column(name, [row.get(name) for row in whole]) for name in names}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        pq.write_table(pa.table(columns), temporary, compression="zstd")
+
+
+def _column(name: str, values: Sequence[Any]) -> pa.Array:
+    kinds = {type(value) for value in values if value is not None}
+    usual = None if kinds else pa.string()
+    try:
+        if kinds <= {str, bool, int, float} or name in _KNOWN:
+            return pa.array(values, _KNOWN.get(name, usual))
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        # Values of several types, or another benchmark means something else by this name.
+        pass
+    as_json = [None if one is None else json.dumps(one, ensure_ascii=False) for one in values]
+    return pa.array(as_json, pa.string())

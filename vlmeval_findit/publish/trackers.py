@@ -18,7 +18,7 @@ from ..core.scored_row import ScoredRow
 from ..leaderboard.slices import run_slices_table
 from ..report.transcripts import Transcript, gather
 from ..runs.scored_run import Run
-from .parquet import run_rows
+from .hub import named_run_row
 from .private import Private
 from .run_copies import check_whole, private_of
 
@@ -102,7 +102,7 @@ def log_each(
         key = key_of(run)
         if known(key):
             continue
-        (row,) = run_rows([run], [run.path.stem])
+        row = named_run_row(run, run.path.stem)
         found, missing = gather([run])
         for one in missing:
             without[one.reason] = without.get(one.reason, 0) + 1
