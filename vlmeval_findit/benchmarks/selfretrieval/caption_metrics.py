@@ -51,7 +51,7 @@ def sums(captions: ScoredCaptions, failed: bool) -> dict[str, float]:
     if failed:
         return result
     sides: tuple[ScoredCaption, ...] = tuple(captions)
-    texts = [side.said.caption for side in sides]
+    texts = [side.parsed.caption for side in sides]
     return result | {
         "pairs": 1,
         "captions": len(sides),
@@ -73,7 +73,7 @@ def scored_row(pair: ImagePair, captions: ScoredCaptions, failed: bool) -> Score
         source=pair.uid,
         sums=sums(captions, failed),
         failed=failed,
-        reason=why_of(item.said for item in captions),
+        reason=why_of(item.parsed for item in captions),
         slices={"attribute": pair.attribute} if pair.attribute else {},
         details={
             "label": pair.label,
@@ -84,10 +84,10 @@ def scored_row(pair: ImagePair, captions: ScoredCaptions, failed: bool) -> Score
 
 
 def _details(caption: ScoredCaption) -> dict[str, Any]:
-    if caption.said.why is not None:
-        return {"caption": None, "why": caption.said.why}
+    if caption.parsed.why is not None:
+        return {"caption": None, "why": caption.parsed.why}
     return {
-        "caption": caption.said.caption,
+        "caption": caption.parsed.caption,
         "tokens": caption.tokens,
         "cut": caption.cut,
         "default": _cosines(caption.default),

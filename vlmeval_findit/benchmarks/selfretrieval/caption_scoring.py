@@ -93,7 +93,7 @@ class ImageSimilarity(NamedTuple):
 class ScoredCaption:
     """A caption and its similarities, both None if the caption is missing."""
 
-    said: Caption
+    parsed: Caption
     default: ImageSimilarity | None = None
     published: ImageSimilarity | None = None
     tokens: int = 0  # of the caption

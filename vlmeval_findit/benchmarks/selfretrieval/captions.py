@@ -27,7 +27,7 @@ class Caption(NamedTuple):
     why: str | None = None
 
 
-Captions = PerSide[Caption]  # what was said of a pair
+Captions = PerSide[Caption]  # of a pair
 
 
 def why_of(captions: Iterable[Caption]) -> str | None:
@@ -54,7 +54,7 @@ def read(answer: str) -> Captions | ParseFailure:
     if not objects:
         return ParseFailure(NO_JSON)
     stated = {side_of(key): value for item in objects for key, value in item.items()}
-    return PerSide(*(_said(stated, side) for side in PairSide))
+    return PerSide(*(_caption_of(stated, side) for side in PairSide))
 
 
 _SIDES = {name: side for side in PairSide for name in (side.value, side.key)}
@@ -69,7 +69,7 @@ def side_of(key: object) -> PairSide | None:
     return _SIDES.get("_".join(key.lower().split())) if isinstance(key, str) else None
 
 
-def _said(result: Mapping[PairSide | None, Any], side: PairSide) -> Caption:
+def _caption_of(result: Mapping[PairSide | None, Any], side: PairSide) -> Caption:
     if side not in result:
         return Caption(None, MISSING_KEY)
     value = result[side]

@@ -203,7 +203,7 @@ class MarkedQuery(NamedTuple):
     images: list[MarkedImage]
 
 
-def unsaid(row: Stage2Row) -> VPQuery:
+def unmarked(row: Stage2Row) -> VPQuery:
     """Convert a row to a query with unmarked images and unfilled spans."""
     return VPQuery(
         index=row.index,
@@ -245,7 +245,7 @@ def with_mark(row: Stage2Row, choice: MarkChoice, described: bool) -> MarkedQuer
     words = [words_of(style, colour) for colour in dict.fromkeys(of_marks)]
     value = mark_described(choice.shape, of_marks, roles) if described else ""
     query = replace(
-        unsaid(row),
+        unmarked(row),
         images=tuple(shown),
         hint=value,
         question=filled(row.label, words),
@@ -261,7 +261,7 @@ def in_words(row: Stage2Row, described: bool) -> VPQuery:
     above = [PLACES_DESCRIBED] * described
     if not SPAN.search(row.label):
         above.append(f"The question is about the {' and the '.join(words)}.")
-    return replace(unsaid(row), hint=" ".join(above), question=filled(row.label, words))
+    return replace(unmarked(row), hint=" ".join(above), question=filled(row.label, words))
 
 
 def without_outline(row: Stage2Row, shape: Shape) -> int:

@@ -101,7 +101,7 @@ def load(name: str) -> Stage2Task:
     if question.naming is RegionNaming.WORDS:
         queries = [asking.in_words(row, question.described) for row in rows]
     else:
-        queries = [asking.unsaid(row) for row in rows]
+        queries = [asking.unmarked(row) for row in rows]
     return Task(name, question, table, {query.index: query for query in queries})
 
 
