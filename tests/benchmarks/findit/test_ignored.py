@@ -181,7 +181,7 @@ def test_they_are_drawn_apart(world: World) -> None:
     row = read_details_line(line)
     assert roles(row) == [(Role.UNCOUNTED, None)]
     (asked,) = read_table(find_table("Pascal"))
-    (picture,) = draw(asked, row).pictures
+    (picture,) = draw(asked, row).images
     drawn = [box.role for box in picture.boxes]
     assert drawn == [Role.IGNORED, Role.TRUTH, Role.TRUTH, Role.UNCOUNTED]
 

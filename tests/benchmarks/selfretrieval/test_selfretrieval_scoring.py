@@ -273,7 +273,7 @@ def test_both_pictures_and_four_similarities_are_drawn(
     run = world.run("m", "SelfRetrieval", lambda *_: next(replies), rows=2)
     task = BENCHMARK.load("SelfRetrieval")
     first, second = (BENCHMARK.draw(task, row) for row in run.rows)
-    assert [(one.path, one.name) for one in first.pictures] == [
+    assert [(one.path, one.name) for one in first.images] == [
         ("0l.png", "left"),
         ("0r.png", "right"),
     ]
