@@ -320,7 +320,7 @@ def test_leaderboard_and_score_show_rejection_where_there_is_any(
     assert f"M {NAME}: {said}" in capsys.readouterr().out
     metric_values = json.loads(
         Path(rejecting.path.with_name(f"{rejecting.path.stem}_provenance.json")).read_text()
-    )["figures"]
+    )["metrics"]
     assert metric_values["rejection_accuracy"] == pytest.approx(300 / 7)
 
 
