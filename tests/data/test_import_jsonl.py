@@ -100,6 +100,15 @@ def test_tags(tmp_path: Path, tags: list[Any], expected: list[dict[str, str]]) -
     assert [query.tags for query in table()] == expected
 
 
+def test_ignored_boxes(tmp_path: Path) -> None:
+    boxes = [CAT, {"box": DOG, "ignore": True}]
+    assert import_lines(tmp_path, [{"image": "0.png", "expression": "a cat", "boxes": boxes}]) == 0
+    assert DATASETS["Mine"].family is Family.REFEXP
+    (query,) = table()
+    assert query.truth.boxes == (tuple(CAT),)
+    assert [(one.box, one.crowd) for one in query.truth.ignored] == [(tuple(DOG), False)]
+
+
 def test_what_a_file_may_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A byte order mark, empty lines, keys that are null, a line twice, ends of Windows."""
     line = {"image": "0.png", "label": "cat", "boxes": [CAT], "expression": None, "tags": None}
@@ -194,6 +203,7 @@ UGLY: list[tuple[list[Any], str]] = [
     ([GOOD, but(GOOD, label=None, expression="x")], "line 2: has 'expression', but "),
     ([GOOD, but(GOOD, label=None, references=["r0.png"])], "line 1 has 'label'; make a file"),
     ([GOOD, but(GOOD, boxes=[DOG])], "line 2: is the query of "),
+    ([but(GOOD, boxes=[{"box": CAT, "ignore": 2}])], "boxes[0], ignore: 2 is neither true nor"),
     ([but(GOOD, image="gone.png")], "gone.png is missing"),
     ([but(GOOD, image="../0.png")], "'../0.png' climbs out of its folder"),
     ([but(GOOD, tags="night")], "line 1, tags: 'night' is neither an object"),

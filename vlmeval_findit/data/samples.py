@@ -31,6 +31,7 @@ class Units(Enum):
 
 CROWD = "crowd regions"
 DIFFICULT = "objects marked as difficult"
+IGNORED = "objects marked as ignored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class AnnotatedBox:
     where: str = field(compare=False)  # The file and the place in it, for messages
     label: str = ""  # Only used where a query has several labels
     frame: int = 0  # Counted from 0; 0 for an image
-    ignored: str = ""  # Why it is ignored, CROWD or DIFFICULT; empty: it counts
+    ignored: str = ""  # Why it is ignored: CROWD, DIFFICULT or IGNORED; empty: it counts
     mask: Mask | None = None
 
 

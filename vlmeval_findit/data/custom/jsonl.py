@@ -2,10 +2,10 @@
 
 ``image`` or ``images`` (the frames of a video in order); one of ``label``, ``labels``,
 ``expression`` and ``references``; ``boxes``; if wanted ``caption`` and ``tags``.  A box is
-[x1, y1, x2, y2], or an object with it: {"box": [x1, y1, x2, y2], "label": "…", "mask": …}, with the
-label where a line has several, and with the mask where there is one: COCO's run lengths, or the
-name of an image, relative to the file.  For ``images`` there is a list of boxes a frame.  A key
-that is null is as if it were not there.
+[x1, y1, x2, y2], or an object: {"box": [x1, y1, x2, y2], "label": "…", "mask": …, "ignore": true}.
+The label is needed where a line has several.  A mask is COCO's run lengths, or the name of an
+image, relative to the file.  An ignored box counts neither way.  For ``images`` there is a list of
+boxes a frame.  A key that is null is as if it were not there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from ...benchmarks.findit.findit_datasets import Family
 from ...core.formatting import nearest
-from ..samples import AnnotatedBox, AnnotationError, Sample, Samples, Units
+from ..samples import IGNORED, AnnotatedBox, AnnotationError, Sample, Samples, Units
 from .masks import mask_of
 from .text import CORNERS, json_of, lines_of, numbers, units_of
 
@@ -181,10 +181,10 @@ def _box(
     value: Any, where: str, frame: int, labels: Sequence[str] | None, folder: Path
 ) -> AnnotatedBox:
     """Return a box; its label is "" where the line has one label."""
-    label, mask, place = "", None, where
+    label, mask, ignored, place = "", None, "", where
     if labels is not None or isinstance(value, dict):
         needed = {"box"} if labels is None else {"box", "label"}
-        if not isinstance(value, dict) or value.keys() - {"mask"} != needed:
+        if not isinstance(value, dict) or value.keys() - {"mask", "ignore"} != needed:
             raise AnnotationError(
                 f"{where}: {reprlib.repr(value)} is not "
                 + (f"{_LABELLED}, as boxes of several labels are" if labels else CORNERS)
@@ -195,8 +195,11 @@ def _box(
                 raise AnnotationError(f"{where}, label: no {label!r}{nearest(label, labels)}")
         if value.get("mask") is not None:
             mask = mask_of(value["mask"], folder, f"{where}, mask")
+        if value.get("ignore", False) not in (True, False):
+            raise AnnotationError(f"{where}, ignore: {value['ignore']!r} is neither true nor false")
+        ignored = IGNORED if value.get("ignore") else ""
         value, where = value["box"], f"{where}, box"
-    return AnnotatedBox(numbers(value, where, CORNERS), place, label, frame, mask=mask)
+    return AnnotatedBox(numbers(value, where, CORNERS), place, label, frame, ignored, mask)
 
 
 # --- tags -----------------------------------------------------------------------------------------
@@ -254,7 +257,7 @@ def _family(target: str, queries: Sequence[Sample]) -> Family:
                 f"{video.where}: an expression about {len(video.images)} frames: an "
                 "expression needs one image; videos need label, labels or references"
             )
-        is_single = all(len(query.boxes) == 1 for query in queries)
+        is_single = all(len(query.counted) == 1 for query in queries)
         return Family.REFEXP if is_single else Family.REFEXP_ALL
     if target == "references":
         return Family.INSDET if video is None else Family.INSDET_VIDEO
