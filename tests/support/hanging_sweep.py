@@ -131,7 +131,7 @@ def hanging(kind: str, folder: Path) -> Iterator[Sweep]:
 def one_line(sweep: Sweep) -> str:
     """What it said after the first signal."""
     assert "Traceback" not in sweep.said()
-    after = sweep.said().split("stopping; ")[1].splitlines()[1:]
+    after = sweep.said().split("stopping: ")[1].splitlines()[1:]
     # A slow machine adds a line of progress, Ray perhaps one of its own.
     found = [line for line in after if line.startswith("stopped")]
     assert len(found) == 1, sweep.said()
