@@ -314,4 +314,4 @@ def test_show_prints_what_a_model_sees(
         {**env, "HF_HUB_OFFLINE": "1"},
     )
     assert elsewhere.returncode == 0, elsewhere.stdout
-    assert "cannot be said here: google/gemma-4-E4B-it" in elsewhere.stdout
+    assert "cannot be shown here: google/gemma-4-E4B-it" in elsewhere.stdout

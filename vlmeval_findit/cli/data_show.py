@@ -93,20 +93,20 @@ def _print_shown(row: ModelRow, checkpoint: str, question: Question, message: Me
     from ..models.local.runner import ProcessorMissingError, shown
 
     try:
-        seen = shown(row, checkpoint, question, message)
+        inputs = shown(row, checkpoint, question, message)
     except ProcessorMissingError as error:
-        print(f"\nWhat it is shown cannot be said here: {error}")
+        print(f"\nThe model's input cannot be shown here: {error}")
         print(f"--model {row.name.replace(' ', '')}=FOLDER names a checkpoint that is here.")
         return
-    print(f"\nthe text after the chat template of {checkpoint}:\n{seen.text}\n")
-    for number, image in enumerate(seen.images, 1):
+    print(f"\nthe text after the chat template of {checkpoint}:\n{inputs.text}\n")
+    for number, image in enumerate(inputs.images, 1):
         sizes = ", ".join(
             f"{what} {image[what][0]} x {image[what][1]}"
             for what in ("original", "sent", "processed")
             if what in image
         )
         print(f"image {number}: {sizes}; bounds {image['bounds']}")
-    print(f"{len(seen.ids)} tokens, {sum(seen.types)} of them image features")
+    print(f"{len(inputs.ids)} tokens, {sum(inputs.types)} of them image features")
 
 
 def _print_request(message: Message, question: Question, model: str) -> None:
@@ -115,14 +115,14 @@ def _print_request(message: Message, question: Question, model: str) -> None:
     from ..models.http.providers.table import OPENROUTER
 
     try:
-        asked = chat_model(model, OPENROUTER).request(message, question)
+        request = chat_model(model, OPENROUTER).request(message, question)
     except OSError as error:
         print(f"\nwhat is sent cannot be shown without the images: {error}")
         return
     print("\nsent to OpenRouter:")
-    for name, value in asked.body.items():
+    for name, value in request.body.items():
         if name != "messages":
             print(f"  {name}: {json.dumps(value)}")
-    for image in asked.images:
+    for image in request.images:
         original, sent = ("{} x {}".format(*size) for size in (image.original, image.sent))
         print(f"  image: {original}, sent as {sent}, {image.mime}, {len(image.data):,} bytes")

@@ -91,9 +91,9 @@ def command(quick: bool, work_dir: Path) -> int:
     with log.open("w", encoding="utf-8") as f:
         demo = Demonstration(work_dir, f)
         try:
-            _tell_in_short(demo) if quick else _tell(demo)
+            _run_quick(demo) if quick else _run_all(demo)
         except (StoppedError, KeyboardInterrupt):
-            print("Interrupted. What was answered is kept: the same command goes on from there.")
+            print("Interrupted. No answer is lost: the same command goes on from there.")
             return INTERRUPTED
         except (RuntimeError, ValueError) as error:
             raise ValueError(f"{error}\nWhat was done until then: {log}") from error
@@ -129,7 +129,7 @@ class Demonstration:
         self.log.flush()
 
     def sweep(self, models: Sequence[str], **fields: Any) -> Sweep:
-        """Make a sweep of ours: all share a folder and a journal."""
+        """Make a sweep of the demonstration: all share a folder and a journal."""
         return Sweep(
             models=tuple(map(ModelEntry, models)),
             work_dir=self.folder / "runs",
@@ -138,7 +138,7 @@ class Demonstration:
         )
 
     def answer(self, sweep: Sweep) -> list[CellResult]:
-        """Make the calls of a sweep that were not made before, behind bars of progress.
+        """Make the open calls of a sweep, with a progress bar.
 
         Raises:
             ValueError: calls failed.
@@ -151,39 +151,39 @@ class Demonstration:
         return results
 
     def check_coordinates(self, result: CellResult, *options: str) -> Mapping[str, Any]:
-        """Return what ``coords`` finds in a run."""
+        """Return the coordinate check of a run, as ``coords --json`` writes it."""
         with TemporaryDirectory() as folder, self.logged():
-            found = Path(folder, "coords.json")
-            main(["coords", str(result.path), *options, "--json", str(found)])
-            (said,) = json.loads(found.read_text(encoding="utf-8"))
-        return dict(said)
+            file = Path(folder, "coords.json")
+            main(["coords", str(result.path), *options, "--json", str(file)])
+            (check,) = json.loads(file.read_text(encoding="utf-8"))
+        return dict(check)
 
 
 # --- the story ------------------------------------------------------------------------------------
 
 
-def _tell(demo: Demonstration) -> None:
+def _run_all(demo: Demonstration) -> None:
     """Show that two models which see alike score 2 and 100, why, and what to do about it."""
     both = (NANO, NANO_PX)
-    print(f"{NANO} and {NANO_PX} find shapes in rendered scenes. They see alike,")
-    print("but were taught other formats: one says thousandths of an image, one pixels.\n")
+    print(f"{NANO} and {NANO_PX} find shapes in rendered scenes. They detect")
+    print("equally well, but one was trained to answer in thousandths, one in pixels.\n")
 
     print("1. Ask both in one format, as most tables of published models are made:")
     first = [parse(f"{PREFIX}{name}_{FIRST}") for name in FAMILIES]
-    asked = demo.answer(demo.sweep(both, questions=(first[0],)))
-    _print_scores(asked)
+    results = demo.answer(demo.sweep(both, questions=(first[0],)))
+    _print_scores(results)
 
     print("\n2. Search the format that each answers best in, 19 of them on 50 scenes:")
     searched = demo.answer(demo.sweep(both, tables=(grid_tables()[SCENES],), stages=STAGES))
     best = demo.folder / "best_formats.yaml"
     with demo.logged():
         report_formats(searched, best)
-    liked = [_best(searched, model) for model in both]
-    _print_scores(liked)
+    best_runs = [_best(searched, model) for model in both]
+    _print_scores(best_runs)
 
     print(f"\n3. Why did {NANO_PX} score so low? Its answers alone tell:")
-    _tell_order(demo, asked[-1])
-    _tell_space(demo, liked[-1])
+    _print_order(demo, results[-1])
+    _print_space(demo, best_runs[-1])
 
     print("\n4. The leaderboard, each in its own format; asked to find")
     every = demo.sweep(both, questions=tuple(first))
@@ -196,32 +196,32 @@ def _tell(demo: Demonstration) -> None:
     print(f"F1@0.5 in percent, with 95 % intervals. {TIED}: the difference may be chance.")
     _report(demo, runs)
     _go_on(
-        f"errors {asked[-1].path.parent}",
-        f"data show {liked[-1].question.name} --index 3",
+        f"errors {results[-1].path.parent}",
+        f"data show {best_runs[-1].question.name} --index 3",
         "search --model Qwen3-VL-8B --serve vllm",
     )
 
 
-def _tell_in_short(demo: Demonstration) -> None:
+def _run_quick(demo: Demonstration) -> None:
     """Show that one model scores 2 or 100, depending on the format, and why."""
     print(f"{NANO_PX} finds shapes in 50 rendered scenes, asked in eight formats:")
     tables = (grid_tables()[SCENES],)
-    asked = demo.answer(demo.sweep([NANO_PX], tables=tables, stages=(EIGHT,)))
-    _print_scores(asked)
+    results = demo.answer(demo.sweep([NANO_PX], tables=tables, stages=(EIGHT,)))
+    _print_scores(results)
     print("\nWhy so little as xyxy? Its answers alone tell:")
-    _tell_order(demo, asked[0])
-    _report(demo, [result.path for result in asked])
+    _print_order(demo, results[0])
+    _report(demo, [result.path for result in results])
     _go_on(
         "demo",
-        f"errors {asked[0].path.parent}",
+        f"errors {results[0].path.parent}",
         "search --model Qwen3-VL-8B --serve vllm",
     )
 
 
 def _best(results: Sequence[CellResult], model: str) -> CellResult:
-    own = [result for result in results if result.model == model]
-    best = averages(own)[0].question
-    return next(result for result in own if result.question == best)
+    of_model = [result for result in results if result.model == model]
+    best = averages(of_model)[0].question
+    return next(result for result in of_model if result.question == best)
 
 
 def _print_scores(results: Sequence[CellResult]) -> None:
@@ -229,41 +229,42 @@ def _print_scores(results: Sequence[CellResult]) -> None:
     metrics = ("F1@0.5", "mIoU", "Adherence")
     fields = [Field("model"), Field("format"), *(Field(name, FieldType.VALUE) for name in metrics)]
     rows = [
-        [one.model, one.question.format, *(one.metric_values[name] for name in metrics)]
-        for one in results
+        [each.model, each.question.format, *(each.metric_values[name] for name in metrics)]
+        for each in results
     ]
     print_table(Table("Scores", fields, rows), "demo.log")
 
 
-def _tell_order(demo: Demonstration, result: CellResult) -> None:
-    """Say in which order the numbers of a box really come."""
-    found = demo.check_coordinates(result)
-    declared, best = found["declared"], found["fit"]["best"]
-    asked, said = (name.partition("/")[2] for name in (declared, best))
-    wrong, right = (_read_as(found, name) for name in (declared, best))
-    print(f"   asked for {asked}, it says {said}: {_agreeing(found)}")
-    print(f"   F1@0.5 is {wrong:.1f} if read as asked, and {right:.1f} if read as {said}")
+def _print_order(demo: Demonstration, result: CellResult) -> None:
+    """Print in which order the numbers of a box really come."""
+    check = demo.check_coordinates(result)
+    declared, best = check["declared"], check["fit"]["best"]
+    asked, answered = (name.partition("/")[2] for name in (declared, best))
+    wrong, right = _f1_read_as(check, declared), _f1_read_as(check, best)
+    print(f"   asked for {asked}, it says {answered}: {_agreement(check)}")
+    print(f"   F1@0.5 is {wrong:.1f} if read as asked, and {right:.1f} if read as {answered}")
 
 
-def _tell_space(demo: Demonstration, result: CellResult) -> None:
-    """Say what is left of good answers in a wrong space, and that it is noticed."""
-    found = demo.check_coordinates(result, "--space", WRONG)
-    right, wrong = found["fit"]["best"], found["declared"]
+def _print_space(demo: Demonstration, result: CellResult) -> None:
+    """Print what a wrong space makes of good answers, and that the check notices it."""
+    check = demo.check_coordinates(result, "--space", WRONG)
+    best, declared = check["fit"]["best"], check["declared"]
+    right, wrong = _f1_read_as(check, best), _f1_read_as(check, declared)
     print(f"   and if somebody took its pixels for thousandths (--space {WRONG})?")
     print(
-        f"   F1@0.5 {_read_as(found, right):.1f} would be {_read_as(found, wrong):.1f}; the check "
-        f"finds {right.partition('/')[0]}: {_agreeing(found)}"
+        f"   F1@0.5 {right:.1f} would be {wrong:.1f}; the check "
+        f"finds {best.partition('/')[0]}: {_agreement(check)}"
     )
 
 
-def _agreeing(found: Mapping[str, Any]) -> str:
-    return f"{found['fit']['agree']} of {found['answered']} answers agree"
+def _agreement(check: Mapping[str, Any]) -> str:
+    return f"{check['fit']['agree']} of {check['answered']} answers agree"
 
 
-def _read_as(found: Mapping[str, Any], convention: str) -> float:
+def _f1_read_as(check: Mapping[str, Any], convention: str) -> float:
     """Return the F1@0.5 of a checked run if it is read in a convention."""
-    lines = found["read_as"]["rows"]
-    return float(next(line["F1@0.5"] for line in lines if line["convention"] == convention))
+    rows = check["read_as"]["rows"]
+    return float(next(row["F1@0.5"] for row in rows if row["convention"] == convention))
 
 
 def _families(board: Board) -> Table:
@@ -271,7 +272,7 @@ def _families(board: Board) -> Table:
     rows: list[list[Value]] = []
     for name, title in {**FAMILIES, OVERALL: "mean"}.items():
         entries = [board.cells[model, name].entries[board.headline.name] for model in board.models]
-        rows.append([title, *(Cell(one.value, one.interval, one.mark) for one in entries)])
+        rows.append([title, *(Cell(each.value, each.interval, each.mark) for each in entries)])
     return Table("Leaderboard", [Field(""), *map(value, board.models)], rows)
 
 
@@ -284,5 +285,5 @@ def _report(demo: Demonstration, runs: Sequence[Path]) -> None:
 
 def _go_on(*commands: str) -> None:
     print("\nGo on with")
-    for one in commands:
-        print(as_called(f"  python run_findit.py {one}"))
+    for command in commands:
+        print(as_called(f"  python run_findit.py {command}"))
