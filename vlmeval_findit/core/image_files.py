@@ -52,10 +52,10 @@ class Header:
     format: str  # Pillow's name
 
 
-def header(path: Path | str) -> Header:
-    """Read the beginning of an image file without decoding it."""
-    with _opened(path) as picture:
-        return Header(picture.size, picture.mode, picture.format or "")
+def header(source: Path | str | io.BytesIO) -> Header:
+    """Read the beginning of an image file, or of one in memory, without decoding it."""
+    with _opened(source) as image:
+        return Header(image.size, image.mode, image.format or "")
 
 
 def check(path: Path | str) -> None:
@@ -67,16 +67,16 @@ def check(path: Path | str) -> None:
 
 def decode(path: Path | str, enough: Size | None = None) -> Image.Image:
     """Decode the stored pixels as RGB; detail beyond the size ``enough`` may be left out."""
-    with _opened(path) as picture:
+    with _opened(path) as image:
         if enough is not None:
-            picture.draft("RGB", enough)
-        return picture.convert("RGB")
+            image.draft("RGB", enough)
+        return image.convert("RGB")
 
 
 def from_bytes(data: bytes) -> Image.Image:
     """Decode an image file in memory, as RGB."""
-    with _opened(io.BytesIO(data)) as picture:
-        return picture.convert("RGB")
+    with _opened(io.BytesIO(data)) as image:
+        return image.convert("RGB")
 
 
 def rgb(image: Image.Image) -> Image.Image:
@@ -94,9 +94,9 @@ def rgb(image: Image.Image) -> Image.Image:
 
 def orientation(path: Path | str) -> int:
     """Return the EXIF orientation of a file, 1 to 8; 1 (as stored) if it cannot be read."""
-    with _opened(path) as picture:
+    with _opened(path) as image:
         try:
-            value = picture.getexif().get(_ORIENTATION, 1)
+            value = image.getexif().get(_ORIENTATION, 1)
         except Exception:  # damaged metadata: viewers ignore it
             return 1
     return value if isinstance(value, int) and 1 <= value <= 8 else 1
@@ -138,8 +138,8 @@ def _opened(source: Path | str | io.BytesIO) -> Iterator[Image.Image]:
             raise ImageFileError(
                 name, "is a folder, not an image" if is_folder else "is no regular file"
             )
-        with _open(file) as picture:
-            yield picture
+        with _open(file) as image:
+            yield image
     except ImageFileError:
         raise
     except FileNotFoundError:

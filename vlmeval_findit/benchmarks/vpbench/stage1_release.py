@@ -21,6 +21,7 @@ from typing import Any
 from ...core.files import sha256_of, write_once
 from ...core.folders import image_folder
 from ...core.formatting import nearest
+from ...core.image_files import header
 from ...core.table_files import TableError, WrittenTable, meta_path, sources
 from .question_tables import STAGE_1, TABLES, write_table
 from .vp_query import LETTERS, HintColumn, VPQuery, is_absent, kind_of
@@ -107,11 +108,8 @@ def image_bytes(value: Any) -> bytes | None:
 
 def suffix(data: bytes) -> str:
     """Return the suffix of an image's file, or raise NoImageError."""
-    from PIL import Image
-
     try:
-        with Image.open(io.BytesIO(data)) as image:
-            return f".{image.format}".lower().replace("jpeg", "jpg")
+        return f".{header(io.BytesIO(data)).format}".lower().replace("jpeg", "jpg")
     except OSError:
         raise NoImageError(f"no image (begins with {data[:8]!r})") from None
 
