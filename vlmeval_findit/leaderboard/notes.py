@@ -234,7 +234,7 @@ def forced_lines(board: Board) -> list[str]:
 _OTHER = re.compile(
     r"(?P<doubt>declared (?P<declared>.+), but the answers follow (?P<followed>.+)) \(.+ agree\)"
 )
-"""A doubt as :func:`..coords.score_check.line_of` writes it, where another convention fits."""
+"""A doubt as :func:`..coords.score_check.warning_line` writes it, where another convention fits."""
 
 
 def coordinate_lines(board: Board) -> list[str]:

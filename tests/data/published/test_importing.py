@@ -410,7 +410,7 @@ def test_another_folder(tmp_path: Path, name: str, capsys: pytest.CaptureFixture
         ([".", "--name", "Mine"], "has neither of labels/ (YOLO) and Annotations/ (VOC)"),
         (
             [__file__, "--name", "Mine"],
-            "importers.py: neither .json (COCO), .jsonl",
+            "importing.py: neither .json (COCO), .jsonl",
         ),
         (["gone", "--name", "Mine"], "gone: no such file or folder"),
         (["gone.json", "--name", "Mine"], "gone.json"),

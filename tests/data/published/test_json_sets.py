@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from scored_runs import World
-from test_importers import all_images_are_there, data_root, import_set, known, meta
+from test_importing import all_images_are_there, data_root, import_set, known, meta
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
