@@ -162,6 +162,8 @@ def test_another_identifier_is_another_checkpoint() -> None:
     hub = who(checkpoint="Qwen/Qwen3-VL-8B-Instruct", revision=None)
     other = who(checkpoint="Qwen/Qwen3-VL-4B-Instruct", revision=None)
     assert [one.what for one in identity_conflicts(hub, other)] == ["checkpoint"]
+    here, moved = (who(checkpoint=path, revision="sha256:12") for path in ("/a", "/b"))
+    assert here.digest == moved.digest
 
 
 def test_many_contradictions_are_counted() -> None:
