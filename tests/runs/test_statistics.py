@@ -82,12 +82,12 @@ def one_answer(index: int, picture: str, sums: Sequence[float]) -> ScoredRow:
     return ScoredRow(index, picture, dict(zip(SUMS, sums, strict=True)))
 
 
-def by_picture(run: Run) -> np.ndarray:
+def sums_by_image(run: Run) -> np.ndarray:
     """(pictures, 8) sums of a run."""
     found = clustered_sums(run.rows, run.question.images)
     rows = np.stack([found.sums[name] for name in SUMS], axis=1)
     made = np.zeros((len(found.images), len(SUMS)))
-    np.add.at(made, found.picture, rows)
+    np.add.at(made, found.image, rows)
     return made
 
 
@@ -112,8 +112,8 @@ def test_figures_are_the_scores(run: Run, world: World) -> None:
 def test_queries_of_one_picture_are_one_cluster(run: Run) -> None:
     found = clustered_sums(run.rows, "Pascal")
     assert found.images == tuple(f"Pascal/{i}.jpg" for i in range(6))
-    assert found.picture.tolist() == [at // 2 for at in range(12)]
-    sums = by_picture(run)
+    assert found.image.tolist() == [at // 2 for at in range(12)]
+    sums = sums_by_image(run)
     assert sums[:, 0].tolist() == [2] * 6
     assert sums.sum(axis=0).tolist() == pytest.approx([run.sums[name] for name in SUMS])
 
@@ -138,7 +138,7 @@ def test_influence_is_what_leaving_a_picture_out_does(run: Run) -> None:
 @pytest.mark.parametrize("metric", range(5))
 def test_intervals_agree_with_a_bootstrap_where_pictures_are_many(run: Run, metric: int) -> None:
     many = with_queries(run, 600, per_picture=2)
-    sums = by_picture(many)
+    sums = sums_by_image(many)
 
     def figure(*columns: np.ndarray, axis: int = -1) -> np.ndarray:
         stacked = np.stack([c.sum(axis=axis) for c in columns], axis=-1)
@@ -498,7 +498,7 @@ def test_means_are_compared_over_what_both_have() -> None:
 
 def test_other_rows_are_refused(run: Run, world: World) -> None:
     fewer = world.run("Fewer", NAME, saying("[]"), rows=10)
-    with pytest.raises(StatisticsError, match=r"12 rows of 6 pictures.*10 of 5"):
+    with pytest.raises(StatisticsError, match=r"12 rows of 6 images.*10 of 5"):
         compare(fewer, run)
     other_rows = replace(run, provenance=replace(run.provenance, rows=frozenset(range(1, 13))))
     with pytest.raises(StatisticsError, match="only runs over the same rows"):

@@ -128,7 +128,7 @@ def convert(path: Path, name: str = ALL) -> int:
 def figures_of(path: Path, name: str = ALL) -> dict[str, Any]:
     """The figures of the run that was made of a file."""
     found = path.with_name(f"{path.stem}_{name}_provenance.json")
-    return json.loads(found.read_text())["figures"]
+    return json.loads(found.read_text())["metrics"]
 
 
 @pytest.fixture
