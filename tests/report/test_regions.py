@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from scored_runs import World, world
-from test_report_browser import browser
-from test_report_browser import pytestmark as needs_chromium
+from test_report_browser import NEEDS_CHROMIUM, browser
 from toy_benchmark import LETTERS, guessing, letters
 
 from vlmeval_findit.api.answer_drawing import STROKES, draw_boxes
@@ -109,7 +108,8 @@ def test_the_page_has_outlines_with_no_more_vertices_than_are_seen() -> None:
     assert max(outlines[0]) == 1e6
 
 
-@needs_chromium
+@pytest.mark.slow
+@NEEDS_CHROMIUM
 def test_the_report_draws_regions(
     browser: Any, letters: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,9 +19,10 @@ from vlmeval_findit.runs.scored_run import load_runs
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
+NEEDS_CHROMIUM = pytest.mark.skipif(
     CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
 )
+pytestmark = [NEEDS_CHROMIUM, pytest.mark.slow]
 
 JSON = "FindIt_Pascal_xyxy_json"
 TEXT = "FindIt_Pascal_xyxy_text"

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 from many_runs import FORMATS, make_runs
-from test_report_browser import browser, choose_detail, drawn
-from test_report_browser import pytestmark as on_chromium
+from test_report_browser import NEEDS_CHROMIUM, browser, choose_detail, drawn
 
 from vlmeval_findit.core.drawing import Curve
 from vlmeval_findit.leaderboard.board import Board, make_board
@@ -117,7 +116,8 @@ def test_what_is_long_is_folded_or_scrolls(board: Board, models: int, is_long: b
     assert re.search(r"<h3>Forced</h3>\s*<ul><li>[^<]*asked without &lt;0&gt;</li></ul>", html)
 
 
-@on_chromium
+@pytest.mark.slow
+@NEEDS_CHROMIUM
 @pytest.mark.parametrize("width", [1280, 390])
 def test_it_is_looked_through(browser: Any, page: Path, width: int) -> None:
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}

@@ -63,6 +63,12 @@ function showTip(event) {
   at("tip").style.translate = `${x}px ${top > tip.height + 12 ? top - tip.height - 6 : bottom + 6}px`;
 }
 
+// Reaching a mark may scroll the page: the tip goes with it.
+function followMark() {
+  const mark = [...document.querySelectorAll(MARK)].find((one) => one.matches(":hover, :focus"));
+  showTip({ target: mark || document.body });
+}
+
 async function saveChart(event) {
   const figure = event.currentTarget.closest("figure");
   const kind = event.currentTarget.value;
@@ -115,6 +121,6 @@ function startCharts() {
     at("detail-of").addEventListener("change", showDetail);
     showDetail();
   }
-  addEventListener("scroll", () => { at("tip").hidden = true; }, { passive: true });
+  addEventListener("scroll", followMark, { passive: true });
   addEventListener("beforeprint", openForPrint);
 }
