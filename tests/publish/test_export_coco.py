@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_data import ANNOTATIONS, IMAGE_IDS, coco_values, data_folder, make_images, write_coco
+from custom_data import ANNOTATIONS, IMAGE_IDS, coco_values, data_folder, make_images, write_coco
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask as Task
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task

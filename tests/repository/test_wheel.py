@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from custom_data import ANNOTATIONS, make_images, write_coco
 from fresh_venvs import FreshVenv, build, copy_of_the_clone, installed, needs_of
-from own_data import ANNOTATIONS, make_images, write_coco
 from paths import ROOT
 
 from vlmeval_findit.core.command import EXTRAS

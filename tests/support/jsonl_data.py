@@ -1,4 +1,4 @@
-"""Questions of one's own of every kind, a line each, and the pictures that they show."""
+"""Queries of every kind as JSON lines, and their images."""
 
 from __future__ import annotations
 

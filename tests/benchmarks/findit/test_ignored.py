@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import custom_data
 import numpy as np
-import own_data
 import pytest
 from scored_runs import World, grid, query, saying, world
 
@@ -231,12 +231,12 @@ def test_thinning_takes_them_along() -> None:
 
 @pytest.fixture
 def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    own_data.data_folder(tmp_path, monkeypatch)
-    return own_data.make_images(tmp_path / "pictures")
+    custom_data.data_folder(tmp_path, monkeypatch)
+    return custom_data.make_images(tmp_path / "pictures")
 
 
 def test_difficult_objects_of_voc(tmp_path: Path, images: Path) -> None:
-    folder = own_data.write_voc(tmp_path / "voc")
+    folder = custom_data.write_voc(tmp_path / "voc")
     file = folder / "Annotations" / "one.xml"
     plain = "<difficult>0</difficult>"
     file.write_text(file.read_text().replace(plain, "<difficult>1</difficult>", 1))
@@ -250,7 +250,7 @@ def test_difficult_objects_of_voc(tmp_path: Path, images: Path) -> None:
 @pytest.mark.parametrize("kind", ["polygon", "one polygon", "run lengths"])
 def test_masks_of_coco_judge_points(tmp_path: Path, images: Path, kind: str) -> None:
     """The first cat is an L of two rectangles; its box's lower right corner is none of it."""
-    values = own_data.coco_values()
+    values = custom_data.coco_values()
     corner = [10, 5, 40, 5, 40, 10, 15, 10, 15, 25, 10, 25]
     pixels = np.zeros((80, 120))
     pixels[5:10, 10:40] = pixels[5:25, 10:15] = 1
@@ -260,7 +260,7 @@ def test_masks_of_coco_judge_points(tmp_path: Path, images: Path, kind: str) -> 
         "one polygon": corner,
         "run lengths": packed,
     }[kind]
-    path = own_data.write_coco(tmp_path, values)
+    path = custom_data.write_coco(tmp_path, values)
     assert main(["data", "import", str(path), "--image-root", str(images), "--name", "MyData"]) == 0
     cat = next(q for q in read_table(find_table("MyData")) if q.label == "cat")
     mask, other = cat.truth.masks
@@ -290,17 +290,17 @@ def test_polygons_are_filled_as_coco_fills_them(tmp_path: Path) -> None:
 def test_a_segmentation_that_is_none(
     tmp_path: Path, images: Path, said: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    values = own_data.coco_values()
+    values = custom_data.coco_values()
     values["annotations"][0]["segmentation"] = said
-    path = own_data.write_coco(tmp_path, values)
+    path = custom_data.write_coco(tmp_path, values)
     assert main(["data", "import", str(path), "--image-root", str(images), "--name", "MyData"]) == 2
     assert "annotations[0], segmentation: " in capsys.readouterr().err
 
 
 def test_crowds_come_out_again(tmp_path: Path, images: Path) -> None:
-    values = own_data.coco_values()
+    values = custom_data.coco_values()
     values["annotations"][0]["iscrowd"] = 1
-    path = own_data.write_coco(tmp_path, values)
+    path = custom_data.write_coco(tmp_path, values)
     assert main(["data", "import", str(path), "--image-root", str(images), "--name", "MyData"]) == 0
     name = "FindIt_MyData_xyxy_text"
     run = Path(f"Model_{name}.json")

@@ -7,10 +7,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from custom_data import data_folder
 from grids import grid
 from hypothesis import given
 from hypothesis import strategies as st
-from own_data import data_folder
 
 from vlmeval_findit.benchmarks import is_question
 from vlmeval_findit.benchmarks.findit.dataset_names import parse

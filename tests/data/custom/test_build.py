@@ -1,4 +1,4 @@
-"""Datasets of one's own: every format to the same queries, and what is refused."""
+"""Custom datasets: every format to the same queries, and what is refused."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import own_data
+import custom_data
 import pytest
+from custom_data import coco_values, make_images, write_coco
 from grids import grid
-from own_data import coco_values, make_images, write_coco
 from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
@@ -64,11 +64,11 @@ def arguments(kind: str, folder: Path) -> list[str]:
         make_images(folder / "pictures")
         return [str(write_coco(folder)), "--image-root", str(folder / "pictures")]
     if kind == "yolo":
-        return [str(own_data.write_yolo(folder))]
+        return [str(custom_data.write_yolo(folder))]
     if kind == "voc":
-        return [str(own_data.write_voc(folder))]
+        return [str(custom_data.write_voc(folder))]
     make_images(folder / "pictures")
-    listing = own_data.write_listing(folder / f"boxes.{kind}")
+    listing = custom_data.write_listing(folder / f"boxes.{kind}")
     return [str(listing), "--image-root", str(folder / "pictures")]
 
 

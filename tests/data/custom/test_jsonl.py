@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from custom_data import data_folder
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonl_data import CAT, DOG, LINES, frames, import_lines, labelled, write_lines
-from own_data import data_folder
 from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from chat_server import ChatServer, Script, completion
+from custom_data import data_folder
 from jsonl_data import CAT, DOG, FRAMES, LINES, import_lines
-from own_data import data_folder
 from perfect_answers import content, perfect_answers
 
 import vlmeval_findit as findit

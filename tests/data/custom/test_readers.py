@@ -8,9 +8,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import own_data
+import custom_data
 import pytest
-from own_data import coco_values, make_images
+from custom_data import coco_values, make_images
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.dataset_names import forget_names
@@ -222,7 +222,7 @@ def test_names_of_pictures_stay_below_the_folder(
     make_images(tmp_path / "pictures")
     values = coco_values()
     values["images"][0]["file_name"] = name
-    path = own_data.write_coco(tmp_path, values)
+    path = custom_data.write_coco(tmp_path, values)
     command = ["data", "import", str(path), "--image-root", str(tmp_path / "pictures")]
     assert main([*command, "--name", "Mine"]) == 2
     assert f"{name!r} {why}, so it does not lie below" in capsys.readouterr().err
@@ -247,7 +247,7 @@ def test_names_of_pictures_stay_below_the_folder(
     ],
 )
 def test_damaged_xml(tmp_path: Path, old: str, new: str, why: str) -> None:
-    folder = own_data.write_voc(tmp_path / "voc")
+    folder = custom_data.write_voc(tmp_path / "voc")
     file = folder / "Annotations" / "one.xml"
     text = file.read_text()
     assert old in text
@@ -260,7 +260,7 @@ def test_damaged_xml(tmp_path: Path, old: str, new: str, why: str) -> None:
 
 
 def test_difficult_objects_are_ignored(tmp_path: Path) -> None:
-    folder = own_data.write_voc(tmp_path / "voc")
+    folder = custom_data.write_voc(tmp_path / "voc")
     file = folder / "Annotations" / "one.xml"
     plain = "<difficult>0</difficult>"
     assert file.read_text().count(plain) == 3
@@ -281,7 +281,7 @@ def test_entities_cannot_hide_in_another_encoding(tmp_path: Path) -> None:
 
 def yolo(tmp_path: Path, names: str, line: str = "0 0.5 0.5 0.25 0.25") -> Path:
     (tmp_path / "yolo").mkdir()
-    folder = own_data.write_yolo(tmp_path / "yolo")
+    folder = custom_data.write_yolo(tmp_path / "yolo")
     (folder / "data.yaml").write_text(names)
     for file in (folder / "labels").rglob("*.txt"):
         file.write_text("\n")
@@ -374,7 +374,7 @@ def split_folder(tmp_path: Path, *splits: str) -> Path:
     """A folder whose splits all have the same pictures, and one more without a label file."""
     folder = tmp_path / "yolo"
     (tmp_path / "plain").mkdir()
-    plain = own_data.write_yolo(tmp_path / "plain")
+    plain = custom_data.write_yolo(tmp_path / "plain")
     for split in splits:
         shutil.copytree(plain / "labels", folder / "labels" / split)
         shutil.copytree(plain / "images", folder / "images" / split)

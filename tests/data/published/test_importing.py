@@ -11,7 +11,7 @@ from typing import Any
 
 import published_stand_ins as published
 import pytest
-from own_data import data_folder
+from custom_data import data_folder
 from scored_runs import World, grid, speaking
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table

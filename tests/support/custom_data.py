@@ -1,4 +1,4 @@
-"""A small data set of one's own, as every format has it, and how it is imported."""
+"""A small custom dataset in every format, and how it is imported."""
 
 from __future__ import annotations
 
