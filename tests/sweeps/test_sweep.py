@@ -91,7 +91,7 @@ def test_killed_and_continued_it_ends_with_the_same_files(
         with (tmp_path / "calls.jsonl").open("ab") as f:
             f.write(b'{"key": "70a1')
         (tmp_path / "out" / "FullImage").mkdir(parents=True, exist_ok=True)
-        left = tmp_path / "out" / "FullImage" / ".FullImage_FindIt_Demo_xyxy_text.json.ab3_xy9z"
+        left = tmp_path / "out" / "FullImage" / ".FullImage_FindIt_Demo_xyxy_text.json.ab3e09f1"
         left.write_text("half a file")
     model = FakeModel()
     go(demo_sweep(tmp_path), FakeBackends(model))

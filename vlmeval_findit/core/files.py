@@ -73,14 +73,6 @@ def left_behind(path: Path) -> str | None:
     return found[1] if found else None
 
 
-def remove_left_behind(path: Path) -> None:
-    """Remove what killed writers left; only for a file's sole writer."""
-    if path.parent.is_dir():
-        for beside in path.parent.iterdir():
-            if left_behind(beside) == path.name:
-                beside.unlink(missing_ok=True)
-
-
 @contextmanager
 def atomic_write(path: Path) -> Iterator[TextIO]:
     """Open a UTF-8 file for writing that replaces ``path`` at the end of the block."""

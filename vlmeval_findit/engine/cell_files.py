@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from ..benchmarks import benchmark_of, prefixes
 from ..core.answers import Answer
-from ..core.files import holds_text
+from ..core.files import holds_text, left_behind
 from ..core.identity import Identity, read_identity
 from ..core.predictions import (
     PREDICTION_FORMATS,
@@ -154,10 +154,10 @@ def _is_scored(run: RunScore, predictions: Path, details: IO[str]) -> bool:
 
 def clean_up(folder: Path) -> None:
     """Remove temporary files that a kill left behind."""
-    ours = "|".join(map(re.escape, prefixes()))
-    left_behind = re.compile(rf"\..*_({ours}).*\.(json|jsonl|csv)\.[a-z0-9_]{{8}}")
+    benchmarks = "|".join(map(re.escape, prefixes()))
+    written = re.compile(rf".*_({benchmarks}).*\.(json|jsonl|csv)")
     for path in folder.iterdir() if folder.is_dir() else ():
-        if left_behind.fullmatch(path.name):
+        if written.fullmatch(left_behind(path) or ""):
             path.unlink(missing_ok=True)
 
 
