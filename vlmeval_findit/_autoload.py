@@ -1,9 +1,9 @@
-"""The start-up hook: registers us when VLMEvalKit is imported, by whomever.
+"""The start-up hook: register FindIt when VLMEvalKit is imported by any program.
 
 A ``.pth`` file in site-packages imports this module in every interpreter of the environment
 (unless ``VLMEVAL_FINDIT=0``), so it imports only ``sys``, not even ``typing``.  It waits on
-``sys.meta_path`` for the modules that hold the host's tables and its inference, lets them load,
-hands them on, and goes away.
+``sys.meta_path`` for the modules with VLMEvalKit's tables and its inference, lets them load,
+registers what FindIt adds, and removes itself.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -22,7 +22,7 @@ class _Waiter:
         }
 
     def find_spec(self, name, path=None, target=None):
-        """Part of the import protocol; None for all but those modules of the host."""
+        """Part of the import protocol; None for all but those modules of VLMEvalKit."""
         if name not in self.waiting:
             return None
         for finder in sys.meta_path:
@@ -39,7 +39,7 @@ class _Waiter:
 
         def exec_module(module):
             load(module)
-            # Only now: others may look for the module's spec without loading it.
+            # Not earlier: others may look for the module's spec without loading it.
             register = self.waiting.pop(name, None)
             if not self.waiting and self in sys.meta_path:
                 sys.meta_path.remove(self)
@@ -54,7 +54,7 @@ def _register(register, module):
         from .host import registration
 
         getattr(registration, register)(module)
-    except Exception as error:  # the host must start whatever becomes of us
+    except Exception as error:  # VLMEvalKit must start in any case
         import warnings
 
         warnings.warn(f"vlmeval_findit could not register: {error!r}", stacklevel=2)
