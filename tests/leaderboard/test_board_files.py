@@ -198,6 +198,7 @@ def test_a_terminal_is_not_filled_with_remarks(
         assert named == (many > 12 and command[0] == "leaderboard")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
 def test_the_sheet_opens_in_libreoffice(out: Path, tmp_path: Path) -> None:
     command = ["soffice", f"-env:UserInstallation=file://{tmp_path}/profile", "--headless"]

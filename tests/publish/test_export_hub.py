@@ -349,6 +349,7 @@ def test_runs_are_not_written_over(
 # --- beside runs ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["hub", "coco", "fiftyone", "mlflow"])
 def test_what_export_wrote_is_no_run_of_the_folder(
     world: World, target: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -108,6 +108,7 @@ def test_twice_is_once(world: World, store: str, capsys: pytest.CaptureFixture[s
     assert len(logged(store, "mine")) == 1
 
 
+@pytest.mark.slow
 def test_what_a_kill_left_of_a_run_is_logged_anew(
     world: World, store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,6 +173,7 @@ def test_a_store_in_a_folder_has_figures_and_files(
 # --- in folders -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_offline_runs_of_wandb_have_figures_and_nothing_of_the_machine(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -199,6 +201,7 @@ def test_offline_runs_of_wandb_have_figures_and_nothing_of_the_machine(
     assert list((out / "wandb").iterdir()) == [folder]
 
 
+@pytest.mark.slow
 def test_an_offline_run_of_wandb_that_was_stopped_is_written_anew(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +220,7 @@ def test_an_offline_run_of_wandb_that_was_stopped_is_written_anew(
     assert len(list((out / "wandb").iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_trackio_has_every_run_once(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("trackio", reason="trackio is not installed (extra: trackio)")
     path = world.predict("Good", JSON, speaking(JSON, 0.6, 10))

@@ -61,6 +61,7 @@ def test_rounds_grow_by_whole_pictures_and_are_the_same_for_every_format() -> No
 # --- who is out -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_chance_of_a_lead() -> None:
     """It falls with the distance and, behind, with what was seen; few pictures have none."""
     rng = np.random.default_rng(0)
@@ -90,6 +91,7 @@ def test_what_may_be_spent_grows_with_the_race_and_never_beyond_the_level() -> N
     assert allowance(2, 3, 1.0, ALPHA) == pytest.approx(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", RATES)
 def test_races_of_simulated_models_end_with_a_winner_that_is_as_good(kind: str) -> None:
     """How often all queries show another to be better than the winner: at most the level."""
@@ -205,6 +207,7 @@ def test_run_twice_it_asks_nothing_and_says_the_same(
     assert files(folder / "search") == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [(1, 100, 100), (200,)])
 def test_killed_and_continued_it_drops_the_same_and_ends_with_the_same_files(
     kills: tuple[int, ...], raced: tuple[Path, list[CellResult], int], tmp_path: Path

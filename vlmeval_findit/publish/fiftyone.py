@@ -125,7 +125,6 @@ def _labels(sample: Document, name: str, kind: str) -> list[Document]:
 
 
 def _confidences(row: ScoredRow) -> dict[int, list[float | None]]:
-    """Return the confidences of the boxes that are drawn, by frame, in their order."""
     found: dict[int, list[float | None]] = {}
     if not row.failed and "confidences" in row.details:
         boxes = row.details["boxes"]
