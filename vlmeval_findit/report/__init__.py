@@ -1,8 +1,7 @@
-"""The report: one page that needs nothing else, to look at what stands behind the figures.
+"""The report: one HTML page that needs nothing else, with the answers behind the metrics.
 
-``transcripts`` finds what a run was asked and what it answered; ``drawn`` turns what a benchmark
-draws into values for the page; ``losses`` are the stacked bars of what scores lost; ``plots`` and
-``sections`` draw figures; ``pairs`` says which runs stand side by side, ``differences`` what they
-differ in; ``cards`` chooses the answers that are shown, ``gallery`` makes values of them;
-``thumbnails`` shrinks pictures into a budget; ``page`` puts it all into ``templates/``.
+``transcripts`` reads what a run was asked and what it answered; ``standings``, ``losses``,
+``sections`` and ``charts`` draw metrics; ``pairs`` and ``differences`` compare two runs; ``cards``
+chooses answers, ``gallery``, ``drawn`` and ``thumbnails`` turn them into values for the script;
+``page`` fills ``templates/``; ``followed`` and ``live_page`` show a running sweep.
 """
