@@ -211,8 +211,8 @@ def _fetch_files(tables: Sequence[FetchableTable]) -> dict[str, str]:
     return failed
 
 
-_TYPICAL_SUBSET = 60_000
-"""Bytes of a Parquet file of images; those of videos have more."""
+_TYPICAL_SUBSET, _TYPICAL_IMAGE = 60_000, 160_000
+"""Bytes of a Parquet file of images, and of an image, until the first file says more."""
 
 
 def _fetch_missing(
@@ -229,7 +229,7 @@ def _fetch_missing(
     )
     # Two at once would write the same partial files.
     lock = Lock(store.parts / "lock", "another fetch is at work there")
-    with lock, download_progress(source.name, len(missing), source.typical) as progress:
+    with lock, download_progress(source.name, len(missing), _TYPICAL_IMAGE) as progress:
         job = FetchJob(Client(received=progress.got), base_addresses(), store, progress)
         failed = fetch_images(job, source, list(missing), videos)
     store.clean_up()

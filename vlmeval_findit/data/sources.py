@@ -95,14 +95,6 @@ Origin = Files | Archives
 
 
 @dataclass(frozen=True, slots=True)
-class FrameName:
-    """The name of a frame of a video."""
-
-    video: str  # Its file's name without suffix
-    number: int  # Counted from 0
-
-
-@dataclass(frozen=True, slots=True)
 class PublishedPart:
     """One dataset of a published set."""
 
@@ -119,7 +111,6 @@ class DataSource:
     holds: str = ""  # What the user's files must be, where nothing is fetched
     # Images that are fetched
     download: str = ""  # How much comes over the network, in words
-    typical: int = 0  # Usual bytes of an image, for the time left before sizes are known
     origins: tuple[tuple[str, Origin], ...] = ()  # By the first pattern that a name begins with
     steps: str = ""  # What a person does where no origin has an address
     frames: str = ""  # Pattern of a frame's name: the video, the number
@@ -132,10 +123,10 @@ class DataSource:
     parts: Mapping[str, Counts] = field(default_factory=lambda: MappingProxyType({}))
     datasets: int = 1
 
-    def frame(self, name: str) -> FrameName | None:
-        """Read a name as a frame of a video."""
+    def frame(self, name: str) -> tuple[str, int] | None:
+        """Read a name as a frame: its video's name without suffix, and its number from 0."""
         match = re.fullmatch(self.frames, name) if self.frames else None
-        return FrameName(match[1], int(match[2])) if match else None
+        return (match[1], int(match[2])) if match else None
 
     def origin(self, name: str) -> Origin | None:
         """Where an image comes from."""
@@ -163,29 +154,24 @@ WHOLE_REF_L4 = "RefL4Full"
 # --- images -------------------------------------------------------------------------------------
 
 _COCO = Files("coco_train2014")
+_REF_L4 = Archives("refl4", ("images.tar.gz",))
+_VOC_2007 = Archives(
+    "voc2007",
+    ("VOCtest_06-Nov-2007.tar", "VOCtrainval_06-Nov-2007.tar"),
+    "VOCdevkit/VOC2007/JPEGImages/{}",
+)
 
 _IMAGES = (
     DataSource(
         name="Pascal",
         licence="photographs from Flickr, under Flickr's terms of use; research use (VOC 2007)",
         download="up to 0.9 GB are read (two archives), 0.2 GB kept",
-        typical=90_000,
-        origins=(
-            (
-                "",
-                Archives(
-                    "voc2007",
-                    ("VOCtest_06-Nov-2007.tar", "VOCtrainval_06-Nov-2007.tar"),
-                    "VOCdevkit/VOC2007/JPEGImages/{}",
-                ),
-            ),
-        ),
+        origins=(("", _VOC_2007),),
     ),
     DataSource(
         name="COCO_train2014",
         licence="COCO: annotations CC BY 4.0, photographs under Flickr's terms of use",
         download="555 to 920 images a split, 3,012 for all six, about 0.5 GB",
-        typical=160_000,
         origins=(("", _COCO),),
     ),
     DataSource(
@@ -193,39 +179,31 @@ _IMAGES = (
         licence="Ref-L4 CC BY-NC 4.0; COCO under Flickr's terms, Objects365 CC BY 4.0",
         download="602 COCO images singly, about 100 MB; 359 from an archive of several GB, which "
         "is read to its end",
-        typical=160_000,
-        origins=(
-            ("COCO_train2014_", _COCO),
-            ("", Archives("refl4", ("images.tar.gz",))),
-        ),
+        origins=(("COCO_train2014_", _COCO), ("", _REF_L4)),
     ),
     DataSource(
         # In the folder of FindIt's subset of it: what is there already is not fetched again.
         name=WHOLE_REF_L4,
         licence="Ref-L4 CC BY-NC 4.0; COCO under Flickr's terms, Objects365 CC BY 4.0",
         download="the authors' archive of 3.5 GB is read; 9,735 images for all",
-        typical=360_000,
-        origins=(("", Archives("refl4", ("images.tar.gz",))),),
+        origins=(("", _REF_L4),),
     ),
     DataSource(
         name="OpenImages",
         licence="photographs CC BY 2.0 as listed by their authors, annotations CC BY 4.0",
         download="about 2,000 images, 0.6 GB",
-        typical=300_000,
         origins=(("", Files("openimages", ("test/{}",))),),
     ),
     DataSource(
         name="VisualGenome",
         licence="Visual Genome CC BY 4.0, photographs under Flickr's terms of use",
         download="about 1,800 images, 150 MB",
-        typical=85_000,
         origins=(("", Files("visual_genome", ("VG_100K/{}", "VG_100K_2/{}"))),),
     ),
     DataSource(
         name="Flickr30k",
         licence="photographs under Flickr's terms of use; non-commercial research and education",
         download="986 images, 130 MB",
-        typical=135_000,
         origins=(("", Archives("flickr30k", ("flickr30k-images.zip",))),),
         steps="Fill in the form at https://shannon.cs.illinois.edu/DenotationGraph/ and unpack the "
         "photographs (<id>.jpg) into {folder}. Where you may use a mirror, such as one of the "
@@ -236,7 +214,6 @@ _IMAGES = (
         name="D3",
         licence="D3 CC BY-NC 4.0, photographs under Flickr's terms; non-commercial research",
         download="969 images, 0.3 GB",
-        typical=300_000,
         origins=(("", Archives("d3", ("d3_images.zip",))),),
         steps="Follow the links to the images in the README of https://github.com/shikras/d-cube "
         "and unpack them so that {folder}/<group>/<file>.jpg exist. Or put d3_images.zip onto a "
@@ -246,7 +223,6 @@ _IMAGES = (
         name="HRInsDet",
         licence="as stated by its authors (insdet/instance-detection); research use",
         download="160 scenes of 8192x6144 and 100 object shots, 1 to 2 GB",
-        typical=8_000_000,
         origins=(("", Files("hrinsdet")),),
         steps="Follow the links in the README of https://github.com/insdet/instance-detection and "
         "unpack so that {folder}/Scenes/<easy|hard>/<scene>/rgb_NNN.jpg and "
@@ -256,7 +232,6 @@ _IMAGES = (
         name="RoboTools",
         licence="as stated by its authors (Jaraxxus-Me/VoxDet); research use",
         download="1,330 frames of 1920x1080, about 3 GB",
-        typical=2_000_000,
         origins=(("", Files("robotools")),),
         steps="Follow the links in the README of https://github.com/Jaraxxus-Me/VoxDet and unpack "
         "so that {folder}/test/<scene>/rgb/NNNNN.png and "
@@ -268,7 +243,6 @@ _IMAGES = (
         name="iGround",
         licence="frames of HowTo100M videos, under YouTube's terms; research use",
         download="nothing; 8,000 frames are cut from the videos that you bring",
-        typical=30_000,
         steps="Get the videos that https://github.com/EvanKazakos/iground names (from HowTo100M, "
         "<video>.mp4) into one folder; then the named frames are cut: "
         "data get iGround --videos DIR. "

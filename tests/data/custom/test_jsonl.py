@@ -207,7 +207,7 @@ UGLY: list[tuple[list[Any], str]] = [
     ([but(GOOD, image="gone.png")], "gone.png is missing"),
     ([but(GOOD, image="../0.png")], "'../0.png' climbs out of its folder"),
     ([but(GOOD, tags="night")], "line 1, tags: 'night' is neither an object"),
-    ([but(GOOD, tags=["night", 3])], "line 1, tags[1]: 3 is not a word"),
+    ([but(GOOD, tags=["night", 3])], "line 1, tags[1]: 3 is not text"),
     ([but(GOOD, tags={"t": 0.5})], "line 1, tags, t: 0.5 is neither text, a whole number, true n"),
     ([but(GOOD, tags={"t": "a=b"})], "line 1: tags: 'a=b' has one of [ ] =, by which slices are"),
     ([but(GOOD, tags=["a\nb"])], "line 1: tags: 'a\\nb' is not plain text on one line"),

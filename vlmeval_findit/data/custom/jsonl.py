@@ -100,21 +100,25 @@ def _object(text: str, where: str) -> Line:
 
 def _query(line: Line, where: str, folder: Path) -> Sample:
     shown, target = _one_of(line, IMAGES, where), _one_of(line, TARGETS, where)
-    images = (_text(line, shown, where),) if shown == "image" else _texts(line, shown, where)
+    images = (
+        (_text(line[shown], f"{where}, {shown}"),)
+        if shown == "image"
+        else _texts(line, shown, where)
+    )
     support = _texts(line, target, where) if target == "references" else ()
     label: str | tuple[str, ...]
     if target == "labels":
         label = _texts(line, target, where)
     else:
         # The same images show the same object.
-        label = support[0] if support else _text(line, target, where)
+        label = support[0] if support else _text(line[target], f"{where}, {target}")
     return Sample(
         images=images,
         label=label,
         boxes=_boxes(line, where, label, len(images) if shown == "images" else None, folder),
         where=where,
         support=support,
-        caption=_text(line, "caption", where) if "caption" in line else "",
+        caption=_text(line.get("caption", ""), f"{where}, caption"),
         tags=_tags(line.get("tags", {}), f"{where}, tags"),
     )
 
@@ -127,21 +131,17 @@ def _one_of(line: Line, keys: Sequence[str], where: str) -> str:
     return there[0]
 
 
-def _text(line: Line, key: str, where: str) -> str:
-    value = line[key]
+def _text(value: Any, where: str) -> str:
     if not isinstance(value, str):
-        raise AnnotationError(f"{where}, {key}: {reprlib.repr(value)} is not text")
+        raise AnnotationError(f"{where}: {reprlib.repr(value)} is not text")
     return value
 
 
 def _texts(line: Line, key: str, where: str) -> tuple[str, ...]:
-    values = line[key]
-    if not isinstance(values, list) or not values:
-        raise AnnotationError(f"{where}, {key}: {reprlib.repr(values)} is not a list of texts")
-    for at, value in enumerate(values):
-        if not isinstance(value, str):
-            raise AnnotationError(f"{where}, {key}[{at}]: {reprlib.repr(value)} is not text")
-    return tuple(values)
+    values = _list(line[key], f"{where}, {key}", "a list of texts")
+    if not values:
+        raise AnnotationError(f"{where}, {key}: [] is not a list of texts")
+    return tuple(_text(value, f"{where}, {key}[{at}]") for at, value in enumerate(values))
 
 
 # --- boxes ----------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def _box(
                 + (f"{_LABELLED}, as boxes of several labels are" if labels else CORNERS)
             )
         if labels is not None:
-            label = _text(value, "label", where)
+            label = _text(value["label"], f"{where}, label")
             if label not in labels:
                 raise AnnotationError(f"{where}, label: no {label!r}{nearest(label, labels)}")
         if value.get("mask") is not None:
@@ -208,19 +208,13 @@ def _box(
 def _tags(value: Any, where: str) -> dict[str, str]:
     """Return the tags of a line; of words only those that it has."""
     if isinstance(value, list):
-        return {_word(word, f"{where}[{at}]"): YES for at, word in enumerate(value)}
+        return {_text(word, f"{where}[{at}]"): YES for at, word in enumerate(value)}
     if not isinstance(value, dict):
         raise AnnotationError(
             f'{where}: {reprlib.repr(value)} is neither an object {{"kind": "value"}} nor a list '
             "of words"
         )
     return {kind: _value(v, f"{where}, {kind}") for kind, v in value.items() if v is not None}
-
-
-def _word(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise AnnotationError(f"{where}: {reprlib.repr(value)} is not a word")
-    return value
 
 
 def _value(value: Any, where: str) -> str:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -33,30 +33,15 @@ class ExifPixels(Enum):
 # --- turning --------------------------------------------------------------------------------------
 
 
-class _Turn(NamedTuple):
-    """Steps by which a viewer turns a stored image, in this order."""
-
-    transposes: bool = False
-    mirrors: bool = False  # Left for right
-    flips: bool = False  # Top for bottom
-
-
-_TURNS = {
-    1: _Turn(),
-    2: _Turn(mirrors=True),
-    3: _Turn(mirrors=True, flips=True),
-    4: _Turn(flips=True),
-    5: _Turn(transposes=True),
-    6: _Turn(transposes=True, mirrors=True),
-    7: _Turn(transposes=True, mirrors=True, flips=True),
-    8: _Turn(transposes=True, flips=True),
-}
-"""By the EXIF orientation."""
+_TURNS = ("", "", "m", "mf", "f", "t", "tm", "tmf", "tf")
+"""How a viewer turns a stored image, by the EXIF orientation (from 1), in this order: t transposes,
+m mirrors left for right, f flips top for bottom.
+"""
 
 
 def turned_size(size: Size, orientation: int) -> Size:
     """Return the size (w, h) at which a viewer shows a stored image of this size."""
-    return (size[1], size[0]) if _TURNS[orientation].transposes else size
+    return (size[1], size[0]) if "t" in _TURNS[orientation] else size
 
 
 def to_stored(box: Corners, orientation: int, size: Size) -> Corners:
@@ -68,11 +53,11 @@ def to_stored(box: Corners, orientation: int, size: Size) -> Corners:
     turn = _TURNS[orientation]
     width, height = turned_size(size, orientation)
     x1, y1, x2, y2 = box  # corners that are swapped stay swapped
-    if turn.mirrors:
+    if "m" in turn:
         x1, x2 = width - x2, width - x1
-    if turn.flips:
+    if "f" in turn:
         y1, y2 = height - y2, height - y1
-    return (y1, x1, y2, x2) if turn.transposes else (x1, y1, x2, y2)
+    return (y1, x1, y2, x2) if "t" in turn else (x1, y1, x2, y2)
 
 
 def mask_to_stored(mask: NDArray[Any], orientation: int) -> NDArray[Any]:
@@ -83,8 +68,8 @@ def mask_to_stored(mask: NDArray[Any], orientation: int) -> NDArray[Any]:
     [[3, 6], [2, 5], [1, 4]]
     """
     turn = _TURNS[orientation]
-    plain = mask[:: -1 if turn.flips else 1, :: -1 if turn.mirrors else 1]
-    return plain.T if turn.transposes else plain
+    plain = mask[:: -1 if "f" in turn else 1, :: -1 if "m" in turn else 1]
+    return plain.T if "t" in turn else plain
 
 
 # --- images ---------------------------------------------------------------------------------------
@@ -175,14 +160,16 @@ def to_stored_pixels(
         replace(query, boxes=tuple(convert(query, box) for box in query.boxes))
         for query in samples.queries
     )
-    notes = []
-    for value in ExifPixels:
-        names = [name for name, image in turning.items() if image.pixels is value]
-        if names:
-            notes.append(
-                f"{len(names)} images with an EXIF orientation, the first: {names[0]}: boxes "
-                f"refer to the {value.value} image, whose size the annotations state"
-            )
+    by_value = {
+        value: [name for name, image in turning.items() if image.pixels is value]
+        for value in ExifPixels
+    }
+    notes = (
+        f"{len(names)} images with an EXIF orientation, the first: {names[0]}: boxes refer to the "
+        f"{value.value} image, whose size the annotations state"
+        for value, names in by_value.items()
+        if names
+    )
     return queries, tuple(notes)
 
 

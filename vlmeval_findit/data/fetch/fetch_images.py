@@ -166,7 +166,7 @@ def _from_videos(job: FetchJob, source: DataSource, names: Sequence[str], videos
     for name in names:
         frame = source.frame(name)
         if frame is not None:
-            by_video.setdefault(frame.video, {}).setdefault(frame.number, []).append(name)
+            by_video.setdefault(frame[0], {}).setdefault(frame[1], []).append(name)
 
     def cut(video: str) -> Problems:
         return _cut_video(job, videos, video, by_video[video])
