@@ -225,7 +225,7 @@ def test_a_page_shows_lines_support_and_no_boxes(board: Board) -> None:
     page = make_page(board, NOW)
     assert "<title>Letters report</title>" in page
     data = data_of(page)
-    assert data["figure"] == "Accuracy"
+    assert data["metric"] == "Accuracy"
     runs = data["runs"]
     cards = {
         (runs[c["run"]]["model"], runs[c["run"]]["format"], c["index"]): c for c in data["cards"]
@@ -234,7 +234,7 @@ def test_a_page_shows_lines_support_and_no_boxes(board: Board) -> None:
     assert card["lines"][0] == ["truth", "A: cat"]
     assert [[role for role, _ in c["lines"]] for c in cards.values()].count(["truth", "hit"]) > 20
     assert {len(frame["boxes"]) for c in cards.values() for frame in c["frames"]} == {0}
-    assert [data["pictures"][at]["name"] for at in card["shots"]] == ["1.jpg"]
+    assert [data["images"][at]["name"] for at in card["shots"]] == ["1.jpg"]
     assert data["texts"][card["prompt"]].endswith("C: cow. Answer as plain.")
     # One row of a heat map, two columns, in the benchmark's order.
     assert re.search(r'aria-label="Accuracy by format; reported: Good letter plain', page)
