@@ -227,9 +227,9 @@ def test_a_run_over_another_dataset_gets_them_without_classes(
 ) -> None:
     assert convert(run_over_a_subset, STRICT) == 0
     left = json.loads((tmp_path / f"m_{STRICT}_provenance.json").read_text())
-    assert left["figures"]["acc_0.5"] == pytest.approx(100 / 3)
-    assert left["figures"]["acc_0.5_failed_missed"] == 25.0
-    assert left["figures"]["class_acc"] is left["figures"]["class_macc_corrected"] is None
+    assert left["metrics"]["acc_0.5"] == pytest.approx(100 / 3)
+    assert left["metrics"]["acc_0.5_failed_missed"] == 25.0
+    assert left["metrics"]["class_acc"] is left["metrics"]["class_macc_corrected"] is None
     assert [space["kind"] for space in left["spaces"]] == ["pixels"]
 
 
