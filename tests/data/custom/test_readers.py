@@ -39,9 +39,9 @@ def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 WRONG = {
-    "picture": (b"\x89PNG\r\n", "is an image"),
-    "sheet.xlsx": (b"PK\x03\x04", "is a zip archive or a sheet (.xlsx)"),
-    "utf16": (b"\xff\xfe" + "image,label\n".encode("utf-16-le"), "is text in UTF-16: save it as"),
+    "picture": (b"\x89PNG\r\n", "line 1: byte 0x89 is no text in UTF-8: save it so"),
+    "sheet.xlsx": (b"PK\x03\x04\x14\0", "line 1: byte 0x00 is no text"),
+    "utf16": (b"\xff\xfe" + "image,label\n".encode("utf-16-le"), "line 1: byte 0xff is no text"),
     "nul": (
         b"image,label,x1,y1,x2,y2\none.jpg,cat,1,2,3,4\n\0,1\n",
         "line 3: byte 0x00",

@@ -12,8 +12,7 @@ from PIL import Image
 from stand_ins import fetch_job
 from web import Web
 
-from vlmeval_findit.data.fetch.fetch_images import fetch_images
-from vlmeval_findit.data.fetch.frames import VideoError, cut_frames, find_video
+from vlmeval_findit.data.fetch.fetch_images import VideoError, cut_frames, fetch_images, find_video
 from vlmeval_findit.data.sources import SOURCES
 
 av = pytest.importorskip("av")

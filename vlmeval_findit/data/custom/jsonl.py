@@ -62,7 +62,11 @@ def read_jsonl(
         values = _object(text, where)
         query = _query(values, where, path.parent)
         kinds.setdefault(_kind(values), where)
-        _refuse_several_kinds(kinds)
+        if len(kinds) > 1:
+            (first, there), (other, _) = kinds.items()
+            raise AnnotationError(
+                f"{where}: has {other!r}, but {there} has {first!r}; make a file of each"
+            )
         if isinstance(values.get("tags"), list):
             words |= dict.fromkeys(query.tags, NO)
         question = (query.images, query.label, query.support)
@@ -233,14 +237,6 @@ def _value(value: Any, where: str) -> str:
 def _kind(line: Line) -> str:
     target = next(key for key in TARGETS if key in line)
     return "label" if target == "labels" else target
-
-
-def _refuse_several_kinds(kinds: Mapping[str, str]) -> None:
-    if len(kinds) > 1:
-        (first, there), (other, here) = kinds.items()
-        raise AnnotationError(
-            f"{here}: has {other!r}, but {there} has {first!r}; make a file of each"
-        )
 
 
 def _family(target: str, queries: Sequence[Sample]) -> Family:

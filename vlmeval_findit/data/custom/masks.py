@@ -70,23 +70,14 @@ def _filled(polygons: list[Any], size: Size, where: str) -> PackedMask | None:
 def _inside(corners: NDArray[np.float64], size: Size) -> NDArray[np.bool_]:
     """Return (height, width) whether each pixel's centre has an odd number of edges to its left."""
     width, height = size
-    (x1, y1), (x2, y2) = corners.T, np.roll(corners, -1, axis=0).T
-    ends = np.ceil(np.sort([y1, y2], axis=0) - 0.5).clip(0, height).astype(int)
-    counts = ends[1] - ends[0]
-    # Every row that an edge crosses, edge by edge, and where it does.
-    edge = np.repeat(np.arange(len(corners)), counts)
-    rows = np.arange(len(edge)) + np.repeat(ends[0] - np.cumsum(counts) + counts, counts)
-    with np.errstate(all="ignore"):  # 1e300 is a number that a file can hold
-        slope = (x2 - x1)[edge] / (y2 - y1)[edge]
-        middles = np.ceil(x1[edge] + (rows + 0.5 - y1[edge]) * slope - 0.5)
-    at = np.nan_to_num(middles).clip(0, width).astype(int)
-    inside = np.zeros((height, width), dtype=bool)
-    if len(rows):
-        top, bottom = rows.min(), rows.max() + 1
-        crossed = np.zeros((bottom - top, width + 1), dtype=np.int32)
-        np.add.at(crossed, (rows - top, at), 1)
-        inside[top:bottom] = crossed[:, :-1].cumsum(axis=1) % 2 == 1
-    return inside
+    crossed = np.zeros((height, width + 1), dtype=np.bool_)
+    middles = np.arange(height) + 0.5
+    for (x1, y1), (x2, y2) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+        rows = np.flatnonzero((y1 <= middles) != (y2 <= middles))
+        with np.errstate(all="ignore"):  # 1e300 is a number that a file can hold
+            at = np.ceil(x1 + (middles[rows] - y1) * ((x2 - x1) / (y2 - y1)) - 0.5)
+        crossed[rows, np.nan_to_num(at).clip(0, width).astype(int)] ^= True
+    return np.logical_xor.accumulate(crossed[:, :-1], axis=1)
 
 
 def mask_pixels(folder: Path, name: str, where: str) -> Mask:

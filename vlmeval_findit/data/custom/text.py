@@ -95,16 +95,6 @@ def units_of(source: Path, boxes: Sequence[AnnotatedBox], stated: Units | None) 
 
 # --- files ----------------------------------------------------------------------------------------
 
-_NOT_TEXT = (
-    (b"\x89PNG", "an image"),
-    (b"\xff\xd8\xff", "an image"),
-    (b"PK\x03\x04", "a zip archive or a sheet (.xlsx)"),
-    (b"\xd0\xcf\x11\xe0", "a sheet (.xls) or an encrypted one"),
-    (b"\xff\xfe", "text in UTF-16: save it as UTF-8"),
-    (b"\xfe\xff", "text in UTF-16: save it as UTF-8"),
-)
-"""First bytes of files that are no annotations."""
-
 
 def text_of(path: Path) -> str:
     """Return the text of a file in UTF-8, with or without a byte order mark.
@@ -122,10 +112,6 @@ def lines_of(path: Path) -> Iterator[str]:
         raise AnnotationError(f"{path}: is a folder, not a file")
     with path.open("rb") as f:
         for number, line in enumerate(f, 1):
-            if number == 1:
-                for begin, what in _NOT_TEXT:
-                    if line.startswith(begin):
-                        raise AnnotationError(f"{path}: is {what}")
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 bad = line.find(b"\0")
@@ -133,7 +119,7 @@ def lines_of(path: Path) -> Iterator[str]:
                 bad = error.start
             if bad >= 0:
                 raise AnnotationError(
-                    f"{path}, line {number}: byte {line[bad]:#04x} is no text in UTF-8"
+                    f"{path}, line {number}: byte {line[bad]:#04x} is no text in UTF-8: save it so"
                 )
             yield text
 
