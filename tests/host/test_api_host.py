@@ -272,25 +272,6 @@ def _look_at_the_first(tmp_path: Path, done: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_spending_limit_stops_a_run_that_can_go_on(
-    lmu: Path, tmp_path: Path, answers: dict[str, str]
-) -> None:
-    with ChatServer(perfect(answers)) as server:
-        done = ask(server, tmp_path, lmu, "--data", DATA, SHOWN, "--max-usd", "0.1")
-        assert len(server.asked) == 10
-        assert done.returncode == 3
-        assert "spent: $0.1000" in done.stdout
-        assert "stopped at --max-usd 0.1" in done.stdout
-        assert not list(tmp_path.rglob("*_score.csv")), "what is not finished has no score"
-        done = ask(server, tmp_path, lmu, "--data", DATA, SHOWN, "--max-usd", "5")
-        assert done.returncode == 0, done.stdout
-        assert len(server.asked) == ROWS + 7
-    path = predictions(tmp_path / "outputs", MODEL, DATA)
-    assert all(record["call"]["cost"] == 0.01 for record in records(path))
-    assert metric_values(path)["f1_failed_missed"] == 100.0
-
-
-@pytest.mark.slow
 def test_the_hosts_other_mode_is_refused(lmu: Path, tmp_path: Path) -> None:
     with ChatServer(lambda asked, number: completion()) as server:
         done = ask(server, tmp_path, lmu, "--data", DATA, "--api-mode")

@@ -19,7 +19,6 @@ from host_runs import (
     require_host,
     run,
 )
-from paths import ROOT
 from upstream import COMMIT, make_clone
 
 from vlmeval_findit.core.identity import read_identity
@@ -76,21 +75,6 @@ def test_the_run_summary_shows_f1(finished: Path) -> None:
     assert entry["metrics"][entry["primary_metric"]] == pytest.approx(
         metric_values(predictions(finished, MODEL, DATA))["f1"], abs=1e-3
     )
-
-
-def test_full_image_is_the_floor(finished: Path) -> None:
-    for data in (DATA, "FindIt_Demo_video_f8_all_text"):
-        floor = metric_values(predictions(finished, "FullImage", data))
-        assert floor["f1"] > 0
-        assert floor["adherence"] == 100
-
-
-def test_the_stock_runner_gives_the_same(finished: Path, lmu: Path, tmp_path: Path) -> None:
-    done = run(STOCK, ["--data", DATA, "--model", MODEL], tmp_path, environment(lmu))
-    assert done.returncode == 0, done.stdout
-    stock = predictions(tmp_path / "outputs", MODEL, DATA)
-    assert replies(stock) == replies(predictions(finished, MODEL, DATA))
-    assert metric_values(stock) == metric_values(predictions(finished, MODEL, DATA))
 
 
 # --- the life of a run ----------------------------------------------------------------------------
@@ -219,21 +203,6 @@ def test_another_checkpoint_under_one_name_is_refused(lmu: Path, tmp_path: Path)
     assert "--force went over went on: setting SHA-256" in board.stdout
 
 
-def test_score_again_needs_no_model(finished: Path, lmu: Path, tmp_path: Path) -> None:
-    before = metric_values(predictions(finished, MODEL, DATA))
-    copy = tmp_path / "copy"
-    shutil.copytree(finished, copy)
-    path = predictions(copy, MODEL, DATA)
-    for beside in path.parent.glob(f"{path.stem}_*"):
-        beside.unlink()
-    blocked = "import sys; sys.modules.update(torch=None, vlmeval=None);"
-    program = ["-c", f"{blocked} from vlmeval_findit.cli import main; sys.exit(main())"]
-    done = run(program, ["score", str(path)], ROOT, environment(lmu))
-    assert done.returncode == 0, done.stdout
-    assert f"{before['f1']:.1f}" in done.stdout
-    assert metric_values(path) == before
-
-
 def test_a_config_file_names_classes(finished: Path, lmu: Path, tmp_path: Path) -> None:
     config = {
         "model": {
@@ -251,16 +220,6 @@ def test_a_config_file_names_classes(finished: Path, lmu: Path, tmp_path: Path) 
     assert again.suffix == ".json"
     assert replies(again) == replies(predictions(finished, MODEL, DATA))
     assert metric_values(again) == metric_values(predictions(finished, MODEL, DATA))
-
-
-def test_replay_on_the_command_line(finished: Path, lmu: Path, tmp_path: Path) -> None:
-    source = predictions(finished, "FullImage", DATA).parent
-    done = run(
-        RUN_FINDIT, ["--data", DATA, "--model", f"Replay={source}"], tmp_path, environment(lmu)
-    )
-    assert done.returncode == 0, done.stdout
-    again = predictions(tmp_path / "outputs", "Replay", DATA)
-    assert metric_values(again) == metric_values(predictions(finished, "FullImage", DATA))
 
 
 def test_the_stock_runner_refuses_an_unknown_space_before_any_call(
@@ -290,19 +249,6 @@ def test_what_failed_ends_the_stock_runner_with_a_status(
     )
     assert done.returncode == 1, "its images are missing"
     assert "FindIt: any model on FindIt_Pascal_xyxy_json: " in done.stdout
-
-
-@pytest.mark.parametrize("program", [STOCK, RUN_FINDIT])
-def test_a_score_that_failed_ends_a_run_with_a_status(
-    program: list[str], finished: Path, lmu: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(finished, tmp_path / "outputs")
-    score = tmp_path / "outputs" / MODEL / f"{MODEL}_{DATA}_score.csv"
-    score.unlink()
-    score.mkdir()
-    done = run(program, ["--data", DATA, "--model", MODEL], tmp_path, environment(lmu))
-    assert done.returncode == 1, done.stdout
-    assert f"FindIt: {MODEL} on {DATA}: [Errno 21] Is a directory" in done.stdout
 
 
 def test_switched_off_the_host_knows_nothing_of_us(lmu: Path, tmp_path: Path) -> None:
@@ -353,9 +299,7 @@ def test_the_photographs_of_pascal(shared: Path, lmu: Path, tmp_path: Path) -> N
     assert metric_values(stock) == metric_values(ours)
 
 
-@pytest.mark.parametrize(
-    "module", ["datasets", "inference", "vlmevalkit_backends"]
-)
+@pytest.mark.parametrize("module", ["datasets", "inference", "vlmevalkit_backends"])
 def test_our_modules_may_be_imported_before_the_host(
     module: str, lmu: Path, tmp_path: Path
 ) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import json
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -322,17 +321,6 @@ def test_what_contradicts_the_record_is_refused_before_the_first_call(
     assert says in str(host.outcomes.bad()[0])
 
 
-def test_a_space_of_the_environment_is_refused_though_it_is_forced(
-    host: Any, begun: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FINDIT_SPACE", "unit")
-    monkeypatch.setenv("FINDIT_FORCE", "1")
-    model = Model()
-    with pytest.raises(IdentityError, match="FINDIT_SPACE"):
-        ask(host, model, begun)
-    assert model.calls == 0
-
-
 SOURCE = """
 class Asked:
     def __init__(self, **how):
@@ -433,18 +421,6 @@ def test_upstream_begins_a_folder_with_every_run(host: Any, tmp_path: Path) -> N
     assert read_identity(second / f"Mine_{DATA}.json") == read_identity(
         tmp_path / f"Mine_{DATA}.json"
     )
-
-
-def test_a_finished_run_moves(host: Any, tmp_path: Path) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
-    ask(host, Model(), here / "Mine")
-    before = score_file(here / "Mine" / f"Mine_{DATA}.json")
-    shutil.move(here, there)
-    moved = score_file(there / "Mine" / f"Mine_{DATA}.json")
-    assert (moved.metric_values, moved.identity) == (before.metric_values, before.identity)
-    model = Model()
-    ask(host, model, there / "Mine")
-    assert model.calls == 0
 
 
 # --- torchrun -------------------------------------------------------------------------------------

@@ -5,30 +5,24 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from engine_fakes import records
 from host_runs import (
     RUN_FINDIT,
-    STOCK,
     environment,
-    metric_values,
-    predictions,
     replies,
     require_host,
     run,
 )
 
-from vlmeval_findit.core.run_files import RunFiles
-from vlmeval_findit.models.model_table import MODELS, local_names
+from vlmeval_findit.models.model_table import local_names
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-from tiny_checkpoints import FAMILIES, build  # noqa: E402
+from tiny_checkpoints import build  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread"), pytest.mark.slow]
 
@@ -151,49 +145,6 @@ def test_the_hosts_own_function_asks_in_batches_and_goes_on(
     assert alone == list(whole.values())[:4]
 
 
-def test_sigterm_ends_a_batch_between_two_tokens(
-    host: SimpleNamespace,
-    checkpoints: dict[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from vlmeval.inference import infer_data_job
-
-    monkeypatch.setenv("PRED_FORMAT", "json")
-    dataset = host.dataset.build_dataset(DATA)
-    model = few_tokens(host, checkpoints)
-    steps: list[int] = []
-
-    def step(*given: Any) -> None:
-        steps.append(1)
-        if len(steps) == 3:
-            signal.raise_signal(signal.SIGTERM)
-
-    model._runner._loaded.model.register_forward_pre_hook(step)
-    with pytest.raises(SystemExit) as stopped:
-        infer_data_job(model, str(tmp_path), "Qwen3-VL", dataset)
-    assert stopped.value.code == 130
-    assert len(steps) == 3
-    path = tmp_path / f"Qwen3-VL_{DATA}.json"
-    assert not path.exists()
-    assert not list(records(RunFiles(path).calls)), "what was cut is no answer"
-    infer_data_job(model, str(tmp_path), "Qwen3-VL", dataset)
-    assert len(replies(path)) == 19
-
-
-def test_variants_of_a_query_are_answered_together(
-    host: SimpleNamespace, checkpoints: dict[str, str]
-) -> None:
-    model = few_tokens(host, checkpoints)
-    names = [DATA, "FindIt_Demo_cxcywh_text", "FindIt_Demo_yxyx_json_bbox_2d_nested"]
-    asked = []
-    for name in names:
-        dataset = host.dataset.build_dataset(name)
-        asked.append(dataset.build_prompt(dataset.data.iloc[0]))
-    alone = [model.generate_batch([one], name)[0] for one, name in zip(asked, names, strict=True)]
-    assert model.generate_variants(asked, DATA) == alone
-
-
 # --- whole runs -----------------------------------------------------------------------------------
 
 
@@ -229,66 +180,6 @@ def test_two_checkpoints_of_one_family_side_by_side(
     assert done.returncode == 0, done.stdout[-2000:]
     assert "calls 3/3" in done.stdout, "taken from what VLMEvalKit's runner left"
     assert "on cpu, float32" not in done.stdout, "no model was loaded"
-
-
-NAMES = {row: next(iter(MODELS[row].local.checkpoints)) for row in FAMILIES}
-"""A name that people type, for every row of which there is a tiny checkpoint."""
-
-
-@pytest.fixture(scope="module")
-def both_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The work folders of two runs of all rows: of run_findit.py, and of VLMEvalKit's own runner.
-
-    Two queries each: start-up is most of the time, so all rows are run in one process.
-    """
-    require_host()
-    folder = tmp_path_factory.mktemp("rows")
-    built = {row: str(build(row, folder / row)) for row in FAMILIES}
-    env = environment(folder / "lmu")
-    limit = ["--limit", "2", "--work-dir"]
-    sources = [f"{NAMES[row]}={built[row]}" for row in built]
-    done = run(
-        RUN_FINDIT, ["--data", DATA, "--model", *sources, *limit, "ours"], cwd=folder, env=env
-    )
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert "on cpu, float32, sdpa attention" in done.stdout
-    config = {
-        "model": {
-            NAMES[row]: {
-                "class": "FindItInternVL3" if row == "InternVL3" else "FindItLocalModel",
-                "model_path": built[row],
-                "like": row,
-                "batch_size": 1,
-            }
-            for row in built
-        },
-        "data": {DATA: {"class": "FindItObjectDetection", "dataset": DATA}},
-    }
-    (folder / "config.json").write_text(json.dumps(config))
-    done = run(STOCK, ["--config", "config.json", *limit, "theirs"], cwd=folder, env=env)
-    assert done.returncode == 0, done.stdout[-2000:]
-    return folder / "ours", folder / "theirs"
-
-
-@pytest.mark.parametrize("row", list(FAMILIES))
-def test_every_row_goes_through_to_a_score_under_both_runners(
-    row: str, both_runs: tuple[Path, Path]
-) -> None:
-    """In batches under ours and one at a time under theirs: the same replies, the same figures."""
-    first, second = (predictions(folder, NAMES[row], DATA) for folder in both_runs)
-    said = json.loads(first.read_text())
-    assert said == json.loads(second.read_text()), "replies, thoughts, sizes, tokens"
-    assert [one["index"] for one in said] == [0, 1]
-    records = [json.loads(one["extra_records"])["findit"] for one in said]
-    assert all(record["tokens"]["reply"] for record in records)
-    assert metric_values(first) == metric_values(second)
-    for file in (first, second):
-        provenance = json.loads(file.with_name(f"{file.stem}_provenance.json").read_text())
-        assert provenance["sizes_recorded"] == 2
-        (by,) = provenance["answered_by"]
-        assert by["row"] == row
-        assert Path(by["identifier"]).name == row, "its checkpoint"
-        assert {space["source"] for space in provenance["spaces"]} == {"recorded by the run"}
 
 
 def test_show_prints_what_a_model_sees(

@@ -30,7 +30,6 @@ pytest.importorskip("sentencepiece")
 import tiny_encoders  # noqa: E402
 import transformers as hf  # noqa: E402
 
-from vlmeval_findit.models.dual_encoder import towers as towers_module  # noqa: E402
 from vlmeval_findit.models.dual_encoder.towers import Towers, named_encoder  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -352,28 +351,6 @@ def test_pictures_are_known_by_their_content(
     assert np.array_equal(again.images([moved])[0], second)
 
 
-def test_another_checkpoint_at_the_same_path_has_features_of_its_own(tmp_path: Path) -> None:
-    folder = tmp_path / "siglip"
-    found = []
-    for seed in (1, 2):
-        tiny_encoders.build("SigLIP", folder, seed)
-        encoder = named_encoder(str(folder))
-        found.append((encoder.facts["revision"], encoder.texts([SHORT], Padding.AS_TRAINED)))
-    (one, ours), (other, theirs) = found
-    assert one != other
-    assert not np.allclose(ours.vectors, theirs.vectors)
-
-
-def test_the_same_checkpoint_elsewhere_shares_its_features(
-    checkpoints: Mapping[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = named_encoder(str(checkpoints["SigLIP"])).texts([SHORT], Padding.AS_TRAINED)
-    shutil.copytree(checkpoints["SigLIP"], tmp_path / "elsewhere")
-    no_weights(monkeypatch)
-    again = named_encoder(str(tmp_path / "elsewhere")).texts([SHORT], Padding.AS_TRAINED)
-    assert np.array_equal(first.vectors, again.vectors)
-
-
 def test_each_content_is_made_once(tmp_path: Path) -> None:
     asked: list[list[int]] = []
 
@@ -398,9 +375,3 @@ def test_where_nothing_can_be_kept_features_are_made_nevertheless(
     kept = FeatureCache({}, tmp_path / FOLDER / "below")
     assert kept.of(["a"], lambda numbers: np.ones((1, 3), np.float32)).tolist() == [[1, 1, 1]]
     assert "cannot be kept" in caplog.text
-
-
-def test_batches_are_bounded() -> None:
-    sizes = [len(batch) for batch in towers_module._batches(range(40))]
-    assert sum(sizes) == 40
-    assert max(sizes) <= 16

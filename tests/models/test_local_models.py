@@ -21,7 +21,7 @@ from vlmeval_findit.core.answers import CancelledError
 from vlmeval_findit.core.image_files import decode
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.question import Task
-from vlmeval_findit.core.replies import Recorded, Reply
+from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.models.local.images import ImageSet, limited
 from vlmeval_findit.models.local.runner import (
     LocalReply,
@@ -29,7 +29,6 @@ from vlmeval_findit.models.local.runner import (
     RunSettings,
     load_local,
     plan,
-    spoken,
 )
 from vlmeval_findit.models.model_table import MODELS
 from vlmeval_findit.runs.open_predictions import check_replies
@@ -211,22 +210,6 @@ def test_scoring_reads_the_very_size_that_qwen_was_shown(
     assert reference_size(space_from(how.space), *size) == tuple(sizes["processed"])
 
 
-def test_perfect_boxes_of_a_run_with_other_bounds_score_in_full() -> None:
-    how = plan(MODELS["Qwen2.5-VL"], VARIANT, RunSettings(max_pixels=300_000))
-    encoder = ready("Qwen2.5-VL")._loaded.encoder
-    message = (image(picture(2000, 1500)), text("x"))
-    (sizes,) = encoder.encode(message, ImageSet(how.bounds), how.bounds).images
-    truth = (200.0, 300.0, 500.0, 900.0)
-    w, h = sizes["processed"]
-    said = [truth[0] * w / 2000, truth[1] * h / 1500, truth[2] * w / 2000, truth[3] * h / 1500]
-    query = FindItQuery(0, "cat", 2000, 1500, ("a.png",), Truth((truth,), (0,)))
-    task = Task("FindIt_Pascal_xyxy_json", VARIANT, Path("Pascal.tsv"), {0: query})
-    reply = Reply(0, f'[{{"bbox": {said}}}]', Recorded(space=how.space))
-    assert score_rows(check_replies("Qwen2.5-VL-7B", task, [reply])).metric_values["mIoU"] > 99.9
-    unrecorded = check_replies("Qwen2.5-VL-7B", task, [Reply(0, reply.text)])
-    assert score_rows(unrecorded).metric_values["mIoU"] < 60
-
-
 def test_the_first_resize_is_that_of_qwens_own_package() -> None:
     utils = pytest.importorskip("qwen_vl_utils")
     path = picture(333, 517)
@@ -362,14 +345,6 @@ def test_special_tokens_are_stripped_but_the_box_markers_of_glm() -> None:
 # --- thinking -------------------------------------------------------------------------------------
 
 
-def test_a_thought_is_kept_apart() -> None:
-    how = plan(MODELS["Qwen3.5"], VARIANT, RunSettings())
-    prompt = SHOWN["Qwen3.5"]
-    answer = spoken(how, prompt, "at [1, 2]\n</think>\n\n[]", "stop", (), {}, {})
-    assert (answer.text, answer.recorded.thought) == ("[]", "at [1, 2]")
-    assert not answer.recorded.ends_in_thought
-
-
 def test_a_reply_that_ends_in_its_thought_has_no_boxes() -> None:
     answer = ready("Qwen3.5").answer_batch(questions()[:1], VARIANT)[0]
     assert answer.text == ""
@@ -388,27 +363,6 @@ def test_without_thinking_nothing_is_thought() -> None:
 
 
 # --- memory and broken images ---------------------------------------------------------------------
-
-
-def test_a_batch_too_large_is_halved_and_the_replies_are_the_same(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    import vlmeval_findit.models.local.transformer as transformer
-
-    model = runner("Qwen3-VL")
-    expected = model.answer_batch(questions(), VARIANT)
-    real, tried = transformer.generate, []
-
-    def small_memory(loaded: Any, batch: Any, how: Any) -> Any:
-        tried.append(len(batch))
-        if len(batch) > 1:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
-        return real(loaded, batch, how)
-
-    monkeypatch.setattr(transformer, "generate", small_memory)
-    assert model.answer_batch(questions(), VARIANT) == expected
-    assert tried == [4, 2, 1, 1, 2, 1, 1]
-    assert "out of memory with 4 at once, going on with 2" in caplog.text
 
 
 def test_a_query_that_does_not_fit_alone_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:

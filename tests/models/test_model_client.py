@@ -180,16 +180,6 @@ def test_a_model_may_end_its_run(
     assert again.calls == CALLS - 49
 
 
-def test_cells_that_were_finished_before_the_end_are_written(tmp_path: Path) -> None:
-    one_table = CONFIG.replace("[Demo, Demo_multilabel]", "[Demo_insdet, Demo]")
-    asker = stop_at(4 * 7 + 2, StopReason.SPENT)
-    with pytest.raises(UnfinishedError) as unfinished:
-        go(demo_sweep(tmp_path, one_table), FakeBackends(asker, BACKENDS["local"]))
-    (found,) = {result.question.table for result in unfinished.value.results}
-    assert found == "Demo_insdet"
-    assert len(list((tmp_path / "out").rglob("*_score.csv"))) == 4
-
-
 @pytest.mark.parametrize("stop", StopReason)
 def test_the_other_models_go_on(stop: StopReason, tmp_path: Path) -> None:
     askers = {"FullImage": stop_at(3, stop), "FindIt-Nano": Asking()}

@@ -5,19 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from host_runs import (
-    RUN_FINDIT,
-    STOCK,
-    environment,
-    metric_values,
-    predictions,
-    replies,
-    require_host,
-    run,
-)
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -114,18 +103,3 @@ def test_the_one_that_says_pixels_was_taught_other_formats(lmu: Path) -> None:
     assert elder.metric_values["F1@0.5"] < 50.0
     assert elder.metric_values["Adherence"] >= 98.0
     assert corners.metric_values["F1@0.5"] < 50.0
-
-
-def test_both_runners_get_the_same_replies(lmu: Path, tmp_path: Path) -> None:
-    require_host()
-    dataset = f"FindIt_Scenes_mini_insdet_{BEST}"
-    found: list[tuple[dict[int, str], dict[str, Any]]] = []
-    for name, program in (("ours", RUN_FINDIT), ("stock", STOCK)):
-        work = tmp_path / name
-        arguments = ["--data", dataset, "--model", "FindIt-Nano", "--work-dir", str(work)]
-        done = run(program, arguments, tmp_path, environment(lmu, PRED_FORMAT="json"))
-        assert done.returncode == 0, done.stdout
-        file = predictions(work, "FindIt-Nano", dataset)
-        found.append((replies(file), metric_values(file)))
-    assert found[0] == found[1]
-    assert len(found[0][0]) == 50

@@ -42,25 +42,6 @@ VP_BENCH: Case = {
     "authors": {"letter": "A"},
     "sensible": {"letter": "D", "why": None},
 }
-LINE: Case = {
-    "case": "line",
-    "shape": "box",
-    "variant": "none",
-    "line_width": 1,
-    "colours": ["contrast"],
-    "width": 6,
-    "height": 4,
-    "background": [[0, 0, 6, 4, [128, 128, 128]]],
-    "marks": [{"bbox": [1.9, 1.2, 3.5, 0.4], "polygons": []}],
-    "authors": {
-        # Columns 1 to 4 of row 1.
-        "changed": {"size": [4, 6], "counts": [5, 1, 3, 1, 3, 1, 3, 1, 6]},
-        "extent": [1, 1, 4, 1],
-        "frequent": [[[255, 0, 0], 4]],
-        "colours_used": ["red"],
-        "colours_true_lab": ["blue"],
-    },
-}
 
 
 @pytest.fixture
@@ -89,12 +70,6 @@ def public(shared: Path) -> Callable[[str], list[Case]]:
             return [json.loads(line) for line in f]
 
     return cases
-
-
-def with_change(case: Case, change: Case) -> Case:
-    """A case with other values; those of dictionaries join what stands there."""
-    merged = {k: {**case[k], **v} if isinstance(v, dict) else v for k, v in change.items()}
-    return case | merged
 
 
 # --- the public cases -----------------------------------------------------------------------------
@@ -150,28 +125,6 @@ def test_marks_are_the_very_pixels(public: Callable[[str], list[Case]]) -> None:
 # --- differences ----------------------------------------------------------------------------------
 
 
-@pytest.mark.shared
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        pytest.param({"tp": 7}, "tp is 1, should be 7", id="count"),
-        pytest.param({"format_ok": False}, "format_ok is True, should be False", id="adherence"),
-        pytest.param({"ious": [0.9534]}, "ious is [0.953468", id="IoU beyond 1e-5"),
-        pytest.param(
-            {"boxes": [[446.08, 236.985, 640.0, 417.181]]}, "boxes is", id="box beyond 1e-3 pixels"
-        ),
-    ],
-)
-def test_a_difference_of_findit(
-    change: Case, says: str, public: Callable[[str], list[Case]], subsets: Path, run: Run
-) -> None:
-    case = next(c for c in public("findit") if c["expected"]["ious"] == [0.9534680843353271])
-    status, said = run("findit", case, with_change(case, {"expected": change}), subsets=subsets)
-    assert status == 1
-    assert f"cases.jsonl, line 3: {says}" in said
-    assert said.endswith("1/2 cases agree\n")
-
-
 @pytest.mark.parametrize(
     ("protocol", "change", "says"),
     [
@@ -210,65 +163,6 @@ def test_a_difference(protocol: str, change: Case, says: str, run: Run) -> None:
     assert status == 1
     assert f"cases.jsonl, line 3, case {case['case']}: {says}" in said
     assert said.endswith("1/2 cases agree\n")
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        pytest.param(
-            {"changed": {"size": [4, 6], "counts": [5, 1, 3, 1, 14]}},
-            "the pixels overlap by 0.500, should be 0.9 or more",
-            id="pixels",
-        ),
-        pytest.param(
-            {"colours_used": ["blue"]},
-            "colours as published is ['red'], should be ['blue']",
-            id="colour as published",
-        ),
-        pytest.param(
-            {"colours_true_lab": ["red"]},
-            "colours by true Lab is ['blue'], should be ['red']",
-            id="colour by true Lab",
-        ),
-    ],
-)
-def test_a_difference_of_drawn_marks(change: Case, says: str, run: Run) -> None:
-    pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
-    status, said = run("vp-bench-render", LINE, with_change(LINE, {"authors": change}))
-    assert status == 1
-    assert f"cases.jsonl, line 3, case line: {says}" in said
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize(
-    ("kind", "change", "says"),
-    [
-        ("features", {"authors": {"both_percent": 99.0}}, "both_percent is 28.57, should be 99.0"),
-        ("features", {"better": "refuse: no"}, "scored, should be refused"),
-        ("file", {"better": {"unknown": ["1"]}}, "unknown is [], should be ['1']"),
-    ],
-)
-def test_a_difference_of_self_retrieval(
-    kind: str, change: Case, says: str, public: Callable[[str], list[Case]], run: Run
-) -> None:
-    case = next(one for one in public("self-retrieval") if one["kind"] == kind)
-    status, said = run("self-retrieval", with_change(case, change))
-    assert (status, says in said) == (1, True)
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"allowed": ["none"]}, "line 1: other (unit/xyxy), should be none"),
-        ({"alarm": False}, "1/1 verdicts are allowed; 1 alarms where none is due"),
-    ],
-)
-def test_a_verdict_that_is_not_allowed(
-    change: Case, says: str, public: Callable[[str], list[Case]], run: Run
-) -> None:
-    status, said = run("coords", with_change(public("coords")[0], {"expect": change}))
-    assert (status, says in said) == (1, True)
 
 
 # --- what cannot be tried -------------------------------------------------------------------------
