@@ -15,7 +15,7 @@ from ..boxes.representation import Corners
 from ..core.image_files import Size
 
 if TYPE_CHECKING:
-    from .published.parquet_sets import PackedImages
+    from .published.expression_sets import PackedImages
 
 
 class AnnotationError(ValueError):

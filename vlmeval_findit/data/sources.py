@@ -349,7 +349,7 @@ _SETS = (
         licence="research only, under the terms of SA-1B and of HR-Bench",
         address="https://huggingface.co/datasets/lirang04/GroundingME",
         holds="data/test-*.parquet",
-        read=_by("parquet_sets", "find_groundingme"),
+        read=_by("expression_sets", "find_groundingme"),
         counts=Counts(queries=1005),
     ),
     DataSource(
@@ -358,7 +358,7 @@ _SETS = (
         licence="MIT, as its card says; photographs of COCO under Flickr's terms of use",
         address="https://huggingface.co/datasets/moondream/refcoco-m",
         holds="data/validation-*.parquet",
-        read=_by("parquet_sets", "find_refcoco_m"),
+        read=_by("expression_sets", "find_refcoco_m"),
         counts=Counts(images=1190, boxes=2080, queries=5598),
     ),
     DataSource(
@@ -367,7 +367,7 @@ _SETS = (
         licence="MIT, as copies of its card say",
         address="https://huggingface.co/datasets/likaixin/ScreenSpot-Pro",
         holds="annotations/*.json and images/",
-        read=_by("json_sets", "find_screenspot_pro"),
+        read=_by("expression_sets", "find_screenspot_pro"),
         counts=Counts(queries=1581),
     ),
     DataSource(
@@ -376,7 +376,7 @@ _SETS = (
         licence="Apache 2.0, as its card says",
         address="https://huggingface.co/datasets/BAAI/RefSpatial-Bench",
         holds="Location, Placement and Unseen, each with question.json, image/ and mask/",
-        read=_by("json_sets", "find_refspatial"),
+        read=_by("expression_sets", "find_refspatial"),
         parts={
             "Location": Counts(queries=100),
             "Placement": Counts(queries=100),

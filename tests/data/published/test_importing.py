@@ -246,20 +246,20 @@ Change = Callable[[list[dict[str, Any]]], object]
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda rows: rows[1].update(bbox=None), "row 1, column bbox: None is not [x1, y1, x2"),
+        (lambda rows: rows[1].update(bbox=None), "row 1, bbox: None is not [x1, y1, x2"),
         (lambda rows: rows[0].update(bbox=[9, 9, 300, 12]), "leaves 11.jpg, which is 200x100"),
         (lambda rows: rows[0].update(subtask_l1="rejections"), "did you mean Rejection?"),
-        (lambda rows: rows[2].update(description=" "), "row 2, column description: ' ' is no text"),
-        (lambda rows: rows[2].update(id=None), "row 2, column id: None is no whole number"),
-        (lambda rows: rows[2].update(id=12, image=rows[1]["image"]), "column id: 12 stands twice"),
+        (lambda rows: rows[2].update(description=" "), "row 2, description: ' ' is no text"),
+        (lambda rows: rows[2].update(id=None), "row 2, id: None is no whole number"),
+        (lambda rows: rows[2].update(id=12, image=rows[1]["image"]), "id: 12 stands twice"),
         (lambda rows: rows[2].update(width=201), "is 200x100, but its annotations are for 201x100"),
         (
             lambda rows: rows[2].update(image={"bytes": None, "path": "13.jpg"}),
-            "column image: holds no image",
+            "image: holds no image",
         ),
         (
             lambda rows: rows[2].update(image={"bytes": b"GIF89a", "path": None}),
-            "column image: is no JPEG, PNG or WebP image",
+            "image: is no JPEG, PNG or WebP image",
         ),
         (
             lambda rows: rows[2].update(image={"bytes": published.picture(1)[:99], "path": None}),
@@ -329,7 +329,7 @@ def test_refcoco_m(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("change", "why"),
     [
         (lambda row: row.update(file_name="../x.jpg"), "'../x.jpg' climbs out of its folder"),
-        (lambda row: row.update(samples=None), "row 0, column samples: is no list of objects"),
+        (lambda row: row.update(samples=None), "row 0, samples: is no list of objects"),
         (lambda row: row["samples"][1].update(bbox=[1.0]), "samples[1], bbox: [1.0] is not [x, y"),
         (
             lambda row: row["samples"][1].update(sentences=[""]),

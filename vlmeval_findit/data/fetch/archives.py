@@ -11,17 +11,22 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path, PurePosixPath
 from stat import S_IFMT, S_IFREG
-from typing import IO
+from typing import IO, NamedTuple
 
 from ...core.files import unsafe
 
 Keep = Callable[[str, IO[bytes]], None]
 """Stores a wanted name and the content that the archive has for it."""
 
-_Offer = tuple[str, IO[bytes] | str]
-"""A wanted name, and its content or why it is refused."""
+
+class _Member(NamedTuple):
+    path: str
+    is_plain: bool  # A file, neither folder nor link nor device
+    size: int  # In bytes
+    open: Callable[[], IO[bytes] | None]
 
 
 class ArchiveError(ValueError):
@@ -52,15 +57,22 @@ def read_members(
     """
     left, refused = dict(tails), dict[str, str]()
     with archive.open("rb") as f:
-        offers = _zip_members if f.read(2) == b"PK" else _tar_members
+        members = _zip_members if f.read(2) == b"PK" else _tar_members
+    find = member_finder(left)
     try:
-        for name, content in offers(archive, left, largest):
-            if isinstance(content, str):
-                refused[name] = content
-            else:
+        for member in members(archive):
+            name = find(member.path)
+            if name is None:
+                continue
+            why = refusal(member.path, member.is_plain, member.size, largest)
+            content = None if why else member.open()
+            if content is None:
+                refused[name] = why or "has no content"
+                continue
+            with content:
                 keep(name, content)
-                refused.pop(name, None)
-                del left[name]
+            refused.pop(name, None)
+            del left[name]
     except _DAMAGED as error:
         raise ArchiveError(f"damaged archive: {error}") from None
     except OSError as error:  # Of bzip2 and gzip without a number, else of the disk
@@ -70,37 +82,22 @@ def read_members(
     return refused
 
 
-def _tar_members(file: Path, left: Mapping[str, str], largest: int) -> Iterator[_Offer]:
-    find = member_finder(left)
+def _tar_members(file: Path) -> Iterator[_Member]:
     with tarfile.open(file) as archive:
-        for member in archive:
-            name = find(member.name)
-            if name is not None:
-                is_plain = member.isreg() and not member.issparse()
-                why = refusal(member.name, is_plain, member.size, largest)
-                content = None if why else archive.extractfile(member)
-                yield name, content or why or "has no content"
-            if not left:
-                break
+        for info in archive:
+            is_plain = info.isreg() and not info.issparse()
+            yield _Member(info.name, is_plain, info.size, partial(archive.extractfile, info))
         # To the end, where gzip has its checksum.
         while archive.fileobj is not None and archive.fileobj.read(1 << 20):
             pass
 
 
-def _zip_members(file: Path, left: Mapping[str, str], largest: int) -> Iterator[_Offer]:
-    find = member_finder(left)
+def _zip_members(file: Path) -> Iterator[_Member]:
     with zipfile.ZipFile(file) as archive:
         for info in archive.infolist():
-            name = find(info.filename)
-            if name is not None:
-                kind = S_IFMT(info.external_attr >> 16)  # 0 where it was not made on Unix
-                is_plain = not info.is_dir() and kind in (0, S_IFREG)
-                why = refusal(info.orig_filename, is_plain, info.file_size, largest)
-                if why:
-                    yield name, why
-                    continue
-                with archive.open(info) as content:
-                    yield name, content
+            kind = S_IFMT(info.external_attr >> 16)  # 0 where it was not made on Unix
+            is_plain = not info.is_dir() and kind in (0, S_IFREG)
+            yield _Member(info.orig_filename, is_plain, info.file_size, partial(archive.open, info))
 
 
 def member_finder(tails: Mapping[str, str]) -> Callable[[str], str | None]:
