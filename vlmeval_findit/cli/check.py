@@ -47,7 +47,8 @@ def command(
     wrong = 0
     with tempfile.TemporaryDirectory() as temporary:
         for finding in _findings(name, data, folder, encoder, out or Path(temporary)):
-            print_folded(f"{'wrong' if finding.wrong else 'ok':<7}{finding.what}")
+            for line in f"{'wrong' if finding.wrong else 'ok':<7}{finding.what}".split("\n"):
+                print_folded(line)
             if finding.wrong:
                 wrong += 1
                 print_folded(f"{'':<7}-> {finding.wrong}")
