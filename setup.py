@@ -82,7 +82,7 @@ EXTRAS = {
     # 4.13 moved ovals of one pixel: from there on every mark has the same bytes.
     "marks": ["opencv-python>=4.13,<5"],
     "cluster": ["ray>=2.40"],
-    "confidences": ["pycocotools>=2.0.8"],
+    "calibration": ["pycocotools>=2.0.8"],
     "notebook": ["jupyterlab>=4", "matplotlib", DETECTIONS],
     # export --to hub --upload; writing the folder needs nothing more.
     "publish": ["huggingface_hub>=0.30"],
@@ -106,7 +106,7 @@ TEST = [
     # What the tests of other extras need; the hub's folder is read with `datasets`.
     *EXTRAS["video"],
     *EXTRAS["cluster"],
-    *EXTRAS["confidences"],
+    *EXTRAS["calibration"],
     *EXTRAS["photos"],
     *EXTRAS["marks"],
     *EXTRAS["publish"],
