@@ -90,8 +90,6 @@ EXTRAS = {
     "mlflow": ["mlflow-skinny>=3", "sqlalchemy>=2", "alembic>=1.13"],
     "wandb": ["wandb>=0.31"],
     "trackio": ["trackio>=0.43"],
-    # The site: python -m sphinx -W docs docs/_build
-    "docs": ["sphinx>=8", "myst-parser>=4", "furo", "sphinx-click>=6"],
 }
 EXTRAS["demo"] = [*EXTRAS["run"], *EXTRAS["local"]]
 EXTRAS["all"] = sorted({package for packages in EXTRAS.values() for package in packages})
@@ -172,6 +170,8 @@ setup(
     extras_require={
         **EXTRAS,
         "test": TEST,
+        # The site: python -m sphinx -W docs docs/_build
+        "docs": ["sphinx>=8", "myst-parser>=4", "furo", "sphinx-click>=6"],
     },
     entry_points={
         "console_scripts": [

@@ -49,7 +49,7 @@ EXTRAS = {
     "huggingface_hub": "publish",
     "llguidance": "local",
     "mlflow": "mlflow",
-    "pycocotools": "confidences",
+    "pycocotools": "calibration",
     "ray": "cluster",
     "supervision": "notebook",
     "torch": "local",

@@ -162,7 +162,7 @@ def _pycocotools() -> tuple[Any, Any]:
         return import_module("pycocotools.coco"), import_module("pycocotools.cocoeval")
     except ImportError:
         raise ConfidenceError(
-            f"average precision needs pycocotools: {install('confidences')}"
+            f"average precision needs pycocotools: {install('calibration')}"
         ) from None
 
 
