@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -198,29 +198,27 @@ def detection_samples(
     Raises:
         AnnotationError: there are no boxes.
     """
-    by_label: dict[tuple[str, str], list[AnnotatedBox]] = {}
-    by_image: dict[str, list[AnnotatedBox]] = {}
-    for image, box in objects:
-        if not box.ignored:
-            by_label.setdefault((image, box.label), []).append(box)
-            by_image.setdefault(image, []).append(box)
-    if not by_label:
+    counted = [(image, box.label) for image, box in objects if not box.ignored]
+    if not counted:
         but = " but those to ignore" if objects else ""
         raise AnnotationError(f"{source}: no boxes{but}")
     skipped = Counter(left_out or {})
-    ignored: dict[str, list[AnnotatedBox]] = {}
-    for image, box in objects:
-        # Where nothing else of its label is to be found, no query asks for it.
-        if box.ignored and (image, box.label) in by_label:
-            ignored.setdefault(image, []).append(box)
-        elif box.ignored:
+    by_label: dict[tuple[str, str], list[AnnotatedBox]] = {label: [] for label in counted}
+    by_image: dict[str, list[AnnotatedBox]] = {image: [] for image, _ in counted}
+    # Those that count first.
+    for image, box in sorted(objects, key=lambda row: bool(row[1].ignored)):
+        # Where nothing else of its label is to be found, no query asks for an ignored one.
+        if (image, box.label) in by_label:
+            by_label[image, box.label].append(box)
+            by_image[image].append(box)
+        else:
             skipped[f"{box.ignored} in images with nothing else of their label"] += 1
     single = [
-        _sample(image, label, boxes, (box for box in ignored.get(image, ()) if box.label == label))
+        Sample((image,), label, tuple(boxes), boxes[0].where)
         for (image, label), boxes in by_label.items()
     ]
     multi = [
-        _sample(image, tuple(sorted({box.label for box in boxes})), boxes, ignored.get(image, ()))
+        Sample((image,), tuple(sorted({b.label for b in boxes})), tuple(boxes), boxes[0].where)
         for image, boxes in by_image.items()
     ]
     labels = sorted({label for _, label in by_label})
@@ -229,7 +227,6 @@ def detection_samples(
         Sample((image,), labels[at % len(labels)], (), f"{source}, {image}")
         for at, image in enumerate(backgrounds)
     ]
-    counted = sum(map(len, by_label.values()))
     return Samples(
         source,
         images,
@@ -239,21 +236,12 @@ def detection_samples(
         sizes,
         Counts(
             images=len(sizes),
-            boxes=counted,
+            boxes=len(counted),
             queries=len(by_label),
             classes=len(category_ids or {}),
-            ignored=len(objects) - counted,
+            ignored=len(objects) - len(counted),
         ),
         skipped,
         image_ids=image_ids or {},
         category_ids=category_ids or {},
     )
-
-
-def _sample(
-    image: str,
-    label: str | tuple[str, ...],
-    boxes: Sequence[AnnotatedBox],
-    ignored: Iterable[AnnotatedBox],
-) -> Sample:
-    return Sample((image,), label, (*boxes, *ignored), boxes[0].where)
