@@ -23,7 +23,7 @@ from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown, write_
 from vlmeval_findit.leaderboard.notes import (
     coordinate_lines,
     failure_lines,
-    forced_lines,
+    remarks,
 )
 from vlmeval_findit.leaderboard.openvlm import MetaError, read_meta
 from vlmeval_findit.report.page import make_page
@@ -259,9 +259,9 @@ def test_what_was_forced_is_said_everywhere(
     said = ("space: recorded grid1000, given unit", "prompts <hash>")
     first = runs[0]
     forced = replace(first, provenance=replace(first.provenance, forced=said))
-    assert forced_lines(make_board(runs)) == []
+    assert "Forced" not in dict(remarks(make_board(runs)))
     board = make_board([forced, *runs[1:]])
-    [line] = forced_lines(board)
+    [line] = dict(remarks(board))["Forced"]
     assert line == f"{first.model} on {first.question.name}: --force went over {'; '.join(said)}"
     assert "## Forced" in as_markdown(board)
     assert r"recorded grid1000, given unit; prompts \<hash\>" in as_markdown(board)

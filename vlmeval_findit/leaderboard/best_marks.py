@@ -22,7 +22,7 @@ from ..benchmarks.vpbench.question_tables import STAGE_2, VPQuestion
 from ..core.scored_row import ScoredRow
 from ..marks.style import COLOURS, Shape
 from ..runs.scored_run import Run
-from .comparable import ExcludedRun, group_comparable
+from .comparable import ExcludedRun, by_model, group_comparable
 from .table import Field, FieldType, Table, Value
 
 AT_LEAST = 20
@@ -140,11 +140,9 @@ def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> BestMarks:
             "VPBench_Stage1 --model MODEL"
         )
     datasets, excluded = group_comparable(stage_1)
-    by_model: dict[str, list[Run]] = {}
-    for run in (run for dataset in datasets for run in dataset.runs):
-        by_model.setdefault(run.model, []).append(run)
     models = []
-    for model, of_model in sorted(by_model.items()):
+    comparable = by_model(run for dataset in datasets for run in dataset.runs)
+    for model, of_model in sorted(comparable.items()):
         marks = ModelMarks(model, _accuracies(of_model, at_least), tuple(of_model))
         for what, names in (("shape", SHAPES), ("colour", COLOURS)):
             if not marks.of(names):

@@ -13,7 +13,7 @@ from ..core.metric import Better, Metric
 from ..core.statistics import Difference, Interval, correct, difference, metric_intervals
 from ..runs.run_statistics import estimate
 from ..runs.scored_run import Run
-from .comparable import ComparableRuns, ExcludedRun, group_comparable
+from .comparable import ComparableRuns, ExcludedRun, group_comparable, grouped
 from .formats import (
     EVERY_MODEL,
     FLAG,
@@ -136,9 +136,7 @@ def boards(
     Raises:
         FormatError: a format or a dataset that no run has.
     """
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(run.benchmark.name, []).append(run)
+    groups = grouped(runs, lambda run: run.benchmark.name)
     every = [run for group in groups.values() for run in group]
     formats_by_model(formats, every)
     datasets = sorted({run.question.board_dataset for run in every})

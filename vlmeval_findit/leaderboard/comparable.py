@@ -12,15 +12,18 @@ counts, and the reason says how to choose.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from ..core.identity import SPACE, IdentityConflict, identity_conflicts
 from ..core.scored_row import sources
 from ..runs.provenance import UNKNOWN_PROMPTS, Provenance
 from ..runs.scored_run import Run
+
+_K = TypeVar("_K")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +65,7 @@ def group_comparable(
     """
     datasets: list[ComparableRuns] = []
     excluded: list[ExcludedRun] = []
-    ordered = sorted(runs, key=lambda run: run.question.board_dataset)
-    for name, members in groupby(ordered, key=lambda run: run.question.board_dataset):
-        comparable = list(members)
+    for name, comparable in sorted(grouped(runs, lambda run: run.question.board_dataset).items()):
         for rule in (_with_rows, _same_task, _same_words, _same_plugins, _newest):
             comparable, others = rule(comparable)
             excluded += others
@@ -84,17 +85,8 @@ def _with_rows(runs: Sequence[Run]) -> Sorted:
 
 
 def _same_task(runs: Sequence[Run]) -> Sorted:
-    return _largest(runs, _task_key, _task_reason)
-
-
-def _task_key(run: Run) -> Hashable:
-    provenance = run.provenance
-    return (
-        provenance.prompts,
-        provenance.table_sha256,
-        provenance.rows,
-        provenance.scored_under,
-    )
+    key = attrgetter("prompts", "table_sha256", "rows", "scored_under")
+    return _largest(runs, lambda run: key(run.provenance), _task_reason)
 
 
 def _task_reason(run: Run, rest: Run) -> str:
@@ -141,7 +133,7 @@ def _same_words(runs: Sequence[Run]) -> Sorted:
     """Keep runs of a question that asked the same words under one name of a prompt set."""
     comparable: list[Run] = []
     excluded: list[ExcludedRun] = []
-    for members in _by(runs, lambda run: run.question).values():
+    for members in grouped(runs, lambda run: run.question).values():
         rest, others = _largest(
             members,
             lambda run: run.provenance.prompt_hash,
@@ -169,9 +161,8 @@ def _same_plugins(runs: Sequence[Run]) -> Sorted:
         def version(run: Run, name: str = name) -> str:
             return run.provenance.plugins[name]
 
-        users = [run for run in comparable if name in run.provenance.plugins]
         _, others = _largest(
-            users,
+            [run for run in comparable if name in run.provenance.plugins],
             version,
             lambda run, rest, name=name, version=version: (  # type: ignore[misc]
                 f"the plug-in {name} is {version(run)}, for the rest {version(rest)}"
@@ -197,7 +188,7 @@ def _newest(runs: Sequence[Run]) -> Sorted:
     """
     comparable: list[Run] = []
     excluded: list[ExcludedRun] = []
-    for members in _by(runs, lambda run: (run.model, run.question)).values():
+    for members in grouped(runs, lambda run: (run.model, run.question)).values():
         unclear = {run.path: why for run in members if (why := _unclear(run, members))}
         if unclear:
             excluded += [ExcludedRun(run, unclear.get(run.path, _SAME_NAME)) for run in members]
@@ -248,11 +239,17 @@ def _spaces(run: Run) -> str:
 # --- groups ---------------------------------------------------------------------------------------
 
 
-def _by(runs: Iterable[Run], key: Callable[[Run], Any]) -> Mapping[Hashable, list[Run]]:
-    groups: dict[Hashable, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(key(run), []).append(run)
+def grouped(values: Iterable[_T], key: Callable[[_T], _K]) -> dict[_K, list[_T]]:
+    """Group values by a key, in the order in which they come."""
+    groups: dict[_K, list[_T]] = {}
+    for value in values:
+        groups.setdefault(key(value), []).append(value)
     return groups
+
+
+def by_model(runs: Iterable[Run]) -> dict[str, list[Run]]:
+    """Group runs by model."""
+    return grouped(runs, lambda run: run.model)
 
 
 def _largest(
@@ -263,5 +260,5 @@ def _largest(
     def size(group: Sequence[Run]) -> tuple[int, int, int]:
         return len({run.model for run in group}), len(group[0].provenance.rows), len(group)
 
-    rest, *others = sorted(_by(runs, key).values(), key=size, reverse=True) or [[]]
+    rest, *others = sorted(grouped(runs, key).values(), key=size, reverse=True) or [[]]
     return rest, [ExcludedRun(run, why(run, rest[0])) for group in others for run in group]

@@ -15,6 +15,7 @@ from ..runs.run_statistics import StatisticsError, SyntaxCost, intervals
 from ..runs.scored_run import Run
 from .board import Board
 from .board_tables import RUN_FIELDS, run_cells
+from .comparable import by_model
 from .formats import FormatRow
 from .notes import board_cells
 from .table import Cell, Field, FieldType, Note, Table, Value, count, value
@@ -33,12 +34,9 @@ def lost_table(board: Board) -> Table:
     """
     analysis = board.benchmark.errors
     names = {each.key: each.name for each in analysis.error_types}
-    runs: dict[str, list[Run]] = {}
-    for cell in board_cells(board):
-        if cell.run is not None:
-            runs.setdefault(cell.model, []).append(cell.run)
     rows: list[list[Value]] = []
-    for model, of_model in runs.items():
+    reported = by_model(cell.run for cell in board_cells(board) if cell.run is not None)
+    for model, of_model in reported.items():
         try:
             lost = [points_of(run) for run in of_model]
         except StatisticsError:

@@ -25,7 +25,7 @@ from ..core.statistics import Difference, Interval, correct, difference, metric_
 from ..runs.best_format import ranked
 from ..runs.run_statistics import estimate
 from ..runs.scored_run import Run
-from .comparable import ComparableRuns
+from .comparable import ComparableRuns, by_model
 
 HALF = "half"
 """In place of a dataset: half of the images of every dataset."""
@@ -90,10 +90,10 @@ def choose(
             formats of which none is in there has no entry.
     """
     fixed = fixed or {}
-    choosing_runs = _by_model(run for dataset in (choosing or ()) for run in dataset.runs)
+    choosing_runs = by_model(run for dataset in (choosing or ()) for run in dataset.runs)
     reported: dict[tuple[str, str], Run] = {}
-    by_dataset = {dataset.name: _by_model(dataset.runs) for dataset in datasets}
-    every = _by_model(run for dataset in datasets for run in dataset.runs)
+    by_dataset = {dataset.name: by_model(dataset.runs) for dataset in datasets}
+    every = by_model(run for dataset in datasets for run in dataset.runs)
     for model, runs in sorted(every.items()):
         several = len({run.question.format for run in runs}) > 1
         by = choosing_runs.get(model, []) if choosing is not None and several else runs
@@ -112,13 +112,6 @@ def choose(
             if best is not None:
                 reported[model, name] = by_format[best]
     return reported
-
-
-def _by_model(runs: Iterable[Run]) -> dict[str, list[Run]]:
-    by_model: dict[str, list[Run]] = {}
-    for run in runs:
-        by_model.setdefault(run.model, []).append(run)
-    return by_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +133,7 @@ def make_format_rows(
     """Make a row for every comparable run."""
     rows = []
     for dataset in datasets:
-        for model, runs in sorted(_by_model(dataset.runs).items()):
+        for model, runs in sorted(by_model(dataset.runs).items()):
             estimates = [estimate(run) for run in runs]
             chosen = reported.get((model, dataset.name))
             best = next((at for at, run in enumerate(runs) if run is chosen), None)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import itemgetter
 
 from ..benchmarks.findit.box_metrics import rejection_line
 from ..core.estimate import FEWEST
 from ..core.formatting import counted
 from ..runs.best_format import UNEVEN, rule
+from ..runs.scored_run import Run
 from .board import OVERALL, TIED, UNTESTED, Board, BoardCell
-from .comparable import ComparableRuns
+from .comparable import ComparableRuns, grouped
 from .formats import FLAG, HALF
 from .table import Note
 
@@ -53,14 +55,10 @@ def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
 
     Empty where the benchmark has a single format without a name.
     """
-    used: dict[tuple[str, str], list[str]] = {}
-    for model in board.models:
-        for dataset in board.datasets:
-            if (model, dataset.name) in board.cells:
-                name = board.cells[model, dataset.name].format
-                used.setdefault((model, name), []).append(dataset.name)
+    cells = (cell for cell in board_cells(board) if cell.run is not None)
+    used = grouped(cells, lambda cell: (cell.model, cell.format))
     named = any(name for _, name in used)
-    return [(model, name, datasets) for (model, name), datasets in used.items() if named]
+    return [(*key, [cell.dataset for cell in group]) for key, group in used.items() if named]
 
 
 def formats_chosen(board: Board) -> list[str]:
@@ -108,8 +106,8 @@ def remarks(board: Board) -> list[Note]:
         ),
         Note("Scored by", _by_dataset(board, lambda d: d.runs[0].provenance.scorer)),
         Note("Queries with nothing to find", rejection_lines(board)),
-        Note("Sampled", sampled_lines(board)),
-        Note("Forced", forced_lines(board)),
+        Note("Sampled", _by_run(board, _sampled)),
+        Note("Forced", _by_run(board, _forced)),
     )
     return [note for note in notes if note.lines]
 
@@ -120,26 +118,21 @@ def condensed(remarks: Iterable[tuple[str, str, str]]) -> list[str]:
     >>> condensed([("A", "x", "sampled"), ("A", "y", "sampled"), ("B", "x", "forced")])
     ['A (2 runs): sampled', 'B on x: forced']
     """
-    names: dict[tuple[str, str], list[str]] = {}
-    for model, name, remark in remarks:
-        names.setdefault((model, remark), []).append(name)
-    models: dict[tuple[str, str], list[str]] = {}
-    for (model, remark), runs in names.items():
-        where = f" ({len(runs)} runs)" if len(runs) > 1 else f" on {runs[0]}"
-        models.setdefault((where, remark), []).append(model)
-    return [f"{', '.join(group)}{where}: {remark}" for (where, remark), group in models.items()]
+    lines = []
+    for (model, remark), runs in grouped(remarks, itemgetter(0, 2)).items():
+        where = f" ({len(runs)} runs)" if len(runs) > 1 else f" on {runs[0][1]}"
+        lines.append((model, f"{where}: {remark}"))
+    return _together(lines)
 
 
 def _together(remarks: Iterable[tuple[str, str]]) -> list[str]:
     """Write (name, remark), equal remarks once.
 
-    >>> _together([("A", "failed"), ("B", "is forced"), ("C", "failed")])
-    ['A, C: failed', 'B: is forced']
+    >>> _together([("A", ": failed"), ("B", " is forced"), ("C", ": failed")])
+    ['A, C: failed', 'B is forced']
     """
-    names: dict[str, dict[str, None]] = {}
-    for name, remark in remarks:
-        names.setdefault(remark, {})[name] = None
-    return [f"{', '.join(group)}: {remark}" for remark, group in names.items()]
+    groups = grouped(dict.fromkeys(remarks), itemgetter(1))
+    return [f"{', '.join(name for name, _ in group)}{remark}" for remark, group in groups.items()]
 
 
 # --- by dataset -----------------------------------------------------------------------------------
@@ -147,7 +140,7 @@ def _together(remarks: Iterable[tuple[str, str]]) -> list[str]:
 
 def _by_dataset(board: Board, say: Callable[[ComparableRuns], object]) -> list[str]:
     return _together(
-        (dataset.name, str(remark)) for dataset in board.datasets if (remark := say(dataset))
+        (dataset.name, f": {remark}") for dataset in board.datasets if (remark := say(dataset))
     )
 
 
@@ -170,7 +163,7 @@ def tried_lines(board: Board) -> list[str]:
         f"{FLAG} {HALF}, or {FLAG} DATASET, chooses on other queries"
     )
     return _together(
-        (model, f"one of {tried} formats that were tried, {chosen}")
+        (model, f": one of {tried} formats that were tried, {chosen}")
         for model, tried in formats_tried(board).items()
         if tried > 1
     )
@@ -178,12 +171,9 @@ def tried_lines(board: Board) -> list[str]:
 
 def failure_lines(board: Board) -> list[str]:
     """Say how many calls of a model failed, and what that costs its headline metric."""
-    by_model: dict[str, list[BoardCell]] = {}
-    for cell in board_cells(board):
-        if cell.run is not None and cell.failures:
-            by_model.setdefault(cell.model, []).append(cell)
+    failed = (cell for cell in board_cells(board) if cell.run is not None and cell.failures)
     lines = []
-    for model, cells in by_model.items():
+    for model, cells in grouped(failed, lambda cell: cell.model).items():
         single = cells[0] if len(cells) == 1 else None
         where = single.dataset if single else f"{len(cells)} datasets"
         failures, queries = sum(c.failures for c in cells), sum(c.queries for c in cells)
@@ -212,23 +202,21 @@ def rejection_lines(board: Board) -> list[str]:
     )
 
 
-def sampled_lines(board: Board) -> list[str]:
-    """Say which comparable runs were not answered greedily."""
+def _by_run(board: Board, say: Callable[[Run], str | None]) -> list[str]:
     return condensed(
-        (row.run.model, row.run.question.name, sampled)
+        (row.run.model, row.run.question.name, remark)
         for row in board.runs
-        if (identity := row.run.provenance.identity) is not None
-        and (sampled := identity.answering.sampled)
+        if (remark := say(row.run))
     )
 
 
-def forced_lines(board: Board) -> list[str]:
-    """Say in which comparable runs ``--force`` went over a conflict."""
-    return condensed(
-        (row.run.model, row.run.question.name, f"--force went over {'; '.join(forced)}")
-        for row in board.runs
-        if (forced := row.run.provenance.forced)
-    )
+def _sampled(run: Run) -> str | None:
+    return run.provenance.identity.answering.sampled if run.provenance.identity else None
+
+
+def _forced(run: Run) -> str:
+    forced = "; ".join(run.provenance.forced)
+    return f"--force went over {forced}" if forced else ""
 
 
 _OTHER = re.compile(
@@ -239,14 +227,12 @@ _OTHER = re.compile(
 
 def coordinate_lines(board: Board) -> list[str]:
     """Say in which conventions models answer, where that is not the declared one."""
-    doubts = [(row.run, doubt) for row in board.runs if (doubt := row.run.provenance.coords_doubt)]
     declared: dict[tuple[str, str], set[str]] = {}
-    for run, doubt in doubts:
-        if match := _OTHER.fullmatch(doubt):
+    for run in (row.run for row in board.runs):
+        if match := _OTHER.fullmatch(run.provenance.coords_doubt or ""):
             declared.setdefault((run.model, match["followed"]), set()).add(match["declared"])
-    return condensed(
-        (run.model, run.question.name, _shortened(doubt, declared, run.model))
-        for run, doubt in doubts
+    return _by_run(
+        board, lambda run: _shortened(run.provenance.coords_doubt or "", declared, run.model)
     )
 
 

@@ -13,6 +13,7 @@ from ..core.statistics import metric_intervals
 from ..runs.scored_run import Run
 from .board import Board
 from .board_tables import RUN_FIELDS, run_cells
+from .comparable import grouped
 from .table import Cell, Field, Note, Table, Value, count, value
 
 _MOST_VALUES = 40
@@ -41,11 +42,13 @@ def run_slices_table(run: Run) -> Table:
 
 def slices_tables(board: Board) -> list[Table]:
     """Make a table a dataset of the headline metric by slices: the reported runs of models."""
-    runs: dict[str, list[Run]] = {}
-    for one in board.runs:
-        if one.reported and _plain([board.headline]):
-            runs.setdefault(one.dataset, []).append(one.run)
-    tables = (_slices_table(dataset, members, board.headline) for dataset, members in runs.items())
+    if not _plain([board.headline]):
+        return []
+    rows = grouped((row for row in board.runs if row.reported), lambda row: row.dataset)
+    tables = (
+        _slices_table(dataset, [row.run for row in members], board.headline)
+        for dataset, members in rows.items()
+    )
     return [table for table in tables if table.rows or table.notes]
 
 
