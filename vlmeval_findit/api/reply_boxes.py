@@ -68,7 +68,7 @@ def read(
     frames: int = 1,
     multilabel: bool = False,
 ) -> ReplyBoxes:
-    """ReplyBoxes a reply as its prompt prescribed.
+    """Read a reply as its prompt prescribed.
 
     >>> answer = read('[{"bbox": [100, 200, 500, 800]}]', "xyxy_json", size=(640, 480),
     ...               space="grid1000")

@@ -1,8 +1,7 @@
 """Tables of results: typed columns, values with their intervals, and notes that stay with them.
 
-Every table that people or programs are shown is a :class:`Table`; :mod:`.render`
-and :mod:`.workbook`
-write it.  How a value, an interval and a p-value look is decided here alone.
+Every table that people or programs are shown is a :class:`Table`; :mod:`.render` and
+:mod:`.workbook` write it.  How a value, an interval and a p-value look is decided here alone.
 """
 
 from __future__ import annotations
