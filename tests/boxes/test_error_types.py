@@ -29,7 +29,6 @@ from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.core.scored_row import ScoredRow, add_up
 
 Box = tuple[float, float, float, float]
-Labelled = tuple[str, Box]
 
 ANALYSIS = F1Errors()
 INF = float("inf")

@@ -321,6 +321,17 @@ def test_what_contradicts_the_record_is_refused_before_the_first_call(
     assert says in str(host.outcomes.bad()[0])
 
 
+def test_a_space_of_the_environment_is_refused_though_it_is_forced(
+    host: Any, begun: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FINDIT_SPACE", "unit")
+    monkeypatch.setenv("FINDIT_FORCE", "1")
+    model = Model()
+    with pytest.raises(IdentityError, match="FINDIT_SPACE"):
+        ask(host, model, begun)
+    assert model.calls == 0
+
+
 SOURCE = """
 class Asked:
     def __init__(self, **how):

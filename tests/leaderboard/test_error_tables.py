@@ -38,7 +38,6 @@ __all__ = ["letters", "world"]
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 TEXT = "FindIt_Pascal_xyxy_text"
 MANY = "FindIt_Pascal_multilabel_xyxy_json"
-AGAIN = "score it again: python run_findit.py score"
 
 
 def by_row(*answers: str) -> Any:

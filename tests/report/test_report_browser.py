@@ -26,7 +26,6 @@ pytestmark = [NEEDS_CHROMIUM, pytest.mark.slow]
 
 JSON = "FindIt_Pascal_xyxy_json"
 TEXT = "FindIt_Pascal_xyxy_text"
-LABELS = "FindIt_Pascal_multilabel_xyxy_json"
 EVIL = "<script>document.title = 'run'</script><img src=x onerror=\"document.title='run'\">"
 SIZE = (400, 300)
 BOX = (100.0, 75.0, 300.0, 225.0)

@@ -20,7 +20,6 @@ from vlmeval_findit.boxes.records import Truth
 CANVAS = file_on_page("docs/how-to/benchmarks.md", "canvas.py")
 
 NAME = "FindIt_Pascal_xyxy_json"
-LETTERBOX = {"kind": "letterbox", "side": 640}
 SIZES = {(400, 100): (100.0, 20.0, 300.0, 60.0), (100, 400): (10.0, 100.0, 90.0, 300.0)}
 """Pictures, and the box of each."""
 

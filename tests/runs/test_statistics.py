@@ -30,7 +30,6 @@ from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.statistics import (
     Difference,
-    Interval,
     bounds,
     correct,
     difference,
@@ -89,11 +88,6 @@ def sums_by_image(run: Run) -> np.ndarray:
     made = np.zeros((len(found.images), len(SUMS)))
     np.add.at(made, found.image, rows)
     return made
-
-
-def width(found: Interval | None) -> float:
-    assert found is not None
-    return found.high - found.low
 
 
 # --- what figures rest on -------------------------------------------------------------------------

@@ -63,14 +63,6 @@ def search(folder: Path, *flags: str) -> list[str]:
     return ["search", "--data", "Demo", "--limit", "1", *flags, *where]
 
 
-def scores(folder: Path) -> dict[str, Any]:
-    """The figures of all runs of a folder."""
-    return {
-        path.name: json.loads(path.read_text())["metrics"]
-        for path in folder.rglob("*_provenance.json")
-    }
-
-
 def test_going_on_with_another_provider_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
