@@ -325,35 +325,6 @@ def test_any_server_is_asked_greedily_with_the_bytes_of_the_files(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (["--model", "my-own"], "not guessed"),
-        (["--model", "Qwen2.5-VL"], "min_pixels"),
-        (["--model", "Qwen3-VL", "--top-p", "0.7"], "--top-p has no effect"),
-        (["--model", "Qwen3-VL", "--extra-body", '{"max_tokens": 9}'], "max_tokens"),
-        (["--model", "Qwen3-VL", "--max-usd", "0"], "US dollars, more than 0"),
-        (["--model", "Qwen3-VL", "--max-usd", "1"], "--prices IN,OUT"),
-        (["--model", "Qwen3-VL", "--max-usd", "1", "--api-mode"], "--api-mode"),
-        (["MMBench", "--model", "Qwen3-VL"], "apart"),
-    ],
-)
-def test_what_cannot_be_right_is_refused_before_the_first_call(
-    lmu: Path, tmp_path: Path, arguments: list[str], why: str
-) -> None:
-    with ChatServer(lambda asked, number: completion()) as server:
-        done = run(
-            RUN_FINDIT,
-            ["--base-url", server.url, "--data", DATA, *arguments],
-            tmp_path,
-            environment(lmu),
-        )
-        assert not server.asked
-    assert done.returncode == 2, done.stdout
-    assert why in done.stdout
-
-
-@pytest.mark.slow
 def test_a_space_that_the_user_says_is_recorded(lmu: Path, tmp_path: Path) -> None:
     said = json.dumps({"space": {"kind": "pixels", "scene_max_size": 256}})
     with ChatServer(lambda asked, number: completion()) as server:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -86,17 +85,6 @@ def test_a_checkpoint_goes_by_the_name_of_its_family(
         assert made.keywords == {"model_path": folder, "like": "Qwen3-VL"}
         with pytest.raises(ValueError, match="VLMEvalKit's own"):
             make_known("Qwen3-VL-8B-Instruct", folder)
-        for name, path, row, says in (
-            ("Qwen3VL", folder, None, "no local model 'Qwen3VL': did you mean Qwen3-VL"),
-            ("my-ft", folder, "Qwen9", "no local model 'Qwen9'"),
-            ("../x", folder, "Qwen3-VL", "names files"),
-            ("my-ft", "/nowhere", "Qwen3-VL", "/nowhere: no such folder"),
-            ("my-ft", "nowhere", "Qwen3-VL", "nowhere: no such folder"),
-            ("my-ft", "a/b/c", "Qwen3-VL", "a/b/c: no such folder"),
-            ("my-ft", str(Path(folder).parent), "Qwen3-VL", "no config.json there"),
-        ):
-            with pytest.raises(ValueError, match=re.escape(says)):
-                make_known(name, path, row)
         make_known("my-ft", "Qwen/Qwen3-VL-8B-Instruct", "Qwen3-VL")
     finally:
         host.config.supported_VLM.clear()

@@ -149,9 +149,6 @@ def test_a_part_too_small_for_a_scribble_is_noted() -> None:
     assert drawn.notes[0].startswith("mark 1: nothing was drawn")
 
 
-# --- tags -----------------------------------------------------------------------------------------
-
-
 # --- colours --------------------------------------------------------------------------------------
 
 

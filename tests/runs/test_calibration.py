@@ -562,6 +562,3 @@ def test_without_pycocotools_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "pycocotools.coco", None)
     with pytest.raises(ConfidenceError, match=r"pip install .*\[confidences\]'"):
         judged(run)
-
-
-# --- from a server to the table -------------------------------------------------------------------

@@ -199,6 +199,3 @@ def test_a_folder_that_cannot_be_written_to_is_named(images: Path) -> None:
         FolderError, match=r"vp/box/\w+\.png cannot be written .*FINDIT_IMAGES=Demo"
     ):
         load_task(DEMO)
-
-
-# --- asked ----------------------------------------------------------------------------------------

@@ -122,9 +122,6 @@ def test_the_wordings_are_those_of_the_snapshot() -> None:
     assert len(ours) == len(golden)
 
 
-# --- content --------------------------------------------------------------------------------------
-
-
 # --- the hash -------------------------------------------------------------------------------------
 
 ONE = (image("a.jpg"), text("Find the dog."))

@@ -109,12 +109,7 @@ def test_other_annotations_are_refused(tmp_path: Path) -> None:
     [
         ({"caption": None}, "caption: is missing"),
         ({"caption": " "}, "caption: is missing"),
-        ({"file_name": "../x.jpg"}, "file_name: '../x.jpg'"),
         ({"file_name": None}, "file_name: is missing"),
-        ({"width": 0}, "width: 0 is not a size"),
-        ({"bbox": [1.0, 2.0, -3.0, 4.0]}, "negative side"),
-        ({"id": None}, "id: is missing"),
-        ({"split": "test"}, "test in the file of val"),
     ],
 )
 def test_a_row_that_nobody_could_be_asked_is_refused(
@@ -212,6 +207,3 @@ def test_boxes_that_are_no_numbers_are_misses_and_the_details_stay_json() -> Non
     assert [row.sums["hits_0.5"] for row in found] == [0, 0]
     for row in found:
         json.dumps(row.details, allow_nan=False)
-
-
-# --- published ------------------------------------------------------------------------------------

@@ -155,9 +155,6 @@ def test_a_file_of_others_gets_the_twelve_figures_and_the_corrected_ones(
     ("change", "code"),
     [
         (lambda said: said.append(said[0]), "duplicate_id"),
-        (lambda said: said[3].pop("id"), "no_id"),
-        (lambda said: said[3].pop("format"), "no_format"),
-        (lambda said: said[3].update(format="cxcywh"), "unknown_format"),
         (lambda said: [one.update(id=str(one["id"])) for one in said], "no_prediction_id_matches"),
     ],
 )

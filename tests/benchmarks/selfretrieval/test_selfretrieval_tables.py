@@ -132,9 +132,6 @@ def test_other_pairs_can_be_forced_and_are_said_to_be_others(
     assert meta["unlike_release"] == ["3 pairs, published are 247"]
 
 
-# --- tables ---------------------------------------------------------------------------------------
-
-
 # --- rendered pairs -------------------------------------------------------------------------------
 
 MINI = "SelfRetrieval_Scenes_mini"

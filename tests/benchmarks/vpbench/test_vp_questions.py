@@ -62,9 +62,6 @@ def test_the_option_that_there_is_no_such_mark_says_nothing_by_itself(
     assert two[Absence.NOT_OFFERED] == 0
 
 
-# --- letters --------------------------------------------------------------------------------------
-
-
 # --- a set ----------------------------------------------------------------------------------------
 
 COUNT = 48

@@ -201,6 +201,3 @@ def test_every_command_knows_them(
         ["report", "outputs", "--out", "report.html"],
     ):
         assert main(command) == 0, command
-
-
-# --- nothing of what cannot be used ---------------------------------------------------------------

@@ -364,9 +364,6 @@ def test_what_is_no_yolo_folder(tmp_path: Path, what: str) -> None:
         read_yolo(folder, tmp_path)
 
 
-# --- numbers --------------------------------------------------------------------------------------
-
-
 # --- splits and backgrounds of YOLO ---------------------------------------------------------------
 
 
