@@ -80,7 +80,7 @@ class _Object(NamedTuple):
 
 
 def scene_pair(seed: int, size: tuple[int, int] | None = None) -> ScenePair:
-    """The pair of a seed, which is any of :data:`~vlmeval_findit.data.rendered.scene.SPLITS`.
+    """The pair of a seed, which is any of :data:`~training.scenes.SPLITS`.
 
     PerSide images are of a ``size``, (width, height) in pixels; where it is None, of the one that
     the seed says.

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
+from training.scenes import SPLITS
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Rng
 from vlmeval_findit.data.rendered.scene import (
     HALVES,
-    SPLITS,
     Scene,
     Stream,
     Thing,

@@ -16,6 +16,7 @@ import numpy as np
 
 from training import questions as asking
 from training.questions import PosedQuestion
+from training.scenes import SPLITS
 from training.vp_questions.marking import Cover
 from vlmeval_findit.benchmarks.findit import box_prompts as prompts
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
@@ -28,7 +29,6 @@ from vlmeval_findit.core import messages
 from vlmeval_findit.data.rendered.drawing import Rng
 from vlmeval_findit.data.rendered.scene import (
     SIZES,
-    SPLITS,
     Scene,
     Stream,
     clip,

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from training.questions import SETS, ShownScene, shown_scenes
+from training.scenes import scene_and_owners
 from vlmeval_findit.boxes.representation import Corners
-from vlmeval_findit.data.rendered.scene import Owners, scene_and_owners
+from vlmeval_findit.data.rendered.scene import Owners
 from vlmeval_findit.marks.region import Polygon
 
 Pixels = npt.NDArray[np.uint8]

@@ -14,6 +14,7 @@ from PIL import Image
 from training import questions as asking
 from training import shipped_tables
 from training.questions import ATTRIBUTES, RELATIONS
+from training.scenes import SPLITS
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
 from vlmeval_findit.core.stored_png import png
@@ -23,7 +24,6 @@ from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look
 from vlmeval_findit.data.rendered.scene import (
     HALVES,
     SIZES,
-    SPLITS,
     Scene,
     Stream,
     Thing,

@@ -1,8 +1,6 @@
 """Scenes, shots and clips from a seed: objects on a background, and the boxes of what is seen.
 
-A seed belongs to one split, so that nothing a model was trained on can be asked of it
-(:data:`SPLITS`).  Boxes are those of the pixels that can be seen, after everything that lies in
-front was painted.
+Boxes are those of the pixels that can be seen, after everything that lies in front was painted.
 """
 
 from __future__ import annotations
@@ -17,13 +15,6 @@ import numpy.typing as npt
 from ...boxes.representation import Corners
 from . import drawing
 from .drawing import COLOURS, SHAPES, TEXTURES, Look, Pixels, Placement, Rng
-
-SPLITS = {
-    "test": range(0, 2**20),
-    "validation": range(2**20, 2**21),
-    "train": range(2**21, 2**32),
-}
-"""Seeds by split; no seed is in two."""
 
 SIZES = ((192, 144), (144, 192), (168, 168))
 """Scenes are of these sizes, (width, height) in pixels; the seed decides which."""
@@ -95,21 +86,12 @@ def scene(seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | No
     """The scene of a seed.
 
     Args:
-        seed: any of :data:`SPLITS`.
+        seed: 0 to 2^32 - 1.
         count: fewest and most objects.
         size: (width, height) in pixels; one of :data:`SIZES` by the seed where it is None.
     """
-    canvas, _, things = _composed(seed, count, size)
+    canvas, _, things = composed(seed, count, size)
     return Scene(drawing.as_pixels(canvas), things)
-
-
-def scene_and_owners(
-    seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | None = None
-) -> tuple[Scene, Owners]:
-    """The :func:`scene` of a seed, and which of its objects is seen at every pixel."""
-    canvas, placings, things = _composed(seed, count, size)
-    shown = Scene(drawing.as_pixels(canvas), things)
-    return shown, _paint(canvas, _places(placings), [(0, 0, 0)] * len(placings))
 
 
 def look(rng: Rng) -> Look:
@@ -138,12 +120,14 @@ def shot(seed: int, look: Look) -> Scene:
 
 # --- placing and painting -------------------------------------------------------------------------
 
-_Placing = tuple[Look, str, Placement]
+Placing = tuple[Look, str, Placement]
+"""How an object looks, what its size is called, and where it lies."""
 
 
-def _composed(
+def composed(
     seed: int, count: tuple[int, int], size: tuple[int, int] | None
-) -> tuple[drawing.Floats, list[_Placing], tuple[Thing, ...]]:
+) -> tuple[drawing.Floats, list[Placing], tuple[Thing, ...]]:
+    """Return the canvas of a scene, and its objects as placed and as seen."""
     rng = rng_of(Stream.SCENE, seed)
     width, height = SIZES[rng.randint(len(SIZES))] if size is None else size
     while True:
@@ -156,9 +140,9 @@ def _composed(
             return canvas, placings, things
 
 
-def _placed(rng: Rng, width: int, height: int, count: int) -> list[_Placing] | None:
+def _placed(rng: Rng, width: int, height: int, count: int) -> list[Placing] | None:
     """So many objects that overlap little; None where there is no room."""
-    done: list[_Placing] = []
+    done: list[Placing] = []
     for _ in range(count * 12):
         if len(done) == count:
             return done
@@ -184,12 +168,10 @@ def _overlap(a: Placement, b: Placement) -> float:
     return max(across, 0.0) * max(down, 0.0) / (smaller * smaller)
 
 
-def _painted(
-    rng: Rng, canvas: drawing.Floats, placings: list[_Placing]
-) -> tuple[Thing, ...] | None:
+def _painted(rng: Rng, canvas: drawing.Floats, placings: list[Placing]) -> tuple[Thing, ...] | None:
     """Paint objects in order; None where an object is hidden too much."""
     colours = [drawing.tinted(rng, looks.colour) for looks, _, _ in placings]
-    boxes = paint_all(canvas, _places(placings), colours, _LEAST_SEEN)
+    boxes = paint_all(canvas, places(placings), colours, _LEAST_SEEN)
     things = []
     for (looks, size, _), box in zip(placings, boxes, strict=True):
         if box is None:
@@ -198,7 +180,8 @@ def _painted(
     return tuple(things)
 
 
-def _places(placings: list[_Placing]) -> list[tuple[Look, Placement]]:
+def places(placings: list[Placing]) -> list[tuple[Look, Placement]]:
+    """Return objects without their sizes' names."""
     return [(looks, place) for looks, _, place in placings]
 
 
@@ -213,16 +196,17 @@ def paint_all(
     None stands for an object of which less than ``least_seen`` of its own pixels is seen; an object
     that leaves the canvas loses the pixels outside it.
     """
-    owner = _paint(canvas, objects, colours)
+    owner = paint_owners(canvas, objects, colours)
     return [
         _seen(owner == i, _own_pixels(looks, place) * least_seen)
         for i, (looks, place) in enumerate(objects)
     ]
 
 
-def _paint(
+def paint_owners(
     canvas: drawing.Floats, objects: list[tuple[Look, Placement]], colours: list[drawing.Colour]
 ) -> Owners:
+    """Paint objects in order, and return which is seen at every pixel."""
     height, width, _ = canvas.shape
     owner: Owners = np.full((height, width), -1)
     for i, ((looks, place), colour) in enumerate(zip(objects, colours, strict=True)):
