@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -187,33 +187,8 @@ def apart(n: int) -> list[tuple[float, ...]]:
     return [(20.0 * i, 0.0, 20.0 * i + 10, 10.0) for i in range(n)]
 
 
-def nested(n: int) -> list[tuple[float, ...]]:
-    return [(0.0, 0.0, 100.0 + i, 100.0 + i) for i in range(n)]
-
-
 def copies(n: int) -> list[tuple[float, ...]]:
     return [(0.0, 0.0, 10.0, 10.0)] * n
-
-
-def two_kinds(n: int) -> list[tuple[float, ...]]:
-    return [(0.0, 0.0, 10.0 - i % 2, 10.0) for i in range(n)]
-
-
-@pytest.mark.parametrize("kind", [apart, nested, copies, two_kinds])
-@pytest.mark.parametrize(("boxes", "objects"), [(90, 20), (20, 90), (50, 50), (1, 90), (90, 1)])
-@pytest.mark.parametrize("label", ["", "cat"])
-def test_many(
-    kind: Callable[[int], list[tuple[float, ...]]], boxes: int, objects: int, label: str
-) -> None:
-    said, true = kind(boxes), kind(objects)[::-1]
-    labels = [label] * boxes if label else [], (label,) * objects if label else ()
-    query = ParsedReply(said, labels[0], [], None), Truth(tuple(true), (0,) * objects, labels[1])
-    whole, found = matched(query), sparsely(query, cells=1000)
-    assert total(found) == pytest.approx(total(whole), abs=1e-4)
-    assert (found.tp, pair_runs(found, query[1].frames)) == (
-        whole.tp,
-        pair_runs(whole, query[1].frames),
-    )
 
 
 # --- what is ordinary, and what is not ------------------------------------------------------------

@@ -15,7 +15,7 @@ import refl4_stand_in
 from simulated_deployments import HABITS, PROFILES, Habit, convention, run
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery as Row
 from vlmeval_findit.benchmarks.findit.reply_scoring import MatchedReply
 from vlmeval_findit.benchmarks.refl4.expression_tables import prepare
@@ -271,8 +271,9 @@ def test_the_space_may_be_said(deployment: Deployment) -> None:
 
 
 def test_what_has_no_boxes_is_left_out() -> None:
-    with pytest.raises(NotBoxesError, match="its answers are no boxes"):
-        replies_of_run("Model", _letters(), [], Settings(), None)
+    for task in (_letters(), load_task("FindIt_Demo_point_text")):
+        with pytest.raises(NotBoxesError, match="its answers are no boxes"):
+            replies_of_run("Model", task, [], Settings(), None)
 
 
 def _letters() -> Any:

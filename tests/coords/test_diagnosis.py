@@ -99,6 +99,9 @@ YOLO = Convention(row_of(Space("letterbox", side=640)), ORDERS["xyxy"])
 
 
 def test_a_declared_letterbox_fits_and_one_without_its_padding_does_not() -> None:
+    frame = YOLO.space.map_of(np.array([[640, 375], [480, 500]], float))
+    assert frame.scale.T.tolist() == [[640, 480], [480, 640]]
+    assert frame.offset.T.tolist() == [[0, 80], [80, 0]]
     made = run(np.random.default_rng(0), PROFILES["detection"], YOLO, GOOD, 120)
     assert diagnose(run_arrays(made), YOLO).verdict is Verdict.FITS
     longer = convention("longer640/xyxy")  # the same scale

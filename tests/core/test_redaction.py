@@ -58,18 +58,6 @@ def test_every_form_of_a_secret_is_found(form: str) -> None:
     assert "S3CRET" not in got
 
 
-def test_keys_of_the_environment_are_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ["OPENROUTER_API_KEY", "FINDIT_SERVER_KEY", "MY_API_KEY", "HF_TOKEN", "A_SECRET"]
-    for number, name in enumerate(names):
-        monkeypatch.setenv(name, f"value-{number}-of-it")
-    monkeypatch.setenv("HOME_TOWN", "value-9-of-it")
-    assert scrub(" ".join(f"value-{n}-of-it" for n in range(5))) == "*** *** *** *** ***"
-    assert scrub("value-9-of-it") == "value-9-of-it"
-    for name in names:
-        monkeypatch.delenv(name)
-    assert scrub("value-1-of-it") == "value-1-of-it"
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -81,6 +69,9 @@ def test_keys_of_the_environment_are_secrets(monkeypatch: pytest.MonkeyPatch) ->
         "MY_SECRET_THING",
         "ssh_passphrase",
         "GITHUB_TOKEN",
+        "OPENROUTER_API_KEY",
+        "FINDIT_SERVER_KEY",
+        "A_SECRET",
     ],
 )
 def test_variables_that_hold_secrets_are_known_by_their_names(
@@ -90,6 +81,8 @@ def test_variables_that_hold_secrets_are_known_by_their_names(
     assert scrub("it is wJalrXUtnFEMI") == "it is ***"
     assert credential_in("it is wJalrXUtnFEMI") == f"the value of {name}"
     assert credential_in("it is nothing") == ""
+    monkeypatch.delenv(name)
+    assert scrub("it is wJalrXUtnFEMI") == "it is wJalrXUtnFEMI"
 
 
 @pytest.mark.parametrize(

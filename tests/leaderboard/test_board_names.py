@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -20,8 +19,6 @@ from vlmeval_findit.core.formatting import printable
 from vlmeval_findit.core.statistics import INTERVALS
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown, write_board
-from vlmeval_findit.leaderboard.board_tables import metric_table
-from vlmeval_findit.leaderboard.render import to_terminal
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["board", "runs", "world"]
@@ -162,25 +159,6 @@ def test_a_terminal_of_80_columns_is_enough(
     assert not re.search(r"…\s", printed)
     assert "[bold]not bo" in printed
     assert "…" in printed
-
-
-@pytest.mark.parametrize("width", [48, 60, 80, 111])
-def test_no_width_cuts_a_figure(board: Board, width: int) -> None:
-    """However many tables it takes, each fits, and nothing in it is cut."""
-    six = six_averages(board)
-    out = Console(width=width, record=True, file=StringIO())
-    names = [average.name for average in six.means]
-    shown = metric_table(six, "F1@0.5", names).only("rank", "model", *names)
-    for table in to_terminal(shown, width):
-        out.print(table)
-    text = out.export_text()
-    assert max(map(len, text.splitlines())) <= width
-    assert "…" not in text
-    heads = [line.split()[2:] for line in text.splitlines() if line.startswith("rank")]
-    assert [name for head in heads for name in head] == [one.name for one in six.means]
-    overall = six.cells["Poor", OVERALL].entries["F1@0.5"].interval
-    assert overall is not None
-    assert text.count(f"{overall.low:.1f}–{overall.high:.1f}") >= 6
 
 
 def test_a_pipe_is_never_folded(

@@ -78,12 +78,6 @@ def test_points_add_up_to_what_the_score_lacks(world: World, name: str) -> None:
             assert (loss.points > 0) == (loss.events > 0) or is_right
 
 
-def test_three_things_stay_three(world: World) -> None:
-    """No box, not readable and a failed call."""
-    found = points(world.run("Model", NAME, ODD))
-    assert {"refused", "not readable", "failed call", "no rectangle"} <= set(found)
-
-
 def test_causes_of_a_row(world: World) -> None:
     run = world.run("Model", NAME, ODD)
     assert error_types_of(run)[:3] == [

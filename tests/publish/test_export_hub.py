@@ -123,10 +123,6 @@ def test_the_card_has_every_figure_and_what_speaks_against_it(world: World, out:
     assert "calls failed; its F1@0.5 is 0.0 with them as misses" in card
     assert r"A\|B" in card
     assert f"findit --model Good --data {JSON} --work-dir again" in card
-
-
-def test_without_a_licence_the_card_says_that_nobody_said_one(world: World, out: Path) -> None:
-    mixed(world)
     assert export(world, out) == 0
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "license:" not in card

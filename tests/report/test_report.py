@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking, world
 
@@ -161,6 +162,18 @@ def test_cards_hold_picture_prompt_reply_and_boxes(world: World) -> None:
     assert [box[0] for box in boxes] == ["truth", "truth", "hit", "hit"]
     assert boxes[0][1:5] == list(task.queries[0].truth.boxes[0])
     assert boxes[2][1:5] == pytest.approx(task.queries[0].truth.boxes[0], abs=0.2)
+
+
+def test_answers_have_the_overlaps_of_their_details(world: World) -> None:
+    run = world.run("Some-Model", JSON, speaking(JSON, 0.6, 20))
+    data = gallery_data(choose_cards(gather([run])[0]), [run])
+    assert len(data["cards"]) == len(run.rows)
+    for card in data["cards"]:
+        details = run.rows[card["index"]].details
+        shown = [box[6] for box in card["frames"][0]["boxes"] if box[0] == "truth"]
+        assert shown == pytest.approx(details["ious"], abs=6e-4)
+        assert card["iou"] == pytest.approx(np.mean(details["ious"]), abs=6e-4)
+    assert {0.0} < {card["iou"] for card in data["cards"]}
 
 
 def test_a_choice_has_both_ends_of_every_run(world: World) -> None:

@@ -26,12 +26,10 @@ from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.estimate import FEWEST
 from vlmeval_findit.core.statistics import ALPHA, chance_of_lead, difference
 from vlmeval_findit.engine.cell_builder import CellBuilder
-from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.runs.cell_results import CellResult, SearchError
 from vlmeval_findit.runs.format_file import averages, best_format, race_calls
 from vlmeval_findit.runs.race import ROUNDS, allowance, rounds_of
-from vlmeval_findit.runs.scored_run import load_runs
 from vlmeval_findit.sweeps.sweep_file import Race, Sweep, grid_tables, parse_sweep, search_sweep
 
 QUERIES = 40
@@ -253,17 +251,6 @@ def test_without_a_race_later_only_the_rest_is_asked(tmp_path: Path) -> None:
     assert some < model.calls == 19 * QUERIES
     assert {result.rows for result in whole} == {QUERIES}
     assert len(averages(whole)) == 19
-
-
-def test_dropped_formats_are_set_apart_by_the_leaderboard(
-    raced: tuple[Path, list[CellResult], int],
-) -> None:
-    folder, results, _ = raced
-    board = make_board(load_runs([folder / "search"]))
-    inside = {row.run.question.name for row in board.runs}
-    assert inside == {result.question.name for result in results if result.dropped is None}
-    assert len(board.excluded) == len(results) - len(inside)
-    assert all("rows" in one.reason for one in board.excluded)
 
 
 def test_the_model_is_loaded_once_a_stage(tmp_path: Path) -> None:

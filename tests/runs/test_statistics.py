@@ -173,14 +173,6 @@ def test_what_never_varied_may_vary_yet(
     assert found.high - found.low == pytest.approx(100 * t2 / (pictures + t2))
 
 
-def test_independent_pictures_have_wilsons_interval() -> None:
-    """600 of 1,000 pictures found: the interval of a proportion, but for t and what is unseen."""
-    theirs = stats.binomtest(600, 1000).proportion_ci(method="wilson")
-    found = bounds(0.6, 0.24 / 1000, 1000)
-    assert found is not None
-    assert (found.low, found.high) == pytest.approx((100 * theirs.low, 100 * theirs.high), abs=0.02)
-
-
 @pytest.mark.parametrize(
     ("value", "variance", "pictures"), [(0.9, 0.002, 20), (0.2, 0.0005, 40), (0.97, 0.01, 12)]
 )
@@ -196,17 +188,6 @@ def test_the_interval_is_where_the_score_test_rejects(
     for end in (found.low / 100, found.high / 100):
         away = abs(value - end) / np.sqrt(end * (1 - end) / trials)
         assert away == pytest.approx(stats.t.ppf(0.975, pictures - 1))
-
-
-def test_what_is_unseen_matters_less_with_every_picture() -> None:
-    """A mean IoU of 0.98 without a miss among 12 pictures does not mean that there is none."""
-    few, many = (bounds(0.98, 1e-6, n) for n in (12, 1000))
-    assert few.low < 85
-    assert many.low > 97.7
-    assert bounds(0.98, 1e-6, 12).high < 100
-    # Never wider than if every picture were a trial of its own that failed or not.
-    assert few.low > bounds(1.0, 0, 12).low
-    assert bounds(1 - 1e-9, 1e-20, 12).low == pytest.approx(bounds(1.0, 0, 12).low, abs=0.1)
 
 
 # --- what is no share -----------------------------------------------------------------------------
