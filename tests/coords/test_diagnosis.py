@@ -34,6 +34,7 @@ from vlmeval_findit.coords.likelihood import (
 )
 from vlmeval_findit.coords.run_arrays import (
     MOST_BOXES,
+    MOST_BOXES_OF_REPLY,
     AnsweredQuery,
     run_arrays,
 )
@@ -158,6 +159,13 @@ def test_of_a_long_run_a_fixed_sample_is_looked_at() -> None:
     first, again = run_arrays(queries), run_arrays(queries)
     assert MOST_BOXES - 4 < first.boxes <= MOST_BOXES
     assert np.array_equal(first.numbers, again.numbers)
+
+
+def test_of_a_reply_without_an_end_the_first_boxes_are_looked_at() -> None:
+    query = AnsweredQuery(
+        10, 10, "a", [(0, 0, 5, 5)], [(1, 1, 9, 9)] * 5000, ("cat",), ("cat",) * 5000
+    )
+    assert run_arrays([query]).boxes == MOST_BOXES_OF_REPLY
 
 
 def test_a_part_of_the_boxes_keeps_its_pairs() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 import tracemalloc
@@ -275,6 +276,19 @@ def _open_in_child(path: Path, then: str = "") -> str:
         "from pathlib import Path; from vlmeval_findit.engine.journal.writer import Journal\n"
         f"journal = Journal(Path({str(path)!r}))\n{then}"
     )
+
+
+def test_a_killed_holder_does_not_block(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    killed = subprocess.run(
+        [sys.executable, "-c", _open_in_child(path, "os.kill(os.getpid(), signal.SIGKILL)")],
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert path.with_name("calls.jsonl.lock").exists()
+    with Journal(path) as journal:
+        journal.append([record("a")])
+        assert key("a") in journal
 
 
 def lose_the_lock(journal: Journal) -> None:

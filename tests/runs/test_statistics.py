@@ -190,6 +190,17 @@ def test_the_interval_is_where_the_score_test_rejects(
         assert away == pytest.approx(stats.t.ppf(0.975, pictures - 1))
 
 
+def test_what_is_unseen_matters_less_with_every_picture() -> None:
+    """A mean IoU of 0.98 without a miss among 12 pictures does not mean that there is none."""
+    few, many = (bounds(0.98, 1e-6, n) for n in (12, 1000))
+    assert few.low < 85
+    assert many.low > 97.7
+    assert bounds(0.98, 1e-6, 12).high < 100
+    # Never wider than if every picture were a trial of its own that failed or not.
+    assert few.low > bounds(1.0, 0, 12).low
+    assert bounds(1 - 1e-9, 1e-20, 12).low == pytest.approx(bounds(1.0, 0, 12).low, abs=0.1)
+
+
 # --- what is no share -----------------------------------------------------------------------------
 
 MAE = Metric("MAE", {"error": 1}, {"asked": 1}, better=Better.LOWER, unit="px")
