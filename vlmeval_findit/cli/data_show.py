@@ -18,6 +18,7 @@ from ..core.settings import Settings
 from ..models.model_row import LocalFamily, ModelRow
 from ..models.model_table import find_model
 from .options import Command, complete_datasets, complete_models
+from .printing import print_folded
 
 
 @click.command(
@@ -25,18 +26,19 @@ from .options import Command, complete_datasets, complete_models
     examples=["python run_findit.py data show FindIt_Scenes_mini_xyxy_json --index 3"],
 )
 @click.argument("data", metavar="DATASET", shell_complete=complete_datasets)
-@click.option("--index", type=int, default=0, metavar="N", help="The row.")
+@click.option("--index", type=int, metavar="N", help="The row (else the first).")
 @click.option(
     "--model",
     metavar="NAME[=CHECKPOINT]",
     shell_complete=complete_models,
     help="Also say in which space this model answers, and what it is shown.",
 )
-def command(data: str, index: int, model: str | None) -> int:
+def command(data: str, index: int | None, model: str | None) -> int:
     """Print what a query asks: its message with images at their places, its sizes, its boxes."""
     benchmark, task = benchmark_of(data), load(data)
     if model:
         task = benchmark.for_model(task, model.partition("=")[0])
+    index = next(iter(task.queries), 0) if index is None else index
     if index not in task.queries:
         raise ValueError(f"{data} has no row {index} (it has {len(task.queries)})")
     query, question = task.queries[index], task.question
@@ -44,9 +46,10 @@ def command(data: str, index: int, model: str | None) -> int:
     words = benchmark.prompts()[0]
     message = words.message(query, question)
     print(f"{question.name}, row {query.index}, prompts {words.name}")
-    print(f"images in {folder.path}\n")
+    print_folded(f"images in {folder.path}")
+    print()
     for part in message:
-        print(f"<{part.value}>" if part.kind is PartKind.IMAGE else part.value)
+        print_folded(f"<{part.value}>" if part.kind is PartKind.IMAGE else part.value)
     if query.width:
         print(f"\nimage: {query.width} x {query.height} pixels")
     if isinstance(query, FindItQuery):
@@ -74,9 +77,11 @@ def _print_model(model: str, query: Query, question: Question, message: Message)
     if query.width:
         w, h, left, top = reference(space, query.width, query.height)
         upto = f"{left + w:g} x {top + h:g}" + (f" from {left:g}, {top:g}" if left or top else "")
-        print(f"{named} answers in {space.as_dict()}: numbers up to {upto}")
+        print_folded(f"{named} answers in {space.as_dict()}: numbers up to {upto}")
     if isinstance(question, Variant):
-        print(f"replies are read as {row.reads(question.reply)}")
+        form = row.reads(question.reply)
+        words = filter(None, (form.output, form.representation, form.key, form.structure))
+        print(f"replies are read as {' '.join(words)}")
     if row.api is not None:
         _print_request(message, question, row.entry)
     if row.local is not None:
@@ -95,17 +100,20 @@ def _print_shown(row: ModelRow, checkpoint: str, question: Question, message: Me
     try:
         inputs = shown(row, checkpoint, question, message)
     except ProcessorMissingError as error:
-        print(f"\nThe model's input cannot be shown here: {error}")
+        print()
+        print_folded(f"The model's input cannot be shown here: {error}")
         print(f"--model {row.name.replace(' ', '')}=FOLDER names a checkpoint that is here.")
         return
-    print(f"\nthe text after the chat template of {checkpoint}:\n{inputs.text}\n")
+    print(f"\nthe text after the chat template of {checkpoint}:")
+    print_folded(inputs.text)
+    print()
     for number, image in enumerate(inputs.images, 1):
         sizes = ", ".join(
             f"{what} {image[what][0]} x {image[what][1]}"
             for what in ("original", "sent", "processed")
             if what in image
         )
-        print(f"image {number}: {sizes}; bounds {image['bounds']}")
+        print_folded(f"image {number}: {sizes}; bounds {image['bounds']}")
     print(f"{len(inputs.ids)} tokens, {sum(inputs.types)} of them image features")
 
 
@@ -122,7 +130,7 @@ def _print_request(message: Message, question: Question, model: str) -> None:
     print("\nsent to OpenRouter:")
     for name, value in request.body.items():
         if name != "messages":
-            print(f"  {name}: {json.dumps(value)}")
+            print_folded(f"  {name}: {json.dumps(value)}")
     for image in request.images:
         original, sent = ("{} x {}".format(*size) for size in (image.original, image.sent))
         print(f"  image: {original}, sent as {sent}, {image.mime}, {len(image.data):,} bytes")

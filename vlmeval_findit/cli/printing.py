@@ -86,11 +86,13 @@ def print_lines(lines: Sequence[str], rest: str) -> None:
         out.print(text)
 
 
-def print_folded(line: str) -> None:
-    """Print a line; on a terminal it is folded between words."""
+def print_folded(lines: str) -> None:
+    """Print lines; on a terminal they are folded between words."""
     from rich.text import Text
 
-    console().print(Text(printable(line)))
+    out = console()
+    for line in lines.split("\n"):
+        out.print(Text(printable(line)))
 
 
 def first_lines(lines: Sequence[str], rest: str) -> Sequence[str]:
