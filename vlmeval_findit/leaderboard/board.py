@@ -186,6 +186,9 @@ def make_board(
         reported, chosen_on = choose(datasets, fixed), ""
     means = tuple(_means(datasets))
     names = {dataset.name for dataset in datasets}
+    alike: dict[tuple[str, ...], list[Run]] = {}
+    for run in runs:
+        alike.setdefault(_asked(run), []).append(run)
     cells = {}
     for name, group in _groups(datasets, means, reported).items():
         entries = _entries(group, metrics)
@@ -196,7 +199,7 @@ def make_board(
                 run=of_model[0] if name in names else None,
                 queries=sum(len(run.rows) for run in of_model),
                 failures=sum(run.failed for run in of_model),
-                tried=max(_formats_tried(run, runs) for run in of_model),
+                tried=max(_formats_tried(run, alike[_asked(run)]) for run in of_model),
                 entries=entries[model],
             )
     any_failed = any(run.failed for run in comparable)
@@ -261,20 +264,24 @@ def _groups(
     }
 
 
-def _formats_tried(run: Run, every: Sequence[Run]) -> int:
+def _asked(run: Run) -> tuple[str, ...]:
+    """Return the model, dataset and table of a run."""
+    return run.model, run.question.board_dataset, run.provenance.table_sha256
+
+
+def _formats_tried(run: Run, alike: Iterable[Run]) -> int:
     """Count the formats in which a run's model was asked its queries, or some of them.
 
     A search over a part of the rows is not comparable, and chose the format all the same.
+
+    Args:
+        run: a reported run.
+        alike: all runs of its model over its table.
     """
-    formats = {
-        other.question.format
-        for other in every
-        if other.model == run.model
-        and other.question.board_dataset == run.question.board_dataset
-        and other.provenance.table_sha256 == run.provenance.table_sha256
-        and not other.provenance.rows.isdisjoint(run.provenance.rows)
-    }
-    return len(formats)
+    rows = run.provenance.rows
+    return len(
+        {each.question.format for each in alike if not each.provenance.rows.isdisjoint(rows)}
+    )
 
 
 def _entries(group: Group, metrics: Sequence[Metric]) -> dict[str, dict[str, RankedValue]]:

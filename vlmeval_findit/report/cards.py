@@ -18,7 +18,7 @@ from .pairs import Key, Pair, key_of, most_different
 from .transcripts import Transcript
 
 CARDS = 4_000  # Answers on one page
-_FEWEST = 3  # Of a run
+FEWEST = 3  # Of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,8 @@ def choose_cards(
     disagree most. A share is at least three, so the last of very many runs get none.
     """
     first = _first(pairs, limit // 2)
-    share = max(_FEWEST, (limit - sum(map(len, first.values()))) // max(1, len(found)))
-    some = [
-        one for at, one in enumerate(found) if at < limit // _FEWEST or key_of(one.run) in first
-    ]
+    share = max(FEWEST, (limit - sum(map(len, first.values()))) // max(1, len(found)))
+    some = [one for at, one in enumerate(found) if at < limit // FEWEST or key_of(one.run) in first]
     places: dict[str, dict[int, int]] = {}
     for one in some:
         known = places.setdefault(one.run.question.board_dataset, {})

@@ -16,6 +16,9 @@ from ..runs.run_errors import ErrorCost, error_estimate, errors_of
 from ..runs.run_statistics import StatisticsError
 from ..runs.scored_run import Run
 
+MODELS = 100
+"""The first models of a board have bars."""
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -75,11 +78,15 @@ def _bounds(interval: Interval | None) -> list[float | None]:
 
 
 def losses_of(board: Board) -> Losses:
-    """Return the bars of a board: of its averages over several datasets, then of its datasets."""
+    """Return the bars of a board: of its averages over several datasets, then of its datasets.
+
+    They are those of its first :data:`MODELS` models.
+    """
     lacking: list[str] = []
     found: dict[tuple[str, str], Sequence[ErrorCost]] = {}
+    models = {*board.models[:MODELS]}
     for (model, name), cell in board.cells.items():
-        if cell.run is not None:
+        if model in models and cell.run is not None:
             try:
                 found[model, name] = errors_of(cell.run)
             except StatisticsError as error:

@@ -23,14 +23,15 @@ from ..leaderboard.render import to_html
 from ..leaderboard.slices import slices_tables
 from ..runs.run_statistics import FOUND
 from ..runs.scored_run import Run
-from .cards import CARDS, choose_cards
+from .cards import CARDS, FEWEST, choose_cards
 from .differences import opening_pair, pair_values
 from .gallery import gallery_data
+from .losses import MODELS as LOSS_MODELS
 from .losses import losses_of
-from .pairs import Side, first_pairs, pair_runs, pairs_note
+from .pairs import Side, first_pairs, key_of, pair_runs, pairs_note
 from .sections import Details, forest_of, heat_maps_of, reasons_of, short_metrics
 from .standings import MODELS, headlines_of, panels_of
-from .transcripts import Missing, Transcript, gather
+from .transcripts import Missing, gather
 from .vega import script as charts_script
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -38,6 +39,9 @@ _SCRIPTS = (
     "elements", "drawing", "zoom", "detail", "gallery", "compare", "losses", "charts", "start",
 )  # fmt: skip
 """What the page's one script is made of, in this order."""
+
+_RUNS = 2_000
+"""Rows of a table of runs, at most."""
 
 
 def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[Side] = ()) -> str:
@@ -51,7 +55,13 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
     """
     runs = [one.run for one in board.runs]
     details = Details(board)
-    found, missing = gather(runs, details.see)
+    first = first_pairs(board, sides)
+    wanted = details.wanted | {key_of(run) for pair in first for run in (pair.left, pair.right)}
+    most = max(cards, CARDS) // FEWEST  # The others have no answer on the page.
+    found, missing = gather(
+        [run for at, run in enumerate(_by_rank(board)) if at < most or key_of(run) in wanted],
+        details.see,
+    )
     losses, panels = losses_of(board), panels_of(board)
     forest, heat_maps = forest_of(board, panels), heat_maps_of(board)
     charts = details.drawn()
@@ -59,8 +69,7 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
     pairs = pair_runs(board, sides)
     compared = pair_values(pairs, board.shown, runs)
     error_types = [(one.key, one.name, one.meaning) for one in board.benchmark.errors.error_types]
-    first = first_pairs(board, sides)
-    gallery = gallery_data(choose_cards(_by_rank(found, board), cards, first), runs)
+    gallery = gallery_data(choose_cards(found, cards, first), runs)
     data: dict[str, Any] = {
         **gallery,
         "error_types": error_types,
@@ -80,10 +89,12 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         forest=forest,
         drawn_models=MODELS,
         losses=losses,
+        loss_models=LOSS_MODELS,
         heat_maps=heat_maps,
         details=charts,
         details_note=details.note,
         reason_rows=reason_rows,
+        most_runs=_RUNS,
         reasons=list(dict.fromkeys(name for _, shares in reason_rows for name in shares)),
         tables=[metric_table(board, metric.name) for metric in board.shown],
         parts=slices_tables(board),
@@ -92,7 +103,7 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         notes=[note for note in notes_of(board) if note.title],
         to_html=to_html,
         missing=_by_reason(missing),
-        runs=[_run_row(run, short_metrics(board)) for run in runs],
+        runs=[_run_row(run, short_metrics(board)) for run in runs[:_RUNS]],
         short=[metric.name for metric in short_metrics(board)],
         pairs=pairs,
         pairs_note=pairs_note(board),
@@ -155,9 +166,9 @@ def json_in_html(value: Any) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _by_rank(found: Iterable[Transcript], board: Board) -> list[Transcript]:
+def _by_rank(board: Board) -> list[Run]:
     rank = {model: at for at, model in enumerate(board.models)}
-    return sorted(found, key=lambda one: rank.get(one.run.model, len(rank)))
+    return sorted((one.run for one in board.runs), key=lambda run: rank.get(run.model, len(rank)))
 
 
 # --- tables ---------------------------------------------------------------------------------------

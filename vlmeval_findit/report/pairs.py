@@ -1,8 +1,8 @@
 """Choose the pairs of runs that a page compares.
 
 A pair is two runs of one dataset, so they were asked the same. Of all that could be paired a page
-has, per dataset, the reported runs of the best models, each model's other formats against its
-reported one, and whatever ``--compare`` names.
+has, per dataset, the reported runs of the best models, their other formats against the reported
+one, and whatever ``--compare`` names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..leaderboard.formats import FormatError, formats_by_model
 from ..runs.run_statistics import scores_by_index
 from ..runs.scored_run import Run
 
-MODELS = 20  # The best models of a board, which are paired with each other
+MODELS = 20  # The best models of a board: only these are paired
 
 FLAG = "--compare"
 
@@ -134,10 +134,11 @@ def _of_models(board: Board) -> Iterator[Pair]:
 
 
 def _of_formats(board: Board) -> Iterator[Pair]:
+    models = {*board.models[:MODELS]}
     for column in board.datasets:
         for run in column.runs:
             reported = _run_of(board, column.name, Side(run.model, ""))
-            if reported is not None and run is not reported:
+            if run.model in models and reported is not None and run is not reported:
                 yield Pair(column.name, reported, run)
 
 

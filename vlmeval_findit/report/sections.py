@@ -106,14 +106,14 @@ class Details:
 
     def __init__(self, board: Board) -> None:
         self.board = board
-        self._wanted = {key_of(run) for one in board.datasets for run in _first(board, one)}
+        self.wanted = {key_of(run) for one in board.datasets for run in _first(board, one)}
         self.curves: dict[Key, Curve] = {}
         self.bins: dict[Key, dict[str, Sequence[Bin]]] = {}
 
     def see(self, one: Transcript, rows: Sequence[ScoredRow]) -> None:
         """Take note of a run; see :func:`.transcripts.gather`."""
         key = key_of(one.run)
-        if key not in self._wanted:
+        if key not in self.wanted:
             return
         if (made := one.run.benchmark.curve(one.task, rows)) is not None:
             self.curves[key] = made
