@@ -178,7 +178,7 @@ def test_what_failed_names_the_log(
     assert main(["demo", "--quick", "--work-dir", str(tmp_path)]) == REFUSED
     message = capsys.readouterr()
     log = tmp_path / "demo.log"
-    assert f"error: it would not load\nWhat was done until then: {log}" in message.err
+    assert f"error: it would not load\nThe log until then: {log}" in message.err
     assert "what a stage prints" not in message.out + message.err
     assert log.read_text() == "what a stage prints\n"
 

@@ -226,7 +226,7 @@ REFUSED = {
     "judge": ((*NANO, "--judge", "someone"), "--judge has no effect: no judge scores"),
     "address of a baseline": (
         ("--data", DATA, "--model", "FullImage", *SERVER),
-        "--base-url: FullImage is a baseline and asks nobody",
+        "--base-url: FullImage is a baseline and calls no server",
     ),
     "old flag of a run": ((*NANO, "--images", "A=B"), "--images is --image-root now"),
     "an old flag of another command": ((*NANO, "--picture", "x"), "no flag '--picture'"),
@@ -236,7 +236,7 @@ REFUSED = {
     ),
     "provider of a replay": (
         ("--data", DATA, "--model", "Replay=/nowhere", "--provider", "openai"),
-        "--provider: Replay is a recorded run and asks nobody",
+        "--provider: Replay is a recorded run and calls no server",
     ),
     "max-usd": (
         (*NANO, "--max-usd", "2"),

@@ -76,7 +76,7 @@ def probe(server: ChatServer | str, *flags: str) -> int:
         ("pixels", "limit1280/xyxy", 1, "pixels after shrinking to 1280"),
         (None, "unit/xyxy", 0, "the answers are fractions of width and height"),
         (None, "letterbox448/xyxy", 0, "pixels of the image padded to 448 x 448"),
-        (None, "crop1000/xyxy", 1, "mend the deployment"),
+        (None, "crop1000/xyxy", 1, "correct the deployment"),
         (None, "pixels/yxyx", 1, "numbers come as yxyx, and xyxy was asked for"),
     ],
 )
@@ -284,7 +284,7 @@ def test_a_dry_run_asks_nothing(serve: Serve, capsys: Out) -> None:
     server = serve(answering(convention("grid1000/xyxy")))
     assert probe(server, "--dry-run") == 0
     assert not server.asked
-    assert "20 model calls, 20 of them to be made" in capsys.readouterr().out
+    assert "20 model calls, 20 of them still to make" in capsys.readouterr().out
 
 
 # --- replies of another form ----------------------------------------------------------------------

@@ -100,7 +100,7 @@ def test_prepared_tables_go_where_every_runner_finds_them(
     assert main(command) == 0
     lmu = world / "lmu"
     said = capsys.readouterr().out.splitlines()
-    assert f"2 tables in {lmu}, where every run finds them" in said
+    assert f"2 tables in {lmu}, where runs find them" in said
     assert find_table("SVG") == lmu / "SVG.tsv"
     monkeypatch.chdir(world)
     assert find_table("D3") == lmu / "D3.tsv"
@@ -108,7 +108,7 @@ def test_prepared_tables_go_where_every_runner_finds_them(
     out = world / "mine"
     assert main([*command, "--out", str(out)]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert f"2 tables in {out}, where no run looks: set FINDIT_TABLES={out}" in said
+    assert f"2 tables in {out}, where runs do not look: set FINDIT_TABLES={out}" in said
     monkeypatch.setenv("FINDIT_TABLES", str(out))
     assert find_table("SVG") == out / "SVG.tsv"
 

@@ -73,8 +73,8 @@ def test_the_list_counts_images(
         (["VPBench"], "python run_findit.py data get VPBench --from PATH"),
         (["SelfRetrieval"], "the dataset.json of D3 self-retrieval"),
         (["ScreenSpot-Pro"], "python run_findit.py data get ScreenSpot-Pro --from PATH"),
-        (["ScreenSpot-Pro", "Pascal"], "ScreenSpot-Pro is made of files of its own"),
-        (["VPBench", "Pascal"], "VPBench is made of files of its own: ask for it alone"),
+        (["ScreenSpot-Pro", "Pascal"], "ScreenSpot-Pro is made from your files"),
+        (["VPBench", "Pascal"], "VPBench is made from your files: name it alone"),
     ],
 )
 def test_what_is_not_fetched_says_what_to_get(

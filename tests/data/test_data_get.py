@@ -39,7 +39,7 @@ def test_fetch_leaves_a_dataset_ready_and_the_second_run_asks_nothing(
     assert "licence: COCO" in first
     assert re.search(r"Mini +5 +0 +5 +0", first)
     assert (tmp_path / "lmu" / "Mini.tsv").is_file()
-    assert f"1 tables in {tmp_path / 'lmu'}, where every run finds them" in first
+    assert f"1 tables in {tmp_path / 'lmu'}, where runs find them" in first
     folder = tmp_path / "lmu" / "images" / "COCO_train2014"
     assert len(files_of(folder)) == IMAGES - 1
     assert not (folder / PARTS).exists()
@@ -125,7 +125,7 @@ def test_annotations_from_a_folder_into_a_folder(
     release, out = str(tmp_path / "release"), str(tmp_path / "tables")
     assert main(["data", "get", "Mini", "--from", release, "--out", out]) == 0
     assert (tmp_path / "tables" / "Mini.tsv").is_file()
-    assert f"where no run looks: set FINDIT_TABLES={out}" in capsys.readouterr().out
+    assert f"where runs do not look: set FINDIT_TABLES={out}" in capsys.readouterr().out
     assert not any(path.startswith("/subsets") for path in web.counts())
     assert main(["data", "check", "Mini", "--out", out]) == 0
 
@@ -244,5 +244,5 @@ def test_two_runs_in_one_folder(
         assert main(["data", "get", "Mini"]) == 2
     said = capsys.readouterr().err
     assert f"{parts / 'lock'} is held by process {os.getpid()} on " in said
-    assert "another fetch is at work there" in said
+    assert "another data get is downloading there" in said
     assert main(["data", "get", "Mini"]) == 0

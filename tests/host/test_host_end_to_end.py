@@ -200,7 +200,7 @@ def test_another_checkpoint_under_one_name_is_refused(lmu: Path, tmp_path: Path)
     assert "[1, 2, 3, 4]" in path.with_name(f"Replay_{DATA}.replaced-1.json").read_text()
     board = run(RUN_FINDIT, ["leaderboard", "outputs"], tmp_path, env)
     assert board.returncode == 0, board.stdout
-    assert "--force went over went on: setting SHA-256" in board.stdout
+    assert "contradicts the record: went on: setting SHA-256" in board.stdout
 
 
 def test_a_config_file_names_classes(finished: Path, lmu: Path, tmp_path: Path) -> None:

@@ -254,7 +254,8 @@ def test_what_was_forced_is_said_everywhere(
     assert "Forced" not in dict(remarks(make_board(runs)))
     board = make_board([forced, *runs[1:]])
     [line] = dict(remarks(board))["Forced"]
-    assert line == f"{first.model} on {first.question.name}: --force went over {'; '.join(said)}"
+    name = f"{first.model} on {first.question.name}"
+    assert line == f"{name}: contradicts the record: {'; '.join(said)}"
     assert "## Forced" in as_markdown(board)
     assert r"recorded grid1000, given unit; prompts \<hash\>" in as_markdown(board)
     write_board(board, tmp_path, NOW)

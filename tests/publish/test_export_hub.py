@@ -119,7 +119,7 @@ def test_the_card_has_every_figure_and_what_speaks_against_it(world: World, out:
         assert f"{run.metric_values['F1@0.5']:.1f}" in card
         assert run.provenance.digest in card
     assert "license: cc-by-4.0" in card
-    assert "went over coordinate space: recorded pixels" in card
+    assert "contradicts the record: coordinate space: recorded pixels" in card
     assert "calls failed; its F1@0.5 is 0.0 with them as misses" in card
     assert r"A\|B" in card
     assert f"findit --model Good --data {JSON} --work-dir again" in card
@@ -287,7 +287,7 @@ def test_what_is_refused_leaves_nothing(
         ([str(world.folder / "nowhere")], "no such file"),
         ([str(path), "--private"], "need --upload OWNER/NAME"),
         ([str(path), "--pictures", "3"], "--pictures is for --to mlflow or wandb or trackio"),
-        ([str(path), "--licence", "Our own"], "--licence 'Our own' is no name"),
+        ([str(path), "--licence", "Our own"], "--licence 'Our own' is not a licence"),
         ([str(path), "--upload", "me/x"], "then add --yes"),
         ([str(path), "--upload", "nobody", "--yes"], "OWNER/NAME"),
         ([str(path), "--upload", "me/a b", "--yes"], "--upload me/a b"),

@@ -377,10 +377,10 @@ def test_ctrl_c_leaves_a_whole_page_whoever_else_writes_it(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--every", "3"], "--every is of a page that follows"),
-        (["--watch", "--format", "xyxy_json"], "are of a report"),
-        (["--watch", "--cards", "3"], "are of a report"),
-        (["--watch", "--compare", "A", "B"], "are of a report"),
+        (["--every", "3"], "--every needs --watch"),
+        (["--watch", "--format", "xyxy_json"], "--watch does not go with"),
+        (["--watch", "--cards", "3"], "--watch does not go with"),
+        (["--watch", "--compare", "A", "B"], "--watch does not go with"),
     ],
 )
 def test_what_contradicts_is_refused(

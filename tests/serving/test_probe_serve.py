@@ -42,5 +42,5 @@ def test_a_model_on_this_machine(
     # What was asked is not asked again, and a space that is said is held against the answers.
     status, out = probe(tmp_path, *asked, "--space", space)
     assert status == 1, out
-    assert "answers of an earlier probe lie in" in out
+    assert "answers of an earlier probe are in" in out
     assert f"declared {declares}; the answers are {means}" in " ".join(out.split())

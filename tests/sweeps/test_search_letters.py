@@ -55,7 +55,7 @@ def test_all_formats_are_asked_once_and_the_best_is_written(
     with ChatServer(script) as server:
         where = ["--base-url", server.url]
         assert main([*command, *where, "--dry-run"]) == 0
-        assert f"{CALLS} model calls, {CALLS} of them to be made" in capsys.readouterr().out
+        assert f"{CALLS} model calls, {CALLS} of them still to make" in capsys.readouterr().out
         for _ in range(2):
             assert main([*command, *where]) == 0
             assert len(server.asked) == CALLS, "the second time nothing is asked"

@@ -31,7 +31,7 @@ GROUPS = {
     },
     "Get data": {
         "data list": ("data_list", "the datasets: what is on disk, and their licences"),
-        "data get": ("data_get", "bring a dataset: annotations, and the images they name"),
+        "data get": ("data_get", "get a dataset: annotations, and the images they name"),
         "data import": ("data_import", "make a dataset of your own files, or a published set"),
         "data show": ("data_show", "print what a query asks, and the sizes of its images"),
         "data check": ("data_check", "check that annotations and images are complete"),
@@ -46,9 +46,9 @@ GROUPS = {
         "report": ("report", "one page with plots and every answer on its image"),
         "export": ("export", "for COCO tools, the hub, FiftyOne, MLflow, W&B, trackio"),
     },
-    "What is known": {
+    "Models and plug-ins": {
         "models": ("models", "the models: names, checkpoints, coordinate spaces, image bounds"),
-        "plugins": ("plugins", "rows that other packages and files add, and what is broken"),
+        "plugins": ("plugins", "what plug-ins add, and what of it cannot be used"),
         "check": ("check", "try your own benchmark, model, space … before its first run"),
     },
 }

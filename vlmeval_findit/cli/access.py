@@ -96,7 +96,9 @@ def access_of(entry: ModelEntry, serves: bool = False) -> Access:
         if entry.base_url or entry.provider:
             flag = "--provider" if entry.provider else "--base-url"
             what = free[entry.name].value
-            raise ValueError(f"{flag}: {entry.name} is {what} and asks nobody. Leave {flag} out")
+            raise ValueError(
+                f"{flag}: {entry.name} is {what} and calls no server. Leave {flag} out"
+            )
         return free[entry.name]
     if entry.provider:
         return Access.PROVIDER

@@ -38,7 +38,7 @@ from .printing import print_lines, print_table, write_json
 @space_option
 @force_option
 @json_option
-@click.option("--plot", type=PATH, metavar="FILE.png", help="Draw calibration and F1 there.")
+@click.option("--plot", type=PATH, metavar="FILE.png", help="Plot calibration and F1 to this file.")
 def command(
     runs: tuple[Path, ...],
     dataset: str | None,

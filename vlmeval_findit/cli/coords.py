@@ -85,7 +85,7 @@ def command(
     if brief:
         # A sort by the first alone keeps the order of the files.
         print_lines([line for _, line in sorted(brief, key=itemgetter(0))], "--json FILE")
-        print(as_called("what a run's verdict rests on: python run_findit.py coords FILE"))
+        print(as_called("the check of one run in full: python run_findit.py coords FILE"))
     if json_file is not None:
         write_json(json_file, checks)
     return OTHER_CONVENTION if any(check["alarm"] for check in checks) else 0
@@ -137,7 +137,7 @@ def _details(check: CoordinateCheck) -> Iterator[str]:
     nearest = fit.unlisted
     yield f"fitted in {nearest.convention.name}: {scale_and_offset(nearest.distortion)}"
     if alike := [name for name in fit.alike if name != fit.best.name]:
-        yield f"not to be told from {fit.best.name} on this data: {some(alike)}"
+        yield f"cannot be told apart from {fit.best.name} on this data: {some(alike)}"
 
 
 def _verdict(check: CoordinateCheck) -> str:

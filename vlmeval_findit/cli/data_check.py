@@ -45,12 +45,12 @@ names_argument = click.argument(
 def command(names: tuple[str, ...], out: Path | None) -> int:
     """Check the tables and images of datasets, without a network.
 
-    NAME is as of data get; all: FindIt's. Exit status 1: something is missing.
+    NAME is as in data get; all: FindIt's. Exit status 1: something is missing.
     """
     tables = tables_named(names)
     ready = {table: table.ready(out) for table in tables}
     missing_tables = {
-        table.name: "no table of the release's annotations: data get makes it"
+        table.name: "no table of the release's annotations: type data get"
         for table, path in ready.items()
         if path is None
     }

@@ -62,7 +62,7 @@ class _GetOptions:
         "python run_findit.py data get VPBench --from DIR",
     ],
     sections={
-        "Made of files that you have (--from PATH), without the network": lambda: [
+        "Made from files that you have (--from PATH), without the network": lambda: [
             *((name, SOURCES[name].holds) for name in FROM_FILES),
             ("others", "the published sets: data import --sets"),
         ]
@@ -84,7 +84,7 @@ class _GetOptions:
 @click.option(
     "--force",
     is_flag=True,
-    help="Also of annotations that differ from the authors'; the .meta.json says how.",
+    help="Use annotations that differ from the authors', too; the .meta.json says how.",
 )
 def command(names: tuple[str, ...], **flags: Any) -> int:
     """Get datasets ready to run: annotations, tables, and only the images that queries name.
@@ -102,7 +102,7 @@ def command(names: tuple[str, ...], **flags: Any) -> int:
     if by_hand:
         name = by_hand[0]
         if len(names) > 1:
-            raise ValueError(f"{name} is made of files of its own: ask for it alone")
+            raise ValueError(f"{name} is made from your files: name it alone")
         if name != DEMO and options.folder is None:
             at = f" ({SOURCES[name].address})" if SOURCES[name].address else ""
             raise ValueError(
@@ -118,7 +118,7 @@ def command(names: tuple[str, ...], **flags: Any) -> int:
     try:
         return print_lines(_get(tables, options))
     except KeyboardInterrupt:
-        print("interrupted; what has arrived is stored: the same command goes on from there")
+        print("Interrupted. Downloaded files are kept: the same command fetches the rest.")
         return INTERRUPTED
 
 
@@ -228,7 +228,7 @@ def _fetch_missing(
         f"{store.folder}\n  licence: {source.licence}\n  download: {source.download}"
     )
     # Two at once would write the same partial files.
-    lock = Lock(store.parts / "lock", "another fetch is at work there")
+    lock = Lock(store.parts / "lock", "another data get is downloading there")
     with lock, download_progress(source.name, len(missing), _TYPICAL_IMAGE) as progress:
         job = FetchJob(Client(received=progress.got), base_addresses(), store, progress)
         failed = fetch_images(job, source, list(missing), videos)

@@ -131,7 +131,7 @@ _NOT_OF_SETS = (*_FOR, "image_root", "as_")
 @click.option(
     "--only", metavar="NAMES", help="Subsets of a set, separated by commas: Aquarium,Raccoon."
 )
-@click.option("--partial", is_flag=True, help="Also a set that is not as published.")
+@click.option("--partial", is_flag=True, help="Import a set that differs from the published one.")
 @click.option(
     "--exif",
     type=click.Choice([one.value for one in ExifPixels]),
@@ -147,7 +147,7 @@ def command(**flags: Any) -> int:
         return 0
     path: Path | None = flags["path"]
     if path is None:
-        raise AnnotationError("FILE or DIR is missing: what is read? (data import --help)")
+        raise AnnotationError("FILE or DIR is missing (data import --help)")
     exif = ExifPixels(flags["exif"]) if flags["exif"] else None
     if flags["set"]:
         _refuse(flags, _NOT_OF_SETS, f"a published set (--set {flags['set']})")
@@ -159,7 +159,7 @@ def command(**flags: Any) -> int:
     others = [name for name, formats in _FOR.items() if source not in formats]
     _refuse(flags, others, source.value)
     if flags["name"] is None:
-        raise AnnotationError("--name NAME is missing: what is the dataset to be called?")
+        raise AnnotationError("--name NAME is missing")
     default = path / _IMAGES[source] if source in _IMAGES else path.parent
     folder = flags["image_root"] or default
     if not folder.is_dir():
@@ -295,8 +295,8 @@ def description(built: ImportedDataset) -> str:
     more += ["with captions"] if row.captions else []
     lines.append(_wrapped(f"{built.name}: ", "; ".join([_TARGETS[Family(row.family)], *more])))
     for table in built.tables:
-        without = f"  ({table.without_box} with nothing to find)" if table.without_box else ""
-        without += f"  ({table.ignored} more count neither way)" if table.ignored else ""
+        without = f"  ({table.without_box} without an object)" if table.without_box else ""
+        without += f"  ({table.ignored} more ignored)" if table.ignored else ""
         counts = f"{table.queries:>7} queries{table.boxes:>9} boxes{without}"
         lines.append(f"  {table.table:<20}{counts}")
     words = [kind for kind, values in built.tags.items() if set(values) <= {YES, NO}]

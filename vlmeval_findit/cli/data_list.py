@@ -32,9 +32,9 @@ def command() -> int:
     rows = [*_findit(), *_others()]
     columns = ("dataset", "table", "images", "licence of the images")
     print_columns(rows, *columns, numbers=["images"])
-    print(as_called("bring one: python run_findit.py data get NAME"))
-    print(as_called("of files that you have: python run_findit.py data get NAME --from DIR"))
-    print(fill(f"so are made: {', '.join(published_sets())}", 80, subsequent_indent="  "))
+    print(as_called("get one: python run_findit.py data get NAME"))
+    print(as_called("from files that you have: python run_findit.py data get NAME --from DIR"))
+    print(fill(f"made from your files: {', '.join(published_sets())}", 80, subsequent_indent="  "))
     return 0
 
 
@@ -47,7 +47,7 @@ def _findit() -> Iterator[Row]:
         elif row.images not in rendered:
             yield row.name, *_on_disk(row.name), SOURCES[row.images].licence
         elif row.name == row.images:
-            yield f"{row.name}, {row.name}_…", "made", "when asked for", SHIPPED
+            yield f"{row.name}, {row.name}_…", "made", "on first use", SHIPPED
 
 
 def _on_disk(name: str) -> tuple[str, str]:

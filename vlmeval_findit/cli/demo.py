@@ -96,7 +96,7 @@ def command(quick: bool, work_dir: Path) -> int:
             print("Interrupted. No answer is lost: the same command goes on from there.")
             return INTERRUPTED
         except (RuntimeError, ValueError) as error:
-            raise ValueError(f"{error}\nWhat was done until then: {log}") from error
+            raise ValueError(f"{error}\nThe log until then: {log}") from error
     return 0
 
 

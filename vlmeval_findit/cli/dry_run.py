@@ -65,7 +65,7 @@ def of_data(names: Sequence[str], entries: Sequence[ModelEntry], limit: int | No
         print_folded(f"  {_line(counted.load or Load())}")
     total = _sum(each.load for each in counts)
     print_folded(f"all: {_line(total)}")
-    print_folded(f"{_estimates(total)} Replies that an earlier run left are not taken off.")
+    print_folded(f"{_estimates(total)} Replies of earlier runs are not subtracted.")
     return 0
 
 
@@ -134,7 +134,7 @@ def _print_sums(dry: DryRun, half: bool) -> None:
     )
     print(
         f"{cells:,} cells, {queries:,} queries, {dry.images:,} images, "
-        f"{calls:,} model calls, {calls - finished:,} of them to be made"
+        f"{calls:,} model calls, {calls - finished:,} of them still to make"
     )
     load = _sum(each.load for each in dry.counts)
     if load.calls:
@@ -142,8 +142,8 @@ def _print_sums(dry: DryRun, half: bool) -> None:
         if half and load.usd_in:
             print("Dollars are those of a batch, half of the price of single calls.")
     if dry.missing:
-        print(f"{dry.missing:,} images are not there yet: equal ones are counted by their names,")
-        print("and calls over HTTP that want them are not weighed")
+        print(f"{dry.missing:,} images are missing: they are counted by their names,")
+        print("and HTTP calls with them are not in the estimate")
 
 
 def _sum(loads: Iterable[Load | None]) -> Load:
@@ -154,7 +154,7 @@ def _estimates(load: Load) -> str:
     """Say what the numbers rest on; whose the prices are only where something was priced."""
     if not load.usd_in and not load.usd_out_at_most:
         return "Tokens are estimates."
-    return f"Tokens are estimates; prices are those of {AS_OF} where none were given."
+    return f"Tokens are estimates; prices are of {AS_OF}, unless --prices is given."
 
 
 def _line(load: Load) -> str:

@@ -40,11 +40,12 @@ _LARGEST = 3
     ],
 )
 @runs_argument
+@click.option("--by", metavar="SLICE", help="Split by size, objects, label or a kind of slices.")
 @click.option(
-    "--by", metavar="SLICE", help="Where it was lost: size, objects, label or a kind of slices."
-)
-@click.option(
-    "--against", type=PATH, metavar="RUN", help="A run of the same rows: what differs, paired."
+    "--against",
+    type=PATH,
+    metavar="RUN",
+    help="A run of the same rows: print the paired difference.",
 )
 @json_option
 def command(

@@ -57,7 +57,7 @@ _SERVERS = "; ".join(f"{name}: {row.server}" for name, row in TARGETS.items() if
     f"the score of a box, in runs with --logprobs ({DEFAULT}).",
     type=click.Choice(tuple(DEFINITIONS)),
 )
-@_flag("licence", "the hub's name of it, as cc-by-4.0.", metavar="NAME")
+@_flag("licence", "the hub's name for it, as cc-by-4.0.", metavar="NAME")
 @_flag("project", "project, or experiment of MLflow (findit).", metavar="NAME")
 @_flag(
     "pictures",
@@ -139,7 +139,7 @@ def _check_flags(
     licence = flags.get("licence", "other")
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", licence):
         raise ValueError(
-            f"--licence {licence!r} is no name that the hub has: cc-by-4.0, mit or other"
+            f"--licence {licence!r} is not a licence that the hub knows: cc-by-4.0, mit or other"
         )
     if address and target != "hub":
         raise ValueError("--upload is for --to hub: leave it out")

@@ -59,15 +59,15 @@ format_option = click.option(
     "--best-marks",
     "best_marks",
     is_flag=True,
-    help="Write which marks models see best in stage 1 of VP-Bench, and nothing else: stage 2 asks "
-    "by that file.",
+    help="Write which marks models see best in stage 1 of VP-Bench, and nothing else: stage 2 "
+    "uses that file.",
 )
 @click.option(
     "--at-least",
     type=click.IntRange(min=1),
     default=20,
     metavar="N",
-    help="With --best-marks: questions that a shape or a colour needs.",
+    help="With --best-marks: least questions for a shape or a colour.",
 )
 def command(
     runs: tuple[Path, ...],

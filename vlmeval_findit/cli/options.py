@@ -162,7 +162,11 @@ runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True
 """Scored prediction files, or folders of them."""
 
 json_option = click.option(
-    "--json", "json_file", type=PATH, metavar="FILE", help="Write everything there, as JSON."
+    "--json",
+    "json_file",
+    type=PATH,
+    metavar="FILE",
+    help="Also write the results to this file, as JSON.",
 )
 
 space_option = click.option(

@@ -1,4 +1,4 @@
-"""``run_findit.py plugins``: the rows that other packages and files add, and what is broken."""
+"""``run_findit.py plugins``: what plug-ins add, and what of it cannot be used."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def report_spending(budget: Budget) -> int:
         return 0
     print(
         f"stopped at --max-usd {budget.limit:g}. Nothing that was paid for is lost: run the same "
-        "command again to go on; --max-usd counts afresh.",
+        "command again to go on; --max-usd counts from zero.",
         file=sys.stderr,
     )
     return NO_MORE
@@ -152,9 +152,9 @@ def where_tables_are(tables: Sequence[Path]) -> str:
     folder = tables[0].parent
     if not is_table_folder(folder):
         return (
-            f"{len(tables)} tables in {folder}, where no run looks: "
+            f"{len(tables)} tables in {folder}, where runs do not look: "
             f"set FINDIT_TABLES={folder.resolve()}"
         )
     for table in tables:
         find_table(table.stem, "")  # Warns where another table of this name goes before it
-    return f"{len(tables)} tables in {folder}, where every run finds them"
+    return f"{len(tables)} tables in {folder}, where runs find them"

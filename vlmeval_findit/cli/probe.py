@@ -48,10 +48,10 @@ Exit status:
   3    calls failed, so that nothing is confirmed; run again: only these are
        asked again
   130  stopped
-Elsewhere 1 says that something failed; here it says that something was found.
+In other commands 1 means that something failed.
 
-A deployment is asked once: the same command again reads its answers again. After a change of
-the deployment type --refresh.
+The same command again uses the recorded answers. After a change of the deployment add
+--refresh.
 """
 
 CONFIRMED, FAULT, UNDECIDED, FAILED = 0, 1, 2, 3
@@ -71,9 +71,12 @@ _PLACEHOLDER = "grid1000"
 )
 @click.option("--model", shell_complete=complete_models, help=MODEL)
 @click.option(
-    "--config", type=PATH, metavar="FILE", help="A sweep's file, as --save writes: its model."
+    "--config",
+    type=PATH,
+    metavar="FILE",
+    help="Take the model from a sweep file, as --save writes it.",
 )
-@click.option("--format", "form", default="xyxy_json", help="How boxes are asked for.")
+@click.option("--format", "form", default="xyxy_json", help="Format that is asked for.")
 @click.option(
     "--limit",
     type=int,
@@ -89,14 +92,14 @@ _PLACEHOLDER = "grid1000"
     metavar="DIR",
     help="Folder of the results.",
 )
-@click.option("--refresh", is_flag=True, help="Ask again what was asked before.")
-@click.option("--plot", type=PATH, metavar="FILE", help="Plot true against said coordinates.")
+@click.option("--refresh", is_flag=True, help="Ask again, even where answers are recorded.")
+@click.option("--plot", type=PATH, metavar="FILE", help="Plot true against answered coordinates.")
 @json_option
 @click.option(
     "--save",
     type=PATH,
     metavar="FILE.yaml",
-    help="Write what was named as a sweep's file, for sweep and probe --config.",
+    help="Write the model and its coordinates as a sweep file, for sweep and probe --config.",
 )
 @model_options(DRY_RUN, EXECUTOR, REPLICAS)
 def command(
@@ -113,8 +116,8 @@ def command(
 ) -> int:
     """Ask a deployment about forty scenes and name the coordinates that it answers in.
 
-    --space says what is declared (else the model table's); a server's model that the table does not
-    have is named without.
+    --space is the declared space (else the model table's). A server's model that is not in the
+    table needs none.
     """
     question = parse(f"FindIt_Probe_{form}")
     check_amounts(options)
@@ -129,7 +132,7 @@ def command(
     if refresh:
         _set_aside(sweep.journal.parent)
     elif sweep.journal.exists() and not is_quiet():
-        print(f"answers of an earlier probe lie in {sweep.journal.parent}: --refresh asks again\n")
+        print(f"answers of an earlier probe are in {sweep.journal.parent}: --refresh asks again\n")
     if limit < COUNT:
         spare = limit - FEWEST
         which = f"all of them but {spare} have" if spare else "every scene has"
@@ -210,7 +213,7 @@ def _entry(model: str | None, config: Path | None, options: ModelOptions) -> Mod
         known_model(options.like, "--like")
     if config is None:
         if model is None:
-            raise ValueError("--model or --config: who is asked?")
+            raise ValueError("--model or --config is missing")
         return options.entry(model)
     known = {entry.name: entry for entry in read_sweep(config).models}
     name = model or next(iter(known))
@@ -293,7 +296,7 @@ def _save(report: ProbeReport, entry: ModelEntry, path: Path) -> str:
     """Write a sweep's file, if runs can be scored in what was named; returns what happened."""
     result, space = report.result, report.space
     if result.named is None or not result.verdict.is_clear:
-        return f"{path} is not written: nothing was named"
+        return f"{path} is not written: no coordinates were named"
     if report.unusable is not None or space is None:
         return f"{path} is not written: {report.unusable}"
     values = space.as_dict()

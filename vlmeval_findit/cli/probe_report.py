@@ -64,7 +64,7 @@ class ProbeReport:
         if named.order.name != self.asked.order.name:
             return f"numbers come as {named.order.name}, and {self.asked.order.name} was asked for"
         if self.space is None:
-            return "FindIt has no such coordinate space: mend the deployment"
+            return "FindIt has no such coordinate space: correct the deployment"
         return None
 
     def counts(self) -> dict[str, int]:
@@ -184,14 +184,14 @@ def _details(report: ProbeReport) -> Iterator[str]:
     yield f"fitted in {result.nearest.name}: {scale_and_offset(result.distortion)}"
     alike = [name for name in fit.alike if name != result.named.name]
     if alike and result.verdict.is_clear:
-        yield f"not to be told from {result.named.name} on these scenes: {some(alike)}"
+        yield f"cannot be told apart from {result.named.name} on these scenes: {some(alike)}"
     if result.verdict is ProbeVerdict.OTHER:
         yield f"{fit.llr:.0f} nats ahead of what is declared"
     poor = [f"{size.width}x{size.height}" for size in report.sizes if size.iou < _POOR]
     if poor and result.verdict.is_clear:
-        yield f"hardly found on {', '.join(poor)}: there the model errs, and not the convention"
+        yield f"hardly found on {', '.join(poor)}: an error of the model, not of the convention"
     if report.unusable is not None:
-        yield f"no run can be scored like this: {report.unusable}"
+        yield f"no run can be scored in it: {report.unusable}"
 
 
 def _advice(report: ProbeReport) -> Iterator[str]:
@@ -204,7 +204,7 @@ def _advice(report: ProbeReport) -> Iterator[str]:
             yield f"{share} have their boxes under '{key:.60}', which no format asks for"
         else:
             name = other.question.name.partition("_Probe_")[2]
-            yield f"{share} are as {name} asks for them: ask so, with --format {name}"
+            yield f"{share} are as {name} asks for them: type --format {name}"
     if report.other is not None:
         run, result = report.other
         yield f"read so: {_verdict(replace(report, run=run, result=result))}"

@@ -55,7 +55,7 @@ EVERY = 5.0
     "--every",
     type=float,
     metavar="SECONDS",
-    help=f"With --watch: write the page so often at most ({EVERY:g}).",
+    help=f"With --watch: seconds between two versions of the page ({EVERY:g}).",
 )
 def command(
     runs: tuple[Path, ...],
@@ -68,15 +68,15 @@ def command(
 ) -> int:
     """Write a page a benchmark, with plots and every answer on its image; it needs no network."""
     if every is not None and not 0 < every < 1e6:  # nan, too
-        raise ValueError(f"--every {every:g} is no number of seconds: --every {EVERY:g}")
+        raise ValueError(f"--every {every:g} is not a number of seconds: --every {EVERY:g}")
     if watch:
         if compared or formats or cards != CARDS:
-            raise ValueError(f"{FLAG}, --format and --cards are of a report, and not of --watch")
+            raise ValueError(f"--watch does not go with {FLAG}, --format or --cards")
         from .watch import watch as watch_sweep
 
         return watch_sweep(runs, out, every or EVERY)
     if every is not None:
-        raise ValueError("--every is of a page that follows a sweep: --watch")
+        raise ValueError("--every needs --watch")
     return write_report(runs, out, compared or (), formats, cards)
 
 

@@ -146,7 +146,7 @@ class _RunCommand(Command):
     help=f"Models: {MODEL}",
 )
 @click.option(
-    "--config", metavar="FILE", help="A file of datasets and models, as VLMEvalKit has it, instead."
+    "--config", metavar="FILE", help="A VLMEvalKit configuration, in place of --data and --model."
 )
 @click.option("--mode", default="all", help="all, infer (ask only) or eval (score only).")
 @click.option("--limit", type=int, metavar="N", help="The first N rows of every dataset.")
@@ -163,7 +163,7 @@ class _RunCommand(Command):
     "--prompts",
     type=PATH,
     metavar="CLONE",
-    help="Ask in the words of the release, of which this is a clone.",
+    help="Use the prompts of the release, from a clone of it.",
 )
 @model_options(DRY_RUN, LOGPROBS, force_option, SKIP_MISSING)
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT FLAGS]...")
@@ -346,7 +346,7 @@ def _check_named(run: RunOptions) -> None:
             "--model without --data: which dataset is asked? "
             "(for example --data FindIt_Scenes_mini_xyxy_json)"
             if run.model
-            else "nothing is asked: --data and --model, or --config"
+            else "nothing to ask: --data and --model, or --config, are missing"
         )
     if run.data and not run.model:
         raise ValueError(f"--data without --model: which model is asked? {MODEL_COMMAND}")
@@ -503,7 +503,7 @@ def _check_host(run: RunOptions, host_values: Mapping[str, Any]) -> None:
     for name in run.given:
         if name in FINDIT_ONLY:
             raise ValueError(
-                f"{flag_name(name)} is for FindIt's datasets (--data FindIt_…), and none is asked"
+                f"{flag_name(name)} is for FindIt's datasets (--data FindIt_…), and none is named"
             )
     if run.options.like is not None:
         known_model(run.options.like, "--like")

@@ -61,13 +61,13 @@ from .printing import print_lines, print_rows
     "--encoder",
     metavar="NAME",
     help="What scores captions: SigLIP, FindIt-Nano-SigLIP, any dual encoder of Hugging Face, or a "
-    "folder; the dataset's own where nothing is given.",
+    "folder (else the dataset's).",
 )
 @click.option(
     "--reads-like",
     metavar="MODEL",
     shell_complete=complete_models,
-    help="Model whose answers to `unconstrained` it shares.",
+    help="Read answers to `unconstrained` as this model's.",
 )
 @force_option
 def command(
@@ -104,7 +104,7 @@ def command(
         rows.append(score_row(run))
         notes += _notes(run)
         if written.mark:
-            notes.append(f"the recorded score stays; this one is {written.score}")
+            notes.append(f"the recorded score is unchanged; this one is {written.score}")
     print_rows(rows)
     print_lines(notes, "the whole output (… | cat)")
     return 0
@@ -114,7 +114,7 @@ def _notes(run: RunScore) -> Iterator[str]:
     """Yield what is printed about a run below the table."""
     name = f"{run.model} {run.task.name}"
     for note in run.forced:
-        yield f"forced: {name}: {note}"
+        yield f"contradicts the record: {name}: {note}"
     if run.identity is not None and run.identity.answering.sampled:
         yield f"{name}: {run.identity.answering.sampled}"
     if run.coords_doubt is not None:

@@ -81,7 +81,7 @@ _WITHOUT_HOST = (Access.SERVER, Access.PROVIDER, Access.BATCH)
     "--work-dir",
     type=PATH,
     metavar="DIR",
-    help="Overrides work_dir in the file; calls.jsonl too is there, where nothing names it.",
+    help="Overrides work_dir in the file; calls.jsonl is there too, unless --journal names it.",
 )
 @click.option("--journal", type=PATH, metavar="FILE", help="Overrides journal in the file.")
 @model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, LOGPROBS, force_option, SKIP_MISSING)
@@ -328,7 +328,7 @@ def report_formats(results: Sequence[CellResult], path: Path, race: Race | None 
         outcomes.setdefault(model, {})[name] = outcome(contest, prompts, seed)
     if outcomes:
         write_formats(path, outcomes)
-        print(f"Formats with intervals: {path} (sweep … --formats {path})")
+        print_folded(f"Formats with intervals: {path} (sweep … --formats {path})")
         print_folded(
             "The best of many formats is optimistic on the rows that it was chosen on. Report it "
             f"on other tables (sweep … --formats {path}), or choose on half of the images and "

@@ -77,7 +77,7 @@ def _place(path: Path) -> Place:
             sweep.work_dir.absolute(), (sweep.journal.absolute(),), tuple(_first_cells(sweep))
         )
     if path.suffix in (".yaml", ".yml") and not path.is_dir():
-        raise ConfigError(f"{path}: no such file; only a work dir is waited for")
+        raise ConfigError(f"{path}: no such file (a work dir may be created later)")
     # By default the journal of a search lies next to its work dir.
     journal = path.absolute().parent / JOURNAL
     return Place(path.absolute(), (journal,) if journal.is_file() else ())

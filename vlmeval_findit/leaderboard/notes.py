@@ -216,7 +216,7 @@ def _sampled(run: Run) -> str | None:
 
 def _forced(run: Run) -> str:
     forced = "; ".join(run.provenance.forced)
-    return f"--force went over {forced}" if forced else ""
+    return f"contradicts the record: {forced}" if forced else ""
 
 
 _OTHER = re.compile(

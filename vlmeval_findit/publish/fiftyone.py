@@ -64,7 +64,9 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
     yield "open it in Python with:"
     yield "  import fiftyone as fo"
     how = "dataset_type=fo.types.FiftyOneDataset"
-    yield f"  dataset = fo.Dataset.from_dir({str(out.absolute())!r}, {how})"
+    yield "  dataset = fo.Dataset.from_dir("
+    yield f"      {str(out.absolute())!r}, {how}"
+    yield "  )"
     yield "  dataset.add_dynamic_sample_fields()"
     yield "  fo.launch_app(dataset)"
 

@@ -23,14 +23,13 @@ import pyarrow.parquet as pq
 
 from ..api.dataframes import query_rows, run_row
 from ..core.files import atomic_write, replacing
-from ..core.formatting import counted
+from ..core.formatting import counted, printable
 from ..core.redaction import of_whole_characters
 from ..runs.scored_run import Run
 from .card import TABLES, make_card
 from .export_folder import rewrite_folder
 from .private import Private, changed
 from .run_copies import check_whole, copy_run, private_of, unique_names
-from .targets import some
 
 
 def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterator[str]:
@@ -58,7 +57,12 @@ def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterat
     yield f"{out}/: {rows_written}; the card is README.md"
     if hidden:
         yield "paths or secrets of this machine were taken out of (the card names all):"
-        yield f"  {some(hidden)}"
+        yield from (f"  {printable(name)}" for name in hidden[:_NAMED])
+        if more := len(hidden) - _NAMED:
+            yield f"  and {more:,} more"
+
+
+_NAMED = 3  # files that are named on the terminal; the card names all
 
 
 # --- Parquet --------------------------------------------------------------------------------------

@@ -36,9 +36,9 @@ TARGETS: Mapping[str, Target] = {
     "coco": Target("coco", "boxes as COCO results, beside their ground truth", ("confidence",)),
     "hub": Target("hub", "a dataset for the Hugging Face hub", ("licence",)),
     "fiftyone": Target("fiftyone", "answers and ground truth as a FiftyOne dataset"),
-    "mlflow": Target("mlflow", "figures and answers in MLflow", _TRACKED, "MLFLOW_TRACKING_URI"),
+    "mlflow": Target("mlflow", "metrics and answers in MLflow", _TRACKED, "MLFLOW_TRACKING_URI"),
     "wandb": Target("local_stores", "offline runs for Weights & Biases", _TRACKED),
-    "trackio": Target("local_stores", "figures and answers in trackio", _TRACKED),
+    "trackio": Target("local_stores", "metrics and answers in trackio", _TRACKED),
 }
 
 Exporter = Callable[..., Iterator[str]]

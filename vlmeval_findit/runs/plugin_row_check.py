@@ -56,7 +56,10 @@ def check_model(row: ModelRow, checkpoint: str | None, name: str, indexes: int =
         except ProcessorMissingError as error:
             yield Finding(f"its processor was not tried: {error}; NAME=FOLDER names one that is")
             return
-        sizes = [dict(image) for image in seen.images]
+        sizes = "; ".join(
+            ", ".join("{} {} x {}".format(name, *image[name]) for name in image if name != "bounds")
+            for image in seen.images
+        )
         yield Finding(f"row {index}: {len(seen.ids)} tokens, {sum(seen.types)} of images: {sizes}")
         if not sum(seen.types):
             yield Finding(f"row {index}", "no token stands for its image")

@@ -258,7 +258,7 @@ def test_crowd_regions_are_ignored_and_said(
     assert import_coco(tmp_path, images) == 0
     said = capsys.readouterr().out
     assert "left out: 1 crowd regions in images with nothing else of their label" in said
-    assert "2 boxes  (1 more count neither way)" in said
+    assert "2 boxes  (1 more ignored)" in said
     for table in ("MyData", "MyData_multilabel"):
         queries = read_table(find_table(table))
         assert sum(len(q.truth.boxes) for q in queries) == 2

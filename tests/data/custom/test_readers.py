@@ -433,7 +433,7 @@ def test_pictures_without_objects_ask_for_one_class_each(
     assert main(["data", "import", str(folder), "--name", "Mine", "--split", "val"]) == 0
     said = capsys.readouterr().out
     assert "left out: 3 label files that are not of the split val" in said
-    assert said.count("(2 with nothing to find)") == 2
+    assert said.count("(2 without an object)") == 2
     for name in ("FindIt_Mine_xyxy_json", "FindIt_Mine_multilabel_xyxy_json"):
         task = load_task(name)
         nothing = [query for query in task.queries.values() if not query.truth.boxes]

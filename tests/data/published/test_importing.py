@@ -191,7 +191,7 @@ def test_groundingme_and_its_rejections(
     folder = published.write_groundingme(tmp_path / "hub", files=2)
     known(monkeypatch, "GroundingME", counts=Counts(images=4, boxes=2, queries=4, negatives=2))
     assert import_set("GroundingME", folder) == 0
-    assert "(2 with nothing to find)" in capsys.readouterr().out
+    assert "(2 without an object)" in capsys.readouterr().out
     assert DATASETS["GroundingME"].has_negatives
     assert DATASETS["GroundingME"].family is Family.REFEXP_ALL
     name = "FindIt_GroundingME_xyxy_json"

@@ -136,14 +136,14 @@ def test_a_sweep_and_a_search_weigh_their_calls_over_http(lmu: Path, tmp_path: P
         folder=tmp_path,
     )
     assert status == 0
-    assert "4 cells, 12 queries, 1 images, 12 model calls, 12 of them to be made" in swept
+    assert "4 cells, 12 queries, 1 images, 12 model calls, 12 of them still to make" in swept
     (weighed,) = re.findall(r"^GPT-5.4 over HTTP: (.*)$", swept, re.MULTILINE)
     assert weighed.startswith("6 calls, 6 images, ")
     assert " (1,280 of them again), " in weighed, "one picture, six times"
     price = 6 * 768 * 15 / 1e6
     assert f"at most {6 * 768:,} out; " in weighed
     assert weighed.endswith(f"; $0.00 in, at most ${price:.2f} out")
-    assert f"prices are those of {AS_OF} where none were given" in swept
+    assert f"prices are of {AS_OF}, unless --prices is given" in swept
     assert "FullImage over HTTP" not in swept
     assert served.count(" over HTTP: 6 calls, 6 images") == 2
     assert "over HTTP: 38 calls, 38 images" in searched

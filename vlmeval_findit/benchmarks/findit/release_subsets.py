@@ -115,9 +115,10 @@ def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
         # Pascal means both of its tables, Pascal_multilabel only that one.
         dataset = name.removesuffix("_multilabel")
         if dataset not in with_source and dataset in DATASETS:
-            raise TableError(
-                f"{dataset} is not of the release; its tables are made with: {how_to_make(name)}"
-            )
+            how = f"its tables are made with: {how_to_make(name)}"
+            if DATASETS[dataset].maker is not None:
+                how = "a run makes its tables and images when it needs them"
+            raise TableError(f"{dataset} is not of the release: {how}")
         if dataset not in with_source:
             raise TableError(f"no dataset {name!r}{nearest(name, with_source)}")
         for multilabel in (True,) if name != dataset else (False, True):
