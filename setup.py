@@ -70,7 +70,7 @@ EXTRAS = {
     "local": [
         "torch>=2.11",
         "torchvision",
-        "transformers>=5.23",
+        "transformers>=5.24",
         "accelerate",
         "sentencepiece",
         "protobuf",

@@ -56,7 +56,7 @@ def prefill(loaded: Loaded, one: Encoded, length: int) -> Prefix:
     if hasattr(inner, "rope_deltas"):
         inner.rope_deltas = None
     with torch.no_grad():
-        state = loaded.model(**cut, use_cache=True, logits_to_keep=1).past_key_values
+        state = loaded.model(**cut, use_cache=True, logits_to_keep=1).cache
     return Prefix(one.ids[:length], state, copy.deepcopy(getattr(inner, "rope_deltas", None)))
 
 
@@ -92,7 +92,7 @@ def _as_one_batch(
         loaded.model.model.rope_deltas = prefix.rope_deltas.expand(len(variants), -1).clone()
     inputs = _after(prefix, variants, loaded.encoder.pad_id)
     inputs = {key: value.to(loaded.device) for key, value in inputs.items()}
-    inputs["past_key_values"] = state
+    inputs["cache"] = state
     return continue_rows(loaded, inputs, how)
 
 
