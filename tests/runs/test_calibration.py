@@ -532,6 +532,18 @@ def test_the_command_writes_figures_and_a_picture(
     assert metric_values.read_text() == first, "nothing is drawn otherwise the second time"
 
 
+def test_of_a_folder_runs_without_logprobs_are_left_out(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare = run.with_name(run.name.replace("_FindIt", "-bare_FindIt"))
+    rows = [row | {"extra_records": "{}"} for row in json.loads(run.read_text())]
+    bare.write_text(json.dumps(rows))
+    assert main(["calibration", "--space", "grid1000", str(bare), str(run)]) == 0
+    captured = capsys.readouterr()
+    assert f"{bare}: left out: not asked with --logprobs" in captured.err
+    assert "60 boxes in 30 replies" in captured.out
+
+
 def test_export_to_coco_writes_them(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from ..core.files import write_once
 from ..core.formatting import printable
 from ..core.settings import settings_from
 from ..leaderboard.run_tables import calibration_table, legend, ranking_table
+from ..runs.box_confidences import NoConfidenceError
 from ..runs.calibration import CalibrationResult, measure_calibration
 from ..runs.prediction_names import prediction_files
 from ..runs.score import score_file
@@ -50,16 +51,22 @@ def command(
     """Print average precision and calibration of boxes by the probabilities of their tokens.
 
     Boxes are ranked by each definition of confidence and in the order of the replies.
-    Needs no model, and runs that were made with --logprobs.
+    Needs no model. Of several runs those without --logprobs are left out.
     """
     settings = settings_from({"space": space, "force": force})
     results: list[CalibrationResult] = []
-    for path in prediction_files(runs):
+    paths = prediction_files(runs)
+    for path in paths:
         try:
             run = score_file(path, settings_of_score(path, settings), dataset)
             result = measure_calibration(run, path)
         except NotBoxesError as error:
             print(f"{path}: left out: {error}", file=sys.stderr)
+            continue
+        except NoConfidenceError:
+            if len(paths) == 1:
+                raise
+            print(f"{path}: left out: not asked with --logprobs", file=sys.stderr)
             continue
         results.append(result)
         print(f"{printable(result.model)} on {result.dataset}")

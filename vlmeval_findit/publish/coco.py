@@ -18,7 +18,7 @@ from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..coords.run_check import NotBoxesError
 from ..core.files import atomic_write, file_sha256
 from ..core.formatting import counted
-from ..runs.box_confidences import ConfidenceError, definitions_in
+from ..runs.box_confidences import NoConfidenceError, definitions_in
 from ..runs.coco_boxes import CocoBoxes
 from ..runs.prediction_names import score_command
 from ..runs.scored_run import Run, RunError
@@ -92,7 +92,7 @@ def _set_scores(run: Run, boxes: CocoBoxes, definition: str | None) -> str:
     """Give every box its score; return what the scores are."""
     recorded = definitions_in(run.rows)
     if definition is not None and definition not in recorded:
-        raise ConfidenceError.of_run(run.path, definition)
+        raise NoConfidenceError.of_run(run.path, definition)
     definition = definition or (DEFAULT if DEFAULT in recorded else None)
     if definition is None:
         return NO_CONFIDENCES

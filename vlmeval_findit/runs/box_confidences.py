@@ -16,10 +16,14 @@ Array = NDArray[np.float64]
 
 
 class ConfidenceError(ValueError):
+    """Confidences that cannot be used, or not computed with."""
+
+
+class NoConfidenceError(ConfidenceError):
     """A run without confidences; the message says how to get them."""
 
     @classmethod
-    def of_run(cls, predictions: Path, definition: str = "") -> ConfidenceError:
+    def of_run(cls, predictions: Path, definition: str = "") -> NoConfidenceError:
         which = f"has a confidence {definition!r}" if definition else "has a confidence"
         return cls(
             f"{predictions}: none of its boxes {which}: that needs the probabilities of the "

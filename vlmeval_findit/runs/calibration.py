@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..core.drawing import Curve
 from ..core.statistics import Interval, drawn_again, drawn_interval
 from .average_precision import Evaluator, RankingResult, evaluate_order, with_gain
-from .box_confidences import Array, ConfidenceError, RowBoxes, boxes_of_rows, definitions_in
+from .box_confidences import Array, NoConfidenceError, RowBoxes, boxes_of_rows, definitions_in
 from .coco_boxes import CocoBoxes, Origin
 from .score import RunScore
 
@@ -208,13 +208,14 @@ def measure_calibration(run: RunScore, predictions: Path) -> CalibrationResult:
     """Compare the confidences of a run with what its boxes are.
 
     Raises:
-        ConfidenceError: the run has none; or pycocotools is missing.
+        NoConfidenceError: the run has none.
+        ConfidenceError: pycocotools is missing.
         NotBoxesError: its answers are no boxes.
     """
     coco = CocoBoxes(run.task, run.rows)
     names = definitions_in(run.rows)
     if not names:
-        raise ConfidenceError.of_run(predictions)
+        raise NoConfidenceError.of_run(predictions)
     evaluator = Evaluator(coco)
     resampled = drawn_again(evaluator.images)
     by_place = [1 / (1 + origin.box) for origin in coco.origins]
