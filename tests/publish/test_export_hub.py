@@ -564,7 +564,7 @@ def test_the_checkpoint_in_the_record_of_every_reply_is_a_path_too(
         assert main(["score", str(path), "--force"]) == 0
     capsys.readouterr()
     assert export(world, out) == 0
-    assert re.search(r"\(the card names all\):\n.* and \d+ more\n", capsys.readouterr().out)
+    assert re.search(r"\(the card names all\):\n(  .*\n)+  and \d+ more\n", capsys.readouterr().out)
     for name, data in [*contents(out).items(), *_decoded(out)]:
         assert b"secret-project" not in data, name
     assert b"/step-900" in contents(out)["runs/One_FindIt_Pascal_xyxy_json.json"]

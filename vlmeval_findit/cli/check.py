@@ -21,7 +21,7 @@ from ..models.model_table import MODELS, find_model
 from ..report.drawn import drawn_values
 from ..runs import benchmark_check, plugin_row_check
 from .options import PATH, Command, complete_datasets
-from .printing import print_folded
+from .printing import print_text
 
 
 @click.command(cls=Command, examples=["python run_findit.py check MyModel --plugin mine.py"])
@@ -47,11 +47,10 @@ def command(
     wrong = 0
     with tempfile.TemporaryDirectory() as temporary:
         for finding in _findings(name, data, folder, encoder, out or Path(temporary)):
-            for line in f"{'wrong' if finding.wrong else 'ok':<7}{finding.what}".split("\n"):
-                print_folded(line)
+            print_text(f"{'wrong' if finding.wrong else 'ok':<7}{finding.what}")
             if finding.wrong:
                 wrong += 1
-                print_folded(f"{'':<7}-> {finding.wrong}")
+                print_text(f"{'':<7}-> {finding.wrong}")
     if out is not None and out.is_dir():
         from .report import write_report
 

@@ -18,7 +18,7 @@ from ..core.settings import Settings
 from ..models.model_row import LocalFamily, ModelRow
 from ..models.model_table import find_model
 from .options import Command, complete_datasets, complete_models
-from .printing import print_folded
+from .printing import print_folded, print_text
 
 
 @click.command(
@@ -49,7 +49,7 @@ def command(data: str, index: int | None, model: str | None) -> int:
     print_folded(f"images in {folder.path}")
     print()
     for part in message:
-        print_folded(f"<{part.value}>" if part.kind is PartKind.IMAGE else part.value)
+        print_text(f"<{part.value}>" if part.kind is PartKind.IMAGE else part.value)
     if query.width:
         print(f"\nimage: {query.width} x {query.height} pixels")
     if isinstance(query, FindItQuery):
@@ -105,7 +105,7 @@ def _print_shown(row: ModelRow, checkpoint: str, question: Question, message: Me
         print(f"--model {row.name.replace(' ', '')}=FOLDER names a checkpoint that is here.")
         return
     print(f"\nthe text after the chat template of {checkpoint}:")
-    print_folded(inputs.text)
+    print_text(inputs.text)
     print()
     for number, image in enumerate(inputs.images, 1):
         sizes = ", ".join(

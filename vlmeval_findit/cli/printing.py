@@ -86,13 +86,17 @@ def print_lines(lines: Sequence[str], rest: str) -> None:
         out.print(text)
 
 
-def print_folded(lines: str) -> None:
-    """Print lines; on a terminal they are folded between words."""
+def print_folded(line: str) -> None:
+    """Print a line; on a terminal it is folded between words."""
     from rich.text import Text
 
-    out = console()
-    for line in lines.split("\n"):
-        out.print(Text(printable(line)))
+    console().print(Text(printable(line)))
+
+
+def print_text(text: str) -> None:
+    """Print lines as they are, each folded on a terminal."""
+    for line in text.split("\n"):
+        print_folded(line)
 
 
 def first_lines(lines: Sequence[str], rest: str) -> Sequence[str]:
