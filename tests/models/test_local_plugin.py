@@ -86,7 +86,7 @@ def test_it_runs_under_both_runners(folder: Path) -> None:
     done = run(RUN_FINDIT, ["check", NAME, *PLUGIN], folder, env)
     assert done.returncode == 0, done.stdout
     assert "<|im_start|>user:<image>Find every" in done.stdout
-    assert "'processed': [224, 224]" in done.stdout
+    assert "processed 224 x 224" in done.stdout
     done = run(RUN_FINDIT, [*asked, "--limit", "3"], folder, env)
     assert done.returncode == 0, done.stdout[-2000:]
     config = {

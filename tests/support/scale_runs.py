@@ -18,7 +18,7 @@ from vlmeval_findit.benchmarks.findit.dataset_names import forget_names
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine import answering
 from vlmeval_findit.engine.journal import writer as journal
-from vlmeval_findit.sweeps import run
+from vlmeval_findit.sweeps import sweep_run
 
 PICTURES = 100
 
@@ -69,8 +69,8 @@ Seconds = dict[str, float]
 
 STAGES = {
     "journal opened": (journal.Journal, "__init__"),
-    "prepared": (run, "_prepared"),
-    "foreign refused": (run, "merge_predictions"),
+    "prepared": (sweep_run, "_prepare"),
+    "foreign refused": (sweep_run, "merge_predictions"),
     "planned": (answering, "Plan"),
     "left found": (answering, "calls_left"),
     "begun": (answering, "begin"),

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -43,6 +43,8 @@ from .journal.writer import Journal
 from .outputs import Output, record_of
 
 log = logging.getLogger(__name__)
+
+_CHARACTERS = 1 << 20  # of replies scored together; one reply may have millions
 
 FAILED_CALL = f"{FAILED} via API."  # VLMEvalKit's wording: its runner asks such rows again
 
@@ -114,10 +116,15 @@ def _uncollected() -> Iterator[None]:
 
 def _few(replies: Iterable[Reply], most: int | None) -> Iterator[list[Reply]]:
     """Group replies, at most ``most`` each (None: all); yields at least one group."""
-    left = iter(replies)
-    yield list(islice(left, most))
-    while group := list(islice(left, most)):
-        yield group
+    group: list[Reply] = []
+    characters = 0
+    for reply in replies:
+        characters += len(reply.text)
+        if group and most is not None and (len(group) == most or characters > _CHARACTERS):
+            yield group
+            group, characters = [], len(reply.text)
+        group.append(reply)
+    yield group
 
 
 def _row(cell: Cell, index: int, record: Mapping[str, Any] | None) -> dict[str, Any]:
