@@ -21,7 +21,7 @@ import numpy as np
 import scipy.optimize, scipy.sparse.csgraph  # their import is not measured
 from vlmeval_findit.boxes import matching
 from vlmeval_findit.boxes.error_types import MatchedQuery, classify_errors
-from vlmeval_findit.boxes.records import Reading, Truth
+from vlmeval_findit.boxes.records import ParsedReply, Truth
 
 kind, way, boxes, objects = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 chance = np.random.default_rng(1)
@@ -37,7 +37,7 @@ def side(count):
 
 said, true = side(boxes), side(objects)
 labels = ["cat", "dog"] if kind == "apart, two labels" else None
-reading = Reading(said, [labels[i % 2] for i in range(boxes)] if labels else [], [], None)
+reading = ParsedReply(said, [labels[i % 2] for i in range(boxes)] if labels else [], [], None)
 truth = Truth(tuple(true), (0,) * objects,
               tuple(labels[i % 2] for i in range(objects)) if labels else ())
 matching._PAIRS = {"table": boxes * objects, "kept": min(matching._PAIRS, boxes * objects - 1)}[way]
