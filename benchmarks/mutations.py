@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import os
 import random
 import shutil
 import subprocess
@@ -161,10 +162,13 @@ def mutants(path: Path, most: int, random_: random.Random) -> Iterator[tuple[Fau
 def notices(clone: Path, tests: list[str]) -> bool:
     """Return whether a test fails."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    # The start-up hook imports the package before the working directory is on the path: without
+    # PYTHONPATH that is the installed package, in which there is no fault.
+    environment = {**os.environ, "PYTHONPATH": str(clone)}
     try:
         done = subprocess.run(
             [*command, "-m", "not slow", *(f"tests/{name}" for name in tests)],
-            cwd=clone, capture_output=True, check=False, timeout=SECONDS,
+            cwd=clone, env=environment, capture_output=True, check=False, timeout=SECONDS,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return True
