@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from training.markdown import table
+from training.siglip.evaluate import evaluate
 from vlmeval_findit.benchmarks.findit.box_metrics import METRICS
 from vlmeval_findit.core.files import atomic_write
 from vlmeval_findit.runs.run_statistics import intervals
@@ -107,8 +109,6 @@ def write_card(training: Path, runs: Sequence[Run] = (), *, scores: bool = False
         rows = [_scored_row(run) for run in sorted(runs, key=lambda run: run.question.name)]
         parts.append(f"## Scores\n\nIn percent, with 95 % intervals.\n\n{table(rows)}\n")
     if scores:
-        from training.siglip.evaluate import evaluate
-
         rows = evaluate(str(card.parent), "test", PAIRS).rows()
         parts.append(_PAIR_SCORES.format(table=table(rows)))
     validation = read_lines(training / VALIDATION)
@@ -162,19 +162,6 @@ def thinned(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Keep every n-th line, so that a card stays short."""
     every = max(1, -(-len(lines) // _MOST_LINES))
     return lines[every - 1 :: every]
-
-
-def table(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return a Markdown table of rows that have the same keys."""
-    rows = list(rows)
-    names = list(rows[0])
-    cells = [[_text(row[name]) for name in names] for row in rows]
-    lines = [names, ["---"] * len(names), *cells]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _text(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

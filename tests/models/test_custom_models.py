@@ -19,9 +19,9 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugins
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.identity import read_identity
-from vlmeval_findit.models.custom_models import add
 from vlmeval_findit.models.http.chat import server_name
 from vlmeval_findit.models.local.layout import Grid
+from vlmeval_findit.models.model_store import add
 from vlmeval_findit.models.model_table import MODELS, find_model, local_names
 from vlmeval_findit.sweeps.sweep_file import parse_sweep
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from training.card import table
+from training.markdown import table
 from training.pairs import CHANGES, ScenePair, scene_pair
 from training.scenes import SPLITS
 from training.siglip.model import both_right

@@ -46,14 +46,14 @@ def command(names: tuple[str, ...], add: Path | None, replace: bool, remove: str
     if replace and add is None:
         raise ValueError("--replace needs --add FILE.yaml")
     # They import a YAML writer, which a list need not wait for.
-    from ..models import custom_models
+    from ..models import model_store
 
     if add is not None:
-        for model in custom_models.add(add, replaces=replace):
+        for model in model_store.add(add, replaces=replace):
             print(f"{model.name}: known to every command from now on")
         print(f"stored in {custom_models_file()}")
     elif remove is not None:
-        custom_models.remove(remove)
+        model_store.remove(remove)
         print(f"{remove}: removed; its runs stay; to score them again add it, or use --force")
     elif names:
         for name in names:

@@ -1,7 +1,4 @@
-"""Custom models: descriptions in a YAML file in LMUData, each a row of the model table.
-
-``run_findit.py models --add FILE`` calls :func:`add`, ``--remove`` :func:`remove`.
-"""
+"""Custom models: descriptions in YAML, each a row of the model table."""
 
 from __future__ import annotations
 
@@ -13,21 +10,17 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
-
 from ..boxes.spaces import space_from
 from ..core.config import Checked, Config, ConfigError, Name, Values, config_from
-from ..core.files import atomic_write, sha256_of
-from ..core.folders import custom_models_file
-from ..core.formatting import nearest
-from ..core.lock import alone
+from ..core.files import sha256_of
 from ..core.plugins import Later, Offer, Plugin
 from ..core.predictions import check_model_name
 from ..core.yaml_text import YamlText
 from .local.run_settings import RunSettings
-from .model_row import ModelRow, row_problem
-from .model_table import MODELS, known_model
-from .revision import refuse_missing
+from .model_row import ModelRow
+
+KnownModel = Callable[[str, str], ModelRow]
+"""From a name and the key that says it to the row in the model table; it may raise ValueError."""
 
 
 def _space(value: str | Mapping[str, Any]) -> str | Mapping[str, Any]:
@@ -71,9 +64,9 @@ class CustomModel(ModelDescription):
         return {key: value for key, value in asdict(self).items() if value and key != "line"}
 
 
-def row_of(model: CustomModel) -> ModelRow:
+def row_of(model: CustomModel, known: KnownModel) -> ModelRow:
     """Return the row of the model table for a custom model; ValueError if it does not fit."""
-    base = known_model(model.like, "like") if model.like else None
+    base = known(model.like, "like") if model.like else None
     if base is None and model.space is None:
         raise ValueError("neither like nor space: nothing says how it answers")
     settings = dict(model.settings)
@@ -151,16 +144,16 @@ def _read(text: YamlText, values: object, at: tuple[str | int, ...]) -> CustomMo
     return replace(text.read(CustomModel, *at), line=text.line(*at))
 
 
-def offers(path: Path) -> Sequence[Offer]:
+def offers(path: Path, known: KnownModel) -> Sequence[Offer]:
     """Return the rows of the file for the table; the same object while the file is unchanged."""
     state = path.stat()
-    return _offers(path, state.st_mtime_ns, state.st_size, state.st_ino)
+    return _offers(path, known, state.st_mtime_ns, state.st_size, state.st_ino)
 
 
 @lru_cache(maxsize=8)
-def _offers(path: Path, mtime: int, size: int, inode: int) -> Sequence[Offer]:
+def _offers(path: Path, known: KnownModel, mtime: int, size: int, inode: int) -> Sequence[Offer]:
     return tuple(
-        Offer(_plugin(path, at, values), Later(lambda read=read: row_of(read())))  # type: ignore[misc]
+        Offer(_plugin(path, at, values), Later(lambda read=read: row_of(read(), known)))  # type: ignore[misc]
         for at, (values, read) in enumerate(_entries(path), 1)
     )
 
@@ -170,72 +163,3 @@ def _plugin(path: Path, at: int, values: object) -> Plugin:
     name = values.get("name") if isinstance(values, dict) else None
     text = json.dumps(values, sort_keys=True, default=str).encode()
     return Plugin(f"{path.name}:{name or at}", f"sha256:{sha256_of(text)[:12]}", str(path))
-
-
-# --- adding and removing --------------------------------------------------------------------------
-
-
-def _stored() -> dict[str, CustomModel]:
-    path = custom_models_file()
-    return {model.name: model for model in read_models(path)} if path.is_file() else {}
-
-
-def add(path: Path, *, replaces: bool) -> list[CustomModel]:
-    """Store all models of a file, or none; ConfigError if one is invalid or its name is taken.
-
-    ``replaces``: whether existing custom models may be replaced.
-    """
-    new = [_with_absolute_path(model) for model in read_models(path)]
-    with alone(_lock()):
-        stored = _stored()
-        for model in new:
-            where = f"{path}, line {model.line}"
-            if [other.name for other in new].count(model.name) > 1:
-                raise ConfigError(f"{where}: {model.name} stands twice")
-            if model.name in stored and not replaces:
-                raise ConfigError(
-                    f"{where}: {model.name} exists already; replace it with --replace"
-                )
-            try:
-                row, old = row_of(model), stored.keys() & {model.name}
-                if problem := row_problem(row, MODELS, replaces=old):
-                    raise ValueError(problem)
-                if model.checkpoint is not None:
-                    refuse_missing(model.checkpoint)
-            except ValueError as error:
-                raise ConfigError(f"{where}, {model.name}: {error}") from None
-        _write({**stored, **{model.name: model for model in new}})
-    return new
-
-
-def remove(name: str) -> None:
-    """Delete a custom model; ConfigError if there is none of this name."""
-    with alone(_lock()):
-        stored = _stored()
-        if name not in stored:
-            raise ConfigError(f"no custom model {name!r}{nearest(name, stored)}")
-        del stored[name]
-        _write(stored)
-
-
-def _with_absolute_path(model: CustomModel) -> CustomModel:
-    if model.checkpoint is None or not Path(model.checkpoint).expanduser().exists():
-        return model
-    return replace(model, checkpoint=str(Path(model.checkpoint).expanduser().resolve()))
-
-
-def _lock() -> Path:
-    path = custom_models_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path.with_name(f".{path.name}.lock")
-
-
-def _write(models: Mapping[str, CustomModel]) -> None:
-    path = custom_models_file()
-    if not models:
-        path.unlink(missing_ok=True)
-        return
-    with atomic_write(path) as f:
-        f.write("# Custom models: run_findit.py models --add, --remove.\n")
-        entries = [model.as_dict() for model in models.values()]
-        yaml.safe_dump(entries, f, sort_keys=False, allow_unicode=True)

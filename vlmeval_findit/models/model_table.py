@@ -31,6 +31,7 @@ from .bounds import (
     qwen3_bounds,
     space_within,
 )
+from .custom_models import offers
 from .local.layout import Grid, Positions, Tiles
 from .model_row import (
     ApiFacts,
@@ -322,10 +323,8 @@ def _custom() -> Sequence[Offer]:
     path = custom_models_file()
     if not path.is_file():
         return ()
-    from .custom_models import offers
-
     try:
-        return offers(path)
+        return offers(path, known_model)
     except (ValueError, OSError) as error:
         report(Broken(Group.MODELS, Plugin(path.name, "", str(path)), "", why(error)))
         return ()
