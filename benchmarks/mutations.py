@@ -47,7 +47,7 @@ AREAS = {
     ),
     "scheduler": (
         ["engine/scheduler.py", "engine/server.py"],
-        ["engine/test_scheduler.py", "engine/test_routing.py", "engine/test_http_backend.py"],
+        ["engine/test_scheduler.py", "engine/test_http_backend.py"],
     ),
     "journal": (
         ["engine/journal/view.py", "engine/journal/writer.py", "engine/journal/records.py"],

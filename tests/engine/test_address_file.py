@@ -13,7 +13,6 @@ import pytest
 from chat_server import Answer, Asked, ChatServer, completion
 from engine_fakes import demo_sweep, go
 
-from vlmeval_findit.cli import main
 from vlmeval_findit.engine import http_backend
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.http_backend import HttpService
@@ -110,25 +109,3 @@ def test_servers_come_and_go_while_they_are_asked(
     stored = results[0].path
     identity = json.loads(stored.with_name(f"{stored.stem}_identity.json").read_text())
     assert identity["answering"]["endpoint"] is None, "they are others in the next run"
-
-
-@pytest.mark.parametrize(
-    ("flags", "why"),
-    [
-        (["--batch", "openai"], "--batch openai is for one server"),
-        (["--provider", "openai"], "should begin with http"),
-        (["--max-usd", "1"], "--max-usd: what calls to Qwen3-VL cost is not known"),
-    ],
-)
-def test_what_a_file_of_addresses_is_not_for(
-    flags: list[str],
-    why: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
-    model = "Qwen3-VL=gpt" if "--provider" in flags else "Qwen3-VL"
-    asked = ["search", "--model", model, "--base-url", f"@{tmp_path / 'servers'}", *flags]
-    assert main([*asked, "--work-dir", str(tmp_path / "out")]) == 2
-    assert why in capsys.readouterr().err

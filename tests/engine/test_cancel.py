@@ -1,4 +1,8 @@
-"""Ctrl-C and SIGTERM, once and twice, as a process gets them."""
+"""Ctrl-C and SIGTERM, once and twice, and SIGKILL, as a process gets them.
+
+Batches and Ray are killed in ``test_batches.py`` and ``test_ray.py``, VLMEvalKit's runner in
+``test_host_inference.py``.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from hanging_sweep import QUICK, THREADS, hanging, one_line
+from engine_fakes import CALLS, answered_keys, demo_sweep, go
+from hanging_sweep import QUICK, THREADS, hanging, host, one_line
 
 from vlmeval_findit.core.answers import CancelledError
 from vlmeval_findit.engine.cancel import CancelToken, cancelled_by_signals
@@ -54,6 +59,24 @@ def test_twice_what_came_is_kept_and_it_ends_at_once(
     assert run.asked() == QUICK + hang
     assert "stopped at once" in one_line(run)
     assert not list(tmp_path.rglob("*.lock")), "nothing stays locked"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["local", "threads", "http"])
+def test_killed_it_goes_on_and_no_answer_is_lost_or_paid_for_twice(
+    kind: str, tmp_path: Path
+) -> None:
+    hang = 1 if kind == "local" else THREADS
+    with hanging(kind, tmp_path) as run:
+        run.until(lambda: run.asked() == QUICK + hang and run.answered() == QUICK)
+        run.process.kill()
+        assert run.ends() == -signal.SIGKILL
+        run.release()
+        results = go(demo_sweep(tmp_path), host(kind, tmp_path, run.url))
+        assert run.asked() == hang + CALLS, "no answered call is made again"
+    assert not any(result.failed for result in results)
+    keys = answered_keys(tmp_path / "calls.jsonl")
+    assert len(keys) == len(set(keys)) == CALLS
 
 
 # --- in this process ------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from chat_server import (
     error,
     in_turn,
 )
+from PIL import Image
 
 from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.core.messages import image, text
@@ -65,6 +67,33 @@ def test_an_answer_comes_with_all_that_is_known_of_its_call() -> None:
     assert asked.path == "/api/v1/chat/completions"
     assert asked.headers["authorization"] == f"Bearer {KEY}"
     assert asked.body["max_tokens"] == 768
+
+
+def test_what_calls_share_is_marked_for_the_cache_and_what_was_cached_is_recorded(
+    tmp_path: Path,
+) -> None:
+    """Marking what no other call reads costs more; OpenAI and Google need no mark."""
+    path = tmp_path / "a.png"
+    Image.new("RGB", (20, 20)).save(path)
+    message = (text("one"), image(str(path)), image(str(path)), text("two"))
+    usage = {
+        "prompt_tokens": 3000, "completion_tokens": 9, "cache_creation_input_tokens": 500,
+        "prompt_tokens_details": {"cached_tokens": 2000},
+    }  # fmt: skip
+    reply = completion(usage=usage, cache_discount=-0.0015)
+    marks = {}
+    for name in ("Claude-Opus-5.5", "GPT-5.4"):
+        with ChatServer(in_turn(reply)) as server:
+            asked = HttpService(chat_model(name, "openrouter"), [Endpoint(server.url)])
+            answer, *_ = ask(asked, 3, message, images=["x", "x", "y"])
+            contents = [one.body["messages"][0]["content"] for one in server.asked]
+        marks[name] = [["cache_control" in part for part in content] for content in contents]
+    nothing = [False] * 4
+    assert marks["Claude-Opus-5.5"] == [*[[False, False, True, False]] * 2, nothing]
+    assert marks["GPT-5.4"] == [nothing] * 3
+    tokens = {"prompt": 3000, "cached": 2000, "cache_write": 500, "completion": 9}
+    assert answer.record["tokens"] == tokens
+    assert call_of(answer)["cache_discount"] == -0.0015
 
 
 def test_429_waits_as_long_as_the_server_asks() -> None:

@@ -7,7 +7,6 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -109,11 +108,6 @@ def test_every_row_of_every_cell_has_a_call(plan: Plan) -> None:
     keys = {key for cell in plan.cells for key in cell.call_keys()}
     assert keys == {call.key for call in calls}
     assert len(keys) == len(calls) == 6 * (19 + 6 + 12)
-
-
-def test_all_variants_of_one_image_come_together(plan: Plan) -> None:
-    runs = [images for images, _ in groupby(call.images for call in plan.calls())]
-    assert len(runs) == len(set(runs)) == len({call.images for call in plan.calls()})
 
 
 def test_equal_calls_are_one(tables: CellBuilder) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,7 +15,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from engine_fakes import Killed, records
+from engine_fakes import Killed
 from host_runs import environment, require_host, run
 from paths import SUPPORT
 
@@ -114,44 +113,6 @@ def test_a_run_and_the_same_run_again(host: Any, tmp_path: Path) -> None:
     assert ask(host, "Mine", tmp_path) == "Mine"
 
 
-@pytest.mark.parametrize("is_api", [False, True], ids=["local", "api"])
-def test_killed_again_and_again_it_leaves_the_bytes_of_an_undisturbed_run(
-    host: Any, tmp_path: Path, is_api: bool
-) -> None:
-    class Mine(Model):
-        def generate(self, message: Any, dataset: str) -> Any:
-            super().generate(message, dataset)
-            return f"[[1, 2, {len(str(message)) % 900}, 900]]"
-
-    def left(folder: Path) -> dict[str, str]:
-        paths = (folder / f"Mine_{DATA}{end}.json" for end in ("", "_identity"))
-        return {one.name: re.sub(r',?\s*"asked_at": "[^"]*"', "", one.read_text()) for one in paths}
-
-    Mine.is_api = is_api  # type: ignore[attr-defined]
-    host.models["Mine"] = Mine
-    ask(host, Mine(), tmp_path / "whole")
-    asked = 0
-    for last in (1, 4, 6):
-
-        def die(number: int, last: int = last) -> None:
-            if number >= last:
-                raise Killed
-
-        model = Mine(die)
-        with pytest.raises(Killed):
-            ask(host, model, tmp_path / "killed")
-        asked = len(list(records(tmp_path / "killed" / f"Mine_{DATA}_calls.jsonl")))
-        assert not (tmp_path / "killed" / f"Mine_{DATA}.json").exists()
-        identity = read_identity(tmp_path / "killed" / f"Mine_{DATA}.json")
-        assert identity is not None, "written before the first call"
-        assert identity.rows == tuple(range(ROWS))
-    assert 0 < asked < ROWS
-    model = Mine()
-    ask(host, model, tmp_path / "killed")
-    assert model.calls == ROWS - asked
-    assert left(tmp_path / "killed") == left(tmp_path / "whole")
-
-
 def test_failed_calls_are_made_again_and_alone(host: Any, tmp_path: Path) -> None:
     """Of the host's own wrappers, too, which record nothing."""
     ask(host, Model(lambda n: f"{FAILED} via API." if n % 5 == 0 else None), tmp_path)
@@ -223,14 +184,6 @@ def test_a_full_disk_is_a_status_of_its_own(
     with pytest.raises(DiskFullError):
         ask(host, Model(), tmp_path / "more")
     assert host.outcomes.status == 3
-
-
-@pytest.mark.parametrize("text", ["\ud800 [1, 2, 3, 4]", "NA", "None", "", "=1+1", "x" * 40_000])
-def test_whatever_a_model_says_is_kept(host: Any, tmp_path: Path, text: str) -> None:
-    ask(host, Model(lambda number: text), tmp_path)
-    assert set(replies(tmp_path).values()) == {text}
-    assert {record["reply"] for record in records(tmp_path / f"Mine_{DATA}_calls.jsonl")} == {text}
-    score_file(tmp_path / f"Mine_{DATA}.json")
 
 
 def test_a_model_that_says_the_hosts_words_for_a_failure(host: Any, tmp_path: Path) -> None:

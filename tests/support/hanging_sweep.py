@@ -72,7 +72,7 @@ class Sweep:
     """Such a process."""
 
     def __init__(self, kind: str, folder: Path, url: str) -> None:
-        self.folder = folder
+        self.folder, self.url = folder, url
         self.process = subprocess.Popen(
             [sys.executable, str(SUPPORT / "hanging_sweep.py"), kind, str(folder), url],
             stdout=(folder / "said").open("wb"),

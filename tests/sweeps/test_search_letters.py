@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from chat_server import Answer, Asked, ChatServer, completion
-from engine_fakes import FakeBackends, FakeModel, Killed, Message, answered_keys, files, go
 from scored_runs import World, world
 from toy_benchmark import LETTERS, letters, zoo
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.metric import Better, Metric
-from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.runs.best_format import ranked, rule
-from vlmeval_findit.runs.format_file import BestFormats, best_format
+from vlmeval_findit.runs.format_file import BestFormats
 from vlmeval_findit.sweeps.sweep_file import (
-    Race,
-    Sweep,
     parse_sweep,
-    search_sweep,
     search_target,
 )
 
@@ -34,17 +28,6 @@ CALLS = 3 * 6
 def script(asked: Asked, number: int) -> Answer:
     """A model that can only answer as JSON."""
     return completion("A" if "Answer as json." in str(asked.body) else "?")
-
-
-class OnlyJson(FakeModel):
-    def generate(self, message: Message, dataset: str) -> Any:
-        super().generate(message, dataset)
-        return "A" if dataset.endswith("_json") else "?"
-
-
-def letters_sweep(folder: Path, race: Race | None = None) -> Sweep:
-    places = folder / "out", folder / "calls.jsonl"
-    return search_sweep(ModelEntry("M"), search_target("Letters_Zoo_quoted"), 50, places, race=race)
 
 
 def test_all_formats_are_asked_once_and_the_best_is_written(
@@ -117,26 +100,6 @@ def test_formats_of_two_benchmarks_do_not_race(letters: World) -> None:
     )
     with pytest.raises(ValueError, match="FindIt and Letters do not race each other"):
         parse_sweep(text)
-
-
-@pytest.mark.parametrize("kills", [(5, 10), (17,)])
-def test_interrupted_it_goes_on(letters: World, tmp_path: Path, kills: tuple[int, ...]) -> None:
-    whole = go(letters_sweep(tmp_path / "a"), FakeBackends(OnlyJson()))
-    assert best_format(whole).format == "json"
-
-    for kill in kills:
-
-        def on_call(number: int, text: str, kill: int = kill) -> None:
-            if number == kill:
-                raise Killed
-
-        with pytest.raises(Killed):
-            go(letters_sweep(tmp_path / "b"), FakeBackends(OnlyJson(on_call)))
-    again = go(letters_sweep(tmp_path / "b"), FakeBackends(OnlyJson()))
-    assert [one.sums for one in again] == [one.sums for one in whole]
-    keys = answered_keys(tmp_path / "b" / "calls.jsonl")
-    assert len(keys) == len(set(keys)) == CALLS, "nothing is asked twice"
-    assert files(tmp_path / "a" / "out") == files(tmp_path / "b" / "out")
 
 
 @pytest.mark.parametrize(
