@@ -44,28 +44,34 @@ _REST = "the whole output (… | cat)"
 
 
 def of_data(names: Sequence[str], entries: Sequence[ModelEntry], limit: int | None) -> int:
-    """GroupCounts what the models of ``run`` would be sent for these datasets.
+    """Count what the models of ``run`` would be asked for these datasets.
 
     Raises:
-        ValueError: a model is not over HTTP.
+        ValueError: a model over HTTP cannot be asked.
     """
     tables = CellBuilder(skips_missing())
     groups = []
     for entry in entries:
-        chat = chat_of(entry) if _is_http(entry) else chat_model(entry.name, OPENROUTER)
+        chat = chat_of(entry) if _is_http(entry) else _openrouter_chat(entry)
         for name in names:
-            cell = tables.cell(chat.name, parse(name), limit, {})
+            model = entry.name if chat is None else chat.name
+            cell = tables.cell(model, parse(name), limit, {})
             groups.append(CallGroup(f"{entry.name}  {name}", (cell,), chat))
     with _bars() as track:
         counts = count_calls(groups, track=track).counts
     for group, counted in zip(groups, counts, strict=True):
-        assert group.chat is not None
+        if group.chat is None:
+            line = f"{counted.calls:,} calls, {counted.images:,} images, not over HTTP"
+            print_folded(f"{counted.name}  {line}")
+            continue
         space = group.chat.space(group.cells[0].question)
         print_folded(f"{counted.name}  as {group.chat.served}, {space.as_dict()}")
         print_folded(f"  {_line(counted.load or Load())}")
     total = _sum(each.load for each in counts)
-    print_folded(f"all: {_line(total)}")
-    print_folded(f"{_estimates(total)} Replies of earlier runs are not subtracted.")
+    if total.calls:
+        print_folded(f"all: {_line(total)}")
+    estimates = f"{_estimates(total)} " * bool(total.calls)
+    print_folded(f"{estimates}Replies of earlier runs are not subtracted.")
     return 0
 
 
@@ -109,6 +115,10 @@ def _chat(entry: ModelEntry, sweep: Sweep) -> ChatModel | None:
     """Return how a model is asked over HTTP; None where it is not."""
     if sweep.batch or _is_http(entry):
         return chat_of(entry)
+    return _openrouter_chat(entry)
+
+
+def _openrouter_chat(entry: ModelEntry) -> ChatModel | None:
     row = find_model(entry.name)
     if row is None or row.api is None or row.entry != entry.name:
         return None

@@ -15,6 +15,7 @@ import pytest
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.data.demo.photos import prepare_demo
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.images import ChatRequest, SentImage
 from vlmeval_findit.models.http.spending import Load, image_tokens
@@ -39,7 +40,11 @@ assert not {"vlmeval", "torch"} & set(sys.modules)
 
 @pytest.fixture(scope="module")
 def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("lmu")
+    folder = tmp_path_factory.mktemp("lmu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMUData", str(folder))
+        prepare_demo()  # Else whoever uses it first writes its images
+    return folder
 
 
 def dry_runs(lmu: Path, *commands: list[str], folder: Path | None = None) -> list[tuple[str, int]]:
@@ -74,18 +79,18 @@ def test_what_a_run_would_send_is_counted(lmu: Path) -> None:
 
 def test_limits_servers_and_unknown_models(lmu: Path) -> None:
     model = ["--data", "FindIt_Demo_xyxy_json", "--model"]
-    limited, served, unnamed, unknown = dry_runs(
+    limited, served, local, unknown = dry_runs(
         lmu,
         [*model, "GPT-5.4", "--limit", "3"],
         [*model, "Qwen3-VL=tiny", "--base-url", "http://127.0.0.1:9/v1"],
-        [*model, "Qwen3-VL"],
+        [*model, "FindIt-Nano"],
         [*model, "my-own"],
     )
     assert "  3 calls, 3 images" in limited[0]
     assert "as tiny, {'kind': 'grid1000'}" in served[0]
-    assert "no name of openrouter's for Qwen3-VL: say it" in unnamed[0]
+    assert "FindIt-Nano  FindIt_Demo_xyxy_json  19 calls, 11 images, not over HTTP" in local[0]
     assert "no model 'my-own'" in unknown[0]
-    assert [one[1] for one in (limited, served, unnamed, unknown)] == [0, 0, 2, 2]
+    assert [status for _, status in (limited, served, local, unknown)] == [0, 0, 0, 2]
 
 
 def test_what_a_cache_reads_is_priced_apart() -> None:
