@@ -22,7 +22,7 @@ from vlmeval_findit.leaderboard.render import (
     to_markdown,
     to_terminal,
 )
-from vlmeval_findit.leaderboard.table import Cell, Field, FieldType, Note, Table, count, value
+from vlmeval_findit.leaderboard.table import Field, FieldType, Note, Table, TableCell, count, value
 from vlmeval_findit.leaderboard.workbook import write_sheets
 
 NOTES = (Note("", ["How to read it."]), Note("Failed calls", ["A & B: 3 of 12", "C: 1 of 12"]))
@@ -37,8 +37,15 @@ TABLE = Table(
         count("queries"),
     ],
     [
-        [Cell(1), "A<b>", Cell(61.25, Interval(52.0, 70.1), best=True), 1.5, 0.0004, 1200],
-        [Cell(2, sign="≈"), "=B", Cell(60.0, Interval(50, 69), "≈"), -1.5, 0.25, 12],
+        [
+            TableCell(1),
+            "A<b>",
+            TableCell(61.25, Interval(52.0, 70.1), best=True),
+            1.5,
+            0.0004,
+            1200,
+        ],
+        [TableCell(2, sign="≈"), "=B", TableCell(60.0, Interval(50, 69), "≈"), -1.5, 0.25, 12],
         ["published", "C|c", 58.0, None, None, None],
     ],
     NOTES,
@@ -58,7 +65,7 @@ def test_rows_for_programs_have_intervals_as_columns() -> None:
 
 def test_json_has_rows_as_objects_and_notes() -> None:
     nan = float("nan")
-    odd = [None, "D", Cell(nan, Interval(nan, float("inf"))), "", nan, ""]
+    odd = [None, "D", TableCell(nan, Interval(nan, float("inf"))), "", nan, ""]
     made = to_json(Table(TABLE.title, TABLE.fields, [*TABLE.rows, odd], NOTES))
     assert json.loads(json.dumps(made, allow_nan=False)) == made
     first, second, third, last = made["rows"]

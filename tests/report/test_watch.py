@@ -23,7 +23,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.formatting import duration
 from vlmeval_findit.core.lock import Lock, is_held
 from vlmeval_findit.engine.journal.view import JournalTail
-from vlmeval_findit.report.followed import Followed, Place, Snapshot, State
+from vlmeval_findit.report.followed import Followed, Place, Snapshot, SweepState
 from vlmeval_findit.report.live_page import make_live_page
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -63,18 +63,18 @@ def run(folder: Path, looking: Callable[[int, str], None] | None = None, **field
 def test_before_while_and_after_a_sweep(tmp_path: Path) -> None:
     followed = Followed([place_of(tmp_path)])
     before = followed.look(0.0)
-    assert (before.state, before.cells) == (State.WAITING, ())
+    assert (before.state, before.cells) == (SweepState.WAITING, ())
     looking = Looking(followed, {9, 15, 21})
     run(tmp_path, looking)
     first, second = looking.seen[9], looking.seen[15]
-    assert first.state is State.RUNNING
+    assert first.state is SweepState.RUNNING
     assert first.answered > 0
     assert second.answered > first.answered
     assert second.speed == pytest.approx((second.answered - before.answered) / 15, rel=0.4)
     assert second.speed is not None
     assert second.seconds_left == pytest.approx(second.left / second.speed)
     after = followed.look(200.0)
-    assert after.state is State.ENDED
+    assert after.state is SweepState.ENDED
     assert (after.answered, after.failed, after.left) == (24, 0, 0)
     assert all(cell.finished for cell in after.cells)
     assert len(after.cells) == 4
@@ -104,11 +104,11 @@ def test_a_killed_sweep_has_ended_with_calls_left(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, die)
     dead = followed.look(100.0)
-    assert dead.state is State.ENDED
+    assert dead.state is SweepState.ENDED
     assert dead.left > 0
     assert "not finished: run it again to go on" in make_live_page(dead, NOW, None)
     # Who comes now waits for it to go on.
-    assert Followed([place_of(tmp_path)]).look(0.0).state is State.WAITING
+    assert Followed([place_of(tmp_path)]).look(0.0).state is SweepState.WAITING
 
 
 def test_two_sweeps_at_once_and_one_page(tmp_path: Path) -> None:
@@ -129,10 +129,10 @@ def test_two_sweeps_at_once_and_one_page(tmp_path: Path) -> None:
 
     run(first, outer)
     while_both, one_left = seen
-    assert while_both.state is one_left.state is State.RUNNING
+    assert while_both.state is one_left.state is SweepState.RUNNING
     assert sum(cell.finished for cell in one_left.cells) == 4
     ended = both.look(3.0)
-    assert (ended.state, ended.answered, len(ended.cells)) == (State.ENDED, 48, 8)
+    assert (ended.state, ended.answered, len(ended.cells)) == (SweepState.ENDED, 48, 8)
 
 
 def test_calls_of_another_server_are_not_this_runs(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_the_page_loads_itself_again_and_keeps_the_place(
     run(tmp_path)
     ended = Followed([place_of(tmp_path)]).look(0.0)
     models = [replace(ended.cells[0], model=f"model-{number}") for number in range(30)]
-    running = replace(ended, state=State.RUNNING, cells=tuple(models))
+    running = replace(ended, state=SweepState.RUNNING, cells=tuple(models))
     out = tmp_path / "page.html"
     out.write_text(make_live_page(running, NOW, 1.0))
     options = webdriver.ChromeOptions()

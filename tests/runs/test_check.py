@@ -104,19 +104,19 @@ BATCH = """    def score_batch(self, *given):
         return replace(made, rows=tuple(replace(row, {}) for row in made.rows))
 
     def draw("""
-RIGHT = 'Score({"right": int(said == query.plate)}'
+RIGHT = 'AnswerScore({"right": int(said == query.plate)}'
 MISTAKES = {
     "example": ("return query.plate", 'return "XXX"', "of right replies is 0.0", "example"),
     "typo": ('{"right": int(', '{"rigth": int(', "right replies", "has a sum 'rigth': did you"),
     "reason": ('ParseFailure("no plate")', '"?"', "unreadable replies", "row 0: reason is None"),
-    "number": (RIGHT, 'Score({"right": None}', "right replies", "row 0: the sum 'right' is None"),
+    "number": (RIGHT, 'AnswerScore({"right": None}', "right replies", "the sum 'right' is None"),
     "slice": ("details={", 'slices={"n": 3}, details={', "right replies", "the slice 'n' is 3"),
     "details": ('"said": said', '"said": {1: said}', "right replies", "row 0: details is another"),
     "json": ('"said": said', '"said": {said}', "right replies", "row 0: details: Object of"),
     "image": ("image(query.images[0])", 'image("no.png")', "row 0 asks", "no.png"),
     "words": ('text("What', 'text("" and "What', "row 0 asks", "it has no words"),
     "drawing": ("DrawnLine(Role.TRUTH, query.plate)", "1", "right replies", "row 0 is not"),
-    "always": (RIGHT, 'Score({"right": 1}', "of wrong replies", "is as good"),
+    "always": (RIGHT, 'AnswerScore({"right": 1}', "of wrong replies", "is as good"),
     "failed": (DRAW, BATCH.format("failed=True"), "right replies", "row 0: failed is True"),
     "source": (DRAW, BATCH.format("source=''"), "right replies", "row 0: source is empty"),
     "index": (DRAW, BATCH.format("index=0"), "right replies", "rows [0, 0, 0, 0] for replies"),

@@ -18,7 +18,7 @@ import pytest
 from scored_runs import World
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.core.benchmark import Benchmark, Published, Score
+from vlmeval_findit.core.benchmark import AnswerScore, Benchmark, Published
 from vlmeval_findit.core.drawing import Drawing, DrawnImage, DrawnLine, Role
 from vlmeval_findit.core.folders import find_table
 from vlmeval_findit.core.messages import Message, image, text
@@ -113,10 +113,10 @@ class Letters(Benchmark):
         found = re.fullmatch(r"\W*([A-C])\W*", text)
         return found[1] if found else ParseFailure("no letter")
 
-    def score(self, query: Query, answer: str | ParseFailure) -> Score:
+    def score(self, query: Query, answer: str | ParseFailure) -> AnswerScore:
         right = int(answer == query.right)
         giant = {"giants": 1, "right_giants": right} if query.size == "giant" else {}
-        return Score(
+        return AnswerScore(
             sums={"right": right, **giant},
             slices={"animal": ANIMALS[query.right], "size": query.size},
             details={"chosen": answer if isinstance(answer, str) else None},

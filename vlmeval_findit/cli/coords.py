@@ -20,7 +20,7 @@ from ..core.command import as_called
 from ..core.formatting import printable
 from ..core.settings import settings_from
 from ..leaderboard.render import to_json
-from ..leaderboard.table import Cell, Field, FieldType, Table, Value, text_of
+from ..leaderboard.table import Field, FieldType, Table, TableCell, Value, text_of
 from ..runs.open_predictions import Predictions, open_predictions
 from ..runs.prediction_names import prediction_files, score_command
 from ..runs.score_files import open_score
@@ -147,7 +147,7 @@ def _verdict(check: CoordinateCheck) -> str:
     def with_f1(convention: Convention) -> str:
         value = "the same F1"
         if convention.name in values:
-            cell = Cell(values[convention.name])
+            cell = TableCell(values[convention.name])
             value = f"F1 {text_of(Field('', FieldType.VALUE), cell)}"
         return f"{convention.description}: {value}"
 

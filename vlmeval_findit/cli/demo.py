@@ -26,7 +26,7 @@ from ..engine.answering import StoppedError
 from ..engine.cancel import cancelled_by_signals
 from ..leaderboard.board import OVERALL, TIED, Board
 from ..leaderboard.board_files import write_board
-from ..leaderboard.table import Cell, Field, FieldType, Table, Value, value
+from ..leaderboard.table import Field, FieldType, Table, TableCell, Value, value
 from ..models.entry import ModelEntry
 from ..models.model_table import NANO, NANO_PX
 from ..models.options import ModelOptions
@@ -272,7 +272,7 @@ def _families(board: Board) -> Table:
     rows: list[list[Value]] = []
     for name, title in {**FAMILIES, OVERALL: "mean"}.items():
         entries = [board.cells[model, name].entries[board.headline.name] for model in board.models]
-        rows.append([title, *(Cell(each.value, each.interval, each.mark) for each in entries)])
+        rows.append([title, *(TableCell(each.value, each.interval, each.mark) for each in entries)])
     return Table("Leaderboard", [Field(""), *map(value, board.models)], rows)
 
 

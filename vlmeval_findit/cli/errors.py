@@ -21,7 +21,7 @@ from ..leaderboard.error_tables import (
     syntax_table,
 )
 from ..leaderboard.render import to_json
-from ..leaderboard.table import Cell, Field, FieldType, Table, text_of
+from ..leaderboard.table import Field, FieldType, Table, TableCell, text_of
 from ..runs.run_errors import ErrorCost, compare_errors, errors_by_slice, errors_of
 from ..runs.run_statistics import StatisticsError, constrained_twin, syntax_cost
 from ..runs.scored_run import RowData, Run, load_runs, with_details
@@ -106,11 +106,11 @@ def command(
 def _line(run: Run, costs: Sequence[ErrorCost]) -> str:
     """Return a run's score and its most expensive error types as a line."""
     score = run.benchmark.errors.score
-    value = text_of(Field(score.name, FieldType.VALUE), Cell(score.value(run.sums)))
+    value = text_of(Field(score.name, FieldType.VALUE), TableCell(score.value(run.sums)))
     points = Field("points", FieldType.DIFFERENCE)
     largest = sorted(costs, key=lambda cost: -cost.points)[:_LARGEST]
     lost = [
-        f"{cost.error_type.name} {text_of(points, Cell(-cost.points))}"
+        f"{cost.error_type.name} {text_of(points, TableCell(-cost.points))}"
         for cost in largest
         if cost.points > 0
     ]

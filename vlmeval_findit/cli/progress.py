@@ -34,7 +34,7 @@ _LINE_EVERY = 10.0
 
 
 @dataclass(slots=True)
-class State:
+class ProgressCounts:
     """Counts of the model at work; failures, tokens and capacities of the whole sweep."""
 
     model: str = ""
@@ -83,7 +83,7 @@ class SweepProgress:
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, transient: bool = False
     ) -> None:
-        self.state = State()
+        self.state = ProgressCounts()
         self._clock = clock
         self._last_line = 0.0
         # Named, because the stream of that name may be a log's while calls are made.

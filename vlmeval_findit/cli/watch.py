@@ -12,7 +12,7 @@ from ..core.config import ConfigError
 from ..core.files import atomic_write
 from ..core.formatting import counted
 from ..engine.cell_builder import CellBuilder
-from ..report.followed import JOURNAL, CellView, Followed, Place, Snapshot, State, planned_rows
+from ..report.followed import JOURNAL, CellView, Followed, Place, Snapshot, SweepState, planned_rows
 from ..report.live_page import make_live_page
 from ..sweeps.sweep_file import Sweep, read_sweep, stage_questions
 
@@ -39,7 +39,7 @@ def watch(paths: Sequence[Path], out: Path, every: float) -> int:
     try:
         while True:
             snapshot = followed.look(time.monotonic())
-            is_over = snapshot.state is State.ENDED and not snapshot.unread
+            is_over = snapshot.state is SweepState.ENDED and not snapshot.unread
             _write(out, snapshot, None if is_over else every)
             if is_over:
                 print(f"{out}: {_counts(snapshot)}")

@@ -73,7 +73,7 @@ class Scorer:
         return f"{self.name} ({settings})"
 
 
-class Score(NamedTuple):
+class AnswerScore(NamedTuple):
     """The score of one answer; see :class:`.ScoredRow`."""
 
     sums: Mapping[str, float]
@@ -192,7 +192,7 @@ class Benchmark(ABC):
         """Read the answer in a text, or return a :class:`.ParseFailure`."""
         raise NotImplementedError(f"{self.name} neither reads texts nor scores batches")
 
-    def score(self, query: Any, answer: Any) -> Score:
+    def score(self, query: Any, answer: Any) -> AnswerScore:
         """Score an answer or a :class:`.ParseFailure`; failed calls never come here."""
         # The caller adds the sums ``asked``, ``answered`` (no failed call) and ``readable``.
         raise NotImplementedError(f"{self.name} scores neither answers nor batches")
@@ -209,7 +209,7 @@ class Benchmark(ABC):
     def _row(self, query: Query, reply: Reply) -> ScoredRow:
         answer = read_reply(reply, lambda text: self.read(text, query))
         reason = answer.reason if isinstance(answer, ParseFailure) else None
-        score = Score({}) if reply.failed else self.score(query, answer)
+        score = AnswerScore({}) if reply.failed else self.score(query, answer)
         standard = {"asked": 1, "answered": int(not reply.failed), "readable": int(reason is None)}
         return ScoredRow(
             index=query.index,

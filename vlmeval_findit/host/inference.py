@@ -84,7 +84,7 @@ def _job(given: Mapping[str, Any]) -> Any:
         model = HostModel(given["model"], name, bool(given.get("use_vllm")), dataset)
         entry = _entry_of_object(given["model"], name)
         run = prepare_run(dataset, name, Path(given["work_dir"]), entry)
-        how = RunOptions(int(given["api_nproc"]), bool(given["retry_failed"]))
+        how = HostCallOptions(int(given["api_nproc"]), bool(given["retry_failed"]))
     with Ranks.of_this_process().ending_together(), OUTCOMES.of(name, dataset.dataset_name):
         outcome.failed_calls, outcome.why_failed = answer_dataset(run, model, how)
     return given["model"] if model.loaded is None else model.loaded
@@ -161,18 +161,18 @@ def prediction_format() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class RunOptions:
+class HostCallOptions:
     """How calls are made: so many at a time to an API, failed ones ``again`` or not."""
 
     threads: int
     again: bool
 
 
-def answer_dataset(run: HostRun, model: HostModel, how: RunOptions) -> tuple[int, str | None]:
+def answer_dataset(run: HostRun, model: HostModel, how: HostCallOptions) -> tuple[int, str | None]:
     """Make the calls of a run that were not made before, and write its prediction file.
 
     Returns:
-        RunOptions many calls failed, and why the first did.
+        How many calls failed, and why the first did.
 
     Raises:
         IdentityError: the run is another than the one that was recorded.
@@ -240,7 +240,7 @@ _TAKES_VLLM = ("Llama-4", "Qwen2-VL", "Qwen2.5-VL")
 # --- the calls ------------------------------------------------------------------------------------
 
 
-def _make_calls(run: HostRun, model: HostModel, how: RunOptions, journal: Journal) -> None:
+def _make_calls(run: HostRun, model: HostModel, how: HostCallOptions, journal: Journal) -> None:
     """Make this process's share of the calls that are left."""
     ranks = Ranks.of_this_process()
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))

@@ -9,7 +9,7 @@ from ..core.statistics import Difference
 from .board import OVERALL, Board, RankedValue
 from .formats import FormatRow
 from .notes import board_cells, format_note, formats_tried, formats_used, notes_of
-from .table import Cell, Field, FieldType, Note, Table, Value, count, value
+from .table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 # --- for people -----------------------------------------------------------------------------------
 
@@ -65,16 +65,16 @@ def _rank(board: Board, model: str, metric: str) -> int | None:
     return entry.rank if entry else None
 
 
-def _rank_cell(board: Board, model: str, metric: str) -> Cell:
+def _rank_cell(board: Board, model: str, metric: str) -> TableCell:
     """Make ``2 ≈``; no rank for a model without a mean, or with failed calls in it."""
     entry = _entry(board, model, OVERALL, metric)
-    return Cell(entry.rank, sign=entry.mark if entry.rank else "") if entry else Cell()
+    return TableCell(entry.rank, sign=entry.mark if entry.rank else "") if entry else TableCell()
 
 
-def _cell(entry: RankedValue | None) -> Cell:
+def _cell(entry: RankedValue | None) -> TableCell:
     if entry is None:
-        return Cell()
-    return Cell(entry.value, entry.interval, entry.mark, best=entry.rank == 1)
+        return TableCell()
+    return TableCell(entry.value, entry.interval, entry.mark, best=entry.rank == 1)
 
 
 def overall_table(board: Board) -> Table:
@@ -138,7 +138,7 @@ def _ranked(entry: RankedValue | None) -> list[Value]:
     if entry is None:
         return [None, None, None, None, ""]
     tests = _p_values(entry.to_above)
-    return [Cell(entry.value, entry.interval), entry.rank, *tests, entry.mark]
+    return [TableCell(entry.value, entry.interval), entry.rank, *tests, entry.mark]
 
 
 def _tests(name: str) -> list[Field]:
@@ -165,7 +165,7 @@ def sweep_table(board: Board) -> Table:
     for row in board.runs:
         rows.append(run_cells(row))
         rows[-1] += [
-            Cell(metric.value(row.run.sums), row.intervals.get(metric.name))
+            TableCell(metric.value(row.run.sums), row.intervals.get(metric.name))
             for metric in board.metrics
         ]
         rows[-1].append(row.to_reported.value if row.to_reported else None)

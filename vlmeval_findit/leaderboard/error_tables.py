@@ -18,7 +18,7 @@ from .board_tables import RUN_FIELDS, run_cells
 from .comparable import by_model
 from .formats import FormatRow
 from .notes import board_cells
-from .table import Cell, Field, FieldType, Note, Table, Value, count, value
+from .table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 _POINTS = Field("points", FieldType.DIFFERENCE, interval=True)
 _TYPES_OF_SLICE, _TYPES_OF_MODEL = 2, 3
@@ -67,7 +67,9 @@ def errors_table(board: Board) -> Table:
         rows.append([*run_cells(row), analysis.score.value(row.run.sums)])
         for each in error_types:
             cost = by_key.get(each.key)
-            rows[-1] += [Cell(cost.points, cost.interval), cost.events] if cost else [None, None]
+            rows[-1] += (
+                [TableCell(cost.points, cost.interval), cost.events] if cost else [None, None]
+            )
     fields = [*RUN_FIELDS, Field(analysis.score.name, FieldType.VALUE)]
     for each in error_types:
         fields += [value(each.name), count(f"{each.name} events")]
@@ -91,7 +93,7 @@ def run_errors_table(run: Run, costs: Sequence[ErrorCost]) -> Table:
     reached, lost = score.value(run.sums), sum(cost.points for cost in costs)
     rows: list[list[Value]] = [[score.title, "", reached]]
     rows += [
-        [cost.error_type.name, cost.events, Cell(cost.points, cost.interval)]
+        [cost.error_type.name, cost.events, TableCell(cost.points, cost.interval)]
         for cost in costs
         if cost.events
     ]
@@ -110,8 +112,8 @@ def error_differences_table(
     rows: list[list[Value]] = [
         [
             cost.error_type.name,
-            Cell(difference.value, difference.interval),
-            Cell(difference.corrected, sign="*" if difference.significant else ""),
+            TableCell(difference.value, difference.interval),
+            TableCell(difference.corrected, sign="*" if difference.significant else ""),
         ]
         for cost in costs
         if (difference := differences.get(cost.error_type.key)) is not None
@@ -125,7 +127,7 @@ def syntax_table(cost: SyntaxCost) -> Table:
     """Make the rows of what constrained decoding would have saved of a loss."""
     rows: list[list[Value]] = [
         ["constrained to the format's grammar", cost.constrained, ""],
-        ["syntax cost", "", Cell(cost.gain.value, cost.gain.interval)],
+        ["syntax cost", "", TableCell(cost.gain.value, cost.gain.interval)],
         ["not seen", "", cost.not_seen],
     ]
     fields = [Field("part"), Field("score", FieldType.VALUE), _POINTS]
@@ -162,7 +164,7 @@ def rejection_table(run: Run) -> Table:
     """Make one row an outcome of queries with nothing to find; no rows where there are none."""
     shares = rejection_shares(run)
     rows: list[list[Value]] = [
-        [each.outcome.value, each.queries, Cell(each.share, each.interval)] for each in shares
+        [each.outcome.value, each.queries, TableCell(each.share, each.interval)] for each in shares
     ]
     if shares:
         rows += _metric_rows(run, (REJECTION_ACCURACY, FALSE_ALARM_RATE), 1)
@@ -174,6 +176,10 @@ def rejection_table(run: Run) -> Table:
 def _metric_rows(run: Run, metrics: Sequence[Metric], empty: int) -> list[list[Value]]:
     bounds = intervals(run)
     return [
-        [metric.name, *[""] * empty, Cell(run.metric_values[metric.name], bounds.get(metric.name))]
+        [
+            metric.name,
+            *[""] * empty,
+            TableCell(run.metric_values[metric.name], bounds.get(metric.name)),
+        ]
         for metric in metrics
     ]

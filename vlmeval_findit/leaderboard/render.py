@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from ..core.formatting import as_csv, printable, short
-from .table import NONE, Cell, Field, FieldType, Note, Table, bounds_of, sign_of, text_of
+from .table import NONE, Field, FieldType, Note, Table, TableCell, bounds_of, sign_of, text_of
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -40,7 +40,7 @@ def to_json(table: Table) -> dict[str, Any]:
     }
 
 
-def _json_value(field: Field, cell: Cell) -> Any:
+def _json_value(field: Field, cell: TableCell) -> Any:
     value = cell.value if field.kind is FieldType.TEXT or cell.value != "" else None
     if not (field.interval or field.kind in (FieldType.RANK, FieldType.DIFFERENCE)):
         return _finite(value)
@@ -86,7 +86,7 @@ def to_markdown(table: Table) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
-def _md_cell(field: Field, cell: Cell, quoted: bool) -> str:
+def _md_cell(field: Field, cell: TableCell, quoted: bool) -> str:
     text = md(text_of(field, cell))
     if quoted and field.is_key:
         return f"*{text}*"
@@ -147,7 +147,7 @@ def to_latex(table: Table) -> str:
     return "\n".join([*lines, r"\end{table*}", ""])
 
 
-def _latex_cell(field: Field, cell: Cell, quoted: bool) -> str:
+def _latex_cell(field: Field, cell: TableCell, quoted: bool) -> str:
     text = _latex(text_of(field, cell))
     if quoted and field.is_key:
         return rf"\textit{{{text}}}"
@@ -181,7 +181,7 @@ def to_html(table: Table, name: str = "") -> Markup:
     return Markup("").join([*map(Markup, parts), Markup("</tbody></table>")])
 
 
-def _html_cell(field: Field, cell: Cell, is_heading: bool) -> Markup:
+def _html_cell(field: Field, cell: TableCell, is_heading: bool) -> Markup:
     text = escape(text_of(field, cell))
     if is_heading:
         return Markup('<th scope="row"><span>{}</span></th>').format(text)
@@ -235,7 +235,7 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
         yield _rich_table(table, columns, widths, [*keys, *(len(keys) + at for at in block)])
 
 
-def _terminal_column(field: Field, cells: Sequence[Cell], between: str) -> list[str]:
+def _terminal_column(field: Field, cells: Sequence[TableCell], between: str) -> list[str]:
     """Format a column with its name; numbers with and without a sign end in one place."""
     longest = max((len(sign_of(cell)) for cell in cells), default=0)
     texts = [field.name]

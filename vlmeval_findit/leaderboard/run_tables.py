@@ -11,7 +11,7 @@ from ..runs.average_precision import APValue, RankingResult
 from ..runs.calibration import CalibrationResult, DefinitionResult
 from ..runs.run_statistics import intervals
 from ..runs.scored_run import Run
-from .table import Cell, Field, FieldType, Note, Table, Value, count, value
+from .table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 
 def runs_table(runs: Sequence[Run]) -> Table:
@@ -22,7 +22,7 @@ def runs_table(runs: Sequence[Run]) -> Table:
         question, bounds = run.question, intervals(run) if run.rows else {}
         row: list[Value] = [run.model, question.name, question.board_dataset, question.format]
         row += [len(run.rows), run.failed]
-        row += [Cell(metric.value(run.sums), bounds.get(metric.name)) for metric in metrics]
+        row += [TableCell(metric.value(run.sums), bounds.get(metric.name)) for metric in metrics]
         rows.append([*row, run.provenance.digest, str(run.path)])
     fields = [*map(Field, ("model", "dataset", "column", "format")), count("queries")]
     fields += [count("failed calls"), *(value(metric.name) for metric in metrics)]
@@ -77,7 +77,7 @@ def _compared(
     name: str, values: tuple[float | None, float | None], test: Difference, p_value: float | None
 ) -> list[Value]:
     sign = "*" if p_value is not None and p_value < ALPHA else ""
-    return [name, *values, Cell(test.value, test.interval), Cell(p_value, sign=sign)]
+    return [name, *values, TableCell(test.value, test.interval), TableCell(p_value, sign=sign)]
 
 
 # --- confidences ----------------------------------------------------------------------------------
@@ -99,11 +99,11 @@ def _ranked(ranking: RankingResult) -> list[Value]:
 
 def _with_gain(precision: APValue) -> list[Value]:
     if precision.gain is None:
-        return [Cell(precision.value, precision.interval), ""]
+        return [TableCell(precision.value, precision.interval), ""]
     bounds = precision.gain_interval
     is_chance = bounds is not None and bounds.low <= 0 <= bounds.high
-    gain = Cell(precision.gain, sign="≈" if is_chance else "")
-    return [Cell(precision.value, precision.interval), gain]
+    gain = TableCell(precision.gain, sign="≈" if is_chance else "")
+    return [TableCell(precision.value, precision.interval), gain]
 
 
 def calibration_table(run: CalibrationResult) -> Table:
@@ -123,7 +123,7 @@ def _calibrated(result: DefinitionResult) -> list[Value]:
     cut = result.threshold
     if cut is None:
         return [result.definition, error, None, None, None, None, None]
-    best = Cell(cut.value, cut.interval)
+    best = TableCell(cut.value, cut.interval)
     return [result.definition, error, best, cut.f1, cut.elsewhere, cut.without, result.unsure]
 
 

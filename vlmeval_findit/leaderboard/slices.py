@@ -14,7 +14,7 @@ from ..runs.scored_run import Run
 from .board import Board
 from .board_tables import RUN_FIELDS, run_cells
 from .comparable import grouped
-from .table import Cell, Field, Note, Table, Value, count, value
+from .table import Field, Note, Table, TableCell, Value, count, value
 
 _MOST_VALUES = 40
 """Of a kind of slices, as many as people are shown."""
@@ -56,7 +56,7 @@ def _slices_table(dataset: str, runs: Sequence[Run], metric: Metric) -> Table:
     """Make a table of slices x models; of a kind with many values only their number is noted."""
     values: dict[str, set[str]] = {}
     counts: dict[tuple[str, str], int] = {}
-    cells: dict[tuple[str, str, str], Cell] = {}
+    cells: dict[tuple[str, str, str], TableCell] = {}
     for run in runs:
         for kind, part, rows, cell in _slices(run, [metric]):
             values.setdefault(kind, set()).add(part)
@@ -82,7 +82,7 @@ def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[list[Any]]:
     for kind, part, rows in sorted(_counts(given)):
         sums = {name: run.sums.get(sliced(name, kind, part), 0) for name in given.sums}
         bounds = metric_intervals(estimate_metrics(metrics, slice_of(given, kind, part)))
-        cells = [Cell(_figure(metric, sums), bounds.get(metric.name)) for metric in metrics]
+        cells = [TableCell(_figure(metric, sums), bounds.get(metric.name)) for metric in metrics]
         yield [kind, part, rows, *cells]
 
 

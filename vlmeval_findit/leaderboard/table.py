@@ -75,7 +75,7 @@ def value(name: str, note: str = "", is_mean: bool = False) -> Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """One value, as a number in the unit of its metric.
 
     ``sign`` stands behind it: what its test says (``≈``, ``?``, ``*``).  ``best``: none of its
@@ -88,7 +88,7 @@ class Cell:
     best: bool = False
 
 
-Value = Cell | str | float | None
+Value = TableCell | str | float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +101,10 @@ class Table:
     notes: Sequence[Note] = ()
     quoted: int = 0
 
-    def cells(self) -> Iterator[list[tuple[Field, Cell]]]:
+    def cells(self) -> Iterator[list[tuple[Field, TableCell]]]:
         """Yield every row as its columns with their cells."""
         for row in self.rows:
-            cells = (one if isinstance(one, Cell) else Cell(one) for one in row)
+            cells = (one if isinstance(one, TableCell) else TableCell(one) for one in row)
             yield list(zip(self.fields, cells, strict=True))
 
     def only(self, *names: str) -> Table:
@@ -144,12 +144,15 @@ class Table:
         return pd.DataFrame(self.records(), columns=self.header)
 
 
-def text_of(field: Field, cell: Cell) -> str:
+def text_of(field: Field, cell: TableCell) -> str:
     """Format a value as people read it, without its interval.
 
-    >>> text_of(Field("p", FieldType.P), Cell(0.0004)), text_of(value("mIoU"), Cell(61.25))
-    ('<0.001', '61.2')
-    >>> [text_of(Field("said x", FieldType.RATIO), Cell(ratio)) for ratio in (1000 / 224, 1 / 12)]
+    >>> text_of(Field("p", FieldType.P), TableCell(0.0004))
+    '<0.001'
+    >>> text_of(value("mIoU"), TableCell(61.25))
+    '61.2'
+    >>> ratio = Field("x", FieldType.RATIO)
+    >>> [text_of(ratio, TableCell(n)) for n in (1000 / 224, 1 / 12)]
     ['4.464', '0.0833']
     """
     number = cell.value
@@ -170,7 +173,7 @@ def text_of(field: Field, cell: Cell) -> str:
     return f"{number:,g}" if isinstance(number, float) else f"{number:,}"
 
 
-def bounds_of(field: Field, cell: Cell) -> str:
+def bounds_of(field: Field, cell: TableCell) -> str:
     """Format the interval of a value: ``61.2–70.5``, ``-1.5 to +3.2``; empty where it has none."""
     if cell.interval is None:
         return ""
@@ -182,6 +185,6 @@ def bounds_of(field: Field, cell: Cell) -> str:
     return f"{low:.1f}–{high:.1f}"
 
 
-def sign_of(cell: Cell) -> str:
+def sign_of(cell: TableCell) -> str:
     """Format the sign of a value as it stands behind it."""
     return f" {cell.sign}" if cell.sign else ""

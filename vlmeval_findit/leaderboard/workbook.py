@@ -15,7 +15,7 @@ from openpyxl.utils import get_column_letter
 from ..core.files import replacing
 from ..core.formatting import printable
 from .render import all_notes
-from .table import Cell, Field, FieldType, Table, bounds_of, sign_of
+from .table import Field, FieldType, Table, TableCell, bounds_of, sign_of
 
 _FORMATS = {FieldType.VALUE: "0.0", FieldType.DIFFERENCE: "+0.0;-0.0;0.0", FieldType.P: "0.0000"}
 _FACE = "Arial"
@@ -96,7 +96,9 @@ def _fill(sheet: Any, table: Table) -> None:
     sheet.auto_filter.ref = f"A{_NAMES}:{end}"
 
 
-def _fill_column(sheet: Any, at: int, field: Field, cells: Sequence[Cell], quoted: int) -> None:
+def _fill_column(
+    sheet: Any, at: int, field: Field, cells: Sequence[TableCell], quoted: int
+) -> None:
     """Fill the column of a field; values from the place ``quoted`` on are others'."""
     _put_head(sheet, at, field.name, field.note)
     texts = [printable(cell.value) for cell in cells if isinstance(cell.value, str)]

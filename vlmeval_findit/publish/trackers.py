@@ -30,7 +30,7 @@ SIDE = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LoggedAnswer:
     """One answer: what was asked and said, and how it looks."""
 
     place: int  # Among the worst, from 1
@@ -72,7 +72,7 @@ class TrackedRun:
     metric_values: Mapping[
         str, float
     ]  # In percent, with intervals and those of slices, beside counts
-    worst: Sequence[Answer]  # The worst first
+    worst: Sequence[LoggedAnswer]  # The worst first
     private: Private
 
 
@@ -161,14 +161,14 @@ def _params(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 # --- the worst answers ----------------------------------------------------------------------------
 
 
-def worst_answers(transcript: Transcript, most: int, private: Private) -> Iterator[Answer]:
+def worst_answers(transcript: Transcript, most: int, private: Private) -> Iterator[LoggedAnswer]:
     """Yield the worst answers of a run, the worst first; failed calls are no answers."""
     score_of = transcript.run.benchmark.query_score
     replies = transcript.read_replies()
     answered = [row for row in transcript.run.rows if not row.failed]
     worst = sorted(answered, key=lambda row: (score_of(row), row.index))[:most]
     for place, row in enumerate(worst, 1):
-        yield Answer(
+        yield LoggedAnswer(
             place,
             row,
             score_of(row),

@@ -33,7 +33,7 @@ SPEED_OVER = 120.0
 """Seconds over which calls are counted for their speed."""
 
 
-class State(Enum):
+class SweepState(Enum):
     """What becomes of a sweep."""
 
     WAITING = "nobody works on it yet"
@@ -79,7 +79,7 @@ class Place:
 class Snapshot:
     """A sweep at one moment."""
 
-    state: State
+    state: SweepState
     cells: tuple[CellView, ...]
     speed: float | None  # calls a second; None: not known yet
     unread: int  # bytes of journals that were not looked at yet
@@ -150,13 +150,13 @@ class Followed:
         problems = tuple(self._problems.values())
         return Snapshot(state, cells, speed if running else None, unread, problems)
 
-    def _state(self, running: bool, cells: Sequence[CellView]) -> State:
+    def _state(self, running: bool, cells: Sequence[CellView]) -> SweepState:
         if running:
             self._was_running = True
-            return State.RUNNING
+            return SweepState.RUNNING
         begun = [cell for cell in cells if cell.begun]
         over = begun and all(cell.finished for cell in begun)
-        return State.ENDED if self._was_running or over else State.WAITING
+        return SweepState.ENDED if self._was_running or over else SweepState.WAITING
 
     def _speed(self, now: float, made: int, unread: int) -> float | None:
         """Return calls a second, of those that were made since somebody looks."""

@@ -13,13 +13,13 @@ from .. import __version__
 from ..benchmarks import benchmark_of
 from ..core.formatting import counted, duration
 from ..core.metric import Metric
-from .followed import CellView, Snapshot, State
+from .followed import CellView, Snapshot, SweepState
 from .page import csp_hash, environment, template_text
 
 _SAID = {
-    State.WAITING: "Waiting: nobody works on it.",
-    State.RUNNING: "Running.",
-    State.ENDED: "Ended.",
+    SweepState.WAITING: "Waiting: nobody works on it.",
+    SweepState.RUNNING: "Running.",
+    SweepState.ENDED: "Ended.",
 }
 
 
@@ -66,9 +66,9 @@ def make_live_page(snapshot: Snapshot, time: datetime, every: float | None) -> s
 def _said(snapshot: Snapshot, every: float | None) -> str:
     """The state in a sentence or two."""
     said = _SAID[snapshot.state]
-    if every is None and snapshot.state is not State.ENDED:
+    if every is None and snapshot.state is not SweepState.ENDED:
         return f"{said} No longer watched: this page is as it was left."
-    if snapshot.state is State.ENDED:
+    if snapshot.state is SweepState.ENDED:
         unfinished = sum(not cell.finished for cell in snapshot.cells)
         if unfinished:
             return f"{said} {counted(unfinished, 'cell')} not finished: run it again to go on."

@@ -19,7 +19,7 @@ from ..core.drawing import Curve
 from ..core.statistics import Interval, drawn_again, drawn_interval
 from .average_precision import Evaluator, RankingResult, evaluate_order, with_gain
 from .box_confidences import Array, NoConfidenceError, RowBoxes, boxes_of_rows, definitions_in
-from .coco_boxes import CocoBoxes, Origin
+from .coco_boxes import CocoBoxes, ResultOrigin
 from .score import RunScore
 
 BINS = 10
@@ -247,7 +247,7 @@ def measure_calibration(run: RunScore, predictions: Path) -> CalibrationResult:
     )
 
 
-def ranking_scores(origins: Sequence[Origin], definition: str) -> list[float]:
+def ranking_scores(origins: Sequence[ResultOrigin], definition: str) -> list[float]:
     """Return the scores that rank boxes by a confidence: those without it come last."""
     values = (origin.confidence(definition) for origin in origins)
     return [-1.0 if value is None else value for value in values]

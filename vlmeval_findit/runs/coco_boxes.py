@@ -34,7 +34,7 @@ class Category(NamedTuple):
     name: str
 
 
-class Origin(NamedTuple):
+class ResultOrigin(NamedTuple):
     """Where a result comes from: its row, and the place of the box in it."""
 
     row: ScoredRow
@@ -67,7 +67,7 @@ class CocoBoxes:
         self.images: dict[str, dict[str, Any]] = {}
         self.truth: list[dict[str, Any]] = []
         self.results: list[dict[str, Any]] = []
-        self.origins: list[Origin] = []  # One a result
+        self.origins: list[ResultOrigin] = []  # One a result
         self.sources: dict[int, str] = {}  # Image or video of the rows, by number of a COCO image
         self.unknown_labels = 0  # Boxes whose label is no category
         self.not_numbers = 0  # Boxes that are not finite
@@ -170,7 +170,7 @@ class CocoBoxes:
                 self.unknown_labels += 1
             else:
                 x1, y1, x2, y2 = box
-                self.origins.append(Origin(row, at))
+                self.origins.append(ResultOrigin(row, at))
                 self.results.append(
                     {
                         "image_id": numbers[frame],

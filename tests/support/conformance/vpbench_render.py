@@ -1,4 +1,4 @@
-"""MarkedImage marks: do ours cover the pixels that the authors' cover, in the same colours?"""
+"""Drawn marks: do ours cover the pixels that the authors' cover, in the same colours?"""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ def unlike_release(annotations: Iterable[Annotation], split: RefL4Split) -> list
 # --- predictions: lists of {"id", "pred_bbox", "format"} ------------------------------------------
 
 FORMATS = ("xyxy", "xywh")  # of the four numbers of a prediction
-Predictions = Mapping[Id, Corners | None]  # pixels, perhaps swapped or not finite; None: no box
+BoxesById = Mapping[Id, Corners | None]  # pixels, perhaps swapped or not finite; None: no box
 
 
 def read_box(numbers: object, how: str) -> Corners | None:
@@ -269,7 +269,7 @@ def _float(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def predictions_from(items: object, where: str = "predictions") -> Predictions:
+def predictions_from(items: object, where: str = "predictions") -> BoxesById:
     """Read a list of predictions, also of other annotations, as boxes by id.
 
     Raises:
@@ -302,7 +302,7 @@ def predictions_from(items: object, where: str = "predictions") -> Predictions:
 
 
 def boxes_of(
-    annotations: Sequence[Annotation], predictions: Predictions, where: str = "predictions"
+    annotations: Sequence[Annotation], predictions: BoxesById, where: str = "predictions"
 ) -> list[Corners | None]:
     """Return each annotation's box or None; if no prediction has a known id, raise RefusedError."""
     if predictions and not any(annotation.index in predictions for annotation in annotations):

@@ -151,7 +151,7 @@ def keep(data: bytes, folder: Path) -> tuple[str, Size]:
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedImage:
+class MarkRequest:
     """An image with marks of one shape."""
 
     image: str
@@ -167,7 +167,7 @@ class MarkedImage:
         return f"stage2/marked/{sha256_of(json.dumps(drawn).encode())[:24]}.png"
 
 
-def draw_missing(requested: Iterable[MarkedImage], folder: Folder) -> None:
+def draw_missing(requested: Iterable[MarkRequest], folder: Folder) -> None:
     """Draw the images that are missing and whose sources can be read."""
     unread: list[ImageFileError] = []
     for item in requested:
@@ -181,7 +181,7 @@ def draw_missing(requested: Iterable[MarkedImage], folder: Folder) -> None:
         log.warning("%d images cannot be marked; the first: %s", len(unread), unread[0])
 
 
-def drawn(image: MarkedImage, folder: Path) -> bytes:
+def drawn(image: MarkRequest, folder: Path) -> bytes:
     """Draw a marked image as PNG.
 
     Raises:
@@ -200,7 +200,7 @@ class MarkedQuery(NamedTuple):
     """A query and its marked images."""
 
     query: VPQuery
-    images: list[MarkedImage]
+    images: list[MarkRequest]
 
 
 def unmarked(row: Stage2Row) -> VPQuery:
@@ -236,7 +236,7 @@ def with_mark(row: Stage2Row, choice: MarkChoice, described: bool) -> MarkedQuer
     for at in sorted({mark.image for mark in row.marks}):
         here = [(mark, colour) for mark, colour in coloured if mark.image == at]
         marks, colours = zip(*here, strict=True)
-        result = MarkedImage(row.images[at], marks, choice.shape, colours)
+        result = MarkRequest(row.images[at], marks, choice.shape, colours)
         images.append(result)
         shown[at] = result.name
     of_marks = [colour for _, colour in coloured]

@@ -18,7 +18,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class DeviceChoice:
     """What was chosen."""
 
     device: str
@@ -49,7 +49,7 @@ def choose(
     device: str | None = None,
     dtype: str | None = None,
     attention: str | None = None,
-) -> Placement:
+) -> DeviceChoice:
     """Return the placement for a machine; given values override.
 
     float32 on CPU, where it is fastest and some processors crash on bfloat16 products; bfloat16 on
@@ -65,11 +65,11 @@ def choose(
     if attention is None:
         flash = kind == "cuda" and machine.flash_attention and dtype != "float32"
         attention = "flash_attention_2" if flash else "sdpa"
-    chosen = Placement(device, dtype, attention)
+    chosen = DeviceChoice(device, dtype, attention)
     return replace(chosen, spread=device == "cuda" and machine.cuda_devices > 1)
 
 
-def first_try(placement: Placement) -> tuple[int, float]:
+def first_try(placement: DeviceChoice) -> tuple[int, float]:
     """Return the first batch's limits in queries and tokens; a GPU reports if it is too large.
 
     On a CPU more than eight gain nothing (prefill is bound by arithmetic), and running out of

@@ -22,7 +22,7 @@ from ..model_row import LocalFamily, ModelRow
 from ..reply_tokens import GeneratedTokens, answer_tokens
 from ..revision import known_revision
 from .batching import BatchLimit, in_batches, is_out_of_memory
-from .device import Placement, first_try
+from .device import DeviceChoice, first_try
 from .images import ImageSet, expected_length
 from .run_settings import RunSettings
 
@@ -147,7 +147,7 @@ class LocalRunner:
         row: ModelRow,
         settings: RunSettings,
         checkpoint: str,
-        placement: Placement,
+        placement: DeviceChoice,
     ) -> None:
         self._loaded = loaded
         self._row = row

@@ -14,7 +14,7 @@ from transformers import StoppingCriteria, StoppingCriteriaList
 from ...core.answers import CancelledError
 from ..reply_tokens import GeneratedTokens
 from ..revision import revision_of
-from .device import Placement
+from .device import DeviceChoice
 from .encoding import Encoded, MessageEncoder, collate
 from .logits import LogprobRecorder, SchemaMask
 
@@ -62,7 +62,7 @@ def load_processor(checkpoint: str, revision: str | None = None, **where: Any) -
 
 
 def load(
-    checkpoint: str, encoder: MessageEncoder, placement: Placement, revision: str | None = None
+    checkpoint: str, encoder: MessageEncoder, placement: DeviceChoice, revision: str | None = None
 ) -> Loaded:
     """Load a checkpoint; of its generation settings only the end tokens are used."""
     from transformers import AutoModelForImageTextToText, GenerationConfig

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vlmeval_findit.core.benchmark import Benchmark, Score
+from vlmeval_findit.core.benchmark import AnswerScore, Benchmark
 from vlmeval_findit.core.drawing import Drawing, DrawnImage, DrawnLine, Role
 from vlmeval_findit.core.folders import find_table
 from vlmeval_findit.core.formatting import nearest
@@ -62,9 +62,9 @@ class Plates(Benchmark):
         found = re.search(r"\b[A-Z]{3}\b", text)
         return found[0] if found else ParseFailure("no plate")
 
-    def score(self, query: Query, answer: str | ParseFailure) -> Score:
+    def score(self, query: Query, answer: str | ParseFailure) -> AnswerScore:
         said = None if isinstance(answer, ParseFailure) else answer
-        return Score({"right": int(said == query.plate)}, details={"said": said})
+        return AnswerScore({"right": int(said == query.plate)}, details={"said": said})
 
     def example(self, query: Query, question: PlainQuestion) -> str:
         return query.plate
