@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import subprocess
 import sys
@@ -11,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from vlmeval_findit.cli import error_text, main
+from vlmeval_findit.cli.options import print_note
+from vlmeval_findit.core.command import as_called, program
+from vlmeval_findit.core.vlmevalkit import quiet_log
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["models"], ["score", "--help"]])
@@ -40,7 +44,7 @@ def test_a_folder_of_somebody_else_is_said(
     assert advised in error_text(refused)
     own = OSError(number, "no", str(tmp_path / "lmu" / "x.tsv"))
     assert "Set LMUData to a folder that can be written to" in error_text(own)
-    assert error_text(OSError(errno.EIO, "broken", "x")) == "[Errno 5] broken: 'x'"
+    assert error_text(OSError(errno.EIO, "broken", "x")) == "x: broken"
 
 
 @pytest.mark.parametrize("words", [["-q"], ["-qv"], ["-v", "--quiet"], ["--plugin=nowhere.py"], []])
@@ -53,3 +57,62 @@ def test_what_is_of_every_command_may_stand_before_it(
     assert main([*words, "--model", "FindIt-Nano"]) == 2
     message = "no such file" if refused else "--model without --data"
     assert message in capsys.readouterr().err
+
+
+def test_without_arguments_the_commands_are_listed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main([]) == 0
+    output = capsys.readouterr().out
+    assert "leaderboard" in output
+    assert len(output.splitlines()) <= 40
+    # A shell that asks for completions gives no arguments either.
+    monkeypatch.setenv("_FINDIT_COMPLETE", "bash_source")
+    assert main([]) == 0
+    assert "_FINDIT_COMPLETE=bash_complete" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("run_findit.py", "python run_findit.py data list (names: python run_findit.py models)"),
+        ("/x y/run_findit.py", "python '/x y/run_findit.py' data list"),
+        ("/venv/bin/findit", "findit data list (names: findit models)"),
+    ],
+)
+def test_commands_are_named_as_they_were_typed(
+    typed: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [typed])
+    program.cache_clear()
+    try:
+        text = as_called("python run_findit.py data list (names: run_findit.py models)")
+    finally:
+        program.cache_clear()
+    assert text.startswith(expected)
+
+
+def test_notes_fit_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print_note("long words " * 20)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    print_note("first line\nlong words " * 20)
+    assert max(map(len, capsys.readouterr().err.splitlines())) <= 30
+
+
+def test_quiet_leaves_errors_of_vlmevalkit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS"):
+        monkeypatch.setenv(name, "")
+    log = logging.getLogger("vlmeval")
+    monkeypatch.setattr(log, "handlers", [])
+    monkeypatch.setattr(log, "propagate", True)
+    quiet_log(errors_only=True)
+    assert os.environ["TQDM_DISABLE"] == "1"
+    log.getChild("run").warning("noise")
+    log.getChild("run").error("fault")
+    assert capsys.readouterr().err == "fault\n"

@@ -97,6 +97,9 @@ REFUSED = {
         ("--data", DATA, "--model", "Their-VL-8B", "--judge-args", '{"space": "unit"}'),
         "no model 'Their-VL-8B': did you mean Their-VL-7B?",
     ),
+    "misspelt type of weights": ((*NANO, "--dtype", "floot16"), "--dtype floot16: did you mean"),
+    "a file as folder": ((*NANO, "--work-dir", __file__), "test_early_checks.py is no folder"),
+    "no configuration": (("--config", "nowhere.json"), "nowhere.json: No such file or directory"),
     "no space": (
         ("--data", DATA, "--model", "Their-VL-7B"),
         "the coordinate space of the model 'Their-VL-7B' is not known",

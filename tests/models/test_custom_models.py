@@ -257,7 +257,7 @@ def test_a_run_says_which_row_it_used_and_wants_it_back(
         assert [one.body["model"] for one in server.asked[2:]] == ["acme/Plates-9B"] * 2
     assert main(["models", "--remove", "plates"]) == 0
     assert main(["score", str(path)]) == 2
-    assert "not here: run_findit.py models --add FILE.yaml" in capsys.readouterr().err
+    assert "not here: python run_findit.py models --add FILE.yaml" in capsys.readouterr().err
     assert main(["score", str(path), "--force"]) == 0
     assert metric_values(path)["f1"] == 100
     said_in: dict[str, Any] = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())

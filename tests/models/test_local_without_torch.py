@@ -225,6 +225,8 @@ def test_device_type_and_attention_are_chosen_together(machine: Machine, chosen:
 
 
 def test_what_is_given_goes_before_what_would_be_chosen() -> None:
+    with pytest.raises(ValueError, match="device cuda:2: this machine has 2 of cuda"):
+        choose(Machine(2), device="cuda:2")
     placed = choose(Machine(2), device="cuda:1", dtype="float32", attention="eager")
     assert dataclasses.astuple(placed) == ("cuda:1", "float32", "eager", False)
 

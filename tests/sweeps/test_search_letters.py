@@ -111,7 +111,7 @@ def test_formats_of_two_benchmarks_do_not_race(letters: World) -> None:
         (["--data", "FindIt_Pascal_point_json"], "points are compared by a sweep"),
         (
             ["--data", "VPBench_Stage1"],
-            "asked in one format: there is none to search. Ask it: run_findit.py --data "
+            "asked in one format: there is none to search. Ask it: python run_findit.py --data "
             "VPBench_Stage1 --model My-Own",
         ),
         (["--data", "Letters_Zoo_plain", "--marks", "all"], "there is nothing to mark"),

@@ -18,8 +18,8 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem, shell_complete
 
-from ..core.command import INTERRUPTED, NO_MORE, REFUSED, SOME_FAILED, as_called, clone
-from .options import HELP, PLUGIN, is_verbose, shared_options
+from ..core.command import INTERRUPTED, NO_MORE, REFUSED, SOME_FAILED, as_called, program
+from .options import HELP, PLUGIN, is_verbose, print_note, shared_options
 
 GROUPS = {
     "Ask models": {
@@ -160,9 +160,7 @@ class Commands(click.Group):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status, as ``--help`` lists them."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if not arguments:
-        arguments = ["--help"]
-    elif _lacks_command(arguments):
+    if _lacks_command(arguments):
         arguments = ["run", *arguments]
     try:
         status = _run(arguments)
@@ -235,18 +233,31 @@ ROOT = _root()
 """The command ``findit``."""
 
 
+def _print_commands() -> None:
+    context = click.Context(ROOT, info_name=program())
+    formatter = context.make_formatter()
+    ROOT.format_usage(context, formatter)
+    ROOT.format_help_text(context, formatter)
+    ROOT.format_commands(context, formatter)
+    print(formatter.getvalue())
+    print(f"Begin with: {program()} demo")
+    print(f"Options, examples, names of datasets, exit statuses: {program()} --help")
+
+
 def _run(arguments: list[str]) -> int:
-    program = "findit" if clone() is None else "python run_findit.py"
     try:
-        return _invoke(ROOT, program, arguments)
+        if not arguments and _COMPLETE not in os.environ:
+            _print_commands()
+            return 0
+        return _invoke(ROOT, arguments)
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         print(error.format_message())
         return 0
     except click.UsageError as error:
-        where = f"{error.ctx.command_path} --help" if error.ctx else f"{program} --help"
-        print(f"error: {error.format_message()} Type: {where}", file=sys.stderr)
+        where = f"{error.ctx.command_path if error.ctx else program()} --help"
+        print_note(f"error: {error.format_message()} Type: {where}")
         return REFUSED
     except (KeyboardInterrupt, click.Abort):
         print("stopped", file=sys.stderr)
@@ -257,7 +268,7 @@ def _run(arguments: list[str]) -> int:
         line = missing(error)
         if line is None:
             raise
-        print(f"error: {line}", file=sys.stderr)
+        print_note(f"error: {line}")
         return REFUSED
     except BrokenPipeError:
         raise
@@ -266,14 +277,14 @@ def _run(arguments: list[str]) -> int:
         from ..core.redaction import scrub
 
         # FindIt's errors derive from ValueError: the message says why an input cannot be used.
-        print(f"error: {scrub(error_text(error))}", file=sys.stderr)
+        print_note(f"error: {scrub(error_text(error))}")
         return NO_MORE if is_disk_full(error) else REFUSED
 
 
-def _invoke(root: Commands, program: str, arguments: list[str]) -> int:
+def _invoke(root: Commands, arguments: list[str]) -> int:
     if instruction := os.environ.get(_COMPLETE):
-        return shell_complete(root, {}, program, _COMPLETE, instruction)
-    with root.make_context(program, arguments) as context:
+        return shell_complete(root, {}, program(), _COMPLETE, instruction)
+    with root.make_context(program(), arguments) as context:
         try:
             status: int = root.invoke(context)
         except (ValueError, OSError):
@@ -287,4 +298,7 @@ def error_text(error: ValueError | OSError) -> str:
     """Return the message of an error, and what to do about it if the operating system refused."""
     from ..core.folders import advice
 
-    return as_called(f"{error}{advice(error) if isinstance(error, OSError) else ''}")
+    if not isinstance(error, OSError):
+        return as_called(str(error))
+    text = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error
+    return as_called(f"{text}{advice(error)}")

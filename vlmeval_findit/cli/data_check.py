@@ -16,7 +16,7 @@ from ..data.fetch.annotations import FetchableTable, fetched_tables, wanted_imag
 from ..data.fetch.store import ImageStore
 from ..data.sources import DataSource
 from .options import PATH, Command, completion
-from .printing import print_columns
+from .printing import print_columns, print_folded
 
 ANNOTATIONS = "annotations"
 
@@ -115,7 +115,7 @@ def print_lines(lines: Sequence[FilesLine]) -> int:
     print_columns([tuple(map(str, row)) for row in counts], "", *numbers, numbers=numbers)
     for line in lines:
         for text in _reasons(line):
-            print(text)
+            print_folded(text)
     return SOME_FAILED if any(line.failed for line in lines) else 0
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import NoReturn
 
 from ..benchmarks import baseline_for, baselines, benchmark_of, benchmarks, prefixes
 from ..core.config import Count, Dollars, Number, config_from
@@ -119,6 +122,14 @@ def _with_prefix(name: str) -> list[str]:
     return meant
 
 
+def check_folder(folder: Path) -> None:
+    """Refuse a folder of results that cannot be written to."""
+    existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        why = "cannot be written to" if existing.is_dir() else "is no folder"
+        raise ValueError(f"--work-dir {folder}: {existing} {why}")
+
+
 # --- models ---------------------------------------------------------------------------------------
 
 
@@ -145,6 +156,14 @@ def check_model(entry: ModelEntry, access: Access) -> None:
         refuse_missing(str(row.settings.get("model_path", checkpoint)))
     elif access is Access.VLMEVALKIT and not may_have_model(entry.name):
         raise ValueError(f"no model {entry.name!r}{nearest(entry.name, all_models())}")
+
+
+def refuse_untabled(name: str, more: str = "") -> NoReturn:
+    """Refuse a model that is not in the model table; ``more``: what else can be said of it."""
+    raise ValueError(
+        f"no model {name!r} in the model table{nearest(name, MODELS)}\n"
+        f"For another model type --like NAME or --space SPACE{more}"
+    )
 
 
 def all_models() -> list[str]:
@@ -198,6 +217,7 @@ def check_sweep(sweep: Sweep, accesses: Sequence[tuple[ModelEntry, Access]]) -> 
     Raises:
         OSError, ValueError: the message names the line, where it comes from a file.
     """
+    check_folder(sweep.work_dir)
     for entry, access in accesses:
         try:
             if entry.like is not None:

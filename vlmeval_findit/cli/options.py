@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from textwrap import TextWrapper
 from typing import Any
 
 import click
@@ -136,6 +139,15 @@ def is_verbose() -> bool:
 def _meta(key: str) -> bool:
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.find_root().meta.get(key))
+
+
+def print_note(text: str) -> None:
+    """Print lines to stderr; on a terminal they are folded between words."""
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        wrapper = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+        text = "\n".join(map(wrapper.fill, text.split("\n")))
+    print(text, file=sys.stderr)
 
 
 # --- what several commands share ------------------------------------------------------------------

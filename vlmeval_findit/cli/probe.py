@@ -25,11 +25,11 @@ from ..core.settings import Settings, settings_from
 from ..data.probe_scenes import COUNT, SIZES
 from ..models.entry import ModelEntry
 from ..models.http.chat import server_space
-from ..models.model_table import MODELS, find_model, known_model
+from ..models.model_table import find_model, known_model
 from ..models.options import ModelOptions
 from ..runs.open_predictions import open_predictions
 from ..sweeps.sweep_file import Sweep, read_sweep
-from .early_checks import check_amounts
+from .early_checks import check_amounts, refuse_untabled
 from .model_options import DRY_RUN, EXECUTOR, MODEL, REPLICAS, model_options
 from .options import PATH, Command, complete_models, is_quiet, json_option
 from .printing import report_spending, write_json
@@ -201,10 +201,7 @@ def _target(entry: ModelEntry, question: Question) -> _Target:
         # A model of the table records its own space; the declared one is compared afterwards.
         return _Target(replace(entry, space=None), space, is_declared=True)
     if space is None:
-        raise ValueError(
-            f"no model {name!r} in the model table{nearest(name, MODELS)}; one that the table does "
-            "not have needs --like or --space, or --base-url"
-        )
+        refuse_untabled(name, ", or --base-url URL")
     return _Target(replace(entry, space=space), space, is_declared=True)
 
 

@@ -6,7 +6,6 @@ import argparse
 import json
 import math
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +25,14 @@ from ..core.settings import (
     skips_missing,
 )
 from ..core.settings import NAMES as SETTING_NAMES
-from ..core.vlmevalkit import HostFlag, Runner, find_runner, host_flags, package_folder
+from ..core.vlmevalkit import (
+    HostFlag,
+    Runner,
+    find_runner,
+    host_flags,
+    package_folder,
+    quiet_log,
+)
 from ..engine.backend import CallOptions
 from ..engine.serve_backends import served_model
 from ..engine.server_backends import ServerBackends
@@ -42,6 +48,7 @@ from .early_checks import (
     MODEL_COMMAND,
     check_amounts,
     check_answers,
+    check_folder,
     check_host_dataset,
     check_model,
     check_rows,
@@ -53,9 +60,11 @@ from .options import (
     complete_datasets,
     complete_models,
     force_option,
+    is_quiet,
     is_verbose,
+    print_note,
 )
-from .printing import report_spending
+from .printing import print_rows, report_spending
 
 MODES = ("all", "infer", "eval")
 
@@ -195,6 +204,8 @@ def command(**values: Any) -> int:
         check_rows(questions if run.mode != "eval" else (), skips_missing())
     else:
         _check_host(run, host_values)
+    if not options.dry_run:
+        check_folder(Path(run.work_dir))
     if options.dry_run or runner is None:
         from .dry_run import of_data
 
@@ -211,6 +222,7 @@ def _run(
 ) -> int:
     """Import VLMEvalKit, compare with what earlier runs recorded, and start its runner."""
     os.environ.setdefault("PRED_FORMAT", "json")
+    quiet_log(is_quiet())
     try:
         from ..host import register
         from ..host.outcomes import OUTCOMES
@@ -231,7 +243,8 @@ def _run(
     settings = json.dumps(run.settings) if run.settings else None
     preflight(WantedRuns(models, datasets, run.mode, Path(run.work_dir), settings, run.limit))
     budget = share_budget(models, run.mode, options.max_usd, options.timeout)
-    print(f"VLMEvalKit: {runner.what}", file=sys.stderr)
+    if not is_quiet():
+        print_note(f"VLMEvalKit: {runner.what}")
     flags = [*run.rest, *_flags_for_host(run, models)]
     if serving is not None and options.api_nproc is None:
         flags += ["--api-nproc", str(serving.calls)]
@@ -242,11 +255,16 @@ def _run(
     finally:
         end()
     if options.temperature:
-        print(f"FindIt: replies sampled at temperature {options.temperature:g}", file=sys.stderr)
+        print_note(f"FindIt: replies sampled at temperature {options.temperature:g}")
     expected = [(model, name) for model in models for name in datasets]
     missing = OUTCOMES.missing(expected, scored=run.mode != "infer")
     for line in [*map(str, OUTCOMES.bad()), *missing]:
-        print(f"FindIt: {line}", file=sys.stderr)
+        print_note(f"FindIt: {line}")
+    if is_quiet():
+        print_rows(OUTCOMES.scores())
+    elif expected:
+        folders = dict.fromkeys(str(Path(run.work_dir) / model) for model in models)
+        print_note(f"FindIt: answers and scores in {', '.join(folders)}")
     return report_spending(budget) or OUTCOMES.status or (SOME_FAILED if missing else 0)
 
 

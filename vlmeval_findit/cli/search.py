@@ -10,11 +10,11 @@ from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.grid import AnnotationTable
 from ..benchmarks.findit.variant import MARKS
 from ..core.formatting import nearest
-from ..models.model_table import MODELS, find_model
+from ..models.model_table import find_model
 from ..models.options import ModelOptions
 from ..runs.best_format import rule
 from ..sweeps.sweep_file import Race, search_sweep, search_target
-from .early_checks import check_amounts
+from .early_checks import check_amounts, refuse_untabled
 from .model_options import (
     BATCH,
     DRY_RUN,
@@ -97,10 +97,7 @@ def command(
     name = entry.like or entry.name
     reads_boxes = isinstance(table, AnnotationTable) or table.in_boxes
     if reads_boxes and entry.space is None and find_model(name) is None:
-        raise ValueError(
-            f"no model {name!r} in the model table{nearest(name, MODELS)}; one that the table does "
-            "not have needs --like or --space"
-        )
+        refuse_untabled(name)
     if seed is not None and not race:
         raise ValueError("--seed orders the images of a --race, and there is none")
     places = (

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +20,7 @@ from ..core.command import (
     config_here_or_shipped,
     install,
 )
-from ..core.vlmevalkit import package_folder
+from ..core.vlmevalkit import package_folder, quiet_log
 from ..engine.answering import BackendFactories, BackendFactory, StoppedError
 from ..engine.backend import CallOptions
 from ..engine.cancel import cancelled_by_signals
@@ -57,7 +55,7 @@ from .model_options import (
     SKIP_MISSING,
     model_options,
 )
-from .options import PATH, Command, force_option
+from .options import PATH, Command, force_option, is_quiet, print_note
 from .printing import print_folded, print_rows, report_spending
 from .progress import SweepProgress
 
@@ -214,8 +212,7 @@ def _vlmevalkit(executor: str, inference: CallOptions, budget: Budget) -> Backen
     if package_folder() is None:
         raise ValueError(f"VLMEvalKit is not installed: {install('run')}")
     os.environ.setdefault("PRED_FORMAT", "json")
-    # VLMEvalKit logs an error where its folder has no .env file.
-    logging.getLogger().addFilter(lambda record: ".env file" not in record.getMessage())
+    quiet_log(is_quiet())
     try:
         from ..host.vlmevalkit_backends import VLMEvalKitBackends
     except ImportError as error:
@@ -264,13 +261,13 @@ def _results_of(sweep: Sweep, factories: BackendFactories) -> tuple[Sequence[Cel
         try:
             results = run_sweep(sweep, factories, progress, cancel)
         except (StoppedError, KeyboardInterrupt) as error:
-            print(str(error) or f"stopped at once; see {sweep.journal}", file=sys.stderr)
+            print_note(str(error) or f"stopped at once; see {sweep.journal}")
             return (), INTERRUPTED
         except (DiskFullError, JournalTakenError) as error:
-            print(f"error: {error}", file=sys.stderr)
+            print_note(f"error: {error}")
             return (), NO_MORE if isinstance(error, DiskFullError) else SOME_FAILED
         except UnfinishedError as error:
-            print(f"error: {error}", file=sys.stderr)
+            print_note(f"error: {error}")
             status = NO_MORE if error.spent else LATER if error.later else SOME_FAILED
             return error.results, status
     progress.print_summary()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+import sys
 from collections.abc import Sequence
 from functools import cache
 from importlib import metadata
@@ -18,11 +20,19 @@ def clone() -> Path | None:
     return beside if (beside / "run_findit.py").is_file() else None
 
 
+@cache
+def program() -> str:
+    """Return our command as it was typed: ``findit``, or ``python`` with the path of the file."""
+    typed = Path(sys.argv[0])
+    if typed.name == "run_findit.py":
+        return f"python {shlex.quote(str(typed))}"
+    is_script = typed.stem in ("findit", "vlmeval-findit")
+    return "findit" if is_script or clone() is None else "python run_findit.py"
+
+
 def as_called(text: str) -> str:
-    """Name our command in a text as it is called here: ``findit`` outside a clone."""
-    if clone() is not None:
-        return text
-    return text.replace("python run_findit.py", "findit").replace("run_findit.py", "findit")
+    """Name our command in a text as it was typed."""
+    return re.sub("(python )?run_findit[.]py", lambda _: program(), text)
 
 
 def config_here_or_shipped(path: Path) -> Path:

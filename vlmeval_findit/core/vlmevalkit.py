@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import logging
+import os
 import re
 import shlex
 import subprocess
@@ -82,6 +84,25 @@ def find_runner(arguments: Sequence[str]) -> Runner:
         f"the VLMEvalKit in {folder} has no runner ({version}): pip installs none of upstream's. "
         "In a clone of it, type:\n  python run.py " + shlex.join(arguments)
     )
+
+
+def quiet_log(errors_only: bool = False) -> None:
+    """Hide what misleads in VLMEvalKit's log; with ``errors_only`` also bars and all but errors.
+
+    To be called before VLMEvalKit is imported.
+    """
+    # It logs an error where its folder has no .env file.
+    logging.getLogger().addFilter(lambda record: ".env file" not in record.getMessage())
+    # Answers of FindIt's datasets lie in the model's folder: every run goes on from them.
+    log = logging.getLogger("vlmeval")
+    log.getChild("run").addFilter(lambda record: "--reuse is not set" not in record.getMessage())
+    if errors_only:
+        # tqdm reads the first when it is imported, transformers the other.
+        os.environ.update(TQDM_DISABLE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
+        handler = logging.StreamHandler()
+        handler.setLevel(logging.ERROR)
+        log.addHandler(handler)  # VLMEvalKit adds none then
+        log.propagate = False
 
 
 # --- flags ----------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ class CancelToken:
 def cancelled_by_signals(told: Callable[[str], None] = log.warning) -> Iterator[CancelToken]:
     """Yield a token that the first Ctrl-C or SIGTERM requests to stop, and the second interrupts.
 
-    ``told`` takes one line on the first signal, inside the signal handler.
+    ``told`` takes a text on the first signal, inside the signal handler.
     """
     cancel = CancelToken()
 
@@ -109,8 +109,8 @@ def cancelled_by_signals(told: Callable[[str], None] = log.warning) -> Iterator[
         else:
             cancel.request()
             told(
-                "stopping: answers of servers are still awaited and stored, replies being "
-                "generated here are not (press Ctrl-C again to stop at once)"
+                "stopping: answers of servers are awaited and stored, replies being generated\n"
+                "here are not (Ctrl-C again: stop at once)"
             )
 
     # Not the loop's own handlers, which would wait while a model blocks the loop.

@@ -25,7 +25,7 @@ from ..core.settings import judge_args as read_judge_args
 from ..engine.calls import Cell, prompts_of, settings_of
 from ..models.model_client import HostMessage, to_host_message
 from ..models.model_table import check_settings
-from ..runs.score import score_file
+from ..runs.score import RunScore, score_file
 from ..runs.score_files import score_row, write_score
 from . import entries
 from .outcomes import OUTCOMES
@@ -145,17 +145,8 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         path = Path(eval_file)
         model = path.stem.removesuffix(f"_{self.dataset_name}")
         with OUTCOMES.of(model, self.dataset_name) as outcome:
-            metric_values = self._score(path, judge_kwargs)
-            outcome.scored = True
-        return metric_values
-
-    def _score(self, path: Path, judge_kwargs: Mapping[str, Any]) -> dict[str, float]:
-        run = score_file(path, settings_from({**self._config, **_ours(judge_kwargs)}))
-        files = write_score(run, path)
-        log.info("FindIt: score in %s, details in %s", files.score, files.details)
-        if run.coords_doubt is not None:
-            log.warning("FindIt: %s %s: %s", run.model, run.task.name, run.coords_doubt)
-        row = score_row(run)
+            run, row = self._score(path, judge_kwargs)
+            outcome.score = row
         return {
             **{name: round(row[name], 4) for name in run.metric_values if row[name] is not None},
             "scored": row["scored"],
@@ -163,6 +154,16 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
             "failed calls": row["failed calls"],
             "left out": row["left out"],
         }
+
+    def _score(
+        self, path: Path, judge_kwargs: Mapping[str, Any]
+    ) -> tuple[RunScore, Mapping[str, Any]]:
+        run = score_file(path, settings_from({**self._config, **_ours(judge_kwargs)}))
+        files = write_score(run, path)
+        log.info("FindIt: score in %s, details in %s", files.score, files.details)
+        if run.coords_doubt is not None:
+            log.warning("FindIt: %s %s: %s", run.model, run.task.name, run.coords_doubt)
+        return run, score_row(run)
 
     @classmethod
     def report_primary_metric(cls, metrics: Mapping[str, Any] | None) -> dict[str, float | int]:

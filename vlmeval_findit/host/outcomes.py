@@ -6,9 +6,10 @@ import atexit
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..core.command import NO_MORE, SOME_FAILED
 from ..core.files import is_disk_full
@@ -20,7 +21,8 @@ class Outcome:
     """One model over one dataset.
 
     ``problem`` says why it failed (None: it did not), ``failed_calls`` how many calls did and
-    ``why_failed`` the reason of the first; ``disk_full``: the problem is a full disk.
+    ``why_failed`` the reason of the first; ``score`` is the row of its score file, and
+    ``disk_full`` says that the problem is a full disk.
     """
 
     model: str
@@ -28,7 +30,7 @@ class Outcome:
     problem: str | None = None
     failed_calls: int = 0
     why_failed: str | None = None
-    scored: bool = False
+    score: Mapping[str, Any] | None = None
     disk_full: bool = False
 
     @property
@@ -62,6 +64,10 @@ class Outcomes:
     def bad(self) -> list[Outcome]:
         return [outcome for outcome in self._found.values() if not outcome.is_good]
 
+    def scores(self) -> list[Mapping[str, Any]]:
+        """Return the rows of the runs that were scored, as score files have them."""
+        return [each.score for each in self._found.values() if each.score is not None]
+
     @property
     def status(self) -> int:
         """The exit status of a process with these outcomes."""
@@ -77,7 +83,7 @@ class Outcomes:
             found = self._found.get((model, dataset))
             if found is None:
                 lines.append(f"{model} on {dataset}: was not run")
-            elif scored and found.problem is None and not found.scored:
+            elif scored and found.problem is None and found.score is None:
                 lines.append(f"{model} on {dataset}: was not scored")
         return lines
 

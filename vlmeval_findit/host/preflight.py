@@ -21,6 +21,7 @@ from ..models.entry import ModelEntry
 from ..models.http.endpoints import header_lines, provider_endpoints, server_headers
 from ..models.http.providers.table import OPENROUTER
 from ..models.http.spending import Budget
+from ..models.local.device import choose, this_machine
 from ..models.options import ModelOptions
 from ..serving.programs import ServeOptions
 from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServer
@@ -121,10 +122,12 @@ def add_settings(entry: ModelEntry) -> None:
     """Give a model that the host knows settings and resources beside its own.
 
     Raises:
-        ValueError: the host has no model of this name.
+        ValueError: the host has no model of this name, or the machine no such device.
     """
     if entry.name not in supported_VLM:
         raise ValueError(f"no model {entry.name!r}{nearest(entry.name, supported_VLM)}")
+    if (device := entry.resources.get("device")) is not None:
+        choose(this_machine(), device)  # Refused now, if there is none
     more = {**entry.settings, **entry.resources}
     supported_VLM[entry.name] = partial(supported_VLM[entry.name], **more)
 

@@ -17,6 +17,9 @@ def run_host(runner: Runner, arguments: Sequence[str]) -> None:
     sys.argv = [str(runner.path), *arguments]
     module = _module(runner.path)
     module.load_env()
+    if not (runner.path.parent / ".git").exists() and hasattr(module, "githash"):
+        # An installed VLMEvalKit has no git revision, and git would complain about it.
+        module.githash = lambda *_, **__: "unknown"
     module.main()
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..boxes.spaces import space_from
+from ..core.formatting import nearest
 from ..core.predictions import check_model_name
 from ..core.settings import settings_from
 from ..serving.programs import ServeOptions
@@ -16,6 +17,9 @@ from .http.batch.records import BatchKind
 from .http.chat import extra_fields, server_name
 from .http.providers.table import find_provider
 from .prices import prices_from
+
+DTYPES = ("bfloat16", "float16", "float32", "float64")
+"""Types of the weights on this machine; programs of servers have names of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +100,8 @@ class ModelOptions:
                 )
         if self.space is not None:
             space_from(self.space_value)
+        if self.dtype is not None and self.dtype not in DTYPES and not self.serve:
+            raise ValueError(f"--dtype {self.dtype}{nearest(self.dtype, DTYPES)}")
         settings = {"temperature": self.temperature, "dtype": self.dtype}
         resources = {"batch_size": self.batch_size, "device": self.device}
         return replace(

@@ -55,10 +55,16 @@ def choose(
     float32 on CPU, where it is fastest and some processors crash on bfloat16 products; bfloat16 on
     GPUs (float16 on old CUDA devices). ``sdpa``, unless flash-attention is installed, which needs
     CUDA and a half-width type.
+
+    Raises:
+        ValueError: the machine has no such device.
     """
     if device is None:
         device = "cuda" if machine.cuda_devices else "mps" if machine.mps else "cpu"
-    kind = device.partition(":")[0]
+    kind, _, number = device.partition(":")
+    count = {"cuda": machine.cuda_devices, "mps": int(machine.mps)}.get(kind, math.inf)
+    if count <= int(number or 0):
+        raise ValueError(f"device {device}: this machine has {count} of {kind}; cpu always works")
     if dtype is None:
         half = "bfloat16" if machine.cuda_bfloat16 or kind != "cuda" else "float16"
         dtype = "float32" if kind == "cpu" else half
