@@ -18,6 +18,7 @@ from scored_runs import World, failing, saying, speaking
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.leaderboard import print_remarks
+from vlmeval_findit.leaderboard import notes
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown, write_board
 from vlmeval_findit.leaderboard.notes import (
@@ -243,6 +244,17 @@ def test_failed_calls_of_several_datasets_are_a_line(world: World) -> None:
     assert line.startswith(
         f"Fails, 2 datasets: {failures} of {queries} calls failed; its mean F1@0.5 is {missed:.1f} "
     )
+
+
+def test_failed_calls_of_many_models_are_a_line(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notes, "_MOST_MODELS", 1)
+    board = make_board([world.run(model, JSON, failing) for model in ("A", "B")])
+    failed = sum(board.cells[model, "Pascal"].failures for model in board.models)
+    queries = sum(board.cells[model, "Pascal"].queries for model in board.models)
+    [line] = failure_lines(board)
+    assert line.startswith(f"2 models: {failed} of {queries} calls failed, ")
 
 
 def test_what_was_forced_is_said_everywhere(

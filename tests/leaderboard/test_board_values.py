@@ -54,7 +54,7 @@ def test_cells_hold_the_scores_of_their_runs(board: Board) -> None:
 
 
 def test_averages_are_means_of_datasets(board: Board) -> None:
-    for name in (OVERALL, "objdet"):
+    for name in (OVERALL, "Object detection"):
         for model in board.models:
             parts = [board.cells[model, c.name].entries["mIoU"].value for c in board.datasets]
             assert board.cells[model, name].entries["mIoU"].value == pytest.approx(sum(parts) / 2)
@@ -70,12 +70,12 @@ def test_overall_is_over_families(world: World, tmp_path: Path) -> None:
     board = make_board(load_runs([world.runs]))
     assert [(a.name, a.datasets) for a in board.means] == [
         (OVERALL, ("Pascal", "RefCOCO")),
-        ("objdet", ("Pascal",)),
-        ("refexp", ("RefCOCO",)),
+        ("Object detection", ("Pascal",)),
+        ("Referring expressions", ("RefCOCO",)),
     ]
     found = {name: board.cells["M", name].entries["F1@0.5"].value for name in board.names()}
     assert found[OVERALL] == pytest.approx((100 + found["RefCOCO"]) / 2)
-    assert (found["objdet"], found["refexp"]) == (100, found["RefCOCO"])
+    assert (found["Object detection"], found["Referring expressions"]) == (100, found["RefCOCO"])
     overall = f"{found[OVERALL]:.1f}"
     page = as_markdown(board)
     assert format_note(board) in page
@@ -83,7 +83,11 @@ def test_overall_is_over_families(world: World, tmp_path: Path) -> None:
     assert f"1 & M & \\textbf{{{overall}}}" in as_latex(board)
     write_board(board, tmp_path, NOW)
     sheet = load_workbook(tmp_path / "leaderboard.xlsx")["Scores"]
-    assert [sheet.cell(3, at).value for at in (3, 5, 7)] == [OVERALL, "objdet", "refexp"]
+    assert [sheet.cell(3, at).value for at in (3, 5, 7)] == [
+        OVERALL,
+        "Object detection",
+        "Referring expressions",
+    ]
     assert [sheet.cell(4, at).value for at in (3, 5)] == [pytest.approx(found[OVERALL]), 100]
     content = json.loads((tmp_path / "leaderboard.json").read_text())
     assert f"{content['results']['M']['FindIt_average_Overall']['Overall']:.1f}" == overall

@@ -119,6 +119,20 @@ def test_a_sheet(tmp_path: Path) -> None:
     assert sheet.print_title_rows == "$1:$3"
 
 
+@pytest.mark.parametrize(("names", "is_fitted"), [(4, True), (30, False)])
+def test_a_wide_sheet_is_printed_on_pages_that_can_be_read(
+    tmp_path: Path, names: int, is_fitted: bool
+) -> None:
+    """Each begins with the names of its rows."""
+    fields = [*TABLE.fields[:2], *(value(f"Dataset {at}", "") for at in range(names))]
+    rows = [[1, "A model", *[50.0] * names]]
+    write_sheets({"F1": Table("F1", fields, rows)}, tmp_path / "book.xlsx")
+    sheet = load_workbook(tmp_path / "book.xlsx")["F1"]
+    assert sheet.sheet_properties.pageSetUpPr.fitToPage is is_fitted
+    assert sheet.print_title_cols == (None if is_fitted else "$A:$B")
+    assert (sheet.page_setup.scale or 100) >= 70
+
+
 def test_html_escapes_names() -> None:
     page = to_html(TABLE, "own")
     assert page.startswith("<table id='own'>")

@@ -300,14 +300,14 @@ def drawn(browser: Any, section: str) -> Any:
 
 
 def test_the_first_screen_answers(opened: Any) -> None:
-    """Who is best, whether that is certain, in which format, and what is lost most by."""
+    """Who is best, whether that is certain, in which format, and which error costs most."""
     said = opened.execute_script(
         "return [...document.querySelectorAll('#headlines > div')].map(one => one.innerText)"
     )
-    assert said[0].startswith("Who is best?\nGood")
-    assert said[1].startswith("Is the difference certain?\nYes\nGood against Evil")
-    assert said[2].startswith("In which format?\nxyxy_json\nthe best of 2 that Good")
-    assert said[3].startswith("What does the best lose most by?\n")
+    assert said[0].startswith("Which model is best?\nGood")
+    assert said[1].startswith("Is that certain?\nYes\n")
+    assert said[2].startswith("In which format?\nxyxy_json\nthe best of 2 for Good")
+    assert said[3].startswith("Which error costs it most?\n")
     top, height = opened.execute_script(
         "const box = document.getElementById('headlines').getBoundingClientRect();"
         "return [box.bottom, innerHeight]"
@@ -357,6 +357,20 @@ def test_details_are_drawn_when_they_are_chosen(opened: Any) -> None:
     choose_detail(opened, "not-as-asked")
     assert opened.execute_script(details) == 1
     assert opened.find_element("id", "reasons").is_displayed()
+
+
+def test_nothing_moves_by_itself(opened: Any) -> None:
+    """So there is nothing to leave out for who asked for less motion."""
+    choose(opened, model="Good", order="row")
+    opened.find_element("css selector", "#cards .card").click()
+    opened.find_element("id", "nearer").click()
+    opened.find_element("id", "forward").click()
+    moving = (
+        "return [document.getAnimations().length, [...document.querySelectorAll('*')].some(one =>"
+        "  parseFloat(getComputedStyle(one).transitionDuration) || "
+        "  getComputedStyle(one).scrollBehavior === 'smooth')]"
+    )
+    assert opened.execute_script(moving) == [0, False]
 
 
 def test_on_paper_all_stands_open(opened: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from boards import JSON, LABELS_JSON, TEXT, board, many, runs, world
 from scored_runs import World, query, saying, speaking, two_labels
@@ -74,13 +76,21 @@ def test_the_best_and_those_that_are_as_good(world: World) -> None:
         world.predict(model, JSON, speaking(JSON, 0.9, 2))
     world.predict("Poor", JSON, saying("[]"))
     first = said(make_board(load_runs([world.runs])))
-    assert first["best"][0] == "Other and Twin"
-    assert first["best"][1].startswith("Other: F1@0.5 ")
-    assert first["best"][1].endswith("; Pascal")
-    assert first["certain"] == (
-        "No", "Other and Twin cannot be told apart: 0.0 points, p 1.000"
-    )  # fmt: skip
-    assert first["format"] == ("xyxy_json", "the only one asked; Twin: xyxy_json")
+    assert first["best"][0] == "Other"
+    assert re.fullmatch(r"F1@0.5 (.+ %) \(95 % .+\), Pascal; next is Twin: \1", first["best"][1])
+    assert first["certain"] == ("No, it may be chance", "0.0 points before Twin, p 1.000")
+    assert first["format"] == ("xyxy_json", "the only one asked; for Twin xyxy_json")
+
+
+def test_how_many_may_be_as_good(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of models that are not tested some may be, too."""
+    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(60)])
+    for model in "ABCD":
+        world.predict(model, JSON, speaking(JSON, 0.9, 2))
+    made = make_board(load_runs([world.runs]))
+    assert said(made)["certain"][1].endswith("p 1.000; 3 models may be as good")
+    monkeypatch.setattr(standings, "MODELS", 3)
+    assert said(made)["certain"][1].endswith("; at least 2 models may be as good")
 
 
 def test_a_certain_lead_and_its_format(world: World) -> None:
@@ -92,17 +102,17 @@ def test_a_certain_lead_and_its_format(world: World) -> None:
     assert first["best"][0] == "Good"
     answer, because = first["certain"]
     assert answer == "Yes"
-    assert because.startswith("Good against Poor, which comes next: 100.0 points (")
-    assert because.endswith(", p below 0.001")
-    assert first["format"] == ("xyxy_json", "the best of 2 that Good was asked in")
-    assert first["by"] == ("Nothing", "Good made no error on Pascal")
+    assert because.startswith("100.0 points (")
+    assert because.endswith(") before Poor, p below 0.001")
+    assert first["format"] == ("xyxy_json", "the best of 2 for Good; for Poor xyxy_json")
+    assert first["most"] == ("Nothing", "Good made no error on Pascal")
 
 
-def test_what_the_best_loses_most_by(world: World) -> None:
+def test_what_costs_the_best_most(world: World) -> None:
     world.predict("Only", JSON, saying("[]"))
     first = said(make_board(load_runs([world.runs])))
-    assert first["by"][0] == "refused"
-    assert first["by"][1].startswith("100.0 of the 100.0 points that Only lost: ")
+    assert first["most"][0] == "Refused"
+    assert first["most"][1].endswith("; 100.0 of the 100.0 points that Only lost")
     # With one model nothing is to be told apart.
     assert "certain" not in first
 

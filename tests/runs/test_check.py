@@ -131,7 +131,7 @@ for _old, _new in {
     "        table = name.removeprefix(PREFIX)\n": (
         '        table, _, way = name.removeprefix(PREFIX).partition("_")\n'
     ),
-    'family_name="plates")': 'family_name="plates", format=way, format_place=(len(way),))',
+    'family_name="Plates")': 'family_name="Plates", format=way, format_place=(len(way),))',
     "    def listed(": (
         "    def formats(self, question):\n"
         '        return [self.parse(f"{PREFIX}Few_{way}") for way in ("bare", "quoted")]\n\n'

@@ -41,7 +41,7 @@ class Question:
     format: str
 
     images = "Letters"
-    family_name = "letters"
+    family_name = "Letters"
     has_references = False
     frames = 1
     max_new_tokens = 16

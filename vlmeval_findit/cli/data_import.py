@@ -273,15 +273,6 @@ def make_set(name: str, options: ImportOptions) -> int:
 
 # --- the result -----------------------------------------------------------------------------------
 
-_TARGETS = {
-    Family.OBJDET: "every object of a label",
-    Family.OBJDET_VIDEO: "every object of a label, in the frames of a video",
-    Family.REFEXP: "the one object that an expression describes",
-    Family.REFEXP_ALL: "every object that an expression describes",
-    Family.INSDET: "the object of reference images",
-    Family.INSDET_VIDEO: "the object of reference images, in the frames of a video",
-}
-
 _LISTED = 8
 """Tags, or values of a tag, that are named."""
 
@@ -293,7 +284,7 @@ def description(built: ImportedDataset) -> str:
     lines += [f"left out: {count} {reason}" for reason, count in built.left_out.items()]
     more = [f"{row.frames} frames"] if row.frames > 1 else []
     more += ["with captions"] if row.captions else []
-    lines.append(_wrapped(f"{built.name}: ", "; ".join([_TARGETS[Family(row.family)], *more])))
+    lines.append(_wrapped(f"{built.name}: ", "; ".join([Family(row.family).target, *more])))
     for table in built.tables:
         without = f"  ({table.without_box} without an object)" if table.without_box else ""
         without += f"  ({table.ignored} more ignored)" if table.ignored else ""

@@ -39,25 +39,27 @@ from . import main
 from .leaderboard import boards_from
 from .options import PATH, Command
 from .printing import print_table
-from .progress import SweepProgress
+from .progress import StageBar
 from .report import write_report
 from .sweep import backends_for, budget_for, report_formats
 
 SCENES = "Scenes_mini"
-FAMILIES = {
-    SCENES: "all of a shape",
-    f"{SCENES}_multilabel": "all of several shapes",
-    f"{SCENES}_refexp": "the one that is meant",
-    f"{SCENES}_described": "all as described, if any",
-    f"{SCENES}_insdet": "the one of a reference shot",
-    f"{SCENES}_video_f4": "all of a shape in a clip",
-}
-"""By dataset, what a model is asked to find."""
+TABLES = (
+    SCENES,
+    f"{SCENES}_multilabel",
+    f"{SCENES}_refexp",
+    f"{SCENES}_described",
+    f"{SCENES}_insdet",
+    f"{SCENES}_video_f4",
+)
+"""What both models are asked in the end, a table or two of each family."""
 KEY = "bbox_2d"
 FIRST = f"xyxy_json_{KEY}"
 """The format that both models are asked in first."""
 EIGHT = FormatAxes(outputs=("json",), keys=(KEY,))
 """What ``--quick`` asks in: all representations."""
+FORMATS = 19
+"""Formats that the search asks each model in."""
 WRONG = "grid1000"
 """Not the space of FindIt-Nano-px."""
 CARDS = 1_200
@@ -137,24 +139,26 @@ class Demonstration:
             **fields,
         )
 
-    def answer(self, sweep: Sweep) -> list[CellResult]:
-        """Make the open calls of a sweep, with a progress bar.
+    def answer(self, sweep: Sweep, cells: int) -> list[CellResult]:
+        """Make the open calls of a sweep of so many cells, with a progress bar.
 
         Raises:
             ValueError: calls failed.
         """
         factories = backends_for(sweep, ModelOptions(), budget_for(sweep))
-        with SweepProgress(transient=True) as bars, self.logged(), cancelled_by_signals() as cancel:
-            results = run_sweep(sweep, factories, bars, cancel)
+        bar = StageBar("starting", cells)
+        with bar, self.logged(), cancelled_by_signals() as cancel:
+            results = run_sweep(sweep, factories, bar, cancel)
         if failed := sum(result.failed for result in results):
             raise ValueError(f"{failed} calls failed; the same command asks them again")
         return results
 
     def check_coordinates(self, result: CellResult, *options: str) -> Mapping[str, Any]:
         """Return the coordinate check of a run, as ``coords --json`` writes it."""
-        with TemporaryDirectory() as folder, self.logged():
+        with TemporaryDirectory() as folder, StageBar("checking coordinates"), self.logged():
             file = Path(folder, "coords.json")
-            main(["coords", str(result.path), *options, "--json", str(file)])
+            if main(["coords", str(result.path), *options, "--json", str(file)]) == INTERRUPTED:
+                raise KeyboardInterrupt
             (check,) = json.loads(file.read_text(encoding="utf-8"))
         return dict(check)
 
@@ -169,12 +173,13 @@ def _run_all(demo: Demonstration) -> None:
     print("equally well, but one was trained to answer in thousandths, one in pixels.\n")
 
     print("1. Ask both in one format, as most tables of published models are made:")
-    first = [parse(f"{PREFIX}{name}_{FIRST}") for name in FAMILIES]
-    results = demo.answer(demo.sweep(both, questions=(first[0],)))
+    first = [parse(f"{PREFIX}{name}_{FIRST}") for name in TABLES]
+    results = demo.answer(demo.sweep(both, questions=(first[0],)), len(both))
     _print_scores(results)
 
-    print("\n2. Search the format that each answers best in, 19 of them on 50 scenes:")
-    searched = demo.answer(demo.sweep(both, tables=(grid_tables()[SCENES],), stages=STAGES))
+    print(f"\n2. Search the format that each answers best in, {FORMATS} of them on 50 scenes:")
+    search = demo.sweep(both, tables=(grid_tables()[SCENES],), stages=STAGES)
+    searched = demo.answer(search, FORMATS * len(both))
     best = demo.folder / "best_formats.yaml"
     with demo.logged():
         report_formats(searched, best)
@@ -185,11 +190,11 @@ def _run_all(demo: Demonstration) -> None:
     _print_order(demo, results[-1])
     _print_space(demo, best_runs[-1])
 
-    print("\n4. The leaderboard, each in its own format; asked to find")
+    print("\n4. The leaderboard, each in its best format:")
     every = demo.sweep(both, questions=tuple(first))
-    answered = demo.answer(in_best_formats(every, BestFormats(best)))
+    answered = demo.answer(in_best_formats(every, BestFormats(best)), len(TABLES) * len(both))
     runs = list(dict.fromkeys(result.path for result in (*searched, *answered)))
-    with demo.logged():
+    with StageBar("writing the leaderboard"), demo.logged():
         (board,) = boards_from(runs, (), RowData.SUMS)
         write_board(board, demo.folder / "leaderboard", datetime.now(UTC))
     print_table(_families(board), "leaderboard.md")
@@ -206,7 +211,7 @@ def _run_quick(demo: Demonstration) -> None:
     """Show that one model scores 2 or 100, depending on the format, and why."""
     print(f"{NANO_PX} finds shapes in 50 rendered scenes, asked in eight formats:")
     tables = (grid_tables()[SCENES],)
-    results = demo.answer(demo.sweep([NANO_PX], tables=tables, stages=(EIGHT,)))
+    results = demo.answer(demo.sweep([NANO_PX], tables=tables, stages=(EIGHT,)), 8)
     _print_scores(results)
     print("\nWhy so little as xyxy? Its answers alone tell:")
     _print_order(demo, results[0])
@@ -270,15 +275,15 @@ def _f1_read_as(check: Mapping[str, Any], convention: str) -> float:
 def _families(board: Board) -> Table:
     """Make the table of families x models."""
     rows: list[list[Value]] = []
-    for name, title in {**FAMILIES, OVERALL: "mean"}.items():
+    for name in [*(mean.name for mean in board.means if mean.name != OVERALL), OVERALL]:
         entries = [board.cells[model, name].entries[board.headline.name] for model in board.models]
-        rows.append([title, *(TableCell(each.value, each.interval, each.mark) for each in entries)])
+        rows.append([name, *(TableCell(each.value, each.interval, each.mark) for each in entries)])
     return Table("Leaderboard", [Field(""), *map(value, board.models)], rows)
 
 
 def _report(demo: Demonstration, runs: Sequence[Path]) -> None:
     report = demo.folder / "report.html"
-    with demo.logged():
+    with StageBar("writing the report"), demo.logged():
         write_report(runs, report, cards=CARDS)
     print(f"\nReport: {report} (open it in a browser)\nLog:    {demo.log.name}")
 

@@ -142,13 +142,13 @@ def print_remarks(board: Board, rest: str) -> None:
         print_lines([f"{title}: {line}" for line in lines], rest)
     if board.excluded:
         print(f"Not compared with the rest: {counted(len(board.excluded), 'run')}")
-    by_reason: dict[tuple[str, str], list[Run]] = {}
+    by_reason: dict[str, list[Run]] = {}
     for excluded in board.excluded:
-        by_reason.setdefault((excluded.run.model, excluded.reason), []).append(excluded.run)
+        by_reason.setdefault(excluded.reason, []).append(excluded.run)
     lines = []
-    for (model, reason), runs in by_reason.items():
-        more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
-        lines.append(f"  {model} {runs[0].question.name} ({runs[0].path}){more}: {reason}")
+    for reason, (first, *others) in by_reason.items():
+        more = f" and {len(others):,} more" if others else ""
+        lines.append(f"  {first.model} {first.question.name} ({first.path}){more}: {reason}")
     print_lines(lines, rest)
 
 

@@ -74,20 +74,13 @@ class ProgressCounts:
 
 
 class SweepProgress:
-    """Shows a sweep (:class:`..engine.answering.Watcher`).
+    """Shows a sweep (:class:`..engine.answering.Watcher`)."""
 
-    Args:
-        transient: bars vanish at the end, and what others print is left where it goes.
-    """
-
-    def __init__(
-        self, clock: Callable[[], float] = time.monotonic, transient: bool = False
-    ) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.state = ProgressCounts()
         self._clock = clock
         self._last_line = 0.0
-        # Named, because the stream of that name may be a log's while calls are made.
-        console = Console(file=sys.stderr)
+        console = Console(stderr=True)
         self.bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(20),
@@ -95,12 +88,9 @@ class SweepProgress:
             TimeRemainingColumn(),
             TextColumn("{task.fields[note]}"),
             console=console,
-            transient=transient,
             disable=not console.is_terminal or is_quiet(),
-            redirect_stdout=not transient,
-            redirect_stderr=not transient,
         )
-        self._prints_lines = not (console.is_terminal or transient or is_quiet())
+        self._prints_lines = not (console.is_terminal or is_quiet())
         self._tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> SweepProgress:
@@ -160,6 +150,58 @@ class SweepProgress:
         if self._prints_lines and (now or clock - self._last_line >= _LINE_EVERY):
             self._last_line = clock
             print(state.line(clock), file=sys.stderr, flush=True)
+
+
+class StageBar:
+    """Shows a stage of the demonstration while it lasts, on a terminal (a Watcher, too).
+
+    What others print meanwhile is left where it goes.
+
+    Args:
+        text: what is done.
+        cells: how many models and formats are asked, all about as many queries; 0: not counted.
+    """
+
+    def __init__(self, text: str, cells: int = 0) -> None:
+        self._cells = cells
+        # Named, because the stream of that name may be a log's while calls are made.
+        console = Console(file=sys.stderr)
+        self.bar = Progress(
+            TextColumn("   {task.description}"),
+            BarColumn(20),
+            TextColumn("{task.fields[count]}"),
+            TimeRemainingColumn(compact=True),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal or is_quiet(),
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._task = self.bar.add_task(text, total=None, count="")
+
+    def __enter__(self) -> StageBar:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def planned(self, model: str, planned: PlannedCalls) -> None:
+        total = round(self._cells * planned.calls / max(planned.cells, 1))
+        self.bar.update(self._task, description=f"asking {model}", total=total)
+        self._advance(planned.finished)
+
+    def answered(self, answers: Sequence[Answer]) -> None:
+        self._advance(len(answers))
+
+    def scored(self, result: CellResult) -> None: ...
+
+    def model_finished(self, model: str, servers: Mapping[str, int]) -> None: ...
+
+    def _advance(self, count: int) -> None:
+        (task,) = self.bar.tasks
+        done = int(task.completed) + count
+        self.bar.update(self._task, completed=done, count=f"{done:,} of {task.total:,.0f} answers")
 
 
 class DownloadProgress:

@@ -29,7 +29,7 @@ class Question(Protocol):
     @property
     def format_cell(self) -> tuple[str, str]: ...  # Row and column in a heat map of formats
     @property
-    def family_name(self) -> str: ...
+    def family_name(self) -> str: ...  # For people; a leaderboard averages over each family
     @property
     def table(self) -> str: ...
     @property
@@ -74,7 +74,7 @@ def is_index(number: int) -> bool:
 class PlainQuestion:
     """A question without formats.
 
-    >>> question = PlainQuestion("Hues_Few", table="HuesFew", images="Hues", family_name="letters")
+    >>> question = PlainQuestion("Hues_Few", table="HuesFew", images="Hues", family_name="Letters")
     >>> question.board_dataset
     'HuesFew'
     """

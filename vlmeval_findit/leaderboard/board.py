@@ -234,7 +234,7 @@ def _undecided(
 
 def _means(datasets: Sequence[ComparableRuns]) -> Iterable[DatasetMean]:
     yield DatasetMean(OVERALL, tuple(dataset.name for dataset in datasets))
-    for family in sorted({dataset.family for dataset in datasets}):
+    for family in dict.fromkeys(dataset.family for dataset in datasets):
         yield DatasetMean(family, tuple(each.name for each in datasets if each.family == family))
 
 

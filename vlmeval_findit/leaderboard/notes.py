@@ -9,6 +9,7 @@ from operator import itemgetter
 from ..benchmarks.findit.box_metrics import rejection_line
 from ..core.estimate import FEWEST
 from ..core.formatting import counted
+from ..core.scored_row import add_up
 from ..runs.best_format import UNEVEN, rule
 from ..runs.scored_run import Run
 from .board import OVERALL, TIED, UNTESTED, Board, BoardCell
@@ -169,11 +170,24 @@ def tried_lines(board: Board) -> list[str]:
     )
 
 
+_MOST_MODELS = 12
+"""Of more models there is one line of a cause: the tables have each."""
+
+
 def failure_lines(board: Board) -> list[str]:
-    """Say how many calls of a model failed, and what that costs its headline metric."""
+    """Say how many calls of a model failed, and what that costs its headline metric; of many
+    models only how many failed in all, because the tables have each."""
     failed = (cell for cell in board_cells(board) if cell.run is not None and cell.failures)
+    by_model = grouped(failed, lambda cell: cell.model)
+    if len(by_model) > _MOST_MODELS:
+        every = [cell for cells in by_model.values() for cell in cells]
+        failures, queries = sum(c.failures for c in every), sum(c.queries for c in every)
+        return [
+            f"{len(by_model):,} models: {failures:,} of {queries:,} calls failed, which count as "
+            f"misses in the ranking; the table of {OVERALL} has how many of each"
+        ]
     lines = []
-    for model, cells in grouped(failed, lambda cell: cell.model).items():
+    for model, cells in by_model.items():
         single = cells[0] if len(cells) == 1 else None
         where = single.dataset if single else f"{len(cells)} datasets"
         failures, queries = sum(c.failures for c in cells), sum(c.queries for c in cells)
@@ -194,12 +208,16 @@ def _cost(board: Board, cell: BoardCell | None) -> str:
 
 
 def rejection_lines(board: Board) -> list[str]:
-    """Say what models answered where there is nothing to find."""
-    return condensed(
-        (cell.model, cell.dataset, line)
+    """Say what models answered where there is nothing to find; of many models, in all."""
+    asked = [
+        (cell, line)
         for cell in board_cells(board)
         if cell.run is not None and (line := rejection_line(cell.run.sums))
-    )
+    ]
+    if (count := len({cell.model for cell, _ in asked})) > _MOST_MODELS:
+        total = add_up(cell.run.sums for cell, _ in asked if cell.run is not None)
+        return [f"{count:,} models: {rejection_line(total)}"]
+    return condensed((cell.model, cell.dataset, line) for cell, line in asked)
 
 
 def _by_run(board: Board, say: Callable[[Run], str | None]) -> list[str]:

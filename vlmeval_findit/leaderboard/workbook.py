@@ -32,6 +32,10 @@ _WIDEST = 60
 _LONGEST_NAME = 31
 _NOTES_WIDTH = 110
 _BESIDE_WIDTH = 13
+_PAGE_WIDTH = 145
+"""Of a page on its side, as widths of columns."""
+_SMALLEST = 0.7
+"""What a page may be reduced to: a wider sheet takes several, each with the names of its rows."""
 
 
 def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
@@ -56,9 +60,10 @@ def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
 
 
 def _sheet(book: Workbook, name: str) -> Any:
-    """Add a sheet; on paper it is one page wide."""
+    """Add a sheet; on paper it is one page wide, unless :func:`_fill` finds that too small."""
     sheet: Any = book.create_sheet(re.sub(r"[][*?:/\\]", "", name)[:_LONGEST_NAME])
     sheet.page_setup.orientation = "landscape"
+    sheet.page_setup.paperSize = sheet.PAPERSIZE_A4
     sheet.page_setup.fitToHeight = 0
     sheet.page_margins.left = sheet.page_margins.right = 0.3
     sheet.sheet_properties.pageSetUpPr.fitToPage = True
@@ -90,7 +95,12 @@ def _fill(sheet: Any, table: Table) -> None:
     keys = len(list(takewhile(lambda field: field.is_key, table.fields)))
     sheet.freeze_panes = sheet.cell(_FIRST, keys + 1)
     sheet.print_title_rows = f"1:{_NAMES}"
-    sheet.row_dimensions[2].height = 24
+    if sum(each.width for each in sheet.column_dimensions.values()) > _PAGE_WIDTH / _SMALLEST:
+        sheet.sheet_properties.pageSetUpPr.fitToPage = False
+        sheet.page_setup.scale = round(100 * _SMALLEST)
+        if keys:
+            sheet.print_title_cols = f"A:{get_column_letter(keys)}"
+    sheet.row_dimensions[2].height = 36
     sheet.row_dimensions[_NAMES].height = 38  # Three lines: a metric's name may be long.
     end = sheet.cell(max(_NAMES, sheet.max_row), left - 1).coordinate
     sheet.auto_filter.ref = f"A{_NAMES}:{end}"

@@ -132,27 +132,20 @@ def headlines_of(board: Board, panels: Sequence[Panel], losses: Losses) -> list[
 
 
 def _who(board: Board, panel: Panel) -> Headline:
-    best = panel.dots[0]
-    alike = [one.model for one in panel.dots[1:] if one.standing == ALIKE]
-    names = [best.model, *alike]
-    # Of more models than are tested, others may be as good.
-    least = " at least" if len(names) >= MODELS < len(board.models) else ""
-    many = f"{best.model} and {len(alike)} others{least}"
-    answer = " and ".join(names) if len(names) < 3 else many
+    best, *others = panel.dots
     bounds = best.entry.interval
-    value = said(board.headline, best.entry.value)
-    spread = f", 95 % interval {bounds.low:.1f} to {bounds.high:.1f}" if bounds else ""
-    whose = f"{best.model}: " if alike else ""
+    spread = f" (95 % interval {bounds.low:.1f} to {bounds.high:.1f})" if bounds else ""
     over = f"mean over {counted(len(panel.datasets), 'dataset')}"
     where = over if len(panel.datasets) > 1 else panel.datasets[0]
-    return Headline(
-        "Who is best?", answer, f"{whose}{board.headline.name} {value}{spread}; {where}"
-    )
+    because = f"{board.headline.name} {said(board.headline, best.entry.value)}{spread}, {where}"
+    if others:
+        because += f"; next is {others[0].model}: {said(board.headline, others[0].entry.value)}"
+    return Headline("Which model is best?", best.model, because)
 
 
 def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
     best, *others = panel.dots
-    question = "Is the difference certain?"
+    question = "Is that certain?"
     if not others:
         return
     next_, test = others[0], others[0].to_best
@@ -163,15 +156,17 @@ def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
         low, high = sorted((abs(test.interval.low), abs(test.interval.high)))
         by += f" ({low:.1f} to {high:.1f})" if test.significant else ""
     p = "" if test.corrected is None else f", p {_p(test.corrected)}"
-    against = f"{best.model} against {next_.model}, which comes next"
     if next_.standing == UNTESTED:
-        yield Headline(question, "Not known", f"{against}: too few images to test {by}")
+        why = f"too few images to test the {by} between {best.model} and {next_.model}"
+        yield Headline(question, "Not known", why)
     elif next_.standing == LOWER:
-        yield Headline(question, "Yes", f"{against}: {by}{p}")
+        yield Headline(question, "Yes", f"{by} before {next_.model}{p}")
     else:
         alike = sum(one.standing == ALIKE for one in others)
-        whom = next_.model if alike == 1 else f"{counted(alike, 'model')}, first {next_.model},"
-        yield Headline(question, "No", f"{best.model} and {whom} cannot be told apart: {by}{p}")
+        # Of more models than are tested, others may be as good.
+        least = "at least " if alike + 1 >= MODELS < len(board.models) else ""
+        whom = f"; {least}{alike} models may be as good" if alike > 1 else ""
+        yield Headline(question, "No, it may be chance", f"{by} before {next_.model}{p}{whom}")
 
 
 def _p(value: float) -> str:
@@ -182,18 +177,18 @@ def _format(board: Board, panel: Panel) -> Iterator[Headline]:
     used: dict[str, dict[str, int]] = {}
     for model, name, columns in formats_used(board):
         used.setdefault(model, {})[name] = len(columns)
-    best, *others = (one.model for one in panel.dots if one.standing in (BEST, ALIKE))
+    best, *others = (one.model for one in panel.dots)
     mine = used.get(best)
     if not mine:
         return
     name = max(mine, key=lambda one: mine[one])
     tried = formats_tried(board).get(best, 1)
-    why = f"the best of {tried} that {best} was asked in" if tried > 1 else "the only one asked"
+    why = f"the best of {tried} for {best}" if tried > 1 else "the only one asked"
     if rest := sum(mine.values()) - mine[name]:
         why += f"; on {counted(rest, 'dataset')} another one"
     for model in others[:1]:
         theirs = used[model]
-        why += f"; {model}: {max(theirs, key=lambda one: theirs[one])}"
+        why += f"; for {model} {max(theirs, key=lambda one: theirs[one])}"
     yield Headline("In which format?", name, why)
 
 
@@ -203,12 +198,13 @@ def _error(panel: Panel, losses: Losses) -> Iterator[Headline]:
     if bar is None:
         return
     worst = max((one for one in bar.segments), key=lambda one: one.points, default=None)
-    question = "What does the best lose most by?"
+    question = "Which error costs it most?"
     if worst is None or worst.points < 0.05:
         yield Headline(question, "Nothing", f"{best} made no error on {bar.where}")
         return
     lost = f"{worst.points:.1f} of the {100 - bar.score:.1f} points that {best} lost"
-    yield Headline(question, worst.error_type.name, f"{lost}: {worst.error_type.meaning}")
+    name = worst.error_type.name
+    yield Headline(question, name[:1].upper() + name[1:], f"{worst.error_type.meaning}; {lost}")
 
 
 def said(metric: Metric, value: float) -> str:

@@ -246,3 +246,8 @@ def test_a_video_with_one_frame_is_an_image_task(name: str, family: Family, tabl
     variant = parse(name)
     assert variant.family is family
     assert variant.table == table
+
+
+def test_leaderboards_tell_families_apart_by_their_titles() -> None:
+    assert len({family.title for family in Family}) == len(Family)
+    assert len({family.target for family in Family}) == len(Family)

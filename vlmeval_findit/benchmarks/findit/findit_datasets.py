@@ -20,7 +20,7 @@ from ...core.formatting import nearest
 
 
 class Family(Enum):
-    """Task families, named as in the release."""
+    """Task families, named as in the release; people read their titles."""
 
     OBJDET = "objdet"
     OBJDET_VIDEO = "objdet_video"
@@ -30,6 +30,16 @@ class Family(Enum):
     INSDET_VIDEO = "insdet_video"
 
     @property
+    def title(self) -> str:
+        """Return its name for people."""
+        return _WORDS[self][0]
+
+    @property
+    def target(self) -> str:
+        """Return in words which boxes answer its queries."""
+        return _WORDS[self][1]
+
+    @property
     def is_video(self) -> bool:
         return self in (Family.OBJDET_VIDEO, Family.INSDET_VIDEO)
 
@@ -37,6 +47,19 @@ class Family(Enum):
     def has_references(self) -> bool:
         """Tell whether queries show the object in reference images instead of naming it."""
         return self in (Family.INSDET, Family.INSDET_VIDEO)
+
+
+_WORDS = {
+    Family.OBJDET: ("Object detection", "every object of a label"),
+    Family.OBJDET_VIDEO: ("Detection in video", "every object of a label in the frames of a video"),
+    Family.REFEXP: ("Referring expressions", "the one object that an expression describes"),
+    Family.REFEXP_ALL: ("Described objects", "every object that an expression describes"),
+    Family.INSDET: ("Instance detection", "the object of reference images"),
+    Family.INSDET_VIDEO: (
+        "Instances in video",
+        "the object of reference images in the frames of a video",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ class Variant(_Looked):
 
     @property
     def family_name(self) -> str:
-        return self.family.value
+        return self.family.title
 
     @property
     def board_dataset(self) -> str:

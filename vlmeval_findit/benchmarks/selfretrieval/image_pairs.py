@@ -94,7 +94,7 @@ def parse(name: str) -> PlainQuestion:
     """
     if name not in SETS:
         raise QuestionError(f"{name}: no dataset of self-retrieval{nearest(name, SETS)}")
-    return PlainQuestion(name, name, images=name, family_name="self-retrieval", frames=2)
+    return PlainQuestion(name, name, images=name, family_name="Self-retrieval", frames=2)
 
 
 def load_task(name: str) -> PairTask:

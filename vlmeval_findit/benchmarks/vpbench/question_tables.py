@@ -84,7 +84,7 @@ def parse(name: str) -> VPQuestion:
         name,
         table,
         TABLES.get(table, table),  # a custom table's images have its name
-        family_name="marks",
+        family_name="Visual marks",
         max_new_tokens=MAX_NEW_TOKENS,
         original=name == ORIGINAL,
     )

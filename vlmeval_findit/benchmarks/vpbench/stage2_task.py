@@ -43,7 +43,7 @@ QUESTIONS = {
         name,
         STAGE_2,
         IMAGES,
-        family_name="marks",
+        family_name="Visual marks",
         max_new_tokens=MAX_NEW_TOKENS,
         naming=naming,
         described=described,

@@ -43,7 +43,7 @@ class Plates(Benchmark):
         table = name.removeprefix(PREFIX)
         if table not in TABLES:
             raise QuestionError(f"{name}: no table {table!r}{nearest(table, TABLES)}")
-        return PlainQuestion(name, f"Plates_{table}", images="Plates", family_name="plates")
+        return PlainQuestion(name, f"Plates_{table}", images="Plates", family_name="Plates")
 
     def listed(self) -> Sequence[str]:
         return [f"{PREFIX}{table}" for table in TABLES]
