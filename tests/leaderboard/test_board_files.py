@@ -246,15 +246,17 @@ def test_failed_calls_of_several_datasets_are_a_line(world: World) -> None:
     )
 
 
-def test_failed_calls_of_many_models_are_a_line(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(notes, "_MOST_MODELS", 1)
-    board = make_board([world.run(model, JSON, failing) for model in ("A", "B")])
-    failed = sum(board.cells[model, "Pascal"].failures for model in board.models)
-    queries = sum(board.cells[model, "Pascal"].queries for model in board.models)
+def test_of_many_models_a_cause_is_a_line(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notes, "MOST", 1)
+    names = (JSON, "FindIt_Pascal_xyxy_text")
+    board = make_board([world.run(model, name, failing) for model in "ABC" for name in names])
+    cells = [board.cells[model, "Pascal"] for model in board.models]
+    failed, queries = sum(c.failures for c in cells), sum(c.queries for c in cells)
     [line] = failure_lines(board)
-    assert line.startswith(f"2 models: {failed} of {queries} calls failed, ")
+    assert line.startswith(f"3 models: {failed} of {queries} calls failed, ")
+    (line,) = notes.tried_lines(board)
+    assert line.startswith("A and 2 more: one of 2 formats that were tried, ")
+    assert notes.formats_chosen(board) == [f"{cells[0].format} (3 models)"]
 
 
 def test_what_was_forced_is_said_everywhere(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
+from report_browser import NEEDS_CHROMIUM, browser, opened_page, write_report
 from scored_runs import World, world
-from test_report_browser import NEEDS_CHROMIUM, browser
 from toy_benchmark import LETTERS, guessing, letters
 
 from vlmeval_findit.api.answer_drawing import STROKES, draw_boxes
@@ -22,10 +21,7 @@ from vlmeval_findit.core.drawing import (
     outlines_of,
     region,
 )
-from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.drawn import drawn_values
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.runs.scored_run import load_runs
 
 __all__ = ["browser", "letters", "world"]
 
@@ -111,7 +107,7 @@ def test_the_page_has_outlines_with_no_more_vertices_than_are_seen() -> None:
 @pytest.mark.slow
 @NEEDS_CHROMIUM
 def test_the_report_draws_regions(
-    browser: Any, letters: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    browser: Any, letters: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def draw(task: Any, row: Any) -> Drawing:
         query, chosen = task.queries[row.index], row.details["chosen"]
@@ -120,11 +116,11 @@ def test_the_report_draws_regions(
 
     monkeypatch.setattr(LETTERS, "draw", draw)
     letters.predict("M", "Letters_Zoo_plain", guessing(0.5))
-    path = tmp_path / "report.html"
-    path.write_text(make_page(make_board(load_runs([letters.runs])), datetime.now(UTC)))
-    browser.get_log("browser")
-    browser.get(path.as_uri())
-    assert browser.get_log("browser") == []
+    with opened_page(browser, write_report(letters.runs), title="Letters report"):
+        check_regions(browser)
+
+
+def check_regions(browser: Any) -> None:
     assert not browser.execute_script("return document.querySelectorAll('.card svg > rect').length")
     looks = browser.execute_script(
         "return [...document.querySelectorAll('.card svg > g')].map(g => {"
@@ -144,5 +140,3 @@ def test_the_report_draws_regions(
         [[26, 24], [26, 10], [2, 2]],
     )
     assert inside == [False, True, False], "the hole is none of it"
-    browser.find_element("css selector", ".card").click()
-    (tmp_path / "page.png").write_bytes(browser.get_screenshot_as_png())

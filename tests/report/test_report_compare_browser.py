@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scored_runs import World, query, saying, speaking, world
-from test_report_browser import browser, contrast, pytestmark
-from toy_benchmark import letters
+from report_browser import (
+    EVIL,
+    IN_BROWSER,
+    browser,
+    choose,
+    contrast,
+    emulated,
+    opened_page,
+    press,
+    text_of,
+    texts,
+    write_report,
+)
+from scored_runs import World, query, saying, speaking
 
-from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.runs.scored_run import load_runs
-
-__all__ = ["browser", "letters", "pytestmark", "world"]
+__all__ = ["browser"]
+pytestmark = IN_BROWSER
 
 JSON = "FindIt_Pascal_xyxy_json"
 TEXT = "FindIt_Pascal_xyxy_text"
-EVIL = "<img src=x onerror=\"document.title='run'\">"
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +34,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Good finds all, in text half; Evil finds the first ten of thirty; Talks says words."""
     with pytest.MonkeyPatch.context() as patch:
         made = World(tmp_path_factory.mktemp("world"))
-        patch.setenv("FINDIT_TABLES", str(made.folder))
-        patch.setenv("FINDIT_IMAGES", f"Pascal={made.folder / 'pictures'}")
+        made.at_hand(patch)
         made.table("Pascal", [query(i, f"{i}.png", EVIL) for i in range(30)])
         for i in range(30):
             made.picture(f"{i}.png", i)
@@ -40,41 +45,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             "<i>Evil", JSON, lambda one, made: right(one, made) if one.index < 10 else "[]"
         )
         made.predict("Talks", JSON, saying(EVIL))
-        path = made.folder / "report.html"
-        html = make_page(make_board(load_runs([made.runs])), datetime.now(UTC))
-        path.write_text(html, encoding="utf-8")
-        yield path
+        yield write_report(made.runs)
 
 
 @pytest.fixture
-def opened(browser: Any, page: Path) -> Any:
-    browser.get("about:blank")
-    browser.get_log("browser")
-    browser.get(page.as_uri())
-    yield browser
-    assert browser.get_log("browser") == []
-    assert browser.title == "FindIt report"
-    assert browser.execute_script("return document.querySelectorAll('main img').length") == 0
-
-
-def choose(browser: Any, name: str, text: str) -> None:
-    """Choose the option of a select that begins with a text."""
-    browser.execute_script(
-        "const e = document.getElementById(arguments[0]);"
-        "e.value = [...e.options].find(one => one.textContent.startsWith(arguments[1])).value;"
-        "e.dispatchEvent(new Event('change', {bubbles: true}))",
-        name,
-        text,
-    )
-
-
-def texts(browser: Any, selector: str) -> list[str]:
-    script = "return [...document.querySelectorAll(arguments[0])].map(one => one.innerText)"
-    return browser.execute_script(script, selector)
-
-
-def text_of(browser: Any, name: str) -> str:
-    return browser.execute_script("return document.getElementById(arguments[0]).textContent", name)
+def opened(browser: Any, page: Path) -> Iterator[Any]:
+    with opened_page(browser, page):
+        yield browser
 
 
 # --- side by side ---------------------------------------------------------------------------------
@@ -107,32 +84,32 @@ def test_swapped_sides_change_signs_and_cells(opened: Any) -> None:
     assert after[4] == before[4]
     assert text_of(opened, "told").startswith("Good has +50.0 points of F1@0.5 on <i>Evil")
     assert texts(opened, "#finds td") == ["10", "0", "20", "0"]
-    choose(opened, "show", "only Good finds (20)")
+    choose(opened, show="only Good finds (20)")
     assert text_of(opened, "couple-count") == "20 queries"
-    choose(opened, "show", "only <i>Evil finds (0)")
+    choose(opened, show="only <i>Evil finds (0)")
     assert text_of(opened, "couple-count") == "0 queries"
     opened.find_element("id", "turn").click()
     assert texts(opened, "#difference tbody:first-of-type tr:first-child td") == before
 
 
 def test_two_formats_of_one_model_are_told_apart_by_format(opened: Any) -> None:
-    choose(opened, "left", "Good · xyxy_json")
-    choose(opened, "right", "Good · xyxy_text")
+    choose(opened, left="Good · xyxy_json")
+    choose(opened, right="Good · xyxy_text")
     assert texts(opened, "#difference thead th")[1:3] == ["xyxy_json", "xyxy_text"]
-    choose(opened, "show", "both find")
+    choose(opened, show="both find")
     assert {"row" in one for one in texts(opened, ".couple h3")} == {True}
     # Talks has no pair with Good's other format; the other side falls back to one that there is.
-    choose(opened, "left", "Talks")
+    choose(opened, left="Talks")
     assert "Good · xyxy_text" not in texts(opened, "#right option")
     assert texts(opened, "#difference thead th")[1] == "Talks"
 
 
 def test_where_nothing_differs_all_queries_are_shown(opened: Any) -> None:
-    choose(opened, "left", "Talks")
-    choose(opened, "right", "<i>Evil")
-    choose(opened, "show", "both find (0)")
+    choose(opened, left="Talks")
+    choose(opened, right="<i>Evil")
+    choose(opened, show="both find (0)")
     assert text_of(opened, "couple-count") == "0 queries"
-    choose(opened, "right", "Good")
+    choose(opened, right="Good")
     assert text_of(opened, "couple-count") == "30 queries"
     assert (
         opened.execute_script(
@@ -185,11 +162,11 @@ def test_a_click_on_a_segment_shows_its_answers(opened: Any) -> None:
         "error_type": "lost: refused", "reason": "",
     }  # fmt: skip
     # It can be cleared and combined, and another segment says it anew.
-    choose(opened, "error_type", "all")
+    choose(opened, error_type="all")
     assert text_of(opened, "count") == "30 answers"
-    choose(opened, "model", "all")
-    choose(opened, "format", "all")
-    choose(opened, "error_type", "refused")
+    choose(opened, model="all")
+    choose(opened, format="all")
+    choose(opened, error_type="refused")
     assert int(text_of(opened, "count").split()[0]) > 20
     (unreadable,) = segments(opened, "Talks")
     opened.execute_script("arguments[0].click()", unreadable)
@@ -205,14 +182,14 @@ def test_a_segment_says_what_it_is_to_the_keyboard(opened: Any) -> None:
     said = text_of(opened, "said")
     assert said == refused.get_attribute("aria-label")
     assert "40 errors" in said
-    opened.switch_to.active_element.send_keys(Keys.ENTER)
+    press(opened, Keys.ENTER)
     assert text_of(opened, "count") == "20 answers"
 
 
 def test_bars_by_dataset_and_by_model(opened: Any) -> None:
     shown = "#losses .whose"
     assert texts(opened, shown) == ["Good", "<i>Evil", "Talks"]
-    choose(opened, "loss-of", "<i>Evil")
+    choose(opened, **{"loss-of": "<i>Evil"})
     assert texts(opened, shown) == ["Pascal"]
     rows = opened.execute_script(
         "return [...document.querySelectorAll('#loss-table tbody tr')].length"
@@ -222,9 +199,7 @@ def test_bars_by_dataset_and_by_model(opened: Any) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_segments_stand_out_and_their_words_can_be_read(opened: Any, scheme: str) -> None:
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    ground, *found = opened.execute_script(
+    script = (
         "const rgb = text => text.match(/\\d+/g).slice(0, 3).map(Number);"
         "const style = one => getComputedStyle(one);"
         "const stack = document.querySelector('.loss .stack');"
@@ -236,24 +211,21 @@ def test_segments_stand_out_and_their_words_can_be_read(opened: Any, scheme: str
         "    const made = [rgb(style(one).color), rgb(style(one).backgroundColor)];"
         "    one.remove(); return made; })]"
     )
-    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-    assert len({tuple(colour) for _, colour in found}) == 9
-    for ink, colour in found:
+    with emulated(opened, color_scheme=scheme):
+        ground, *colours = opened.execute_script(script)
+    assert len({tuple(colour) for _, colour in colours}) == 9
+    for ink, colour in colours:
         assert contrast(ink, colour) > 4.5
         assert contrast(colour, ground) > 3
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_is_wider_than_the_window(opened: Any, page: Path, width: int) -> None:
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    opened.get(page.as_uri())
-    try:
+def test_nothing_is_wider_than_the_window(opened: Any, width: int) -> None:
+    with emulated(opened, width):
+        opened.refresh()
         assert opened.execute_script("return document.documentElement.scrollWidth") <= width
         stacks = opened.execute_script(
-            "return [...document.querySelectorAll('.loss .stack')].map(one => ["
-            "  one.clientWidth, [...one.children].reduce((all, s) => all + s.offsetWidth, 0)])"
+            "return [...document.querySelectorAll('.loss .stack')].map(stack => ["
+            "  stack.clientWidth, [...stack.children].reduce((all, s) => all + s.offsetWidth, 0)])"
         )
         assert all(inner == pytest.approx(outer, abs=3) for outer, inner in stacks)
-    finally:
-        opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from many_runs import FORMATS, make_runs
-from test_report_browser import NEEDS_CHROMIUM, browser, choose_detail, drawn
+from report_browser import NEEDS_CHROMIUM, browser, choose, drawn, emulated, opened_page
 
 from vlmeval_findit.core.drawing import Curve
 from vlmeval_findit.leaderboard.board import Board, make_board
@@ -120,27 +120,23 @@ def test_what_is_long_is_folded_or_scrolls(board: Board, models: int, is_long: b
 @NEEDS_CHROMIUM
 @pytest.mark.parametrize("width", [1280, 390])
 def test_it_is_looked_through(browser: Any, page: Path, width: int) -> None:
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.get_log("browser")
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    try:
-        browser.get(page.as_uri())
+    with emulated(browser, width), opened_page(browser, page):
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
         # Above the gallery lie some ten screens, whatever the number of models.
         above = "return document.getElementById('gallery').getBoundingClientRect().top"
         assert browser.execute_script(above) < 10 * 900
         # Charts are no wider than there is room, and have their names inside.
-        choose_detail(browser, "thresholds")
+        choose(browser, **{"detail-of": "thresholds"})
         drawn(browser, "[data-detail=thresholds]")
         names = browser.execute_script(
             "const svg = document.querySelector('[data-detail=thresholds] .drawing > div svg');"
             "const edge = svg.getBoundingClientRect();"
-            "return [...svg.querySelectorAll('.role-legend-label text')].map(one => {"
-            "  const {right, bottom} = one.getBoundingClientRect();"
+            "return [...svg.querySelectorAll('.role-legend-label text')].map(label => {"
+            "  const {right, bottom} = label.getBoundingClientRect();"
             "  return right <= edge.right && bottom <= edge.bottom && edge.width <= innerWidth; })"
         )
         assert names == [True] * CURVES
-        # As many bars as one looks at; the others when they are wanted.
+        # As many bars as a reader looks at; the others on demand.
         bars = "return document.querySelectorAll('#losses .loss').length"
         assert browser.execute_script(bars) == 20
         more = browser.find_element("id", "all-losses")
@@ -158,6 +154,3 @@ def test_it_is_looked_through(browser: Any, page: Path, width: int) -> None:
         )
         assert scrolled == 500
         assert abs(top) <= 2
-        assert browser.get_log("browser") == []
-    finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,11 +17,10 @@ from typing import Any
 import pytest
 from engine_fakes import FakeBackends, FakeModel, demo_sweep, go
 from paths import ROOT
+from report_browser import NEEDS_CHROMIUM, start_browser
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.formatting import duration
-from vlmeval_findit.core.lock import Lock, is_held
-from vlmeval_findit.engine.journal.view import JournalTail
 from vlmeval_findit.report.followed import Followed, Place, Snapshot, SweepState
 from vlmeval_findit.report.live_page import make_live_page
 
@@ -176,45 +174,6 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(tmp_path: Path) -> No
     assert "my_calls.jsonl" in make_live_page(seen, NOW, 5.0)
 
 
-# --- the journal's tail ---------------------------------------------------------------------------
-
-
-def test_every_line_once_and_torn_lines_when_they_are_whole(tmp_path: Path) -> None:
-    run(tmp_path)
-    lines = (tmp_path / "calls.jsonl").read_bytes().splitlines(keepends=True)
-    path = tmp_path / "followed.jsonl"
-    tail = JournalTail(path, at_a_time=1)
-    assert list(tail.records()) == []
-    path.write_bytes(lines[0] + lines[1][:50])
-    assert [r["key"] for r in tail.records()] == [json.loads(lines[0])["key"]]
-    assert list(tail.records()) == []
-    assert tail.left == 50
-    with path.open("ab") as f:
-        f.write(lines[1][50:] + b"spoilt\n" + lines[2])
-    found = [record for _ in range(4) for record in tail.records()]
-    assert [r["key"] for r in found] == [json.loads(line)["key"] for line in lines[1:3]]
-    assert tail.left == 0
-
-
-def test_a_lock_is_seen_without_being_touched(tmp_path: Path) -> None:
-    path = tmp_path / "calls.jsonl.lock"
-    assert not is_held(path)
-    lock = Lock(path, "a test")
-    before = path.read_bytes()
-    assert is_held(path)
-    assert path.read_bytes() == before
-    lock.release()
-    assert not is_held(path)
-    # Left by a process of another machine: alive as long as it says so.
-    path.write_text(
-        f"filelock/2\npid=1\nhost=elsewhere\nmode=lease\ntoken={'0' * 32}\nduration=60.0\n"
-    )
-    assert is_held(path)
-    long_ago = time.time() - 3600
-    os.utime(path, (long_ago, long_ago))
-    assert not is_held(path)
-
-
 # --- the page -------------------------------------------------------------------------------------
 
 
@@ -257,30 +216,18 @@ def test_names_are_text(tmp_path: Path) -> None:
 
 # --- in a browser ---------------------------------------------------------------------------------
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-DRIVER = shutil.which("chromedriver")
-
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="chromium and chromedriver are not installed")
-def test_the_page_loads_itself_again_and_keeps_the_place(
-    tmp_path: Path,
-) -> None:
-    webdriver = pytest.importorskip("selenium.webdriver")
+@NEEDS_CHROMIUM
+def test_the_page_loads_itself_again_and_keeps_the_place(tmp_path: Path) -> None:
     run(tmp_path)
     ended = Followed([place_of(tmp_path)]).look(0.0)
     models = [replace(ended.cells[0], model=f"model-{number}") for number in range(30)]
     running = replace(ended, state=SweepState.RUNNING, cells=tuple(models))
     out = tmp_path / "page.html"
     out.write_text(make_live_page(running, NOW, 1.0))
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(flag)
     phone = {"deviceMetrics": {"width": 390, "height": 844, "pixelRatio": 1}}
-    options.add_experimental_option("mobileEmulation", phone)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    driver = start_browser(mobileEmulation=phone)
     try:
         driver.get(out.as_uri())
         assert driver.title.startswith("Running: ")

@@ -34,6 +34,10 @@ NOTE = (
 )
 
 
+MOST = 12
+"""Models that are named, each in a line of its own where it needs one; the tables have all."""
+
+
 def format_note(board: Board) -> str:
     """Say which of a model's formats is reported."""
     on = f", on {board.chosen_on}" if board.chosen_on else ""
@@ -63,13 +67,18 @@ def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
 
 
 def formats_chosen(board: Board) -> list[str]:
-    """Write every model with its reported format; empty where there was nothing to choose."""
+    """Write every model with its reported format, or of many how many have each; empty where there
+    was nothing to choose."""
     if all(row.reported for row in board.runs):
         return []
+    chosen = formats_used(board)
+    if len(chosen) > MOST:
+        by_format = sorted(grouped(chosen, itemgetter(1)).items(), key=lambda item: -len(item[1]))
+        return [f"{name} ({counted(len(models), 'model')})" for name, models in by_format]
     return [
         f"{model} {name}"
         + (f" ({counted(len(used), 'dataset')})" if len(used) < len(board.datasets) else "")
-        for model, name, used in formats_used(board)
+        for model, name, used in chosen
     ]
 
 
@@ -132,8 +141,11 @@ def _together(remarks: Iterable[tuple[str, str]]) -> list[str]:
     >>> _together([("A", ": failed"), ("B", " is forced"), ("C", ": failed")])
     ['A, C: failed', 'B is forced']
     """
-    groups = grouped(dict.fromkeys(remarks), itemgetter(1))
-    return [f"{', '.join(name for name, _ in group)}{remark}" for remark, group in groups.items()]
+    lines = []
+    for remark, group in grouped(dict.fromkeys(remarks), itemgetter(1)).items():
+        more = f" and {len(group) - MOST:,} more" if len(group) > MOST else ""
+        lines.append(f"{', '.join(name for name, _ in group[:MOST])}{more}{remark}")
+    return lines
 
 
 # --- by dataset -----------------------------------------------------------------------------------
@@ -170,16 +182,12 @@ def tried_lines(board: Board) -> list[str]:
     )
 
 
-_MOST_MODELS = 12
-"""Of more models there is one line of a cause: the tables have each."""
-
-
 def failure_lines(board: Board) -> list[str]:
     """Say how many calls of a model failed, and what that costs its headline metric; of many
     models only how many failed in all, because the tables have each."""
     failed = (cell for cell in board_cells(board) if cell.run is not None and cell.failures)
     by_model = grouped(failed, lambda cell: cell.model)
-    if len(by_model) > _MOST_MODELS:
+    if len(by_model) > MOST:
         every = [cell for cells in by_model.values() for cell in cells]
         failures, queries = sum(c.failures for c in every), sum(c.queries for c in every)
         return [
@@ -214,7 +222,7 @@ def rejection_lines(board: Board) -> list[str]:
         for cell in board_cells(board)
         if cell.run is not None and (line := rejection_line(cell.run.sums))
     ]
-    if (count := len({cell.model for cell, _ in asked})) > _MOST_MODELS:
+    if (count := len({cell.model for cell, _ in asked})) > MOST:
         total = add_up(cell.run.sums for cell, _ in asked if cell.run is not None)
         return [f"{count:,} models: {rejection_line(total)}"]
     return condensed((cell.model, cell.dataset, line) for cell, line in asked)

@@ -160,13 +160,13 @@ def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
         why = f"too few images to test the {by} between {best.model} and {next_.model}"
         yield Headline(question, "Not known", why)
     elif next_.standing == LOWER:
-        yield Headline(question, "Yes", f"{by} before {next_.model}{p}")
+        yield Headline(question, "Yes", f"{by} ahead of {next_.model}{p}")
     else:
         alike = sum(one.standing == ALIKE for one in others)
         # Of more models than are tested, others may be as good.
         least = "at least " if alike + 1 >= MODELS < len(board.models) else ""
         whom = f"; {least}{alike} models may be as good" if alike > 1 else ""
-        yield Headline(question, "No, it may be chance", f"{by} before {next_.model}{p}{whom}")
+        yield Headline(question, "No, it may be chance", f"{by} ahead of {next_.model}{p}{whom}")
 
 
 def _p(value: float) -> str:
@@ -183,12 +183,12 @@ def _format(board: Board, panel: Panel) -> Iterator[Headline]:
         return
     name = max(mine, key=lambda one: mine[one])
     tried = formats_tried(board).get(best, 1)
-    why = f"the best of {tried} for {best}" if tried > 1 else "the only one asked"
+    why = f"the best of {tried} formats for {best}" if tried > 1 else "the only one asked"
     if rest := sum(mine.values()) - mine[name]:
         why += f"; on {counted(rest, 'dataset')} another one"
     for model in others[:1]:
         theirs = used[model]
-        why += f"; for {model} {max(theirs, key=lambda one: theirs[one])}"
+        why += f"; for {model} it is {max(theirs, key=lambda one: theirs[one])}"
     yield Headline("In which format?", name, why)
 
 
@@ -202,9 +202,10 @@ def _error(panel: Panel, losses: Losses) -> Iterator[Headline]:
     if worst is None or worst.points < 0.05:
         yield Headline(question, "Nothing", f"{best} made no error on {bar.where}")
         return
-    lost = f"{worst.points:.1f} of the {100 - bar.score:.1f} points that {best} lost"
+    lost = f"{worst.points:.1f} of the {100 - bar.score:.1f} points that it lost"
     name = worst.error_type.name
-    yield Headline(question, name[:1].upper() + name[1:], f"{worst.error_type.meaning}; {lost}")
+    answer = name[:1].upper() + name[1:]
+    yield Headline(question, answer, f"{lost}: {worst.error_type.meaning}")
 
 
 def said(metric: Metric, value: float) -> str:
