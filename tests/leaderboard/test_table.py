@@ -130,6 +130,10 @@ def test_a_wide_sheet_is_printed_on_pages_that_can_be_read(
     sheet = load_workbook(tmp_path / "book.xlsx")["F1"]
     assert sheet.sheet_properties.pageSetUpPr.fitToPage is is_fitted
     assert sheet.print_title_cols == (None if is_fitted else "$A:$B")
+    # Between an interval and the next value.
+    breaks = [each.id for each in sheet.col_breaks.brk]
+    assert bool(breaks) is not is_fitted
+    assert all(sheet.cell(3, column).value == "95 % interval" for column in breaks)
     assert (sheet.page_setup.scale or 100) >= 70
 
 

@@ -343,5 +343,6 @@ def test_the_command(world: World, tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_a_page_of_nothing_that_can_be_compared(world: World) -> None:
     page = page_of([world.run("Empty", JSON, saying("[]"), rows=0)])
+    assert "No run can be compared: " in page.split("<h2", 2)[1]
     assert "no row was scored" in page
     assert data_of(page)["cards"] == []

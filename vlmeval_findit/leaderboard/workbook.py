@@ -11,6 +11,8 @@ from typing import Any
 from openpyxl import Workbook
 from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
 from openpyxl.utils import get_column_letter
+from openpyxl.worksheet.page import PageMargins
+from openpyxl.worksheet.pagebreak import Break
 
 from ..core.files import replacing
 from ..core.formatting import printable
@@ -21,7 +23,7 @@ _FORMATS = {FieldType.VALUE: "0.0", FieldType.DIFFERENCE: "+0.0;-0.0;0.0", Field
 _FACE = "Arial"
 _PLAIN = Font(name=_FACE, size=10)
 _BOLD = Font(name=_FACE, size=10, bold=True)
-_FAINT = Font(name=_FACE, size=8, color="666666")
+_FAINT = Font(name=_FACE, size=9, color="666666")
 _QUOTED = Font(name=_FACE, size=10, italic=True)
 _HEAD = PatternFill("solid", start_color="E8ECF1")
 _AVERAGE = PatternFill("solid", start_color="F5F7FA")
@@ -31,11 +33,11 @@ _TEXT, _NUMBER = Alignment(horizontal="left", indent=1), Alignment(horizontal="r
 _WIDEST = 60
 _LONGEST_NAME = 31
 _NOTES_WIDTH = 110
-_BESIDE_WIDTH = 13
-_PAGE_WIDTH = 145
-"""Of a page on its side, as widths of columns."""
+_BESIDE_WIDTH = 12
 _SMALLEST = 0.7
-"""What a page may be reduced to: a wider sheet takes several, each with the names of its rows."""
+"""What a page may be reduced to."""
+_PAGE_WIDTH = 118 / _SMALLEST
+"""Of a reduced page on its side, as widths of columns."""
 
 
 def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
@@ -60,12 +62,12 @@ def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
 
 
 def _sheet(book: Workbook, name: str) -> Any:
-    """Add a sheet; on paper it is one page wide, unless :func:`_fill` finds that too small."""
+    """Add a sheet; on paper it is one page wide, unless :func:`_paginate` says otherwise."""
     sheet: Any = book.create_sheet(re.sub(r"[][*?:/\\]", "", name)[:_LONGEST_NAME])
     sheet.page_setup.orientation = "landscape"
     sheet.page_setup.paperSize = sheet.PAPERSIZE_A4
     sheet.page_setup.fitToHeight = 0
-    sheet.page_margins.left = sheet.page_margins.right = 0.3
+    sheet.page_margins = PageMargins(left=0.3, right=0.3, top=0.4, bottom=0.4)
     sheet.sheet_properties.pageSetUpPr.fitToPage = True
     return sheet
 
@@ -88,37 +90,54 @@ def _fill(sheet: Any, table: Table) -> None:
     """Fill a sheet: every field is a column, its intervals and signs stand in one beside it."""
     _put(sheet, 1, 1, table.title, _BOLD)
     rows = [[cell for _, cell in row] for row in table.cells()]
-    left = 1
+    left, widths = 1, {}
     for at, field in enumerate(table.fields):
-        _fill_column(sheet, left, field, [row[at] for row in rows], len(rows) - table.quoted)
+        widths[left] = _fill_column(sheet, left, field, [row[at] for row in rows], table.quoted)
         left += 1 + field.interval
     keys = len(list(takewhile(lambda field: field.is_key, table.fields)))
     sheet.freeze_panes = sheet.cell(_FIRST, keys + 1)
     sheet.print_title_rows = f"1:{_NAMES}"
-    if sum(each.width for each in sheet.column_dimensions.values()) > _PAGE_WIDTH / _SMALLEST:
-        sheet.sheet_properties.pageSetUpPr.fitToPage = False
-        sheet.page_setup.scale = round(100 * _SMALLEST)
-        if keys:
-            sheet.print_title_cols = f"A:{get_column_letter(keys)}"
+    _paginate(sheet, widths, keys)
     sheet.row_dimensions[2].height = 36
     sheet.row_dimensions[_NAMES].height = 38  # Three lines: a metric's name may be long.
     end = sheet.cell(max(_NAMES, sheet.max_row), left - 1).coordinate
     sheet.auto_filter.ref = f"A{_NAMES}:{end}"
 
 
-def _fill_column(
-    sheet: Any, at: int, field: Field, cells: Sequence[TableCell], quoted: int
-) -> None:
-    """Fill the column of a field; values from the place ``quoted`` on are others'."""
+def _paginate(sheet: Any, widths: Mapping[int, float], keys: int) -> None:
+    """Print a sheet that is too wide for one page on several, each with the names of its rows.
+
+    Args:
+        sheet: a sheet whose columns are filled.
+        widths: of each field by its column; an interval stays with its value.
+        keys: how many columns name a row.
+    """
+    if sum(widths.values()) <= _PAGE_WIDTH:
+        return
+    sheet.sheet_properties.pageSetUpPr.fitToPage = False
+    sheet.page_setup.scale = round(100 * _SMALLEST)
+    if keys:
+        sheet.print_title_cols = f"A:{get_column_letter(keys)}"
+    titles = used = sum(width for column, width in widths.items() if column <= keys)
+    for column, width in widths.items():
+        if column > keys:
+            if used + width > _PAGE_WIDTH and used > titles:
+                sheet.col_breaks.append(Break(id=column - 1))
+                used = titles
+            used += width
+
+
+def _fill_column(sheet: Any, at: int, field: Field, cells: Sequence[TableCell], quoted: int) -> float:
+    """Fill the column of a field, whose last ``quoted`` values are others'; returns its width."""
     _put_head(sheet, at, field.name, field.note)
     texts = [printable(cell.value) for cell in cells if isinstance(cell.value, str)]
-    longest = max(map(len, [*texts, field.name])) if field.kind is FieldType.TEXT else 7
-    sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, longest + 3)
+    longest = max(map(len, [*texts, field.name])) if field.kind is FieldType.TEXT else 6
+    width = sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, longest + 3)
     if field.interval:
         _put_head(sheet, at + 1, "95 % interval")
         sheet.column_dimensions[get_column_letter(at + 1)].width = _BESIDE_WIDTH
     for place, cell in enumerate(cells):
-        font = _QUOTED if place >= quoted else _BOLD if cell.best else _PLAIN
+        font = _QUOTED if place >= len(cells) - quoted else _BOLD if cell.best else _PLAIN
         made = [_put(sheet, _FIRST + place, at, cell.value, font)]
         made[0].number_format = _FORMATS.get(field.kind, "General")
         made[0].alignment = _TEXT if field.kind is FieldType.TEXT else _NUMBER
@@ -129,6 +148,7 @@ def _fill_column(
             made.append(_put(sheet, _FIRST + place, at + 1, beside or None, _FAINT))
         for one in made if field.is_mean else ():
             one.fill = _AVERAGE
+    return width + _BESIDE_WIDTH * field.interval
 
 
 def _put_head(sheet: Any, at: int, name: str, note: str = "") -> None:

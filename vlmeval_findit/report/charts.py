@@ -198,7 +198,7 @@ def heat_maps(
         {
             "data": {"values": values},
             "facet": {"field": "model", "type": "nominal", "title": None,
-                      "sort": [*map(name, models)]},
+                      "sort": [*map(name, models)], "header": {"labelAnchor": "start"}},
             "columns": _columns(len(models), step * len(columns) + 24, 110),
             "spacing": 24,
             "spec": {
