@@ -11,6 +11,7 @@ import pytest
 import yaml
 from fresh_venvs import FreshVenv, build, copy_of_the_clone, installed
 from host_runs import require_host
+from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import demo, main
@@ -194,6 +195,15 @@ def test_what_is_not_installed_is_said_at_once(
     assert not (tmp_path / "work").exists()
 
 
+def test_in_another_folder_it_names_commands_that_run_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder, program in ((ROOT, "run_findit.py"), (tmp_path, f"{ROOT}/run_findit.py")):
+        monkeypatch.chdir(folder)
+        demo._go_on("demo --quick")
+        assert f"  python {program} demo --quick\n" in capsys.readouterr().out
+
+
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have rich believe that it writes to a terminal."""
@@ -201,7 +211,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_bar_counts_a_whole_stage(terminal: None) -> None:
-    with StageBar("starting", 24) as shown:
+    with StageBar("loading models", 24) as shown:
         # A search plans each of its steps for each model.
         for cells, calls, finished in ((8, 400, 100), (4, 200, 0)):
             shown.planned(NANO_PX, PlannedCalls(cells, calls, finished))
@@ -209,6 +219,8 @@ def test_a_bar_counts_a_whole_stage(terminal: None) -> None:
     (task,) = shown.bar.tasks
     assert (task.description, task.completed, task.total) == (f"asking {NANO_PX}", 104, 1200)
     assert task.fields["count"] == "104 of 1,200 answers"
+    shown.stopping("on a signal")
+    assert shown.bar.tasks[0].description == "stopping"
 
 
 def test_a_bar_is_on_the_terminal_while_others_print_into_the_log(

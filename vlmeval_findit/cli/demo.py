@@ -21,7 +21,7 @@ import click
 from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX
 from ..benchmarks.findit.grid import FormatAxes
-from ..core.command import INTERRUPTED, as_called, install
+from ..core.command import INTERRUPTED, as_called, clone, install
 from ..engine.answering import StoppedError
 from ..engine.cancel import cancelled_by_signals
 from ..leaderboard.board import OVERALL, TIED, Board
@@ -145,10 +145,10 @@ class Demonstration:
         Raises:
             ValueError: calls failed.
         """
-        factories = backends_for(sweep, ModelOptions(), budget_for(sweep))
-        bar = StageBar("starting", cells)
-        with bar, self.logged(), cancelled_by_signals() as cancel:
-            results = run_sweep(sweep, factories, bar, cancel)
+        with StageBar("loading models", cells) as bar, self.logged():
+            factories = backends_for(sweep, ModelOptions(), budget_for(sweep))
+            with cancelled_by_signals(bar.stopping) as cancel:
+                results = run_sweep(sweep, factories, bar, cancel)
         if failed := sum(result.failed for result in results):
             raise ValueError(f"{failed} calls failed; the same command asks them again")
         return results
@@ -289,6 +289,9 @@ def _report(demo: Demonstration, runs: Sequence[Path]) -> None:
 
 
 def _go_on(*commands: str) -> None:
+    folder = clone()
+    is_here = folder is None or folder == Path.cwd()
+    program = as_called("python run_findit.py") if is_here else f"python {folder}/run_findit.py"
     print("\nGo on with")
     for command in commands:
-        print(as_called(f"  python run_findit.py {command}"))
+        print(f"  {program} {command}")

@@ -186,6 +186,10 @@ class StageBar:
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
 
+    def stopping(self, _: str) -> None:
+        """Say that a signal has come."""
+        self.bar.update(self._task, description="stopping")
+
     def planned(self, model: str, planned: PlannedCalls) -> None:
         total = round(self._cells * planned.calls / max(planned.cells, 1))
         self.bar.update(self._task, description=f"asking {model}", total=total)
