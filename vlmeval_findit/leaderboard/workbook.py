@@ -127,7 +127,9 @@ def _paginate(sheet: Any, widths: Mapping[int, float], keys: int) -> None:
             used += width
 
 
-def _fill_column(sheet: Any, at: int, field: Field, cells: Sequence[TableCell], quoted: int) -> float:
+def _fill_column(
+    sheet: Any, at: int, field: Field, cells: Sequence[TableCell], quoted: int
+) -> float:
     """Fill the column of a field, whose last ``quoted`` values are others'; returns its width."""
     _put_head(sheet, at, field.name, field.note)
     texts = [printable(cell.value) for cell in cells if isinstance(cell.value, str)]
