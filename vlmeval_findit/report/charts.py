@@ -16,7 +16,7 @@ from ..core.drawing import Curve
 from ..core.formatting import printable, short
 from ..core.metric import Metric
 from ..runs.calibration import Bin
-from .standings import ALIKE, BEST, LOWER, STANDINGS, UNTESTED, Panel, said
+from .standings import ALIKE, BEST, LOWER, STANDINGS, UNTESTED, Panel, with_unit
 from .vega import CONFIG, INK, Spec
 
 COLOURS = (
@@ -79,7 +79,7 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
                 "low": round(bounds.low, 2) if bounds else None,
                 "high": round(bounds.high, 2) if bounds else None,
                 "said": f"{name(one.model)}, {name(panel.name)}: "
-                f"{said(metric, one.entry.value)}{spread}; {one.standing}",
+                f"{with_unit(metric, one.entry.value)}{spread}; {one.standing}",
             })  # fmt: skip
     shown = [one for one in STANDINGS if any(row["standing"] == one for row in rows)]
     y = {"field": "model", "type": "nominal", "title": None, "sort": [*map(name, order)],
@@ -169,7 +169,7 @@ def heat_maps(
         {
             "model": name(one.model), "row": one.row, "column": one.column,
             "value": round(one.value, 2), "reported": one.reported,
-            "said": f"{name(one.model)}, {one.row} {one.column}: {said(metric, one.value)}"
+            "said": f"{name(one.model)}, {one.row} {one.column}: {with_unit(metric, one.value)}"
             + f" ({one.bounds})" * bool(one.bounds) + f", {one.queries:,} queries"
             + ", reported" * one.reported,
         }

@@ -137,9 +137,13 @@ def _who(board: Board, panel: Panel) -> Headline:
     spread = f" (95 % interval {bounds.low:.1f} to {bounds.high:.1f})" if bounds else ""
     over = f"mean over {counted(len(panel.datasets), 'dataset')}"
     where = over if len(panel.datasets) > 1 else panel.datasets[0]
-    because = f"{board.headline.name} {said(board.headline, best.entry.value)}{spread}, {where}"
+    because = (
+        f"{board.headline.name} {with_unit(board.headline, best.entry.value)}{spread}, {where}"
+    )
     if others:
-        because += f"; next is {others[0].model}: {said(board.headline, others[0].entry.value)}"
+        because += (
+            f"; next is {others[0].model}: {with_unit(board.headline, others[0].entry.value)}"
+        )
     return Headline("Which model is best?", best.model, because)
 
 
@@ -208,6 +212,6 @@ def _error(panel: Panel, losses: Losses) -> Iterator[Headline]:
     yield Headline(question, answer, f"{lost}: {worst.error_type.meaning}")
 
 
-def said(metric: Metric, value: float) -> str:
+def with_unit(metric: Metric, value: float) -> str:
     """Format a value with its unit."""
     return f"{value:.1f} {metric.unit}".rstrip()
