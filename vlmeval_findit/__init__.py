@@ -33,6 +33,7 @@ Importing this package costs nothing: a room is imported when a name of it is us
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .api.answer_drawing import draw as draw
+    from .api.checkpoint_callback import checkpoint_callback as checkpoint_callback
     from .api.custom_questions import Family as Family
     from .api.custom_questions import prompt as prompt
     from .api.dataframes import compare as compare
@@ -65,6 +66,7 @@ _HOMES = {
     "Score": "api.reply_scores",
     "Ignored": "api.inputs",
     "Truth": "api.inputs",
+    "checkpoint_callback": "api.checkpoint_callback",
     "compare": "api.dataframes",
     "draw": "api.answer_drawing",
     "from_supervision": "api.detections",

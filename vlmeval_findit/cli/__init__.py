@@ -26,6 +26,10 @@ GROUPS = {
         "run": ("run", "ask models, and score: also every flag of VLMEvalKit's runner"),
         "search": ("search", "find the format that a model answers best in"),
         "sweep": ("sweep", "run models x datasets x formats from a file"),
+        "watch-checkpoints": (
+            "watch_checkpoints",
+            "evaluate the checkpoints of a training",
+        ),
         "probe": ("probe", "ask a deployment about forty scenes; name its coordinates"),
         "demo": ("demo", "the demonstration: two small models, no network, no GPU"),
     },

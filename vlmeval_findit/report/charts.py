@@ -15,6 +15,7 @@ from ..boxes.confidences import DEFINITIONS
 from ..core.drawing import Curve
 from ..core.formatting import printable, short
 from ..core.metric import Metric
+from ..leaderboard.learning_curve import LearningCurve
 from ..runs.calibration import Bin
 from .standings import ALIKE, BEST, LOWER, STANDINGS, UNTESTED, Panel, with_unit
 from .vega import CONFIG, INK, Spec
@@ -290,6 +291,60 @@ def _places() -> dict[str, Any]:
         "y": {"field": "value", "type": "quantitative", "title": "%",
               "scale": {"domain": [0, 100]}},
     }  # fmt: skip
+
+
+# --- checkpoints ----------------------------------------------------------------------------------
+
+
+def learning_chart(found: Sequence[LearningCurve]) -> Spec:
+    """Draw the checkpoints of trainings on one dataset, a line a training; at most :data:`CURVES`.
+
+    The best checkpoint of a training is a diamond; what it is certain of is the title.
+    """
+    found = found[:CURVES]
+    rows = [
+        {"model": name(curve.name), "step": point.step, "value": round(point.value, 2),
+         "low": round(point.interval.low, 2) if point.interval else None,
+         "high": round(point.interval.high, 2) if point.interval else None,
+         "best": point is curve.best,
+         "said": f"{name(curve.name)}, step {point.step}: {said(curve.metric, point.value)}"
+         + (f" ({point.interval.low:.1f} to {point.interval.high:.1f})" if point.interval else "")
+         + ", best" * (point is curve.best)}
+        for curve in found for point in curve.points
+    ]  # fmt: skip
+    names = [name(curve.name) for curve in found]
+    verdicts = [f"{name(curve.name)}: {curve.verdict}" for curve in found]
+    colour = {"field": "model", "type": "nominal", "sort": names, "title": None,
+              "scale": {"domain": names, "range": [*COLOURS][: len(names)]},
+              "legend": {"orient": "bottom"} if len(names) > 1 else None}  # fmt: skip
+    x = {"field": "step", "type": "quantitative", "title": "step", "scale": {"zero": False}}
+    y = {"field": "value", "type": "quantitative", "title": found[0].title,
+         "scale": {"zero": False}}  # fmt: skip
+    return _chart(
+        f"{found[0].dataset}: {found[0].title} by training step. {'; '.join(verdicts)}",
+        {"panel": 420, "panels": 1, "labels": 60, "stretch": True},
+        {
+            "data": {"values": rows},
+            "title": {"text": verdicts, "anchor": "start", "fontSize": 12,
+                      "fontWeight": "normal", "limit": 640},
+            "width": 640, "height": 260,
+            "layer": [
+                {"mark": {"type": "area", "opacity": 0.18, "aria": False},
+                 "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"},
+                              "color": colour}},
+                {"mark": {"type": "line", "strokeWidth": 2, "aria": False},
+                 "encoding": {"x": x, "y": y, "color": colour}},
+                {"mark": {"type": "point", "size": 90, "filled": True, "opacity": 1},
+                 "encoding": {"x": x, "y": y, "color": colour,
+                              "shape": {"field": "best", "type": "nominal", "legend": None,
+                                        "scale": {"domain": [False, True],
+                                                  "range": ["circle", "diamond"]}},
+                              "size": {"condition": {"test": "datum.best", "value": 200},
+                                       "value": 50},
+                              "description": {"field": "said"}}},
+            ],
+        },
+    )  # fmt: skip
 
 
 # --- confidences ----------------------------------------------------------------------------------

@@ -14,10 +14,20 @@ from ..core.scored_row import ScoredRow
 from ..leaderboard.board import Board
 from ..leaderboard.comparable import ComparableRuns
 from ..leaderboard.formats import FormatRow
+from ..leaderboard.learning_curve import LearningCurve, learning_curves
 from ..runs.box_confidences import boxes_of_rows, definitions_in
 from ..runs.calibration import Bin, reliability
 from ..runs.scored_run import Run
-from .charts import CURVES, MAPS, FormatCell, curves, forest, heat_maps, reliability_chart
+from .charts import (
+    CURVES,
+    MAPS,
+    FormatCell,
+    curves,
+    forest,
+    heat_maps,
+    learning_chart,
+    reliability_chart,
+)
 from .pairs import Key, key_of
 from .standings import Panel
 from .transcripts import Transcript
@@ -130,7 +140,8 @@ class Details:
                 thresholds.append((column.name, curves(column.name, lines)))
             if bins := {m: self.bins[key] for key, m in runs.items() if key in self.bins}:
                 calibration.append((column.name, reliability_chart(bins)))
-        kinds = (("IoU thresholds", "thresholds", thresholds),
+        kinds = (("Checkpoints", "checkpoints", _learning_charts(self.board)),
+                 ("IoU thresholds", "thresholds", thresholds),
                  ("Calibration", "calibration", calibration))  # fmt: skip
         return [(title, Drawn(key, tuple(found))) for title, key, found in kinds if found]
 
@@ -139,6 +150,15 @@ class Details:
         """Whose charts are not drawn; empty where all are."""
         more = any(len(_reported(self.board, column)) > CURVES for column in self.board.datasets)
         return f"Of every dataset the first {CURVES} models." if more else ""
+
+
+def _learning_charts(board: Board) -> list[tuple[str, Spec]]:
+    """The charts of the trainings whose checkpoints were run, by dataset and format."""
+    by_dataset: dict[str, list[LearningCurve]] = {}
+    for curve in learning_curves([each.run for each in board.runs]):
+        if len(curve.points) > 1:
+            by_dataset.setdefault(curve.dataset, []).append(curve)
+    return [(dataset, learning_chart(curves)) for dataset, curves in by_dataset.items()]
 
 
 def _first(board: Board, column: ComparableRuns) -> list[Run]:

@@ -1,0 +1,113 @@
+"""``watch-checkpoints``: every checkpoint evaluated once, and the best named."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paths import ROOT
+from scored_runs import World, failing, speaking, world
+
+from vlmeval_findit.cli import main, watch_checkpoints
+from vlmeval_findit.sweeps.checkpoints import Checkpoint
+
+__all__ = ["world"]
+
+NANO = ROOT / "vlmeval_findit" / "models" / "findit_nano"
+DATA = "FindIt_Pascal_xyxy_json_bbox_2d"
+FLAGS = ("--like", "FindIt-Nano", "--data", DATA)
+
+
+@pytest.fixture
+def evaluated(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, Sequence[str]]]:
+    """Two checkpoints in ``training``, evaluated by a stand-in that notes its calls."""
+    calls = []
+
+    def evaluate(checkpoint: Checkpoint, name: str, flags: Sequence[str]) -> int:
+        calls.append((checkpoint.step, flags))
+        answer = failing if checkpoint.step == 30 else speaking(DATA, checkpoint.step / 30)
+        model = checkpoint.model(name)
+        world.predict(model, DATA, answer, folder=f"../outputs/{model}")
+        return int(checkpoint.step == 30)
+
+    monkeypatch.chdir(world.folder)
+    monkeypatch.setattr(watch_checkpoints, "evaluate", evaluate)
+    for step in (20, 10):
+        add_checkpoint(world.folder / "training", step)
+    return calls
+
+
+def add_checkpoint(folder: Path, step: int) -> None:
+    shutil.copytree(NANO, folder / f"checkpoint-{step}")
+
+
+def test_each_checkpoint_is_evaluated_and_the_best_named(
+    evaluated: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["watch-checkpoints", "training", *FLAGS, "--limit", "12", "--once"]) == 0
+    flags = ["--data", DATA, "--work-dir", "outputs", "--like", "FindIt-Nano", "--limit", "12"]
+    assert evaluated == [(10, flags), (20, flags)]
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == f"training on {DATA}"
+    assert max(map(len, shown)) <= 100
+    assert any(line.startswith("best: step 20 (F1@0.5 ") for line in shown)
+
+
+def test_new_checkpoints_are_waited_for(
+    evaluated: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waits = iter((30, 40))
+    monkeypatch.setattr(
+        watch_checkpoints.time, "sleep", lambda _: add_checkpoint(Path("training"), next(waits))
+    )
+    command = ["watch-checkpoints", "training", *FLAGS, "--name", "ft", "--until", "40"]
+    assert main(command) == 1  # The calls of step 30 failed
+    assert [step for step, _ in evaluated] == [10, 20, 30, 40]
+    assert "checkpoint-30: not all of it was evaluated (status 1)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere", *FLAGS, "--once"), "nowhere: no such folder"),
+        (("empty", *FLAGS, "--once"), "empty has no complete checkpoint"),
+        (("training", "--like", "FindIt-Nana", "--data", DATA), "FindIt-Nano"),
+        (("empty", "--like", "FindIt-Nano", "--data", "FindIt_Pascl_xyxy_json"), "Pascal"),
+        (("training", *FLAGS, "--limt", "3"), "--limit"),
+        (("training", *FLAGS, "--name", "a/b"), "names files: no slash in it"),
+    ],
+)
+def test_mistakes_are_refused_before_a_checkpoint_is_evaluated(
+    evaluated: list[Any],
+    arguments: Sequence[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("empty").mkdir()
+    assert main(["watch-checkpoints", *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert evaluated == []
+
+
+@pytest.mark.slow
+def test_a_real_checkpoint_is_evaluated_and_a_stop_is_passed_on(tmp_path: Path) -> None:
+    add_checkpoint(tmp_path / "training", 10)
+    command = [sys.executable, "-m", "vlmeval_findit", "watch-checkpoints", "training"]
+    command += ["--like", "FindIt-Nano", "--data", "FindIt_Scenes_mini_xyxy_json", "--limit", "4"]
+    env = {**os.environ, "HOME": str(tmp_path), "LMUData": str(tmp_path / "data")}
+    with (tmp_path / "out").open("w+") as out:
+        process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=out, stderr=out)
+        while "best: step 10" not in (text := (tmp_path / "out").read_text()):
+            assert process.poll() is None, text
+            time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 130
+    assert "1 checkpoint was evaluated; the same command goes on" in (tmp_path / "out").read_text()

@@ -1,0 +1,87 @@
+"""Learning curves: values with intervals, and how certain the best checkpoint is."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from scored_runs import World, failing, query, speaking, world
+
+from vlmeval_findit.core.statistics import correct
+from vlmeval_findit.leaderboard.learning_curve import curve_table, learning_curves
+from vlmeval_findit.runs.run_statistics import StatisticsError, compare, intervals
+from vlmeval_findit.runs.scored_run import Run
+
+__all__ = ["world"]
+
+JSON = "FindIt_Pascal_xyxy_json_bbox_2d"
+TEXT = "FindIt_Pascal_xyxy_text"
+METRIC = "F1@0.5 (failed calls as misses)"
+
+
+def checkpoints(world: World, chances: dict[int, float], name: str = JSON) -> list[Run]:
+    return [
+        world.run(f"ft-step-{step}", name, speaking(name, chance))
+        for step, chance in chances.items()
+    ]
+
+
+def test_the_best_is_compared_with_every_other_checkpoint(world: World) -> None:
+    world.table("Pascal", [query(index, f"{index}.jpg") for index in range(40)])
+    runs = checkpoints(world, {20: 0.5, 3: 0.1, 100: 0.95})
+    (curve,) = learning_curves([*runs, world.run("Other", JSON, speaking(JSON, 1.0))])
+    assert [point.step for point in curve.points] == [3, 20, 100]
+    assert (curve.name, curve.dataset, curve.best.step) == ("ft", JSON, 100)
+    pairs = [*combinations((runs[1], runs[0], runs[2]), 2)]
+    tests = correct(compare(*pair)[METRIC] for pair in pairs)
+    for point in curve.points[:2]:
+        assert point.to_best is not None
+        assert point.value == curve.metric.value(point.run.sums)
+        bounds = intervals(point.run)[METRIC]
+        assert bounds is not None
+        assert point.interval is not None
+        assert (point.interval.low, point.interval.high) == pytest.approx((bounds.low, bounds.high))
+        (of_pair,) = (
+            test for pair, test in zip(pairs, tests, strict=True) if pair == (point.run, runs[2])
+        )
+        assert point.to_best.value == pytest.approx(of_pair.value)
+        assert point.to_best.corrected == pytest.approx(of_pair.corrected)
+    assert curve.verdict.endswith("significantly better than all others")
+
+
+def test_of_equal_checkpoints_the_first_is_best_and_nothing_is_certain(world: World) -> None:
+    (curve,) = learning_curves(checkpoints(world, {2: 0.6, 1: 0.6, 4: 0.6, 3: 0.6}))
+    assert curve.best.step == 1
+    assert curve.verdict.endswith("not significantly better than step 2, 3, 4")
+    rows = [{field.name: cell for field, cell in row} for row in curve_table(curve).cells()]
+    assert [row["minus best"].sign for row in rows] == ["", "≈", "≈", "≈"]
+    assert [row["F1@0.5"].best for row in rows] == [True, False, False, False]
+
+
+def test_failed_calls_count_as_misses(world: World) -> None:
+    runs = [
+        world.run("ft-step-1", JSON, speaking(JSON, 0.4)),
+        world.run("ft-step-2", JSON, failing),
+    ]
+    (curve,) = learning_curves(runs)
+    assert curve.best.step == 1
+    assert curve.points[1].value == 0
+
+
+def test_a_curve_a_training_dataset_and_format(world: World) -> None:
+    runs = [*checkpoints(world, {1: 0.5, 2: 0.6}), *checkpoints(world, {1: 0.5}, TEXT)]
+    runs.append(world.run("ft-2-step-1", JSON, speaking(JSON, 0.5)))
+    curves = learning_curves(runs)
+    assert [(curve.name, curve.dataset) for curve in curves] == [
+        ("ft", JSON), ("ft", TEXT), ("ft-2", JSON)
+    ]  # fmt: skip
+    assert curves[1].verdict.endswith("the only checkpoint")
+
+
+def test_checkpoints_over_different_rows_are_refused(world: World) -> None:
+    runs = [
+        world.run("ft-step-1", JSON, speaking(JSON, 0.4)),
+        world.run("ft-step-2", JSON, speaking(JSON, 0.4), rows=3),
+    ]
+    with pytest.raises(StatisticsError, match="only runs over the same rows"):
+        learning_curves(runs)

@@ -1,0 +1,70 @@
+"""Checkpoints of a training: complete folders, by their step."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+from vlmeval_findit.sweeps.checkpoints import checkpoints_in
+
+NANO = ROOT / "vlmeval_findit" / "models" / "findit_nano"
+
+
+def checkpoint(folder: Path, name: str = "checkpoint-100") -> Path:
+    return Path(shutil.copytree(NANO, folder / name))
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def shard(path: Path) -> None:
+    index = {"weight_map": {"a": path.name, "b": "model-00002.safetensors"}}
+    path.with_name("model.safetensors.index.json").write_text(json.dumps(index))
+
+
+INCOMPLETE: dict[str, Callable[[Path], object]] = {
+    "no configuration": lambda folder: (folder / "config.json").unlink(),
+    "no weights": lambda folder: (folder / "model.safetensors").unlink(),
+    "weights cut off": lambda folder: cut(folder / "model.safetensors"),
+    "weights without a header": lambda folder: (folder / "model.safetensors").write_bytes(b""),
+    "a shard is missing": lambda folder: shard(folder / "model.safetensors"),
+    "an index cut off": lambda folder: (folder / "a.index.json").write_text("{"),
+    "the trainer still writes": lambda folder: (folder / "training_args.bin").write_bytes(b"0"),
+}
+
+
+@pytest.mark.parametrize("change", INCOMPLETE.values(), ids=INCOMPLETE)
+def test_a_checkpoint_that_is_being_written_is_left_alone(
+    tmp_path: Path, change: Callable[[Path], object]
+) -> None:
+    folder = checkpoint(tmp_path)
+    assert [each.step for each in checkpoints_in(tmp_path)] == [100]
+    change(folder)
+    assert checkpoints_in(tmp_path) == []
+
+
+def test_a_trainers_checkpoint_is_complete_with_its_state(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path)
+    for name in ("training_args.bin", "trainer_state.json"):
+        (folder / name).write_bytes(b"{}")
+    assert [each.path for each in checkpoints_in(tmp_path)] == [folder]
+
+
+def test_checkpoints_come_by_step_and_other_folders_are_left_out(tmp_path: Path) -> None:
+    for name in ("checkpoint-1000", "checkpoint-200", "step_30", "7", "runs", "checkpoint-9-old"):
+        checkpoint(tmp_path, name)
+    assert [each.step for each in checkpoints_in(tmp_path)] == [7, 30, 200, 1000]
+    assert checkpoints_in(tmp_path / "nowhere") == []
+
+
+def test_two_folders_of_one_step_are_refused(tmp_path: Path) -> None:
+    checkpoint(tmp_path, "checkpoint-30")
+    checkpoint(tmp_path, "step_30")
+    with pytest.raises(ValueError, match=r"are both of step 30: move one elsewhere"):
+        checkpoints_in(tmp_path)

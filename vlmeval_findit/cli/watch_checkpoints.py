@@ -1,0 +1,146 @@
+"""``run_findit.py watch-checkpoints``: evaluate each checkpoint of a training as it appears."""
+
+from __future__ import annotations
+
+import io
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from glob import escape
+from pathlib import Path
+
+import click
+
+from ..core.command import INTERRUPTED, NO_MORE, SOME_FAILED, as_called
+from ..core.formatting import counted
+from ..core.predictions import check_model_name
+from ..leaderboard.learning_curve import curve_table, learning_curves
+from ..publish.targets import TARGETS, exporter
+from ..runs.scored_run import RowData, Run, RunError, load_runs
+from ..sweeps.checkpoints import Checkpoint, checkpoints_in, evaluate
+from .options import PATH, Command, complete_datasets, is_quiet, is_verbose
+from .printing import print_folded, print_table
+
+_SECONDS = 10
+"""Between two looks into the folder."""
+
+_TRACKERS = tuple(name for name, target in TARGETS.items() if "project" in target.flags)
+
+
+@click.command(
+    cls=Command,
+    context_settings={"ignore_unknown_options": True},
+    examples=[
+        "python run_findit.py watch-checkpoints runs/my-ft --like Qwen3-VL "
+        "--data FindIt_MyData_xyxy_json",
+    ],
+)
+@click.argument("folder", metavar="DIR", type=PATH)
+@click.option(
+    "--data",
+    multiple=True,
+    required=True,
+    shell_complete=complete_datasets,
+    metavar="NAME",
+    help="A dataset (repeatable): queries that the training does not see.",
+)
+@click.option("--name", metavar="NAME", help="Name of the training [default: that of DIR].")
+@click.option(
+    "--work-dir", type=PATH, default=Path("outputs"), metavar="DIR", help="Folder of the results."
+)
+@click.option("--once", is_flag=True, help="Evaluate the checkpoints that are there, and end.")
+@click.option("--until", type=int, metavar="STEP", help="End after the checkpoint of this step.")
+@click.option(
+    "--to",
+    "tracker",
+    type=click.Choice(_TRACKERS),
+    help="Also log the curve there, after each checkpoint, as `export` does.",
+)
+@click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[FLAGS OF run]...")
+def command(
+    folder: Path,
+    data: tuple[str, ...],
+    name: str | None,
+    work_dir: Path,
+    once: bool,
+    until: int | None,
+    tracker: str | None,
+    rest: tuple[str, ...],
+) -> int:
+    """Evaluate each checkpoint of a training as it appears; say which is best, and how certainly.
+
+    A checkpoint is a folder in DIR whose name ends in its step, as checkpoint-300. It is evaluated
+    when it is complete, as the model NAME-step-300, with the other flags given to `run`. The base
+    model can be step 0: run --model NAME-step-0=BASE.
+
+    Exit status 1: a checkpoint could not be evaluated, or calls failed; run again to go on.
+    """
+    name = check_model_name(name or folder.resolve().name)
+    flags = [word for dataset in data for word in ("--data", dataset)]
+    flags += ["--work-dir", str(work_dir), *rest, *["-q"] * is_quiet(), *["-v"] * is_verbose()]
+    if once and not folder.is_dir():
+        raise ValueError(f"{folder}: no such folder")
+    _check(name, checkpoints_in(folder), flags)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(INTERRUPTED))
+    statuses: dict[Checkpoint, int] = {}
+    try:
+        while True:
+            for checkpoint in _not_evaluated(folder, statuses):
+                statuses[checkpoint] = status = evaluate(checkpoint, name, flags)
+                if status in (INTERRUPTED, NO_MORE):
+                    return status
+                if status:
+                    print(f"{checkpoint.path}: not all of it was evaluated (status {status})")
+                _print_curves(name, work_dir, tracker)
+            last = max((checkpoint.step for checkpoint in statuses), default=-1)
+            if once or (until is not None and last >= until):
+                break
+            time.sleep(_SECONDS)
+    except KeyboardInterrupt:
+        were = "was" if len(statuses) == 1 else "were"
+        print(f"{counted(len(statuses), 'checkpoint')} {were} evaluated; the same command goes on")
+        return INTERRUPTED
+    if not statuses:
+        raise ValueError(
+            f"{folder} has no complete checkpoint: a folder whose name ends in its step "
+            "(checkpoint-300), with config.json or adapter_config.json and its weights"
+        )
+    print_folded(as_called(f"every answer: python run_findit.py report {work_dir}"))
+    return SOME_FAILED if any(statuses.values()) else 0
+
+
+def _check(name: str, checkpoints: Sequence[Checkpoint], flags: Sequence[str]) -> None:
+    """Refuse what `run` would refuse, of the first checkpoint or of one that is yet to come."""
+    from .run import command as run
+
+    checkpoint = checkpoints[0] if checkpoints else Checkpoint(0, Path("OWNER/NAME"))
+    model = f"{checkpoint.model(name)}={checkpoint.path}"
+    arguments = ["--model", model, *flags, "--dry-run"]
+    with redirect_stdout(io.StringIO()), run.make_context("run", arguments) as context:
+        run.invoke(context)
+
+
+def _not_evaluated(folder: Path, done: dict[Checkpoint, int]) -> list[Checkpoint]:
+    return [checkpoint for checkpoint in checkpoints_in(folder) if checkpoint not in done]
+
+
+def _print_curves(name: str, work_dir: Path, tracker: str | None) -> None:
+    """Print the curves of a training, and log them."""
+    keep = RowData.SUMS if tracker is None else RowData.DETAILS
+    runs = list[Run]()
+    for folder in sorted(work_dir.glob(f"{escape(name)}-step-*")):
+        try:
+            runs += load_runs([folder], keep=keep)
+        except RunError as error:
+            print_folded(f"not on the curve: {error}")
+    for curve in learning_curves(runs):
+        table = curve_table(curve)
+        print_folded(table.title)
+        print_table(table, f"the report of {work_dir}")
+        for note in table.notes:
+            print_folded(note.text)
+    if tracker is not None and runs:
+        for line in exporter(tracker)(runs, Path("outputs", "export", tracker)):
+            print_folded(line)

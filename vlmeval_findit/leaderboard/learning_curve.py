@@ -1,0 +1,136 @@
+"""Learning curves: the checkpoints of a training on one dataset, and which of them is best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from ..core.metric import Better, Metric
+from ..core.statistics import INTERVALS, Difference, Interval, correct, difference, metric_intervals
+from ..runs.run_statistics import check_comparable, estimate
+from ..runs.scored_run import Run
+from ..sweeps.checkpoints import name_and_step
+from .table import Cell, Field, FieldType, Note, Table, Value, count, value
+
+_NAMED = 5
+"""Steps that the verdict names at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """A checkpoint on a learning curve."""
+
+    step: int
+    run: Run
+    value: float  # Of the curve's metric
+    interval: Interval | None
+    to_best: Difference | None  # This checkpoint minus the best; None for the best itself
+
+
+@dataclass(frozen=True, slots=True)
+class LearningCurve:
+    """The checkpoints of a training on one dataset in one format, by their step."""
+
+    name: str  # Of the training
+    metric: Metric  # By which models are ranked; failed calls count as misses
+    points: tuple[CurvePoint, ...]
+
+    @property
+    def dataset(self) -> str:
+        """The dataset with its format, as ``--data`` takes it."""
+        return self.points[0].run.question.name
+
+    @property
+    def title(self) -> str:
+        """The short name of the metric."""
+        return self.points[0].run.benchmark.metrics[0].title
+
+    @property
+    def best(self) -> CurvePoint:
+        return next(point for point in self.points if point.to_best is None)
+
+    @property
+    def verdict(self) -> str:
+        """Which checkpoint is best, and how certain that is."""
+        best = f"best: step {self.best.step} ({self.title} {self.best.value:.1f})"
+        if len(self.points) == 1:
+            return f"{best}, the only checkpoint"
+        tests = [(point.step, point.to_best) for point in self.points if point.to_best is not None]
+        alike = [f"{step}" for step, test in tests if not test.significant]
+        if not alike:
+            return f"{best}, significantly better than all others"
+        more = f" and {len(alike) - _NAMED} more" if len(alike) > _NAMED else ""
+        return f"{best}, not significantly better than step {', '.join(alike[:_NAMED])}{more}"
+
+
+def learning_curves(runs: Sequence[Run]) -> list[LearningCurve]:
+    """Make a curve a training, dataset and format; runs of other models are left out.
+
+    Of checkpoints with the same value the first is the best.  The best was chosen by the values
+    that are tested, so its tests are corrected for those of all pairs of checkpoints.
+
+    Raises:
+        StatisticsError: checkpoints of a curve were scored over different rows.
+    """
+    by_curve: dict[tuple[str, str], dict[int, Run]] = {}
+    for run in runs:
+        training = name_and_step(run.model)
+        if training is not None and run.rows:
+            name, step = training
+            by_curve.setdefault((name, run.question.name), {})[step] = run
+    curves = (_curve(name, by_step) for (name, _), by_step in sorted(by_curve.items()))
+    return [curve for curve in curves if curve.points]
+
+
+def _curve(name: str, runs: Mapping[int, Run]) -> LearningCurve:
+    metric = next(iter(runs.values())).benchmark.with_failures
+    estimates = {step: estimate(runs[step], (metric,)) for step in sorted(runs)}
+    values = {step: each.value(metric.name) for step, each in estimates.items()}
+    valued = {step: each for step, each in values.items() if each is not None}
+    if not valued:
+        return LearningCurve(name, metric, ())
+    sign = 1 if metric.better is Better.HIGHER else -1
+    best = max(valued, key=lambda step: (sign * valued[step], -step))
+    for step in valued:
+        check_comparable(runs[best], runs[step])
+    pairs = [(b, a) if a == best else (a, b) for a, b in combinations(valued, 2)]
+    tests = correct(difference(estimates[a], estimates[b], metric.name) for a, b in pairs)
+    of_pair = dict(zip(pairs, tests, strict=True))
+    points = (
+        CurvePoint(
+            step=step,
+            run=runs[step],
+            value=valued[step],
+            interval=metric_intervals(estimates[step])[metric.name],
+            to_best=of_pair.get((step, best)),
+        )
+        for step in valued
+    )
+    return LearningCurve(name, metric, tuple(points))
+
+
+def curve_table(curve: LearningCurve) -> Table:
+    """Make one row a checkpoint: its value, the difference to the best, and whether it is chance.
+
+    ``≈`` says that the best is not significantly better, ``?`` that too few images count.
+    """
+    rows: list[list[Value]] = []
+    for point in curve.points:
+        row: list[Value] = [point.step, len(point.run.rows), point.run.failed]
+        row += [Cell(point.value, point.interval, best=point.to_best is None)]
+        rows.append([*row, *(_compared(point.to_best) if point.to_best else (None, None))])
+    fields = [count("step"), count("queries"), count("failed calls"), value(curve.title)]
+    fields += [Field("minus best", FieldType.DIFFERENCE, interval=True), Field("p", FieldType.P)]
+    notes = (
+        Note("", [curve.verdict]),
+        Note(curve.title, ["failed calls count as misses"]),
+        Note("Intervals", [INTERVALS]),
+        Note("p", ["paired over images; corrected (Holm) for all pairs of checkpoints"]),
+    )
+    return Table(f"{curve.name} on {curve.dataset}", fields, rows, notes)
+
+
+def _compared(test: Difference) -> tuple[Cell, Cell]:
+    sign = "" if test.significant else "≈" if test.p_value is not None else "?"
+    return Cell(test.value, test.interval, sign=sign), Cell(test.corrected)

@@ -1,0 +1,117 @@
+"""Checkpoints of a training: which are complete, and evaluating one of them.
+
+A checkpoint is a folder whose name ends in its step, as ``checkpoint-300``.  Its runs have the
+model name ``NAME-step-300``, by which :mod:`..leaderboard.learning_curve` orders them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.predictions import check_model_name
+
+_STEP = re.compile(r"(?:.*\D)?(\d+)")
+_MODEL = re.compile(r"(.+)-step-(\d+)")
+_CONFIGS = ("config.json", "adapter_config.json")
+_TRAINER, _TRAINER_STATE = "training_args.bin", "trainer_state.json"
+"""Files that transformers' trainer writes before and after the weights' neighbours."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Checkpoint:
+    """A checkpoint of a training."""
+
+    step: int
+    path: Path
+
+    def model(self, name: str) -> str:
+        """Return the model name of its runs.
+
+        >>> Checkpoint(300, Path("run/checkpoint-300")).model("my-ft")
+        'my-ft-step-300'
+        """
+        return check_model_name(f"{name}-step-{self.step}")
+
+
+def name_and_step(model: str) -> tuple[str, int] | None:
+    """Return the training's name and the step of a model name; None if it is not a checkpoint's.
+
+    >>> name_and_step("my-ft-step-300"), name_and_step("Qwen3-VL-8B")
+    (('my-ft', 300), None)
+    """
+    match = _MODEL.fullmatch(model)
+    return (match[1], int(match[2])) if match else None
+
+
+def checkpoints_in(folder: Path) -> list[Checkpoint]:
+    """Return the complete checkpoints in a folder by their step.
+
+    Raises:
+        ValueError: two folders have the same step.
+    """
+    by_step: dict[int, Path] = {}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        match = _STEP.fullmatch(path.name)
+        if match is None or not is_complete(path):
+            continue
+        other = by_step.setdefault(int(match[1]), path)
+        if other != path:
+            raise ValueError(f"{other} and {path} are both of step {match[1]}: move one elsewhere")
+    return [Checkpoint(step, path) for step, path in sorted(by_step.items())]
+
+
+def is_complete(folder: Path) -> bool:
+    """Tell whether a checkpoint is written to its end.
+
+    Its configuration is there, every file of weights is as long as its header says, no shard of an
+    index is missing, and transformers' trainer has written what it writes last.
+    """
+    try:
+        if not any((folder / name).is_file() for name in _CONFIGS):
+            return False
+        if (folder / _TRAINER).is_file() and not (folder / _TRAINER_STATE).is_file():
+            return False
+        weights = {*folder.glob("*.safetensors"), *folder.glob("*.bin")} - {folder / _TRAINER}
+        for index in folder.glob("*.index.json"):
+            shards = json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()
+            weights |= {folder / name for name in shards}
+        return bool(weights) and all(map(_is_whole, weights))
+    except (OSError, ValueError, KeyError):  # It is being written, or was just deleted
+        return False
+
+
+def _is_whole(file: Path) -> bool:
+    if file.suffix != ".safetensors":
+        return file.stat().st_size > 0
+    with file.open("rb") as f:
+        length = int.from_bytes(f.read(8), "little")
+        header = json.loads(f.read(length))
+    tensors = (tensor for name, tensor in header.items() if name != "__metadata__")
+    end = max((tensor["data_offsets"][1] for tensor in tensors), default=0)
+    return file.stat().st_size == 8 + length + end
+
+
+def evaluate(checkpoint: Checkpoint, name: str, flags: Sequence[str]) -> int:
+    """Run ``findit run`` on a checkpoint in a process of its own; returns the exit status.
+
+    The process frees what the model took.  ``flags`` are flags of ``run``, among them ``--data``.
+    """
+    model = f"{checkpoint.model(name)}={checkpoint.path}"
+    command = [sys.executable, "-m", "vlmeval_findit", "run", "--model", model, *flags]
+    # A terminal's Ctrl-C reaches this process only, and is passed on: two would end it at once.
+    with subprocess.Popen(command, process_group=0) as process:
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                process.send_signal(signal.SIGINT)
+            except BaseException:
+                process.terminate()
+                raise
