@@ -11,7 +11,7 @@ from ..core.statistics import INTERVALS, Difference, Interval, correct, differen
 from ..runs.run_statistics import check_comparable, estimate
 from ..runs.scored_run import Run
 from ..sweeps.checkpoints import name_and_step
-from .table import Cell, Field, FieldType, Note, Table, Value, count, value
+from .table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 _NAMED = 5
 """Steps that the verdict names at most."""
@@ -118,7 +118,7 @@ def curve_table(curve: LearningCurve) -> Table:
     rows: list[list[Value]] = []
     for point in curve.points:
         row: list[Value] = [point.step, len(point.run.rows), point.run.failed]
-        row += [Cell(point.value, point.interval, best=point.to_best is None)]
+        row += [TableCell(point.value, point.interval, best=point.to_best is None)]
         rows.append([*row, *(_compared(point.to_best) if point.to_best else (None, None))])
     fields = [count("step"), count("queries"), count("failed calls"), value(curve.title)]
     fields += [Field("minus best", FieldType.DIFFERENCE, interval=True), Field("p", FieldType.P)]
@@ -131,6 +131,6 @@ def curve_table(curve: LearningCurve) -> Table:
     return Table(f"{curve.name} on {curve.dataset}", fields, rows, notes)
 
 
-def _compared(test: Difference) -> tuple[Cell, Cell]:
+def _compared(test: Difference) -> tuple[TableCell, TableCell]:
     sign = "" if test.significant else "≈" if test.p_value is not None else "?"
-    return Cell(test.value, test.interval, sign=sign), Cell(test.corrected)
+    return TableCell(test.value, test.interval, sign=sign), TableCell(test.corrected)
