@@ -23,7 +23,7 @@ from .options import HELP, PLUGIN, is_verbose, print_note, shared_options
 
 GROUPS = {
     "Ask models": {
-        "run": ("run", "ask models, and score: also every flag of VLMEvalKit's runner"),
+        "run": ("run", "ask models, and score; takes VLMEvalKit's flags, too"),
         "search": ("search", "find the format that a model answers best in"),
         "sweep": ("sweep", "run models x datasets x formats from a file"),
         "watch-checkpoints": (
