@@ -307,7 +307,7 @@ def learning_chart(found: Sequence[LearningCurve]) -> Spec:
          "low": round(point.interval.low, 2) if point.interval else None,
          "high": round(point.interval.high, 2) if point.interval else None,
          "best": point is curve.best,
-         "said": f"{name(curve.name)}, step {point.step}: {said(curve.metric, point.value)}"
+         "said": f"{name(curve.name)}, step {point.step}: {with_unit(curve.metric, point.value)}"
          + (f" ({point.interval.low:.1f} to {point.interval.high:.1f})" if point.interval else "")
          + ", best" * (point is curve.best)}
         for curve in found for point in curve.points
