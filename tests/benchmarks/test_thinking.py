@@ -108,11 +108,8 @@ def by_local_model(text: str) -> tuple[FormatFailure | str | None, int]:
 
 
 WAYS: list[Callable[[str], tuple[FormatFailure | str | None, int]]] = [
-    by_read,
-    by_score,
-    by_completion,
-    by_local_model,
-]
+    by_read, by_score, by_completion, by_local_model,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("thought", THOUGHTS, ids=THOUGHTS.get)
@@ -131,14 +128,6 @@ def test_a_thought_that_does_not_end_holds_no_answer(
     reason, boxes = way(text)
     assert getattr(reason, "value", reason) == FormatFailure.TRUNCATED_THINKING.value
     assert boxes == 0
-
-
-@pytest.mark.parametrize("thought", THOUGHTS, ids=THOUGHTS.get)
-@pytest.mark.parametrize("by", ["f1", "iou", "adherence"])
-def test_a_reward_is_that_of_the_answer(thought: str, by: str) -> None:
-    replies = [thought + BOX, thought + "[]", f"<think>{BOX}"]
-    made = findit.reward(replies, [[TRUTH], [], [TRUTH]], FORMAT, sizes=SIZE, space=SPACE, by=by)
-    assert made.tolist() == [1.0, 1.0, 0.0]
 
 
 def test_confidences_are_of_the_answer() -> None:

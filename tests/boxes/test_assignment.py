@@ -10,8 +10,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csgraph
-from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from vlmeval_findit.boxes import assignment, matching
 from vlmeval_findit.boxes.assignment import assign_sparse
@@ -75,24 +73,6 @@ def test_it_costs_what_that_of_the_whole_table_costs(cost: np.ndarray, cells: in
     assert len({*ones.tolist()}) == len({*others.tolist()}) == len(ones) == min(cost.shape)
     cheapest = cost[linear_sum_assignment(cost)].astype(float).sum()
     assert cost[ones - 100, others].astype(float).sum() == pytest.approx(cheapest, abs=1e-6)
-
-
-@pytest.mark.parametrize("apart_cost", [1.0, 0.0], ids=["one label", "all labels agree"])
-def test_pairs_that_do_not_overlap_need_no_cell(
-    apart_cost: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sizes: list[int] = []
-
-    def counted(table):
-        sizes.append(table.nnz)
-        return min_weight_full_bipartite_matching(table)
-
-    monkeypatch.setattr(csgraph, "min_weight_full_bipartite_matching", counted)
-    cost = np.full((50, 8), apart_cost, np.float32)
-    cost[:8][np.eye(8, dtype=bool)] -= np.float32(0.75)
-    rows, columns = assign_sparse(np.arange(50), np.arange(8), lambda some, of: cost[some, of])
-    assert rows.tolist() == columns.tolist() == [*range(8)]
-    assert sizes == [8 + 8]  # the overlaps, and one column for every row that finds none
 
 
 # --- of queries -----------------------------------------------------------------------------------
@@ -185,10 +165,6 @@ def test_points_are_judged_by_masks(seed: int) -> None:
 
 def apart(n: int) -> list[tuple[float, ...]]:
     return [(20.0 * i, 0.0, 20.0 * i + 10, 10.0) for i in range(n)]
-
-
-def copies(n: int) -> list[tuple[float, ...]]:
-    return [(0.0, 0.0, 10.0, 10.0)] * n
 
 
 # --- what is ordinary, and what is not ------------------------------------------------------------

@@ -107,15 +107,6 @@ def test_every_truth_gets_the_box_that_is_assigned_to_it() -> None:
     assert result.tp == 2
 
 
-def test_the_assignment_is_of_the_whole_not_greedy() -> None:
-    """The box that is best for the first truth goes to the second, where the sum is larger."""
-    # 0.9 + 6/12 is less than 10/12 + 6/9.
-    said = reading((0, 0, 10, 9), (0, 0, 10, 12))
-    result = one(said, truth((0, 0, 10, 10), (0, 0, 10, 6)))
-    assert result.ious == pytest.approx([10 / 12, 6 / 9])
-    assert result.hits == (True, True)
-
-
 @pytest.mark.parametrize(
     ("said", "true", "ious", "hits"),
     [
@@ -130,8 +121,17 @@ def test_the_assignment_is_of_the_whole_not_greedy() -> None:
         pytest.param(reading((0, 0, 1e300, 1e300)), truth(A), [0.0], [False], id="1e300"),
         pytest.param(reading((0, 0, INF, 1), A), truth(A), [1.0], [True], id="inf beside a box"),
         pytest.param(reading(A), truth((10, 0, 0, 10)), [0.0], [False], id="swapped truth"),
+        # The sum decides, not the first: 0.9 + 6/12 is less than 10/12 + 6/9.
+        pytest.param(reading((0, 0, 10, 9), (0, 0, 10, 12)), truth(A, (0, 0, 10, 6)),
+                     [10 / 12, 6 / 9], [True, True], id="not greedy"),
+        pytest.param(reading(HALF, A, labels=["cat", "dog"]), truth(A, labels=["Cat"]), [0.5],
+                     [True], id="an agreeing label goes before a better box"),
+        pytest.param(reading(HALF, A, labels=["bird", "dog"]), truth(A, labels=["cat"]), [1.0],
+                     [False], id="no label agrees: the better box is assigned, and no hit"),
+        pytest.param(reading(A), truth(A, labels=["cat"]), [1.0], [False], id="no label"),
+        pytest.param(reading(A, labels=["cat"]), truth(A), [1.0], [False], id="a label too many"),
     ],
-)
+)  # fmt: skip
 def test_one_query(said: ParsedReply, true: Truth, ious: list[float], hits: list[bool]) -> None:
     result = one(said, true)
     assert result.ious == pytest.approx(ious)
@@ -167,17 +167,6 @@ def test_labels_agree(left: str, right: str, agree: bool) -> None:
     result = one(reading(A, labels=[left]), truth(A, labels=[right]))
     assert result.ious == (1.0,)
     assert result.hits == (agree,)
-
-
-def test_an_agreeing_label_goes_before_a_better_box() -> None:
-    said = reading(HALF, A, labels=["cat", "dog"])
-    result = one(said, truth(A, labels=["Cat"]))
-    assert (result.ious, result.hits) == ((0.5,), (True,))
-
-
-def test_without_an_agreeing_label_the_better_box_is_assigned_but_not_found() -> None:
-    result = one(reading(HALF, A, labels=["bird", "dog"]), truth(A, labels=["cat"]))
-    assert (result.ious, result.hits) == ((1.0,), (False,))
 
 
 def test_frames_are_matched_one_by_one() -> None:
@@ -251,16 +240,6 @@ def test_a_batch_of_queries(labelled: bool, frames: int, data: st.DataObject) ->
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(matching, "_BATCH", size)
             assert match(said, true) == results
-
-
-def test_a_box_without_a_label_is_no_hit_where_labels_are_asked_for() -> None:
-    result = one(reading(A), truth(A, labels=["cat"]))
-    assert (list(result.ious), list(result.hits)) == ([1.0], [False])
-
-
-def test_a_label_that_nobody_asked_for_is_no_hit() -> None:
-    result = one(reading(A, labels=["cat"]), truth(A))
-    assert (list(result.ious), list(result.hits)) == ([1.0], [False])
 
 
 def test_the_match_says_which_box_took_which_object_and_whether_labels_agree() -> None:

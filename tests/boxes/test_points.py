@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scored_runs import HEIGHT, WIDTH, World, query, saying, speaking, two_labels, world
+from scored_runs import HEIGHT, WIDTH, World, query, saying, speaking, world
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import benchmark_of, parse
@@ -33,10 +33,8 @@ from vlmeval_findit.benchmarks.findit.grid import (
     variants,
 )
 from vlmeval_findit.benchmarks.findit.variant import VariantError
-from vlmeval_findit.boxes import matching
-from vlmeval_findit.boxes.confidences import confidences
 from vlmeval_findit.boxes.lenient import parse_leniently
-from vlmeval_findit.boxes.matching import match, points_inside
+from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import FormatFailure, ParsedReply, Truth
 from vlmeval_findit.boxes.representation import GRID, MatchRule, ReplyFormat
@@ -44,7 +42,6 @@ from vlmeval_findit.boxes.spaces import ToPixels
 from vlmeval_findit.boxes.spans import places
 from vlmeval_findit.boxes.writing import BoxToWrite, schema_of, write
 from vlmeval_findit.core.config import ConfigError
-from vlmeval_findit.core.replies import TokenLogprobs
 from vlmeval_findit.leaderboard.board import boards
 from vlmeval_findit.marks.region import RLEError, packed_mask
 from vlmeval_findit.runs.best_format import rule
@@ -159,14 +156,6 @@ def test_what_is_written_is_read_and_its_places_are_known(how: ReplyFormat) -> N
     assert said == [["20.0", "30.0"], ["2.5", "5.5"]]
 
 
-def test_confidences_are_of_points() -> None:
-    reply = "[1, 2]"
-    sure = TokenLogprobs((1, 2, 3, 5, 6), (0, -0.5, 0, -1.5, 0))
-    found = confidences(reply, TEXT, read(reply, TEXT), sure)
-    assert found["mean"] == [pytest.approx(np.exp(-1))]
-    assert found["product"] == [pytest.approx(np.exp(-2))]
-
-
 @pytest.mark.parametrize(
     ("how", "reply", "points"),
     [
@@ -265,18 +254,6 @@ def test_a_batch_is_judged_as_its_queries_are_one_by_one() -> None:
     assert [one.ious for one in overlap] == [(1.0,), (1.0,)]
 
 
-@pytest.mark.parametrize("pairs", [1, 2, 5, 100])
-def test_points_inside_are_counted_in_parts_of_any_size(
-    pairs: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(matching, "_POINT_PAIRS", pairs)
-    points = at((15, 30), (40, 20), (15, 55), (15, 30), (99, 99), (75, 75))
-    reading = ParsedReply(points, (), (), None)  # type: ignore[arg-type]
-    truth = Truth((BOX, (70.0, 70.0, 80.0, 80.0)), (0, 0), masks=(packed_mask(L_SHAPE), None))
-    (found,) = match([reading], [truth], None, MatchRule.POINT_IN_OBJECT)
-    assert points_inside(found, reading, truth) == 4
-
-
 masks = st.integers(1, 12).flatmap(
     lambda width: st.lists(st.lists(st.integers(0, 1), min_size=width, max_size=width), min_size=1)
 )
@@ -292,15 +269,6 @@ def test_run_lengths_say_of_every_pixel_what_the_mask_says(
     column, row = int(np.floor(x)), int(np.floor(y))
     inside = 0 <= column < mask.shape[1] and 0 <= row < mask.shape[0] and mask[row, column] == 1
     assert packed.covers(x, y) == inside
-
-
-def test_run_lengths_are_packed_as_pycocotools_packs_them() -> None:
-    coco = pytest.importorskip("pycocotools.mask")
-    generator = np.random.default_rng(3)
-    for _ in range(50):
-        mask = generator.random((generator.integers(1, 90), generator.integers(1, 90))) < 0.3
-        theirs = coco.encode(np.asfortranarray(mask.astype(np.uint8)))["counts"].decode()
-        assert packed_mask(mask).packed == theirs
 
 
 # --- counted --------------------------------------------------------------------------------------
@@ -377,17 +345,6 @@ def test_nothing_to_find_no_answer_and_no_call_are_three_things() -> None:
     assert found["Pointing accuracy"] == 50
     assert found["Pointing accuracy (failed calls as misses)"] == pytest.approx(100 / 3)
     assert found["Adherence"] == 50
-
-
-def test_the_lenient_figure_is_that_of_the_same_points_as_asked() -> None:
-    points, box = [[5, 5], [150, 90], [160, 90]], [TARGET]
-    asked = json.dumps([{"point": point} for point in points])
-    other = json.dumps([{"point_2d": point} for point in points])
-    strict = metric_values([asked], box, format="point_json")
-    lenient = metric_values([other], box, format="point_json")
-    assert lenient["Pointing accuracy"] == 0
-    assert lenient["Pointing accuracy (lenient)"] == strict["Pointing accuracy"]
-    assert strict["Pointing accuracy"] == pytest.approx(100 / 3)
 
 
 def test_the_reward_of_points_is_their_own() -> None:
@@ -569,15 +526,3 @@ def test_every_lost_place_has_one_cause(world: World) -> None:
     points = analysis.points(sums)
     assert sum(points.values()) == pytest.approx(analysis.lost(sums))
     assert not any(key.startswith("lost:") for row in run.rows for key in row.sums)
-
-
-def test_labels_count_for_points_too(world: World) -> None:
-    world.table("Pascal_multilabel", [two_labels(i, f"{i}.jpg") for i in range(5)])
-    name = "FindIt_Pascal_multilabel_point_json"
-    right = world.run("R", name, speaking(name, 1.0))
-    assert right.metric_values["Pointing accuracy"] == right.metric_values["Points inside"] == 100
-    right_of = speaking(name, 1.0)
-    wrong = world.run(
-        "W", name, lambda *asked: right_of(*asked).translate({ord("c"): "k", ord("d"): "b"})
-    )
-    assert wrong.metric_values["Pointing accuracy"] == wrong.metric_values["Points inside"] == 0

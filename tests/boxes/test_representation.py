@@ -20,41 +20,25 @@ BOX: Corners = (10.0, 20.0, 50.0, 80.0)
 
 
 @pytest.mark.parametrize(
-    ("name", "numbers"),
+    ("name", "numbers", "keys"),
     [
-        ("xyxy", (10, 20, 50, 80)),
-        ("xywh", (10, 20, 40, 60)),
-        ("yxyx", (20, 10, 80, 50)),
-        ("yxhw", (20, 10, 60, 40)),
-        ("cxcywh", (30, 50, 40, 60)),
-        ("all", (10, 20, 50, 20, 50, 80, 10, 80)),
-        ("all-labelled", (10, 20, 50, 20, 50, 80, 10, 80)),
-        ("unconstrained", (10, 20, 50, 80)),
+        ("xyxy", (10, 20, 50, 80), "xmin ymin xmax ymax"),
+        ("xywh", (10, 20, 40, 60), "x y width height"),
+        ("yxyx", (20, 10, 80, 50), "ymin xmin ymax xmax"),
+        ("yxhw", (20, 10, 60, 40), "y x height width"),
+        ("cxcywh", (30, 50, 40, 60), "cx cy width height"),
+        ("all", (10, 20, 50, 20, 50, 80, 10, 80), ""),
+        ("all-labelled", (10, 20, 50, 20, 50, 80, 10, 80), ""),
+        ("unconstrained", (10, 20, 50, 80), ""),
+        ("point", (30, 50), "x y"),
     ],
 )
-def test_one_box_in_every_representation(name: str, numbers: tuple[float, ...]) -> None:
+def test_numbers_and_keys(name: str, numbers: tuple[float, ...], keys: str) -> None:
     row = REPRESENTATIONS[name]
     assert tuple(row.from_corners(BOX)) == numbers
-    assert row.to_corners(numbers) == BOX
+    assert row.to_corners(numbers) == (BOX if name != "point" else (30, 50, 30, 50))
     assert len(numbers) == row.width
-
-
-@pytest.mark.parametrize(
-    ("name", "keys"),
-    [
-        ("xyxy", "xmin ymin xmax ymax"),
-        ("xywh", "x y width height"),
-        ("yxyx", "ymin xmin ymax xmax"),
-        ("yxhw", "y x height width"),
-        ("cxcywh", "cx cy width height"),
-        ("all", ""),
-        ("all-labelled", ""),
-        ("unconstrained", ""),
-        ("point", "x y"),
-    ],
-)
-def test_keys_of_the_decomposed_structure(name: str, keys: str) -> None:
-    assert REPRESENTATIONS[name].keys == tuple(keys.split())
+    assert row.keys == tuple(keys.split())
 
 
 def test_the_rows_are_consistent() -> None:

@@ -18,7 +18,6 @@ from vlmeval_findit.boxes.spaces import (
     reference_size,
     smart_resize,
     space_from,
-    spaces_help,
     to_pixels,
 )
 
@@ -196,11 +195,6 @@ def test_wrong_settings_are_told_what_there_is(settings: object, says: str) -> N
     with pytest.raises(SpaceError) as error:
         space_from(settings)  # type: ignore[arg-type]
     assert says in str(error.value)
-
-
-def test_the_help_lists_every_space() -> None:
-    lines = spaces_help().splitlines()
-    assert [line.split()[0] for line in lines] == list(KINDS)
 
 
 edges = st.integers(1, 10_000)

@@ -264,12 +264,6 @@ def test_a_run_of_ref_l4(
     assert "F1 100.0; 12 of 12 answers agree" in " ".join(capsys.readouterr().out.split())
 
 
-def test_the_space_may_be_said(deployment: Deployment) -> None:
-    path = deployment()
-    assert coords(path) == 0
-    assert coords(path, "--space", "pixels") == 1
-
-
 def test_what_has_no_boxes_is_left_out() -> None:
     for task in (_letters(), load_task("FindIt_Demo_point_text")):
         with pytest.raises(NotBoxesError, match="its answers are no boxes"):
@@ -312,12 +306,6 @@ def test_a_score_warns_of_a_wrong_space(
     assert "<h3>Coordinate space in doubt</h3>" in page.read_text(encoding="utf-8")
 
 
-def test_a_score_warns_of_a_wrong_order(deployment: Deployment) -> None:
-    done = score_file(deployment(says=convention("grid1000/xywh")))
-    assert done.coords_doubt is not None
-    assert "follow thousandths of width and height, xywh" in done.coords_doubt
-
-
 @pytest.mark.parametrize("says", [GRID, PIXELS], ids=["right", "wrong"])
 def test_no_figure_depends_on_the_coordinate_check(
     says: Convention,
@@ -335,13 +323,6 @@ def test_no_figure_depends_on_the_coordinate_check(
         values.pop("coords_doubt")
         values.pop("scored_at")
     assert provenance == other
-
-
-def test_two_spaces_in_one_run_are_told(deployment: Deployment) -> None:
-    path = deployment(lambda rng: PIXELS if rng.random() < 0.4 else GRID, queries=250)
-    done = score_file(path)
-    assert done.coords_doubt is not None
-    assert "% of the answers follow pixels" in done.coords_doubt
 
 
 @pytest.mark.parametrize("queries", [63, 64, 65, 127, 128, 1200])

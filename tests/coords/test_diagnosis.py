@@ -168,15 +168,6 @@ def test_of_a_reply_without_an_end_the_first_boxes_are_looked_at() -> None:
     assert run_arrays([query]).boxes == MOST_BOXES_OF_REPLY
 
 
-def test_a_part_of_the_boxes_keeps_its_pairs() -> None:
-    seen = run_arrays(run(np.random.default_rng(0), PROFILES["dense"], GRID, GOOD, 40))
-    part = seen.some(50)
-    assert part.boxes == 50
-    owners = part.box_query[part.pair_box]
-    assert (owners == part.truth_query[part.pair_truth]).all()
-    assert seen.some(10**6) is seen
-
-
 GRID = convention("grid1000/xyxy")
 
 
@@ -307,12 +298,6 @@ def test_boxes_that_follow_nothing() -> None:
     blind = Habit(miou=0.7, garbage=1.0)
     made = run(np.random.default_rng(0), PROFILES["phrases"], GRID, blind, 100)
     assert diagnose(run_arrays(made), GRID).verdict is Verdict.NONE
-
-
-def test_one_box_again_and_again_follows_nothing() -> None:
-    made = run(np.random.default_rng(0), PROFILES["phrases"], GRID, GOOD, 60)
-    full = [one._replace(numbers=[(0, 0, 1000, 1000)]) for one in made]
-    assert not diagnose(run_arrays(full), GRID).verdict.alarms
 
 
 @pytest.mark.parametrize("queries", [0, 4])

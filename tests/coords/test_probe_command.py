@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import yaml
 from chat_server import Answer, Asked, ChatServer, Script, completion, error
 from PIL import Image
 from probe_server import answering, seen, sent
-from simulated_deployments import Fault, convention
+from simulated_deployments import convention
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.sweeps.sweep_file import read_sweep
@@ -107,15 +106,6 @@ def test_a_client_that_shrinks_is_seen(serve: Serve, capsys: Out) -> None:
     assert float(down) == pytest.approx(4096 / 4600, rel=0.02)
 
 
-@pytest.mark.parametrize("fault", [Fault(offset=(0.02, 0.0)), Fault(scale=(1.0, 0.97))])
-def test_what_is_scaled_or_moved(serve: Serve, capsys: Out, fault: Fault) -> None:
-    server = serve(answering(convention("grid1000/xyxy"), 0.03, fault))
-    assert probe(server, "--space", "grid1000") == 1
-    out = capsys.readouterr().out
-    assert "SCALED OR MOVED" in out
-    assert re.search(r"fitted in grid1000/xyxy: x × (1\.0|0\.99)", out)
-
-
 # --- what is no answer ----------------------------------------------------------------------------
 
 
@@ -151,13 +141,6 @@ def test_failed_calls_are_asked_again_and_nothing_else_is(serve: Serve, capsys: 
     assert len(server.asked) - asked == 12
 
 
-def test_nobody_answers(serve: Serve, capsys: Out) -> None:
-    server = serve(lambda asked, n: error(401, "no such key"))
-    assert probe(server, "--space", "grid1000") == 3
-    streams = capsys.readouterr()
-    assert "no such key" in streams.out + streams.err
-
-
 # --- twice, in the wrong order, with other words --------------------------------------------------
 
 
@@ -174,15 +157,6 @@ def test_a_probe_is_asked_once(serve: Serve, capsys: Out) -> None:
     assert len(server.asked) == 50
     assert probe(server, "--space=grid1000", "--refresh") == 0
     assert len(server.asked) == 70
-
-
-def test_a_deployment_that_was_mended_is_asked_anew(serve: Serve) -> None:
-    now = answering(convention("letterbox1000/xyxy"))
-    server = serve(lambda asked, number: now(asked, number))
-    assert probe(server, "--space=grid1000") == 1
-    now = answering(convention("grid1000/xyxy"))
-    assert probe(server, "--space=grid1000") == 1
-    assert probe(server, "--space=grid1000", "--refresh") == 0
 
 
 @pytest.mark.parametrize(
@@ -278,13 +252,6 @@ def test_a_model_that_nothing_is_known_of(capsys: Out) -> None:
     assert main(["probe", "--model", "nobody"]) == 2
     assert "needs --like or --space, or --base-url" in capsys.readouterr().err
     assert main(["probe"]) == 2
-
-
-def test_a_dry_run_asks_nothing(serve: Serve, capsys: Out) -> None:
-    server = serve(answering(convention("grid1000/xyxy")))
-    assert probe(server, "--dry-run") == 0
-    assert not server.asked
-    assert "20 model calls, 20 of them still to make" in capsys.readouterr().out
 
 
 # --- replies of another form ----------------------------------------------------------------------

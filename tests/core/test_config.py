@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from host_runs import environment, require_host
+from host_runs import require_host
 from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit.benchmark import HOST_CLASSES
-from vlmeval_findit.benchmarks.findit.grid import all_tables, benchmark, formats, variants
+from vlmeval_findit.benchmarks.findit.grid import benchmark, formats, variants
 from vlmeval_findit.boxes.representation import BOX_KEYS, KEYS
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.engine.backend import CallOptions
@@ -139,25 +135,6 @@ def test_values_alone_are_lists_of_one_and_all_is_all() -> None:
     assert sweep.limit == 5
 
 
-def test_a_model_of_ones_own() -> None:
-    sweep = parse_sweep(
-        "models:\n- name: Mine\n  space: {kind: pixels}\n  settings: {seed: 1}\n"
-        "  resources: {batch_size: 4}\n  served: org/mine\ndatasets: [Demo_multilabel]"
-    )
-    (entry,) = sweep.models
-    assert entry.settings == {"seed": 1}
-    assert entry.resources == {"batch_size": 4}
-    assert entry.served == "org/mine"
-    assert sweep.tables == (all_tables()["Demo_multilabel"],)
-
-
-def test_tables_of_another_benchmark_are_asked_in_the_formats_too() -> None:
-    sweep = parse_sweep("models: Qwen3-VL\ndatasets: [RefL4Full_val]\noutputs: [text, json]")
-    names = [v.name for v in variants(sweep.tables, formats(sweep.stages[0]))]
-    assert "FindIt_RefL4Full_val_xyxy_json" in names
-    assert all(name.startswith("FindIt_RefL4Full_val_") for name in names)
-
-
 # --- models over HTTP -----------------------------------------------------------------------------
 
 HTTP = "datasets: Demo\nmodels: {name: Mine, space: unit"
@@ -215,13 +192,6 @@ def test_the_shipped_search_is_the_command() -> None:
 
 
 # --- the command line -----------------------------------------------------------------------------
-
-
-def test_where_nothing_is_read_nothing_is_checked(tmp_path: Path) -> None:
-    code = "import sys; sys.modules['pydantic'] = None;"
-    code += "from vlmeval_findit.cli import main; sys.exit(main(['models']))"
-    command, lmu = [sys.executable, "-c", code], environment(tmp_path / "lmu")
-    subprocess.run(command, cwd=ROOT, env=lmu, capture_output=True, check=True)
 
 
 @pytest.mark.slow

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, write_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, own_datasets
-from vlmeval_findit.cli import main
 from vlmeval_findit.core import folders
 from vlmeval_findit.core.folders import DatasetFileError, is_table_folder, table_folders
 from vlmeval_findit.core.table_files import made_of
@@ -91,38 +87,6 @@ def test_folders_that_are_looked_in(world: Path, folder: str, known: bool) -> No
 # --- the commands that make tables ----------------------------------------------------------------
 
 
-@pytest.mark.shared
-def test_prepared_tables_go_where_every_runner_finds_them(
-    world: Path, subsets: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delenv("FINDIT_TABLES")
-    command = ["data", "get", "SVG", "D3", "--from", str(subsets), "--no-images"]
-    assert main(command) == 0
-    lmu = world / "lmu"
-    said = capsys.readouterr().out.splitlines()
-    assert f"2 tables in {lmu}, where runs find them" in said
-    assert find_table("SVG") == lmu / "SVG.tsv"
-    monkeypatch.chdir(world)
-    assert find_table("D3") == lmu / "D3.tsv"
-
-    out = world / "mine"
-    assert main([*command, "--out", str(out)]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert f"2 tables in {out}, where runs do not look: set FINDIT_TABLES={out}" in said
-    monkeypatch.setenv("FINDIT_TABLES", str(out))
-    assert find_table("SVG") == out / "SVG.tsv"
-
-
-@pytest.mark.shared
-def test_a_table_that_another_one_hides_is_said_when_it_is_made(
-    world: Path, subsets: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    put(world / "here" / "datasets_tsv", "old", "SVG")
-    assert main(["data", "get", "SVG", "--from", str(subsets), "--no-images"]) == 0
-    assert len(caplog.messages) == 1
-    assert "two tables SVG: datasets_tsv/SVG.tsv is taken" in caplog.messages[0]
-
-
 # --- tables that are made when they are asked for -------------------------------------------------
 
 
@@ -163,12 +127,3 @@ def test_a_dataset_cannot_be_named_out_of_the_folder(world: Path, name: str) -> 
     registry.write_text(json.dumps({name: {"folder": str(world)}}))
     with pytest.raises(DatasetFileError, match=r"findit_datasets\.json: .* is no name"):
         own_datasets()
-
-
-def test_looking_for_tables_imports_nothing_heavy() -> None:
-    code = (
-        "import sys, vlmeval_findit.core.folders\n"
-        "import vlmeval_findit.benchmarks.findit.annotation_tables\n"
-        "assert not {'torch', 'vlmeval', 'pyarrow', 'PIL', 'requests'} & set(sys.modules)\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

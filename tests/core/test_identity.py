@@ -69,26 +69,20 @@ def setting(**values: Any) -> Identity:
         (setting(max_new_tokens=64), "setting max_new_tokens: recorded 768, now 64"),
         (setting(dtype="bfloat16"), "setting dtype: recorded float32, now bfloat16"),
         (setting(template={"x": 1}), 'setting template: recorded not set, now {"x": 1}'),
-        (
-            who(settings={k: v for k, v in WHO.settings.items() if k != "max_new_tokens"}),
-            "setting max_new_tokens: recorded 768, now not set",
-        ),
-        (
-            setting(bounds={"max_pixels": 1_605_632}),
-            'setting bounds: recorded {"max_pixels": 250000}, now {"max_pixels": 1605632}',
-        ),
+        (who(settings={k: v for k, v in WHO.settings.items() if k != "max_new_tokens"}),
+         "setting max_new_tokens: recorded 768, now not set"),
+        (setting(bounds={"max_pixels": 1_605_632}),
+         'setting bounds: recorded {"max_pixels": 250000}, now {"max_pixels": 1605632}'),
         (replace(RUN, prompts="findit-own-2"), "prompts: recorded findit-own-1, now findit-own-2"),
         (replace(RUN, prompt_hash="ef" * 32), "hash of the prompts: recorded abab"),
         (replace(RUN, table_sha256="ef" * 32), "SHA-256 of the table: recorded cdcd"),
         (replace(RUN, space={"kind": "unit"}), 'coordinate space: recorded {"kind": "grid1000"}'),
         (replace(RUN, rows=(0, 2)), "rows: recorded 0-2, now 0, 2"),
-        (
-            replace(RUN, versions={"torch": "2.15.0", "transformers": "5.24.0"}),
-            "version of transformers: recorded 5.23.0, now 5.24.0",
-        ),
+        (replace(RUN, versions={"torch": "2.15.0", "transformers": "5.24.0"}),
+         "version of transformers: recorded 5.23.0, now 5.24.0"),
     ],
     ids=lambda value: value[:30] if isinstance(value, str) else "",
-)
+)  # fmt: skip
 def test_what_contradicts_is_said_with_both_values(now: Identity, says: str) -> None:
     found = identity_conflicts(RUN, now)
     assert len(found) == 1

@@ -188,11 +188,6 @@ def test_all_other_kinds_work(file: Callable[[bytes], Path], content: bytes) -> 
     assert (thumbnails([path])[path].width, thumbnails([path])[path].height) == SIZE
 
 
-def test_the_first_frame_of_an_animation_is_the_picture(file: Callable[[bytes], Path]) -> None:
-    path = file(GOOD["animated PNG"])
-    assert np.array_equal(np.asarray(decode(path)), PIXELS)
-
-
 def test_the_stored_pixels_are_decoded(file: Callable[[bytes], Path]) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6

@@ -15,7 +15,6 @@ from paths import ROOT
 from vlmeval_findit.cli import COMMANDS, main
 from vlmeval_findit.core.command import EXTRAS
 from vlmeval_findit.core.settings import SettingsError, settings_from
-from vlmeval_findit.models.model_table import unknown_space
 
 PACKAGE = ROOT / "vlmeval_findit"
 
@@ -104,12 +103,6 @@ def test_in_a_clone_the_clone_is_installed(monkeypatch: pytest.MonkeyPatch) -> N
     assert command.install("mlflow") == "pip install -e '/some where/findit[mlflow]'"
     monkeypatch.setattr(command, "clone", lambda: None)
     assert command.install("mlflow") == "pip install 'vlmeval-findit[mlflow]'"
-
-
-def test_how_a_space_is_said_is_true_of_every_command() -> None:
-    said = str(unknown_space("mine"))
-    assert "--space grid1000" in said
-    assert "FINDIT_SPACE=grid1000" in said
 
 
 def test_whoever_says_a_space_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,19 +58,7 @@ def test_a_failed_call_is_no_answer() -> None:
     assert F1_FAILED_MISSED.value(both) == pytest.approx(50.0)
 
 
-def test_a_box_may_count_in_a_reply_that_does_not_adhere() -> None:
-    found = sums(reading(BOX, reason=FormatFailure.WRONG_KEY), FOUND)
-    assert (found["responses"], found["adherent"], found["tp"]) == (1, 0, 1)
-
-
 counts = st.integers(0, 9)
-rows = st.lists(st.fixed_dictionaries(dict.fromkeys(("tp", "n_pred", "n_gt"), counts)))
-
-
-@given(rows, st.integers(0, 9))
-def test_sums_of_shards_add_up_to_those_of_the_whole(parts: list[dict[str, int]], at: int) -> None:
-    shards = [add_up(parts[:at]), add_up(parts[at:])]
-    assert add_up(shards) == add_up(parts)
 
 
 @given(counts, counts, counts)
@@ -86,12 +74,6 @@ def test_f1_is_the_harmonic_mean(tp: int, wrong: int, missed: int) -> None:
 
 RATE = Metric("rate", {"right": 1}, {"asked": 1}, empty=None)
 BY_CLASS = Metric("by class", {"right": 1}, {"asked": 1}, over="class", empty=None)
-
-
-def test_a_metric_that_has_no_whole_may_have_no_value() -> None:
-    assert RATE.value({"right": 0, "asked": 0}) is None
-    assert BY_CLASS.value({"right": 1, "asked": 2}) is None
-    assert np.isnan(RATE.values({"right": np.array([0.0]), "asked": np.array([0.0])}))
 
 
 def test_a_mean_over_slices_weighs_every_slice_alike() -> None:

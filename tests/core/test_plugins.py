@@ -219,8 +219,12 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_what_cannot_be_used_is_said_once_and_left_out(
-    what: str, tmp_path: Path, mine: Path, caplog: pytest.LogCaptureFixture
+def test_a_broken_plugin_is_reported_once_and_refused_where_it_was_named(
+    what: str,
+    tmp_path: Path,
+    mine: Path,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     text, group, why = BROKEN[what]
     file = written(tmp_path / "broken.py", HEAD + text)
@@ -242,6 +246,12 @@ def test_what_cannot_be_used_is_said_once_and_left_out(
         # All else works.
         assert find_model("Cornered") is not None
         assert not {"A", "s", "r"} & {*MODELS, *KINDS, *REPRESENTATIONS}
+    with known_here():
+        assert main(["models", "--plugin", str(file)]) == 2
+    streams = capsys.readouterr()
+    assert not streams.out
+    assert streams.err.startswith("error: plug-in broken.py")
+    assert why in streams.err
 
 
 def test_a_name_of_vlmevalkit_is_refused_with_both(
@@ -258,20 +268,6 @@ def test_a_name_of_vlmevalkit_is_refused_with_both(
             assert main(["models", *words]) == 2
         assert "is the name of a model of VLMEvalKit" in capsys.readouterr().err
     os.environ.pop(plugins.FILES_VARIABLE)
-
-
-@pytest.mark.parametrize("what", BROKEN)
-def test_a_file_that_somebody_named_is_refused(
-    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text, _, why = BROKEN[what]
-    file = written(tmp_path / "broken.py", HEAD + text)
-    with known_here():
-        assert main(["models", "--plugin", str(file)]) == 2
-    said = capsys.readouterr()
-    assert not said.out
-    assert said.err.startswith("error: plug-in broken.py")
-    assert why in said.err
 
 
 @pytest.mark.parametrize(
@@ -302,15 +298,6 @@ def test_of_two_of_one_name_the_first_counts_whatever_it_is(
         assert out.count("broken: ") == 3
         assert f"({first})" in out
         assert re.search(rf"broken: Cornered\n +{second.name} sha256", out)
-
-
-def test_a_file_is_one_however_it_is_written(
-    mine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(mine.parent)
-    monkeypatch.setenv(plugins.FILES_VARIABLE, os.pathsep.join((mine.name, f"./{mine.name}")))
-    assert main(["plugins", "--plugin", str(mine)]) == 0
-    assert capsys.readouterr().out.count("Cornered") == 1
 
 
 def test_the_list_fits_a_terminal(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:

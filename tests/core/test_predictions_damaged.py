@@ -83,17 +83,14 @@ DAMAGED: dict[str, tuple[str, bytes, str]] = {
     "JSON, a huge number": ("json", b'[{"index": ' + b"9" * 5000 + b"}]", "not JSON: Exceeds"),
     "TSV, empty": ("tsv", b"", "has no line of column names"),
     "TSV, cut off in a reply": ("tsv", tsv()[: tsv().rfind(b"2, 3")], "unexpected end of data"),
-    "TSV, cut off before a reply": (
-        "tsv",
-        tsv()[: tsv().rfind(b'\t"[49')],
-        "row 50: 1 cells for 3",
-    ),
+    "TSV, cut off before a reply":
+        ("tsv", tsv()[: tsv().rfind(b'\t"[49')], "row 50: 1 cells for 3"),
     "TSV, too many cells": ("tsv", b"index\tprediction\n1\ta\tb\n", "row 1: 3 cells for 2 columns"),
     "TSV, a column twice": ("tsv", b"index\tprediction\tindex\n", "column 'index' stands twice"),
     "TSV, UTF-16": ("tsv", tsv().decode().encode("utf-16"), "can't decode"),
     "TSV, binary": ("tsv", xlsx(), "line "),
     "TSV of other columns": ("tsv", b"id\tanswer\n1\ta\n", "row 1: no column 'index', only ['id',"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("suffix", "content", "why"), DAMAGED.values(), ids=DAMAGED)

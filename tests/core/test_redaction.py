@@ -61,19 +61,11 @@ def test_every_form_of_a_secret_is_found(form: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "AWS_SECRET_ACCESS_KEY",
-        "MLFLOW_TRACKING_PASSWORD",
-        "PGPASSWORD",
-        "DB_PASS",
-        "OPENAI_KEY",
-        "MY_SECRET_THING",
-        "ssh_passphrase",
-        "GITHUB_TOKEN",
-        "OPENROUTER_API_KEY",
-        "FINDIT_SERVER_KEY",
-        "A_SECRET",
+        "AWS_SECRET_ACCESS_KEY", "MLFLOW_TRACKING_PASSWORD", "PGPASSWORD", "DB_PASS", "OPENAI_KEY",
+        "MY_SECRET_THING", "ssh_passphrase", "GITHUB_TOKEN", "OPENROUTER_API_KEY",
+        "FINDIT_SERVER_KEY", "A_SECRET",
     ],
-)
+)  # fmt: skip
 def test_variables_that_hold_secrets_are_known_by_their_names(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlmeval_findit.marks.region import RLE, Region, RegionError, RLEError, rle_of
+from vlmeval_findit.marks.region import RLE, Region, RegionError, RLEError, packed_mask, rle_of
 from vlmeval_findit.marks.scribble import curve, fitted, thinned
 from vlmeval_findit.marks.style import (
     COLOURS,
@@ -98,6 +98,7 @@ def test_run_lengths_are_read_as_coco_reads_them(data: st.DataObject) -> None:
     mask = (np.random.RandomState(seed).rand(height, width) < share).astype(np.uint8)
     packed = coco.encode(np.asfortranarray(mask))
     assert (rle_of(packed).mask() == mask).all()
+    assert packed_mask(mask).packed == packed["counts"].decode()
     text = {"size": packed["size"], "counts": packed["counts"].decode()}
     assert rle_of(text) == rle_of(packed)
 

@@ -159,14 +159,6 @@ def test_contrast_leaves_out_what_was_used_and_then_repeats() -> None:
     assert drawn.colours_used[4] == "black"
 
 
-def test_contrast_is_chosen_once_a_mark() -> None:
-    other = tuple(value + 20 for value in SQUARE)
-    drawn = draw_marks(
-        GREY, [Region(BOX, (SQUARE, other))], Style(Shape.CONTOUR, "tight", 2), CONTRAST
-    )
-    assert drawn.colours_used == ("blue", "blue")
-
-
 @pytest.mark.parametrize("colours", [["red"], ["red", "blue", "red"], "pink", ["red", "pink"]])
 def test_colours_are_one_for_all_or_one_a_region(colours: Any) -> None:
     with pytest.raises(StyleError, match=r"colours for 2 regions|no colour 'pink'"):

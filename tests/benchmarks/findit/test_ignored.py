@@ -15,7 +15,6 @@ from scored_runs import World, grid, query, saying, world
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table, write_table
 from vlmeval_findit.benchmarks.findit.box_drawing import draw, roles
-from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thinned
 from vlmeval_findit.boxes.error_types import BoxError, MatchedQuery, classify_errors
 from vlmeval_findit.boxes.matching import match
@@ -147,15 +146,6 @@ def with_crowd(one: FindItQuery) -> FindItQuery:
     return replace(one, truth=replace(one.truth, ignored=(crowd,)))
 
 
-def test_a_run_counts_no_box_in_a_crowd(world: World) -> None:
-    world.table("Pascal", [with_crowd(query(0)), query(1)])
-    inside, outside = grid((10, 70, 30, 90)), grid((185, 0, 195, 10))
-    name = "FindIt_Pascal_xyxy_text"
-    run = world.run("Boxes", name, saying(f"[{list(inside)}, {list(outside)}]"))
-    assert [row.sums["n_pred"] for row in run.rows] == [1, 2]
-    assert [row.sums.get(ERROR_TYPES[BoxError.BACKGROUND].key, 0) for row in run.rows] == [1, 2]
-
-
 def test_calibration_leaves_their_boxes_out() -> None:
     details = {
         "boxes": [list(REAL), list(IN_CROWD), list(ELSEWHERE)],
@@ -233,18 +223,6 @@ def test_thinning_takes_them_along() -> None:
 def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     custom_data.data_folder(tmp_path, monkeypatch)
     return custom_data.make_images(tmp_path / "pictures")
-
-
-def test_difficult_objects_of_voc(tmp_path: Path, images: Path) -> None:
-    folder = custom_data.write_voc(tmp_path / "voc")
-    file = folder / "Annotations" / "one.xml"
-    plain = "<difficult>0</difficult>"
-    file.write_text(file.read_text().replace(plain, "<difficult>1</difficult>", 1))
-    assert main(["data", "import", str(folder), "--name", "MyData"]) == 0
-    queries = read_table(find_table("MyData"))
-    (cat,) = [q for q in queries if q.label == "cat"]
-    assert cat.truth.ignored == (Ignored((10.0, 5.0, 40.5, 25.25)),)
-    assert len(cat.truth.boxes) == 1
 
 
 @pytest.mark.parametrize("kind", ["polygon", "one polygon", "run lengths"])

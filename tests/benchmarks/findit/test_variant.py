@@ -59,20 +59,14 @@ def test_every_json_format_with_names_has_a_constrained_twin() -> None:
     ("name", "variant"),
     [
         ("FindIt_RefCOCO_xyxy_json", Variant("RefCOCO", "xyxy", "json")),
-        (
-            "FindIt_Pascal_multilabel_xyxy_json_class_name",
-            Variant("Pascal", "xyxy", "json", key="class_name", multilabel=True),
-        ),
-        (
-            "FindIt_iGround_caption_f8_cxcywh_text_cx-formula",
-            Variant("iGround", "cxcywh", "text", caption=True, frames=8, centre="formula"),
-        ),
-        (
-            "FindIt_OpenImages_xyxy_json_bbox_2d_nested",
-            Variant("OpenImages", "xyxy", "json", key="bbox_2d", structure="nested"),
-        ),
-        ("FindIt_RoboTools_f64_all-labelled_text", Variant("RoboTools", "all-labelled", "text",
-                                                           frames=64)),
+        ("FindIt_Pascal_multilabel_xyxy_json_class_name",
+         Variant("Pascal", "xyxy", "json", key="class_name", multilabel=True)),
+        ("FindIt_iGround_caption_f8_cxcywh_text_cx-formula",
+         Variant("iGround", "cxcywh", "text", caption=True, frames=8, centre="formula")),
+        ("FindIt_OpenImages_xyxy_json_bbox_2d_nested",
+         Variant("OpenImages", "xyxy", "json", key="bbox_2d", structure="nested")),
+        ("FindIt_RoboTools_f64_all-labelled_text",
+         Variant("RoboTools", "all-labelled", "text", frames=64)),
         ("FindIt_Scenes_insdet_xyxy_json_bbox_2d_vp-box",
          Variant("Scenes_insdet", "xyxy", "json", key="bbox_2d", mark="box")),
         ("FindIt_RoboTools_f8_cxcywh_text_cx-formula_vp-oval",
@@ -110,23 +104,17 @@ def test_defaults_may_be_said(name: str, canonical: str) -> None:
 @pytest.mark.parametrize(
     ("release_name", "canonical"),
     [
-        (
-            "FindIt_refcoco_testA_refexp_json_xyxy_bbox_2d_per_box",
-            "FindIt_RefCOCO_testA_xyxy_json_bbox_2d",
-        ),
+        ("FindIt_refcoco_testA_refexp_json_xyxy_bbox_2d_per_box",
+         "FindIt_RefCOCO_testA_xyxy_json_bbox_2d"),
         ("FindIt_refcoco_test_refexp_text_xywh", "FindIt_RefCOCO_xywh_text"),
         ("FindIt_refcoco_plus_testB_refexp_text_xyxy", "FindIt_RefCOCOplus_testB_xyxy_text"),
-        (
-            "FindIt_pascal_multilabel_objdet_json_xyxy_class_name_nested",
-            "FindIt_Pascal_multilabel_xyxy_json_class_name_nested",
-        ),
+        ("FindIt_pascal_multilabel_objdet_json_xyxy_class_name_nested",
+         "FindIt_Pascal_multilabel_xyxy_json_class_name_nested"),
         ("FindIt_iground_objdet_video_text_xyxy", "FindIt_iGround_f8_xyxy_text"),
         ("FindIt_iground_objdet_video_text_xyxy_f4", "FindIt_iGround_f4_xyxy_text"),
         ("FindIt_iground_objdet_text_xyxy_f1", "FindIt_iGround_f1_xyxy_text"),
-        (
-            "FindIt_d3_refexp_all_json_cxcywh_bbox_per_box_cx-definitions",
-            "FindIt_D3_cxcywh_json_cx-definitions",
-        ),
+        ("FindIt_d3_refexp_all_json_cxcywh_bbox_per_box_cx-definitions",
+         "FindIt_D3_cxcywh_json_cx-definitions"),
         ("FindIt_hr_insdet_hard_insdet_text_all-labelled",
          "FindIt_HRInsDet_hard_all-labelled_text"),
         ("FindIt_robotools_insdet_video_text_xyxy_f8_vp-point",

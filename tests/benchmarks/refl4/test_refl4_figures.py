@@ -58,13 +58,6 @@ def passed(a: Corners, b: Corners) -> int:
 # --- IoU ------------------------------------------------------------------------------------------
 
 
-def iou64(a: Corners, b: Corners) -> float:
-    width = max(0.0, min(a[2], b[2]) - max(a[0], b[0]))
-    height = max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
-    areas = (a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1])
-    return width * height / max(areas - width * height, 1e-6)
-
-
 def iou_step_by_step(a: Corners, b: Corners) -> np.float32:
     """One 32-bit operation after the other, in the order that the last bit depends on."""
     a32, b32 = [np.float32(v) for v in a], [np.float32(v) for v in b]
@@ -74,21 +67,6 @@ def iou_step_by_step(a: Corners, b: Corners) -> np.float32:
     height = max(np.float32(0), min(a32[3], b32[3]) - max(a32[1], b32[1]))
     both = width * height
     return both / max((area_a + area_b) - both, np.float32(1e-6))
-
-
-@st.composite
-def boxes(draw: st.DrawFn) -> Corners:
-    value = st.floats(0, 2000, width=32)
-    x1, x2 = sorted((draw(value), draw(value)))
-    y1, y2 = sorted((draw(value), draw(value)))
-    return x1, y1, x2 + 1, y2 + 1
-
-
-@given(boxes(), boxes())
-def test_iou_is_near_the_64_bit_one(a: Corners, b: Corners) -> None:
-    assert iou32(a, b) == pytest.approx(iou64(a, b), abs=1e-3)
-    assert 0 <= iou32(a, b) <= 1
-    assert iou32(a, a) == 1
 
 
 def test_the_order_of_the_sum_in_the_union_matters() -> None:

@@ -16,7 +16,6 @@ from training.shipped_tables import MARKS, MARKS_SEED, write_marks
 from training.vp_questions.images import scene_images
 from training.vp_questions.making import questions
 from vlmeval_findit.benchmarks import load
-from vlmeval_findit.benchmarks.vpbench.vp_query import is_absent, kind_of
 from vlmeval_findit.core.image_files import decode
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.rendered import tables
@@ -52,18 +51,6 @@ def test_pictures_are_those_that_were_looked_at(data_root: Path) -> None:
         path = data_root / "images" / MINI / query.images[0]
         assert (np.asarray(decode(path)) == one.pixels).all(), query.images
         assert path.stat().st_size > one.pixels.size, "stored, not compressed: the same everywhere"
-
-
-@pytest.mark.parametrize("name", MARKS)
-def test_every_row_says_what_its_words_say(name: str, data_root: Path) -> None:
-    rows = tables.read_rows(shipped(name), tables.MarkedRow, "")
-    assert len(rows) == MARKS[name][1]
-    for row in rows:
-        options = dict(row.options)
-        assert kind_of(row.question) is row.kind
-        assert is_absent(row.question, options[row.answer]) is row.absent
-        assert (row.style[0],) == row.shapes
-        assert len(row.marks) == int(row.amount)
 
 
 def test_a_set_is_made_when_asked_for_and_again_when_its_recipe_changed(data_root: Path) -> None:

@@ -30,11 +30,6 @@ def layout(request: pytest.FixtureRequest) -> Layout:
     return found
 
 
-def test_both_layouts_are_the_same_rows(tmp_path: Path) -> None:
-    found = {one: read(rows(one), tmp_path / one.value, one) for one in Layout}
-    assert found[Layout.LISTS] == found[Layout.JSON]
-
-
 def test_a_row_is_read_as_it_is(tmp_path: Path, layout: Layout) -> None:
     found, readings = read(rows(layout), tmp_path, layout)
     assert [one.index for one in found] == list(range(1, 19))
@@ -81,11 +76,8 @@ def test_the_same_said_otherwise(changed: dict[str, Any], what: str, tmp_path: P
         ("MIA", {"image": json.dumps([picture(1)[:200]])}, "column image: the image "),
         ("MIA", {"meta_bbox": None}, "column meta_bbox: holds no box"),
         ("MIA", {"meta_bbox": "[[1, 2, 3]]"}, "column meta_bbox: [1, 2, 3] is no box of four"),
-        (
-            "MIA",
-            {"meta_bbox": '{"MIA/0_0.jpg": {"thing": [1, 2, 3, 4]}}'},
-            "is no object with keys of default, sub",
-        ),
+        ("MIA", {"meta_bbox": '{"MIA/0_0.jpg": {"thing": [1, 2, 3, 4]}}'},
+         "is no object with keys of default, sub"),
         ("MIA", {"meta_bbox": '{"a": {}, "b": {}}'}, "is about a, b, the images are MIA/0_0"),
         ("MIA", {"meta_bbox": "[1, 2, NaN, 4]"}, "is no box of four"),
         ("SD-100", {"meta_bbox": "[[1, 2, 9, 9]]"}, "has no entry for each of 2 images"),
@@ -93,7 +85,7 @@ def test_the_same_said_otherwise(changed: dict[str, Any], what: str, tmp_path: P
         ("MIA", {"meta_polygon": '{"MIA/0_0.jpg": {"subject": [[1, 2]]}}'}, "which has no box"),
         ("SGG", {"meta_polygon": '{"SGG/0_0.jpg": {"subject": "x"}}'}, "is no list of polygons"),
     ],
-)
+)  # fmt: skip
 def test_what_is_refused_names_file_row_and_column(
     source: str, changed: dict[str, Any], says: str, tmp_path: Path
 ) -> None:

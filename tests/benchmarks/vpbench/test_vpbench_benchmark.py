@@ -201,14 +201,6 @@ def test_intervals_of_stage_1_say_what_they_do_not_know() -> None:
     assert BENCHMARK.interval_note(BENCHMARK.parse("VPBench_Stage2_text")) == ""
 
 
-def test_a_question_without_an_answer_is_in_no_figure() -> None:
-    row = row_of("C", replace(QUERY, answer=""))
-    assert row.sums == {"unscored": 1}
-    assert row.details["chosen"] == "C"
-    assert all(metric.value(row.sums) is None for metric in BENCHMARK.metrics)
-    assert {line.role for line in draw(QUERY, row).lines} <= set(Role)
-
-
 REPLIES = st.lists(
     st.tuples(
         st.sampled_from(

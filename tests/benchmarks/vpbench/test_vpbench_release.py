@@ -12,7 +12,7 @@ from vpbench_stand_in import ROWS, picture, row, write_parquet, write_tsv
 
 from vlmeval_findit.benchmarks import load
 from vlmeval_findit.benchmarks.vpbench.question_tables import read_table, write_table
-from vlmeval_findit.benchmarks.vpbench.stage1_release import Stage1Release, prepare
+from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare
 from vlmeval_findit.benchmarks.vpbench.vp_query import (
     HintColumn,
     QuestionKind,
@@ -68,13 +68,6 @@ def test_files_become_questions(lmu: Path, write: Any) -> None:
     assert (images / found[9].images[0]).read_bytes() == picture(9, "PNG")
     assert found[9].images[0].endswith(".png")
     assert len(list(images.iterdir())) == 5
-
-
-def test_tsv_and_parquet_are_the_same_table(lmu: Path) -> None:
-    prepare(write_tsv(lmu / "stage.tsv"), lmu)
-    first = (lmu / "VPBench_Stage1.tsv").read_bytes()
-    prepare(write_parquet(lmu / "stage.parquet"), lmu)
-    assert (lmu / "VPBench_Stage1.tsv").read_bytes() == first
 
 
 def test_a_column_hint_goes_first(lmu: Path) -> None:
@@ -156,16 +149,6 @@ def test_parquet_files_of_a_folder_are_one_table(lmu: Path) -> None:
     prepare(folder, lmu)
     assert len(queries(lmu)) == 8
     assert set(meta(lmu)["sources"]) == {"stage_1.part0000.parquet", "stage_1.part0001.parquet"}
-
-
-def test_rows_are_read_one_by_one(lmu: Path) -> None:
-    source = write_tsv(lmu / "stage.tsv", [row(1), row(2)])
-    with source.open("a") as f:
-        f.write("3\tcut")
-    rows = Stage1Release([source], lmu / "images").queries()
-    assert [next(rows).index, next(rows).index] == [1, 2]
-    with pytest.raises(TableError, match=r"line 4: 2 cells"):
-        next(rows)
 
 
 def test_the_authors_own_file_is_known_by_its_checksum(
