@@ -59,7 +59,6 @@ OPENCV = "opencv-python>=4.8,<5"
 # Holds replies to a format's grammar (_constrained).
 GRAMMAR = "llguidance>=1.9"
 # From 0.31 on it brings no OpenCV of its own.
-DETECTIONS = "supervision>=0.31"
 
 # Named for what one wants to do: docs/how-to/install.md has one line for each.
 EXTRAS = {
@@ -83,9 +82,7 @@ EXTRAS = {
     "marks": ["opencv-python>=4.13,<5"],
     "cluster": ["ray>=2.40"],
     "calibration": ["pycocotools>=2.0.8"],
-    "notebook": ["jupyterlab>=4", "matplotlib", DETECTIONS],
-    # export --to hub --upload; writing the folder needs nothing more.
-    "publish": ["huggingface_hub>=0.30"],
+    "notebook": ["jupyterlab>=4", "matplotlib"],
     # A tracking server, or a store in a file (sqlite:///…).
     "mlflow": ["mlflow-skinny>=3", "sqlalchemy>=2", "alembic>=1.13"],
     "wandb": ["wandb>=0.31"],
@@ -107,13 +104,11 @@ TEST = [
     *EXTRAS["calibration"],
     *EXTRAS["photos"],
     *EXTRAS["marks"],
-    *EXTRAS["publish"],
     *EXTRAS["mlflow"],
     *EXTRAS["wandb"],
     *EXTRAS["trackio"],
     "datasets>=3",
     GRAMMAR,
-    DETECTIONS,
     # `transformers serve`
     "psutil",
     "jsonschema>=4",

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from .api.dataframes import load_runs as load_runs
     from .api.dataframes import load_scores as load_scores
     from .api.dataframes import open_runs as open_runs
-    from .api.detections import from_supervision as from_supervision
-    from .api.detections import to_supervision as to_supervision
     from .api.inputs import Ignored as Ignored
     from .api.inputs import Truth as Truth
     from .api.inputs import truth as truth
@@ -69,7 +67,6 @@ _HOMES = {
     "checkpoint_callback": "api.checkpoint_callback",
     "compare": "api.dataframes",
     "draw": "api.answer_drawing",
-    "from_supervision": "api.detections",
     "load_runs": "api.dataframes",
     "load_scores": "api.dataframes",
     "open_model": "api.open_models",
@@ -78,7 +75,6 @@ _HOMES = {
     "read": "api.reply_boxes",
     "reward": "api.rewards",
     "score": "api.reply_scores",
-    "to_supervision": "api.detections",
     "truth": "api.inputs",
 }
 """The module of every public name."""

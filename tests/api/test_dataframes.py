@@ -97,7 +97,7 @@ def test_two_runs_are_compared(world: World) -> None:
     assert same.columns.name == f"{JSON} minus {JSON}"
 
 
-def test_runs_are_compared_by_their_paths(world: World, tmp_path: Path) -> None:
+def test_runs_are_compared_by_their_paths(world: World, tmp_path) -> None:
     one, other = (
         world.run(name, JSON, how) for name, how in (("A", speaking(JSON, 1)), ("B", failing))
     )
@@ -115,7 +115,7 @@ def test_runs_are_compared_by_their_paths(world: World, tmp_path: Path) -> None:
         findit.compare(3, other.path)  # type: ignore[arg-type]
 
 
-def test_what_is_no_run(world: World, tmp_path: Path) -> None:
+def test_what_is_no_run(world: World, tmp_path) -> None:
     """The message says what to type, also where there is nothing at all."""
     with pytest.raises(FileNotFoundError, match=r"nowhere: no such.* make some with: .* demo"):
         findit.load_runs(tmp_path / "nowhere")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ PICTURE = Image.new("RGB", (200, 100), (90, 120, 40))
 HIT = '[{"bbox_2d": [100, 100, 500, 500]}]'
 
 
-def test_a_baseline_is_asked(tmp_path: Path) -> None:
+def test_a_baseline_is_asked(tmp_path) -> None:
     PICTURE.save(tmp_path / "a.png")
     model = findit.open_model("FullImage")
     for image in (PICTURE, tmp_path / "a.png", str(tmp_path / "a.png")):
@@ -48,9 +47,7 @@ def test_arrays_are_images_too() -> None:
         ("Qwen3-VL", "Qwen/Qwen3-VL-8B-Instruct"),
     ],
 )
-def test_a_checkpoint_is_like_a_row(
-    name: str, checkpoint: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_is_like_a_row(name: str, checkpoint: str, monkeypatch) -> None:
     opened: list[Any] = []
 
     def opens(*asked: Any) -> Any:
@@ -95,7 +92,7 @@ def test_a_failed_call_is_an_answer_of_its_own_kind() -> None:
     assert "no such model" in answer.reply.recorded.call["error"]
 
 
-def test_a_model_of_openrouter_needs_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_of_openrouter_needs_its_key(monkeypatch) -> None:
     monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
     with pytest.raises(ValueError, match="OPENROUTER_API_KEY"):
         findit.open_model("GPT-5.4")
@@ -133,7 +130,7 @@ def test_a_space_that_nobody_says_is_refused_before_the_call() -> None:
     assert not server.asked
 
 
-def test_what_is_no_picture_or_no_format_is_refused_before_the_call(tmp_path: Path) -> None:
+def test_what_is_no_picture_or_no_format_is_refused_before_the_call(tmp_path) -> None:
     (tmp_path / "a.png").write_text("no picture")
     model = findit.open_model("FullImage")
     with pytest.raises(OSError, match=r"a\.png"):

@@ -16,9 +16,7 @@ PAGE = ROOT / "docs" / "how-to" / "python.md"
 NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
 
 
-def test_the_examples_of_the_page_are_right(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_examples_of_the_page_are_right(tmp_path, monkeypatch) -> None:
     pytest.importorskip("pandas")
     scored_outputs(tmp_path, monkeypatch)
     text = re.sub(r"^```.*$", "", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -30,7 +28,7 @@ def test_the_examples_of_the_page_are_right(
     assert runner.summarize(verbose=False).failed == 0, "".join(failures)
 
 
-def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_notebook_runs(tmp_path, monkeypatch) -> None:
     pytest.importorskip("pandas")
     scored_outputs(tmp_path, monkeypatch, Fails=failing)
     values: dict[str, Any] = {}

@@ -324,14 +324,6 @@ def test_completions_of_a_chat_are_replies() -> None:
         findit.reward([right, 3], [boxes] * 2, **options)
 
 
-def test_iou_is_the_mean_over_objects() -> None:
-    boxes = [[0, 0, 50, 80], [60, 0, 90, 80]]
-    value = findit.reward(
-        "[0, 0, 500, 500]", boxes, "xyxy_text", sizes=(100, 200), space="grid1000", by="iou"
-    )
-    assert value == pytest.approx(0.4)
-
-
 def test_a_score_is_written_in_a_line() -> None:
     replies, truths = ["[]"] * 500, [[[0, 0, 1, 1]]] * 500
     found = findit.score(replies, truths, "xyxy_text", sizes=SIZE, space="unit")
@@ -424,7 +416,7 @@ def colours_of(picture: Image.Image) -> set[str]:
         ([[-1e9, -1e9, 1e9, 1e9]], {Role.TRUTH}),
     ],
 )
-def test_a_box_has_the_colour_of_its_role(answer: Any, roles: set[Role], tmp_path: Path) -> None:
+def test_a_box_has_the_colour_of_its_role(answer: Any, roles: set[Role], tmp_path) -> None:
     picture = Image.new("L", (WIDTH, HEIGHT), 70)
     picture.save(tmp_path / "a.png")
     # An answer that lies on its object would hide it: the object is larger by a pixel or two.
@@ -468,57 +460,3 @@ def test_lines_are_those_of_the_report() -> None:
         rule = next(row for row in text.splitlines() if row.startswith(f".picture .{name} "))
         dash = re.search(r"stroke-dasharray: (\d+) (\d+);", rule)
         assert (line.dash, line.gap) == (tuple(map(int, dash.groups())) if dash else (0, 0))
-
-
-# --- supervision ----------------------------------------------------------------------------------
-
-
-def test_detections_out_and_in() -> None:
-    supervision = pytest.importorskip("supervision", reason="pip install '.[notebook]'")
-    reply = "dog: [0, 0, 500, 500]\ncat: [10, 10, 20, 20]"
-    answer = findit.read(reply, "xyxy_text", size=SIZE, space="grid1000", multilabel=True)
-    found = findit.to_supervision(answer)
-    assert isinstance(found, supervision.Detections)
-    assert found.xyxy.shape == (2, 4)
-    assert found.class_id.tolist() == [1, 0]
-    true = findit.from_supervision(found)
-    assert (true.labels, true.frames) == (("dog", "cat"), (0, 0))
-    assert findit.reward(reply, true, "xyxy_text", multilabel=True, **OPTIONS) == 1
-    # What people do with them there: choose, put together, count.
-    cats = found[found["class_name"] == "cat"]
-    assert findit.from_supervision(cats) == replace(
-        true, boxes=true.boxes[1:], labels=("cat",), frames=(0,)
-    )
-    both = supervision.Detections.merge([found, cats])
-    assert findit.from_supervision(both).labels == ("dog", "cat", "cat")
-
-
-def test_numbers_of_classes_need_their_names() -> None:
-    """0.2 lost such labels and said nothing."""
-    supervision = pytest.importorskip("supervision", reason="pip install '.[notebook]'")
-    detections = supervision.Detections(
-        xyxy=np.array([[1.0, 2.0, 3.0, 4.0]]), class_id=np.array([1]), confidence=np.array([0.5])
-    )
-    with pytest.raises(ValueError, match=r"class_id \(1 …\) and no names: .*classes="):
-        findit.from_supervision(detections)
-    assert findit.from_supervision(detections, classes=["cat", "dog"]).labels == ("dog",)
-    assert findit.from_supervision(detections, classes={1: "dog"}).labels == ("dog",)
-    assert findit.from_supervision(detections, classes=()).labels == ()
-    with pytest.raises(ValueError, match="class_id 1 has no name among 1 classes"):
-        findit.from_supervision(detections, classes=["cat"])
-
-
-def test_no_detection_is_no_box_out_and_in() -> None:
-    supervision = pytest.importorskip("supervision", reason="pip install '.[notebook]'")
-    none = findit.to_supervision(findit.read("[]", "xyxy_text", size=SIZE, space="grid1000"))
-    assert none.is_empty()
-    assert none.xyxy.shape == (0, 4)
-    assert findit.from_supervision(none).boxes == ()
-    assert findit.from_supervision(supervision.Detections.empty()).boxes == ()
-
-
-def test_without_supervision_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "supervision", None)
-    answer = findit.read("[]", "xyxy_text", size=SIZE, space="grid1000")
-    with pytest.raises(ModuleNotFoundError, match="supervision"):
-        findit.to_supervision(answer)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from stand_ins import set_up_release
 from web import web_server
@@ -14,29 +12,25 @@ GROUP = [name for name in COMMANDS if name.startswith("data ")]
 
 
 @pytest.mark.parametrize("flags", [[], ["-h"], ["--help"]])
-def test_the_group_names_its_commands(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_group_names_its_commands(flags: list[str], capsys) -> None:
     assert main(["data", *flags]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [" ".join(line.split()[:2]) for line in lines if line.startswith("  data ")] == GROUP
 
 
-def test_a_command_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_that_there_is_not(capsys) -> None:
     assert main(["data", "gett", "Pascal"]) == 2
     assert "no command 'data gett': did you mean data get?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("old", "now"), RENAMED.items())
-def test_an_old_name_says_the_new_one(
-    old: str, now: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_old_name_says_the_new_one(old: str, now: str, capsys) -> None:
     assert main([old, "anything"]) == 2
     assert f"{old} is {now} now: " in capsys.readouterr().err
     assert main([*now.split(), "--help"]) == 0
 
 
-def test_the_list_says_what_is_on_disk_and_its_licence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_list_says_what_is_on_disk_and_its_licence(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
     (tmp_path / "lmu").mkdir()
     assert main(["data", "list"]) == 0
@@ -49,9 +43,7 @@ def test_the_list_says_what_is_on_disk_and_its_licence(
     assert {"RefL4Full_val", "VPBench_Stage1", "SelfRetrieval"} <= named.keys()
 
 
-def test_the_list_counts_images(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_list_counts_images(tmp_path, monkeypatch, capsys) -> None:
     with web_server() as web:
         mini = set_up_release(tmp_path, monkeypatch, web)
         assert main(["data", "get", "Mini", "--no-images"]) == 0
@@ -77,8 +69,6 @@ def test_the_list_counts_images(
         (["VPBench", "Pascal"], "VPBench is made from your files: name it alone"),
     ],
 )
-def test_what_is_not_fetched_says_what_to_get(
-    names: list[str], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_fetched_says_what_to_get(names: list[str], says: str, capsys) -> None:
     assert main(["data", "get", *names]) == 2
     assert says in capsys.readouterr().err

@@ -24,16 +24,18 @@ from vlmeval_findit.data.fetch.fetch_images import BY_HAND, fetch_images
 from vlmeval_findit.data.fetch.store import PARTS
 from vlmeval_findit.data.sources import SOURCES
 
+
+@pytest.fixture
+def release(tmp_path, monkeypatch, web: Web) -> None:
+    set_up_release(tmp_path, monkeypatch, web)
+
+
 # --- the command --------------------------------------------------------------------------------
 
 
 def test_fetch_leaves_a_dataset_ready_and_the_second_run_asks_nothing(
-    tmp_path: Path,
-    web: Web,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    release, tmp_path, web: Web, capsys
 ) -> None:
-    set_up_release(tmp_path, monkeypatch, web)
     assert main(["data", "get", "Mini"]) == 0
     first = capsys.readouterr().out
     assert "licence: COCO" in first
@@ -52,9 +54,8 @@ def test_fetch_leaves_a_dataset_ready_and_the_second_run_asks_nothing(
 
 
 def test_a_table_that_is_gone_or_edited_is_made_of_what_was_fetched(
-    tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch
+    release, tmp_path, web: Web
 ) -> None:
-    set_up_release(tmp_path, monkeypatch, web)
     assert main(["data", "get", "Mini"]) == 0
     table, before = tmp_path / "lmu" / "Mini.tsv", web.requests
     whole = table.read_bytes()
@@ -67,12 +68,8 @@ def test_a_table_that_is_gone_or_edited_is_made_of_what_was_fetched(
 
 
 def test_what_is_wrong_is_fetched_again_and_check_finds_it(
-    tmp_path: Path,
-    web: Web,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    release, tmp_path, web: Web, capsys
 ) -> None:
-    set_up_release(tmp_path, monkeypatch, web)
     main(["data", "get", "Mini"])
     folder = tmp_path / "lmu" / "images" / "COCO_train2014"
     spoilt = folder / "COCO_train2014_000000000002.jpg"
@@ -87,13 +84,7 @@ def test_what_is_wrong_is_fetched_again_and_check_finds_it(
     assert main(["data", "check", "Mini"]) == 0
 
 
-def test_a_failure_is_counted_and_said_and_the_rest_comes(
-    tmp_path: Path,
-    web: Web,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    set_up_release(tmp_path, monkeypatch, web)
+def test_a_failure_is_counted_and_said_and_the_rest_comes(release, web: Web, capsys) -> None:
     web.serve("coco/COCO_train2014_000000000001.jpg", Answer(b"", 404))
     assert main(["data", "get", "Mini"]) == 1
     said = capsys.readouterr().out
@@ -101,13 +92,7 @@ def test_a_failure_is_counted_and_said_and_the_rest_comes(
     assert "does not have it (404) (sources.coco_train2014 in configs/datasets.yaml)" in said
 
 
-def test_annotations_of_another_checksum_make_no_table(
-    tmp_path: Path,
-    web: Web,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    set_up_release(tmp_path, monkeypatch, web)
+def test_annotations_of_another_checksum_make_no_table(release, tmp_path, web: Web, capsys) -> None:
     web.serve("subsets/mini.parquet", b"other")
     assert main(["data", "get", "Mini"]) == 1
     assert "SHA-256 is" in capsys.readouterr().out
@@ -115,13 +100,7 @@ def test_annotations_of_another_checksum_make_no_table(
     assert set(web.counts()) == {"/subsets/mini.parquet"}
 
 
-def test_annotations_from_a_folder_into_a_folder(
-    tmp_path: Path,
-    web: Web,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    set_up_release(tmp_path, monkeypatch, web)
+def test_annotations_from_a_folder_into_a_folder(release, tmp_path, web: Web, capsys) -> None:
     release, out = str(tmp_path / "release"), str(tmp_path / "tables")
     assert main(["data", "get", "Mini", "--from", release, "--out", out]) == 0
     assert (tmp_path / "tables" / "Mini.tsv").is_file()
@@ -130,7 +109,7 @@ def test_annotations_from_a_folder_into_a_folder(
     assert main(["data", "check", "Mini", "--out", out]) == 0
 
 
-def test_what_must_be_got_by_hand_says_so(tmp_path: Path, web: Web) -> None:
+def test_what_must_be_got_by_hand_says_so(tmp_path, web: Web) -> None:
     names = ["a_f000001.jpg"]
     problems = fetch_images(fetch_job(web, tmp_path, names), SOURCES["iGround"], names, None)
     assert problems == {"a_f000001.jpg": BY_HAND}
@@ -194,7 +173,7 @@ def kill_when(process: subprocess.Popen[str], there: float, folder: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("there", [0, 70_000, 200_000])
-def test_killed_in_the_middle_of_files(tmp_path: Path, web: Web, there: int) -> None:
+def test_killed_in_the_middle_of_files(tmp_path, web: Web, there: int) -> None:
     names = [f"{i}.jpg" for i in range(4)]
     whole = {name: jpeg(i, (512, 384)) for i, name in enumerate(names)}
     assert len(whole["0.jpg"]) > 100_000
@@ -215,11 +194,7 @@ def test_killed_in_the_middle_of_files(tmp_path: Path, web: Web, there: int) -> 
 
 @pytest.mark.parametrize("command", ["get", "check"])
 def test_a_dataset_without_a_source_is_refused_before_anything_is_brought(
-    command: str,
-    tmp_path: Path,
-    web: Web,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: str, tmp_path, web: Web, monkeypatch, capsys
 ) -> None:
     mini = set_up_release(tmp_path, monkeypatch, web)
     lost = replace(mini, name="Lost", images="COCO_train2015")
@@ -232,13 +207,7 @@ def test_a_dataset_without_a_source_is_refused_before_anything_is_brought(
     assert files_of(tmp_path / "lmu") == {}
 
 
-def test_two_runs_in_one_folder(
-    tmp_path: Path,
-    web: Web,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    set_up_release(tmp_path, monkeypatch, web)
+def test_two_runs_in_one_folder(release, tmp_path, capsys) -> None:
     parts = tmp_path / "lmu" / "images" / "COCO_train2014" / PARTS
     with Lock(parts / "lock", ""):
         assert main(["data", "get", "Mini"]) == 2

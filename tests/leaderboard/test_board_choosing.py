@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,9 +26,7 @@ Answer = Callable[[FindItQuery, np.random.Generator], str]
 YXYX = "FindIt_Pascal_yxyx_text"
 
 
-def test_every_output_says_how_many_formats_were_tried(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_output_says_how_many_formats_were_tried(world: World, tmp_path, capsys) -> None:
     for name in (JSON, TEXT):
         world.predict("Searched", name, speaking(name, 0.8))
     # A search over a part of the rows chose the format as well.

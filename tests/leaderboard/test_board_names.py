@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from boards import JSON, NOW, TEXT, board, csv_rows, runs, world
@@ -52,7 +51,7 @@ def ugly(world: World) -> list[Run]:
     return [replace(one, model=name) for name in UGLY for one in (run, text)]
 
 
-def test_names_come_out_of_every_file_as_text(ugly: list[Run], tmp_path: Path) -> None:
+def test_names_come_out_of_every_file_as_text(ugly: list[Run], tmp_path) -> None:
     board = make_board(ugly)
     write_board(board, tmp_path, NOW)
     for name in ("leaderboard.csv", "formats.csv"):
@@ -84,7 +83,7 @@ def test_a_score_file_holds_no_formula(world: World) -> None:
     assert re.fullmatch(r"\d+\.\d{4}", row["F1@0.5"])
 
 
-def test_printed_scores_show_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_scores_show_names_as_they_are(capsys) -> None:
     metric_values = {
         "F1@0.5": 1,
         "mIoU": 2,
@@ -133,10 +132,7 @@ def all_averages(board: Board) -> Board:
 
 
 def test_a_terminal_of_80_columns_is_enough(
-    ugly: list[Run],
-    runs: list[Run],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    ugly: list[Run], runs: list[Run], capsys, monkeypatch
 ) -> None:
     monkeypatch.setattr(
         "vlmeval_findit.cli.printing.console",
@@ -162,9 +158,7 @@ def test_a_terminal_of_80_columns_is_enough(
     assert "…" in printed
 
 
-def test_a_pipe_is_never_folded(
-    ugly: list[Run], runs: list[Run], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pipe_is_never_folded(ugly: list[Run], runs: list[Run], capsys) -> None:
     board = all_averages(
         make_board([*(run for run in runs if run.question.table == "Pascal"), *ugly])
     )

@@ -127,9 +127,7 @@ def test_formats_are_asked_for_where_they_are(house: World) -> None:
 # --- files ----------------------------------------------------------------------------------------
 
 
-def test_findit_lies_in_the_folder_and_others_below(
-    house: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_findit_lies_in_the_folder_and_others_below(house: World, tmp_path, capsys) -> None:
     out = tmp_path / "board"
     assert main(["leaderboard", str(house.runs), "--out", str(out)]) == 0
     printed = capsys.readouterr().out
@@ -147,7 +145,7 @@ def test_findit_lies_in_the_folder_and_others_below(
     assert "Giants" not in content["results"]["Good"]["Letters_Zoo"]
 
 
-def test_slices_are_the_plain_ratios_of_their_rows(board: Board, tmp_path: Path) -> None:
+def test_slices_are_the_plain_ratios_of_their_rows(board: Board, tmp_path) -> None:
     write_board(board, tmp_path, NOW)
     rows = csv_rows(tmp_path / "slices.csv")
     assert len(rows) == 2 * 2 * (3 + 2)
@@ -167,7 +165,7 @@ def test_slices_are_the_plain_ratios_of_their_rows(board: Board, tmp_path: Path)
     assert book["Slices"].max_row == 3 + len(rows)
 
 
-def test_no_slices_no_file(house: World, tmp_path: Path) -> None:
+def test_no_slices_no_file(house: World, tmp_path) -> None:
     findit, _ = boards(load_runs([house.runs]))
     assert slices_table(findit).records() == []
     files = write_board(findit, tmp_path, NOW)
@@ -175,7 +173,7 @@ def test_no_slices_no_file(house: World, tmp_path: Path) -> None:
     assert "Slices" not in load_workbook(tmp_path / "leaderboard.xlsx").sheetnames
 
 
-def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path: Path) -> None:
+def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path) -> None:
     assert "Big-Model" not in board.models
     table = metric_table(board, "Accuracy")
     assert table.quoted == 2
@@ -201,11 +199,7 @@ def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path: Pat
     sheet = load_workbook(tmp_path / "leaderboard.xlsx")["Scores"]
     last = 3 + len(board.models) + 2
     assert sheet.max_row == last
-    assert [sheet.cell(last, at).value for at in (1, 2, 8)] == [
-        "published",
-        "Small_Model",
-        31,
-    ]
+    assert [sheet.cell(last, at).value for at in (1, 2, 8)] == ["published", "Small_Model", 31]
     latex = as_latex(board)
     assert r" & \textit{Small\_Model} &  & -- & -- & 31.0 \\" in latex
     assert "Published values, not ranked: A paper, table 2" in latex
@@ -244,24 +238,7 @@ def test_a_page_shows_lines_support_and_no_boxes(board: Board) -> None:
     assert "IoU" not in page.split("<main>")[1].split('<section id="gallery"')[0]
 
 
-def test_the_page_of_another_benchmark_lies_beside(
-    house: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "report.html"
-    assert main(["report", str(house.runs), "--out", str(out)]) == 0
-    beside = tmp_path / "report-Letters.html"
-    printed = capsys.readouterr().out
-    assert f"{out}: 2 runs, 2 models" in printed
-    assert f"{beside}: 4 runs, 2 models" in printed
-    # What is said of a board stands below its name, as on the leaderboard.
-    assert printed.index("FindIt:\n") < printed.index(f"{out}: ") < printed.index("Letters:\n")
-    assert "<title>FindIt report</title>" in out.read_text(encoding="utf-8")
-    assert "<title>Letters report</title>" in beside.read_text(encoding="utf-8")
-
-
-def test_scores_are_printed_a_table_a_benchmark(
-    house: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_scores_are_printed_a_table_a_benchmark(house: World, capsys) -> None:
     paths = [house.runs / f"Good_{name}.json" for name in (PASCAL, PLAIN)]
     print_rows([score_row(score_file(path)) for path in paths])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
@@ -270,9 +247,7 @@ def test_scores_are_printed_a_table_a_benchmark(
     assert lines[3][:2] == [PLAIN, "Good"]
 
 
-def test_a_score_without_a_figure_has_a_dash(
-    letters: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_score_without_a_figure_has_a_dash(letters: World, capsys) -> None:
     path = letters.predict("Fails", PLAIN, saying(f"{FAILED} via API."))
     print_rows([score_row(score_file(path))])
     assert capsys.readouterr().out.splitlines()[1].split()[2:] == ["–", "–", "24/24", "24"]

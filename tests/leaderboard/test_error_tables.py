@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,19 +16,14 @@ from toy_benchmark import LETTERS, guessing, letters
 from vlmeval_findit.benchmarks import benchmark_of, benchmarks, load
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.error_analysis import ErrorAnalysis, estimate_errors, lost, with_events
+from vlmeval_findit.core.error_analysis import estimate_errors, lost, with_events
 from vlmeval_findit.core.estimate import clustered_sums, estimate_metrics
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.error_tables import errors_table
-from vlmeval_findit.runs.run_errors import (
-    compare_errors,
-    error_types_of,
-    errors_by_slice,
-    errors_of,
-)
+from vlmeval_findit.runs.run_errors import compare_errors, errors_by_slice, errors_of
 from vlmeval_findit.runs.run_statistics import StatisticsError
 from vlmeval_findit.runs.scored_run import Run
 
@@ -76,16 +70,6 @@ def test_points_add_up_to_what_the_score_lacks(world: World, name: str) -> None:
             assert loss.interval.low <= loss.points <= loss.interval.high
             is_right = loss.error_type.name == "rejected rightly"
             assert (loss.points > 0) == (loss.events > 0) or is_right
-
-
-def test_causes_of_a_row(world: World) -> None:
-    run = world.run("Model", NAME, ODD)
-    assert error_types_of(run)[:3] == [
-        (lost("refused"),),
-        (lost("not readable"),),
-        (lost("failed call"),),
-    ]
-    assert error_types_of(world.run("Best", NAME, speaking(NAME, 1.0)))[0] == ()
 
 
 def test_details_say_what_went_wrong(world: World) -> None:
@@ -150,9 +134,7 @@ def without_events(run: Run) -> Run:
     return replace(run, rows=rows)
 
 
-def test_on_a_terminal_runs_are_a_line_each(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_on_a_terminal_runs_are_a_line_each(world: World, monkeypatch, capsys) -> None:
     run = world.run("One", NAME, ODD)
     world.run("Two", NAME, ODD)
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -181,9 +163,7 @@ def test_of_a_ratio_it_is_the_influence_of_other_figures(letters: World) -> None
     assert (found.counted == score.counted).all()
 
 
-def test_a_mean_over_slices_has_an_anatomy_too(
-    letters: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mean_over_slices_has_an_anatomy_too(letters: World, monkeypatch) -> None:
     over = Metric("Mean", {"right": 1}, {"asked": 1}, over="animal")
     monkeypatch.setattr(type(LETTERS), "with_failures", over)
     run = letters.run("Model", "Letters_Zoo_plain", guessing(0.6))
@@ -319,7 +299,7 @@ def test_the_table(world: World, capsys) -> None:
     assert len(error_types) == len(points(run))
 
 
-def test_everything_at_once_and_twice(world: World, capsys, tmp_path: Path) -> None:
+def test_everything_at_once_and_twice(world: World, capsys, tmp_path) -> None:
     one = world.run("One", NAME, speaking(NAME, 0.6, 12.0))
     other = world.run("Other", NAME, ODD)
     out = tmp_path / "errors.json"
@@ -358,7 +338,7 @@ def test_what_is_refused(world: World, capsys, words: list[str], said: str) -> N
 # --- the leaderboard ------------------------------------------------------------------------------
 
 
-def test_the_leaderboard_has_it(world: World, tmp_path: Path) -> None:
+def test_the_leaderboard_has_it(world: World, tmp_path) -> None:
     runs = [world.run("One", NAME, speaking(NAME, 0.6, 12.0)), world.run("Two", NAME, ODD)]
     out = tmp_path / "board"
     assert main(["leaderboard", str(world.runs), "--out", str(out)]) == 0
@@ -385,17 +365,6 @@ def test_a_run_of_before_leaves_its_row_empty(world: World) -> None:
     rows = {row["model"]: row for row in errors_table(make_board([run, old])).records()}
     assert rows["Old"]["refused"] is None is not rows["New"]["refused"]
     assert rows["Old"]["F1@0.5 (failed calls as misses)"] is not None
-
-
-def test_an_anatomy_of_ones_own_needs_no_code(letters: World) -> None:
-    analysis: ErrorAnalysis = LETTERS.errors
-    assert [one.name for one in analysis.error_types] == [
-        "failed call",
-        "not readable",
-        "wrong answer",
-    ]
-    found = points(letters.run("Odd", "Letters_Zoo_plain", by_row("B", "?", f"{FAILED} via API.")))
-    assert set(found) == {"failed call", "not readable", "wrong answer"}
 
 
 def test_every_benchmark_of_the_house_has_one() -> None:

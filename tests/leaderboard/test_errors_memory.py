@@ -43,8 +43,8 @@ def runs(letters: World) -> World:
 @pytest.mark.parametrize("by", ["size", "objects", "label", "time"])
 @pytest.mark.parametrize("paired", [False, True])
 def test_all_that_is_told_is_that_of_whole_rows(
-    runs: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str], by: str, paired: bool,
+    runs: World, tmp_path, monkeypatch,
+    capsys, by: str, paired: bool
 ) -> None:  # fmt: skip
     boxes = sorted(map(str, runs.runs.glob(f"*_{JSON}*.json")))
     given = [path for path in boxes if run_of(Path(path)).predictions == Path(path)]
@@ -67,9 +67,7 @@ def loaded(paths: Iterable[Path], keep: RowData) -> list[Run]:
     return load_runs(paths, keep=keep)
 
 
-def test_runs_of_several_benchmarks_are_told_in_turn(
-    runs: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_runs_of_several_benchmarks_are_told_in_turn(runs: World, capsys, tmp_path) -> None:
     out = tmp_path / "all.json"
     assert main(["errors", str(runs.runs), "--json", str(out)]) == 0
     models = [one["model"] for one in json.loads(out.read_text("utf-8"))]
@@ -77,9 +75,7 @@ def test_runs_of_several_benchmarks_are_told_in_turn(
     assert f"Guesses on {ZOO}" in capsys.readouterr().out
 
 
-def test_the_details_of_one_run_are_held_at_a_time(
-    runs: World, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
+def test_the_details_of_one_run_are_held_at_a_time(runs: World, monkeypatch, request) -> None:
     held: list[int] = []
 
     def counting(run: Run) -> Run:
@@ -99,9 +95,7 @@ def test_the_details_of_one_run_are_held_at_a_time(
     assert held == [20] * 4
 
 
-def test_what_one_run_lacks_leaves_the_others_in_the_file(
-    runs: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_one_run_lacks_leaves_the_others_in_the_file(runs: World, tmp_path, capsys) -> None:
     """A kind of slices that only the runs of the first benchmark have."""
     out = tmp_path / "errors.json"
     assert main(["errors", str(runs.runs), "--by", "time", "--json", str(out)]) == 2
@@ -110,9 +104,7 @@ def test_what_one_run_lacks_leaves_the_others_in_the_file(
     assert told == ["Fails", "Good", "Good", "Talks"]
 
 
-def test_an_interruption_leaves_the_file_of_before(
-    runs: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interruption_leaves_the_file_of_before(runs: World, tmp_path, monkeypatch) -> None:
     out = tmp_path / "errors.json"
     out.write_text("before", "utf-8")
 
@@ -128,9 +120,7 @@ def test_an_interruption_leaves_the_file_of_before(
 
 
 @pytest.mark.parametrize("keep", RowData)
-def test_chosen_rows_are_found_in_one_pass(
-    world: World, keep: RowData, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chosen_rows_are_found_in_one_pass(world: World, keep: RowData, monkeypatch) -> None:
     """A table makes all its rows to give one: asked for each, the time would be their square."""
     world.predict("Good", JSON, speaking(JSON, 0.8))
     (run,) = load_runs([world.runs], keep=keep)

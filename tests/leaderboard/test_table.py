@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from io import StringIO
-from pathlib import Path
 
 import pytest
 from openpyxl import load_workbook
@@ -87,7 +86,7 @@ def test_markdown_escapes_names_and_marks_the_best() -> None:
     assert last.startswith(r"| *published* | *C\|c* | 58.0 |")
 
 
-def test_every_output_has_all_notes(tmp_path: Path) -> None:
+def test_every_output_has_all_notes(tmp_path) -> None:
     page = markdown_page("Title", [TABLE, TABLE.first(1)])
     assert page.count("How to read it.") == page.count("* C: 1 of 12") == 1
     assert "## Failed calls" in page
@@ -102,7 +101,7 @@ def test_every_output_has_all_notes(tmp_path: Path) -> None:
     assert notes == ["How to read it.", "Failed calls: A & B: 3 of 12", "Failed calls: C: 1 of 12"]
 
 
-def test_a_sheet(tmp_path: Path) -> None:
+def test_a_sheet(tmp_path) -> None:
     write_sheets({"F1": TABLE, "none": Table("None", TABLE.fields, [])}, tmp_path / "book.xlsx")
     book = load_workbook(tmp_path / "book.xlsx")
     sheet = book["F1"]
@@ -121,7 +120,7 @@ def test_a_sheet(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("names", "is_fitted"), [(4, True), (30, False)])
 def test_a_wide_sheet_is_printed_on_pages_that_can_be_read(
-    tmp_path: Path, names: int, is_fitted: bool
+    tmp_path, names: int, is_fitted: bool
 ) -> None:
     """Each begins with the names of its rows."""
     fields = [*TABLE.fields[:2], *(value(f"Dataset {at}", "") for at in range(names))]

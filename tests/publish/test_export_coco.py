@@ -29,7 +29,7 @@ LETTERS = VPQuery(
 
 
 @pytest.fixture(autouse=True)
-def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def imported(tmp_path, monkeypatch) -> Path:
     data_folder(tmp_path, monkeypatch)
     images, instances = make_images(tmp_path / "pictures"), write_coco(tmp_path)
     given = [str(instances), "--image-root", str(images), "--name", "MyData"]
@@ -104,13 +104,13 @@ def test_coco_tools_read_it(imported: Path, dataset: str) -> None:
             assert run.stats[0] == pytest.approx(1.0)
 
 
-def test_it_says_that_there_are_no_confidences(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_says_that_there_are_no_confidences(capsys) -> None:
     truth, _ = export(DATASETS[0])
     assert "score 1" in truth["info"]["note"]
     assert "score 1" in capsys.readouterr().out
 
 
-def test_what_cannot_be_exported_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_exported_is_counted(capsys) -> None:
     replies = {
         0: "cat: [10, 5, 40, 25]\nunicorn: [1, 2, 3, 4]",
         1: "Failed to obtain answer via API.",
@@ -124,9 +124,7 @@ def test_what_cannot_be_exported_is_counted(capsys: pytest.CaptureFixture[str]) 
     assert [row["category_id"] for row in results] == [7]
 
 
-def test_runs_whose_answers_are_no_boxes_are_left_out(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_runs_whose_answers_are_no_boxes_are_left_out(capsys, tmp_path) -> None:
     """Letters, and points: named, and the other runs of the folder are done."""
     runs = tmp_path / "runs"
     runs.mkdir()
@@ -159,9 +157,7 @@ def test_a_box_with_swapped_corners_stays_a_false_box() -> None:
 @pytest.mark.parametrize(
     "content", ["", "[]", "{}", '{"images": 7, "categories": {}}', "[" * 10**5]
 )
-def test_damaged_numbers_of_the_import_are_named(
-    tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_numbers_of_the_import_are_named(tmp_path, content: str, capsys) -> None:
     name = DATASETS[0]
     Path(f"Model_{name}.json").write_text('[{"index": 0, "prediction": "[]"}]')
     assert main(["score", "--space", "pixels", f"Model_{name}.json"]) == 0
@@ -170,7 +166,7 @@ def test_damaged_numbers_of_the_import_are_named(
     assert "MyData.coco.json: is not what import wrote" in capsys.readouterr().err
 
 
-def test_boxes_are_those_of_the_scoring(capsys: pytest.CaptureFixture[str]) -> None:
+def test_boxes_are_those_of_the_scoring(capsys) -> None:
     dataset = DATASETS[0]
     _, results = export(dataset)
     path = f"Model_{dataset}.json"
@@ -186,17 +182,11 @@ def test_boxes_are_those_of_the_scoring(capsys: pytest.CaptureFixture[str]) -> N
     assert written("results", dataset) == other
 
 
-def test_a_table_that_changed_after_the_scoring_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_that_changed_after_the_scoring_is_named(tmp_path, capsys) -> None:
     export(DATASETS[0])
     values = coco_values()
     values["annotations"][0]["bbox"][0] += 1
-    given = [
-        str(write_coco(tmp_path, values)),
-        "--image-root",
-        str(tmp_path / "pictures"),
-    ]
+    given = [str(write_coco(tmp_path, values)), "--image-root", str(tmp_path / "pictures")]
     assert main(["data", "import", *given, "--name", "MyData", "--replace"]) == 0
     again = ["export", f"Model_{DATASETS[0]}.json", "--to", "coco", "--out", "coco"]
     assert main(again) == 2

@@ -45,9 +45,7 @@ def answers_of(samples: list[dict[str, Any]], name: str) -> dict[int, str]:
     return {one["query"]: one["label"] for f in found for one in f.get("classifications", ())}
 
 
-def test_one_sample_a_picture_and_every_object_once(
-    world: World, runs: list[Run], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_sample_a_picture_and_every_object_once(world: World, runs: list[Run], capsys) -> None:
     out = export(world)
     assert "6 images, 68 boxes of 12 runs" in " ".join(capsys.readouterr().out.split())
     samples = samples_of(out)
@@ -110,9 +108,7 @@ def test_twice_is_the_same_bytes(world: World, runs: list[Run]) -> None:
     assert {path.name: path.read_bytes() for path in out.iterdir()} == first
 
 
-def test_boxes_that_cannot_be_shown_are_counted(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_boxes_that_cannot_be_shown_are_counted(world: World, capsys) -> None:
     world.table("Pascal", [query(0)])
     many = ", ".join(['{"bbox": [1, 2, 300, 400]}'] * 205)
     world.predict("Many", JSON, saying(f"[{many}]"))
@@ -129,7 +125,7 @@ def test_runs_of_one_name_have_fields_of_their_own(world: World) -> None:
     assert names == {"A_1_Pascal_xyxy_json_answers", "A_1_Pascal_xyxy_json_2_answers"}
 
 
-def test_what_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_refused(world: World, capsys) -> None:
     path = world.predict("Good", LABELS_JSON, speaking(LABELS_JSON, 0.8, 10))
     out = world.folder / "mine"
     out.mkdir()
@@ -143,9 +139,7 @@ def test_what_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> No
     assert not fresh.exists()
 
 
-def test_points_beside_boxes_are_left_out_and_said(
-    world: World, runs: list[Run], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_points_beside_boxes_are_left_out_and_said(world: World, runs: list[Run], capsys) -> None:
     world.predict("Pointing", "FindIt_Pascal_point_json", saying("[]"))
     out = export(world)
     assert "left out, their answers are no boxes: 1 run (Pointing" in capsys.readouterr().out

@@ -31,7 +31,7 @@ SECRET = "sk-or-" + "v1-0123456789abcdef"
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def store(tmp_path, monkeypatch) -> str:
     """A store that is a folder: that of a file in SQL takes a second to be made."""
     pytest.importorskip("mlflow", reason="mlflow-skinny is not installed (extra: mlflow)")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
@@ -63,9 +63,7 @@ def files_of(store: str, run: Any) -> Path:
 # --- with MLflow ----------------------------------------------------------------------------------
 
 
-def test_figures_intervals_files_and_the_worst_answers(
-    world: World, store: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figures_intervals_files_and_the_worst_answers(world: World, store: str, capsys) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
     world.predict("Failing", JSON, failing)
     assert track(world, "--pictures", "3") == 0
@@ -89,7 +87,7 @@ def test_figures_intervals_files_and_the_worst_answers(
         assert Image.open(folder / "worst" / one["picture"]).size == (200, 100)
 
 
-def test_twice_is_once(world: World, store: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_twice_is_once(world: World, store: str, capsys) -> None:
     path = world.predict("Good", JSON, speaking(JSON, 0.6, 10))
     assert track(world) == 0
     first = logged(store)
@@ -110,7 +108,7 @@ def test_twice_is_once(world: World, store: str, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.slow
 def test_what_a_kill_left_of_a_run_is_logged_anew(
-    world: World, store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    world: World, store: str, monkeypatch, capsys
 ) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
     mlflow = sys.modules["mlflow"]
@@ -127,9 +125,7 @@ def test_what_a_kill_left_of_a_run_is_logged_anew(
     assert [run.info.status for run in logged(store)] == ["FINISHED"]
 
 
-def test_no_secret_and_no_path_is_logged(
-    world: World, store: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_secret_and_no_path_is_logged(world: World, store: str, monkeypatch) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", SECRET)
     world.predict("Leaky", JSON, saying(f"{SECRET} lies in {world.folder}/pictures/0.jpg"))
     assert track(world) == 0
@@ -140,9 +136,7 @@ def test_no_secret_and_no_path_is_logged(
         assert str(world.folder).encode() not in data, path
 
 
-def test_a_store_that_there_is_not(
-    world: World, store: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_there_is_not(world: World, store: str, capsys, monkeypatch) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "ftp://nowhere")
     assert track(world) == 2
@@ -155,9 +149,7 @@ def test_a_store_that_there_is_not(
     assert "run the same command again to go on" in said
 
 
-def test_a_store_in_a_folder_has_figures_and_files(
-    world: World, store: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_store_in_a_folder_has_figures_and_files(world: World, store: str, capsys) -> None:
     import mlflow
 
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
@@ -175,7 +167,7 @@ def test_a_store_in_a_folder_has_figures_and_files(
 
 @pytest.mark.slow
 def test_offline_runs_of_wandb_have_figures_and_nothing_of_the_machine(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    world: World, monkeypatch, capsys
 ) -> None:
     pytest.importorskip("wandb", reason="wandb is not installed (extra: wandb)")
     monkeypatch.setenv("OPENROUTER_API_KEY", SECRET)
@@ -203,7 +195,7 @@ def test_offline_runs_of_wandb_have_figures_and_nothing_of_the_machine(
 
 @pytest.mark.slow
 def test_an_offline_run_of_wandb_that_was_stopped_is_written_anew(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch
 ) -> None:
     wandb = pytest.importorskip("wandb", reason="wandb is not installed (extra: wandb)")
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
@@ -221,7 +213,7 @@ def test_an_offline_run_of_wandb_that_was_stopped_is_written_anew(
 
 
 @pytest.mark.slow
-def test_trackio_has_every_run_once(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_trackio_has_every_run_once(world: World, capsys) -> None:
     pytest.importorskip("trackio", reason="trackio is not installed (extra: trackio)")
     path = world.predict("Good", JSON, speaking(JSON, 0.6, 10))
     out = world.folder / "store"
@@ -246,9 +238,7 @@ def test_trackio_has_every_run_once(world: World, capsys: pytest.CaptureFixture[
 # --- without --------------------------------------------------------------------------------------
 
 
-def test_what_is_not_installed_is_named(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_installed_is_named(world: World, monkeypatch, capsys) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
     for target in ("mlflow", "wandb", "trackio"):
         monkeypatch.setitem(sys.modules, target, None)

@@ -93,7 +93,7 @@ did you mean json?
     """
     if not isinstance(frames, int) or not 1 <= frames <= _MOST_FRAMES:
         raise VariantError(f"frames: {frames!r} should be a whole number, 1 to {_MOST_FRAMES}")
-    row = _CUSTOM[_over_frames(_family(family), frames).value]
+    row = _CUSTOM[_family(family, frames)]
     parts = ["multilabel"] * multilabel + ["caption"] * caption
     parts += [f"f{frames}"] * row.family.is_video
     made, why = parse_format("_".join([*parts, format]), row, CustomVariant)
@@ -107,21 +107,15 @@ did you mean json?
     return made
 
 
-def _family(value: Family | str) -> Family:
-    known = {family.value: family for family in Family}
-    if isinstance(value, str) and value not in known:
-        raise VariantError(f"no family {value!r}{nearest(value, known)}")
-    return Family(value)
-
-
-def _over_frames(family: Family, frames: int) -> Family:
-    if frames == 1:
-        return family
-    known = {each.value: each for each in Family}
-    video = known.get(f"{family.value.removesuffix('_video')}_video")
-    if video is None:
-        raise VariantError(f"{family.value} is asked about one image, not {frames} frames")
-    return video
+def _family(family: Family | str, frames: int) -> str:
+    """Return the name of a family, over frames that of its videos."""
+    name = family.value if isinstance(family, Family) else family
+    if name not in _CUSTOM:
+        raise VariantError(f"no family {name!r}{nearest(name, _CUSTOM)}")
+    video = f"{name.removesuffix('_video')}_video"
+    if frames > 1 and video not in _CUSTOM:
+        raise VariantError(f"{name} is asked about one image, not {frames} frames")
+    return video if frames > 1 else name
 
 
 # --- prompts --------------------------------------------------------------------------------------
@@ -209,18 +203,17 @@ def replies_of(values: Iterable[ReplyLike]) -> list[Reply]:
 
 _NO_ANSWER = Recorded(call={"error": "no reply"})
 _PLAIN = Recorded()
-_UNSTATED: Mapping[str, Any] = {}
 
 
 def _reply(at: int, value: ReplyLike) -> Reply:
     if value is None:
-        return Reply(at, "", _NO_ANSWER, _UNSTATED)
+        return Reply(at, "", _NO_ANSWER)
     if isinstance(value, str):
-        return Reply(at, value, _PLAIN, _UNSTATED)
+        return Reply(at, value, _PLAIN)
     if isinstance(value, Reply):
-        return Reply(at, value.text, value.recorded, _UNSTATED)
+        return Reply(at, value.text, value.recorded)
     if messages := _messages(value):
-        return Reply(at, _assistant_text(at, messages), _PLAIN, _UNSTATED)
+        return Reply(at, _assistant_text(at, messages), _PLAIN)
     raise TypeError(
         f"reply {at}: {type(value).__name__} is neither a text nor messages "
         '{"role": "assistant", "content": …} (None: the call failed)'

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import inf
 from numbers import Real
 from os import PathLike
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ..benchmarks.findit.variant import Variant
 from ..boxes.records import Ignored as Ignored
@@ -180,10 +180,7 @@ def truths_of(values: Sequence[Truth | BoxesLike], variant: Variant) -> list[Tru
 
 
 def _checked(value: Truth | BoxesLike, variant: Variant) -> Truth:
-    true = value
-    if not isinstance(value, Truth):
-        corners = _corners(value)
-        true = Truth(corners, (0,) * len(corners))
+    true = value if isinstance(value, Truth) else truth(value)
     if true.boxes and bool(true.labels) != variant.multilabel:
         has = "has labels" if true.labels else "has no labels"
         raise ValueError(f"it {has}, but multilabel={variant.multilabel}")
@@ -197,7 +194,7 @@ def _checked(value: Truth | BoxesLike, variant: Variant) -> Truth:
         if variant.multilabel is not bool(ignored.label):
             has = "has a label" if ignored.label else "has no label"
             raise ValueError(f"an ignored box {has}, but multilabel={variant.multilabel}")
-    return cast(Truth, true)
+    return true
 
 
 def _corners(boxes: BoxesLike) -> tuple[Corners, ...]:

@@ -13,7 +13,6 @@ from ..benchmarks import baselines
 from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.findit_datasets import Family
 from ..boxes.spaces import Space
-from ..core.benchmark import Baseline
 from ..core.config import config_from
 from ..core.formatting import nearest
 from ..core.image_files import header
@@ -169,7 +168,8 @@ def open_model(
     here = {**settings, **{key: value for key, value in options.items() if value is not None}}
     if like is None and short in baselines():
         _refuse(here, f"{short} has none")
-        return Model(name, _asks_baseline(baselines()[short]))
+        baseline = baselines()[short]
+        return Model(name, lambda message, asked: Reply(0, *baseline.answer(message, asked)))
     row = known if like is None else find_model(like)
     if row is not None and row.local is not None:
         checkpoints = known.local.checkpoints if known is not None and known.local else {}
@@ -194,14 +194,6 @@ def open_model(
 def _refuse(settings: dict[str, Any], why: str) -> None:
     if settings:
         raise ValueError(f"{', '.join(settings)}: settings are of models on this machine; {why}")
-
-
-def _asks_baseline(baseline: Baseline) -> Ask:
-    def ask(message: Message, question: Question) -> Reply:
-        text, record = baseline.answer(message, question)
-        return Reply(0, text, record)
-
-    return ask
 
 
 def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:

@@ -35,12 +35,9 @@ class ReplyKind(Enum):
 _KINDS = {
     NegativeOutcome.FALSE_ALARM: ReplyKind.BOXES,
     NegativeOutcome.REJECTED: ReplyKind.NO_BOX,
-    NegativeOutcome.UNREADABLE: ReplyKind.NOT_READABLE,
-    NegativeOutcome.REFUSED: ReplyKind.NOT_READABLE,
-    NegativeOutcome.EMPTY: ReplyKind.NOT_READABLE,
     NegativeOutcome.FAILED: ReplyKind.FAILED,
 }
-"""A reply has the kind that it would have if there were nothing to find."""
+"""A reply has the kind that it would have if there were nothing to find; others: not readable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +111,6 @@ def read(
         parsed.labels,
         parsed.frames,
         parsed.reason,
-        _KINDS[outcome(matched.reply, parsed, matched.lenient)],
+        _KINDS.get(outcome(matched.reply, parsed, matched.lenient), ReplyKind.NOT_READABLE),
         matched.match_rule,
     )

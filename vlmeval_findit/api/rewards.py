@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,7 @@ from .custom_questions import (
     replies_of,
     variant_of,
 )
-from .inputs import BoxesLike, Size, Sizes, check_count, sizes_of, truths_of
-
-Rewards = NDArray[np.float64]
-
+from .inputs import BoxesLike, Sizes, check_count, sizes_of, truths_of
 
 By = Literal["f1", "iou", "adherence", "pointing"]
 
@@ -42,40 +39,12 @@ _KEYS: Mapping[str, str] = {
 """The keys of FindIt's metrics, by the names of rewards."""
 
 
-@overload
 def reward(
-    replies: ReplyLike,
+    replies: ReplyLike | Sequence[ReplyLike],
     truths: Truth | BoxesLike,
     format: str,
     *,
-    sizes: Size,
-    space: SpaceLike,
-    frames: int = ...,
-    multilabel: bool = ...,
-    by: By = ...,
-) -> float: ...
-
-
-@overload
-def reward(
-    replies: Sequence[ReplyLike],
-    truths: Sequence[Truth | BoxesLike],
-    format: str,
-    *,
     sizes: Sizes,
-    space: SpaceLike,
-    frames: int = ...,
-    multilabel: bool = ...,
-    by: By = ...,
-) -> Rewards: ...
-
-
-def reward(
-    replies: Any,
-    truths: Any,
-    format: str,
-    *,
-    sizes: Any,
     space: SpaceLike,
     frames: int = 1,
     multilabel: bool = False,
@@ -119,25 +88,25 @@ def reward(
     variant = variant_of(format, frames, multilabel)
     metric = _metric(by, variant)
     known = space if isinstance(space, Space) else space_from(space)
-    if is_single(replies):
-        return float(_rewards([replies], [truths], sizes_of([sizes], 1), known, variant, metric)[0])
-    return _rewards(replies, truths, sizes_of(sizes, len(replies)), known, variant, metric)
+    single = is_single(replies)
+    many: Any = ([replies], [truths]) if single else (replies, truths)
+    values, true = replies_of(many[0]), many[1]
+    check_count(true, len(values), "truths")
+    in_pixels = [to_pixels(known, *size) for size in sizes_of(sizes, len(values))]
+    rewards = _rewards(values, truths_of(true, variant), in_pixels, variant, metric)
+    return float(rewards[0]) if single else rewards
 
 
 def _rewards(
-    values: Sequence[ReplyLike],
-    truths: Sequence[Truth | BoxesLike],
-    sizes: Sequence[Size],
-    space: Space,
+    replies: Sequence[Reply],
+    true: Sequence[Truth],
+    in_pixels: Sequence[ToPixels],
     variant: Variant,
     metric: Metric,
-) -> Rewards:
-    replies = replies_of(values)
-    check_count(truths, len(replies), "truths")
-    true = truths_of(truths, variant)
+) -> NDArray[np.float64]:
     parse = reader(variant.reply)
     parsed = [read_reply(reply, parse) for reply in replies]
-    matched = match(parsed, true, [to_pixels(space, *size) for size in sizes], variant.match_rule)
+    matched = match(parsed, true, in_pixels, variant.match_rule)
     sums = list(map(RULES[variant.match_rule].sums, parsed, matched, true))
     names = {**metric.part, **metric.whole}
     columns = {key: np.array([row.get(key, 0) for row in sums], dtype=float) for key in names}
@@ -150,13 +119,12 @@ def _rewards(
         # Finding only ignored objects is not wrong.
         percent[[at for at in empty if matched[at].boxes and not matched[at].counted]] = 100.0
     percent[[reply.failed for reply in replies]] = np.nan
-    rewards: Rewards = percent / 100
-    return rewards
+    return np.asarray(percent / 100)
 
 
 def _rejected(
     replies: Sequence[Reply], readings: Sequence[ParsedReply], variant: Variant
-) -> Rewards:
+) -> NDArray[np.float64]:
     """Return 100 for replies that say that there is nothing, else 0."""
     count = len(replies)
     lenient = lenient_matches(

@@ -20,7 +20,6 @@ from ..leaderboard.board_tables import metric_table
 from ..leaderboard.error_tables import lost_table
 from ..leaderboard.formats import FLAG, HALF
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
-from ..leaderboard.openvlm import NO_META, read_meta
 from ..runs.scored_run import PluginMissingError, RowData, Run, load_runs
 from .options import PATH, Command, is_quiet, runs_argument
 from .printing import first_lines, print_folded, print_lines, print_table
@@ -42,9 +41,6 @@ format_option = click.option(
     default=Path("outputs/leaderboard"),
     metavar="DIR",
     help="Folder to write tables to.",
-)
-@click.option(
-    "--meta", type=PATH, metavar="FILE", help="YAML or JSON: model -> field of OpenVLM's META."
 )
 @format_option
 @click.option(
@@ -72,7 +68,6 @@ format_option = click.option(
 def command(
     runs: tuple[Path, ...],
     out: Path,
-    meta: Path | None,
     formats: tuple[str, ...],
     choose_on: tuple[str, ...],
     best_marks: bool,
@@ -84,13 +79,12 @@ def command(
     """
     if best_marks:
         return _write_best_marks(runs, at_least)
-    fields = read_meta(meta) if meta else NO_META
     boards = boards_from(runs, formats, RowData.SUMS, choose_on)
     for board in boards:
         if len(boards) > 1:
             print(f"{board.benchmark.name}:")
         folder = board_folder(board, out)
-        files = write_board(board, folder, datetime.now(UTC), fields)
+        files = write_board(board, folder, datetime.now(UTC))
         _print_board(board)
         print_remarks(board, "leaderboard.md")
         print_folded(f"{folder}/: {', '.join(path.name for path in files)}")

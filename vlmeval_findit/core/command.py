@@ -56,12 +56,11 @@ def config_here_or_shipped(path: Path) -> Path:
 EXTRAS = {
     "av": "video",
     "cv2": "marks",
-    "huggingface_hub": "publish",
+    "huggingface_hub": "local",
     "llguidance": "local",
     "mlflow": "mlflow",
     "pycocotools": "calibration",
     "ray": "cluster",
-    "supervision": "notebook",
     "torch": "local",
     "trackio": "trackio",
     "transformers": "local",

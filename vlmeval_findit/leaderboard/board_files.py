@@ -17,7 +17,7 @@ from .board_tables import (
     values_table,
 )
 from .error_tables import errors_table, lost_table
-from .openvlm import NO_META, Meta, to_openvlm
+from .openvlm import to_openvlm
 from .render import markdown_page, to_csv, to_latex
 from .slices import slices_table, slices_tables
 from .table import Table
@@ -29,7 +29,7 @@ def board_folder(board: Board, out: Path) -> Path:
     return out if board.benchmark.name == HOME else out / board.benchmark.name
 
 
-def write_board(board: Board, out: Path, time: datetime, meta: Meta = NO_META) -> list[Path]:
+def write_board(board: Board, out: Path, time: datetime) -> list[Path]:
     """Write the leaderboard into a folder, which is made; returns the files.
 
     Slices have a file where there are any.
@@ -45,7 +45,7 @@ def write_board(board: Board, out: Path, time: datetime, meta: Meta = NO_META) -
     if not lists["slices.csv"].rows:
         del lists["slices.csv"]
     texts = {name: to_csv(table) for name, table in lists.items()}
-    texts["leaderboard.json"] = to_openvlm(board, time, meta)
+    texts["leaderboard.json"] = to_openvlm(board, time)
     texts["leaderboard.md"] = as_markdown(board)
     texts["leaderboard.tex"] = as_latex(board)
     for name, text in texts.items():

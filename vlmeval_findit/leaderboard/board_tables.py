@@ -26,10 +26,10 @@ def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) 
     tried = formats_tried(board)
     means = {each.name: f"mean of {len(each.datasets)}" for each in board.means}
     queries = {each.name: f"{each.family}, {each.queries} queries" for each in board.datasets}
-    order = sorted(board.models, key=lambda model: _rank(board, model, metric) or float("inf"))
     rows: list[list[Value]] = []
-    for model in order:
-        rows.append([_rank_cell(board, model, metric), model, *([tried[model]] if tried else [])])
+    ranks = {model: _rank_cell(board, model, metric) for model in board.models}
+    for model in sorted(ranks, key=lambda model: float(ranks[model].value or "inf")):
+        rows.append([ranks[model], model, *([tried[model]] if tried else [])])
         rows[-1] += [_cell(_entry(board, model, name, metric)) for name in names]
     published: dict[tuple[str, str], dict[str, float]] = {}
     for each in board.published:
@@ -42,7 +42,7 @@ def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) 
         next(each.title for each in board.metrics if each.name == metric),
         [
             *_leading(board),
-            *(value(x, means.get(x, "") or queries[x], is_mean=x in means) for x in names),
+            *(value(x, (means | queries)[x], is_mean=x in means) for x in names),
         ],
         rows,
         notes_of(board),
@@ -58,11 +58,6 @@ def _leading(board: Board) -> list[Field]:
 def _entry(board: Board, model: str, name: str, metric: str) -> RankedValue | None:
     cell = board.cells.get((model, name))
     return cell.entries.get(metric) if cell else None
-
-
-def _rank(board: Board, model: str, metric: str) -> int | None:
-    entry = _entry(board, model, OVERALL, metric)
-    return entry.rank if entry else None
 
 
 def _rank_cell(board: Board, model: str, metric: str) -> TableCell:

@@ -19,7 +19,6 @@ import numpy as np
 
 from ..core.estimate import Estimate
 from ..core.formatting import nearest
-from ..core.question import QuestionError
 from ..core.scored_row import RowTable
 from ..core.statistics import Difference, Interval, correct, difference, metric_intervals
 from ..runs.best_format import ranked
@@ -56,23 +55,10 @@ def formats_by_model(
             raise FormatError(f"{flag} {entry}: no run of {model!r}{nearest(model, models)}")
         of_model = [run for run in runs if model in (EVERY_MODEL, run.model)]
         known = sorted({run.question.format for run in of_model})
-        formats[model] = name if name in known else _canonical(name, of_model)
-        if formats[model] not in known:
+        formats[model] = name
+        if name not in known:
             raise FormatError(f"{flag} {entry}: no run has this format{nearest(name, known)}")
     return formats
-
-
-def _canonical(name: str, runs: Iterable[Run]) -> str:
-    """Return a format's canonical name, where it is another name of a format that runs have."""
-    for run in runs:
-        question = run.question
-        try:
-            meant = run.benchmark.parse(f"{question.name.removesuffix(question.format)}{name}")
-        except QuestionError:
-            continue
-        if meant.board_dataset == question.board_dataset:
-            return meant.format
-    return name
 
 
 def choose(

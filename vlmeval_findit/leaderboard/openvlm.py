@@ -1,76 +1,30 @@
 """The leaderboard as JSON in the schema of the OpenVLM leaderboard.
 
 ``time`` is ``yymmddHHMMSS``; ``results[model]`` has ``META`` and one object a dataset, in which
-``Overall`` is the value that is shown.  What is known of a model comes from a file of the user; the
-rest stays empty.
+``Overall`` is the value that is shown.  What this package does not know of a model stays empty.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..benchmarks import prefix_of
-from ..core.formatting import nearest
 from .board import TIED, Board, BoardCell
 from .board_tables import excluded_table
 from .notes import NOTE, remarks
 
-META_FIELDS = (
-    "Method",
-    "Parameters",
-    "Language Model",
-    "Vision Model",
-    "Org",
-    "Time",
-    "Verified",
-    "OpenSource",
-)
-
-Meta = Mapping[str, Mapping[str, Any]]
-"""What is known of models: name -> field of :data:`META_FIELDS` -> value."""
-
-NO_META: Meta = {}
+_META = ("Parameters", "Language Model", "Vision Model", "Org", "Time", "OpenSource")
+"""What the schema says of a model, and this package does not know."""
 
 
-class MetaError(ValueError):
-    """A file about models that cannot be used; the message names model and field."""
-
-
-def read_meta(path: Path) -> Meta:
-    """Read what is known of models from a YAML or JSON file: model -> field -> value.
-
-    ``Method`` is a name, or a list of a name and an address.
-
-    Raises:
-        OSError: the file cannot be opened.
-        MetaError: not such a file, or a field that the schema does not have.
-    """
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as error:
-        raise MetaError(f"{path}: {error}") from None
-    if not isinstance(values, dict) or not all(isinstance(v, dict) for v in values.values()):
-        raise MetaError(f"{path}: should be an object, model -> field -> value")
-    for model, known in values.items():
-        for name in known:
-            if name not in META_FIELDS:
-                raise MetaError(f"{path}, {model}: no field {name!r}{nearest(name, META_FIELDS)}")
-    return values
-
-
-def to_openvlm(board: Board, time: datetime, meta: Meta = NO_META) -> str:
+def to_openvlm(board: Board, time: datetime) -> str:
     """Write the leaderboard in OpenVLM's schema; the rest stands under the benchmark's name."""
     content = {
         "time": time.strftime("%y%m%d%H%M%S"),
         "results": {
-            model: {"META": _meta(model, meta.get(model, {})), **_datasets(board, model)}
-            for model in board.models
+            model: {"META": _meta(model), **_datasets(board, model)} for model in board.models
         },
         board.benchmark.name.lower(): {
             "metrics": [metric.name for metric in board.metrics],
@@ -82,13 +36,11 @@ def to_openvlm(board: Board, time: datetime, meta: Meta = NO_META) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False)
 
 
-def _meta(model: str, known: Mapping[str, Any]) -> dict[str, Any]:
-    method = known.get("Method", model)
+def _meta(model: str) -> dict[str, Any]:
     return {
-        **dict.fromkeys(META_FIELDS, ""),
+        "Method": [model, ""],
+        **dict.fromkeys(_META, ""),
         "Verified": "No",
-        **{name: str(value) for name, value in known.items()},
-        "Method": list(method) if isinstance(method, (list, tuple)) else [method, ""],
         "dir_name": model,
     }
 

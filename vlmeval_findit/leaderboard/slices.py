@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.estimate import ClusteredSums, clustered_sums, estimate_metrics, slice_of
-from ..core.metric import Metric, Sums, is_sliced, sliced, weighted
+from ..core.estimate import clustered_sums, estimate_metrics, slice_of
+from ..core.metric import Metric, is_sliced, sliced, weighted
 from ..core.statistics import metric_intervals
 from ..runs.scored_run import Run
 from .board import Board
@@ -79,26 +79,17 @@ def _slices_table(dataset: str, runs: Sequence[Run], metric: Metric) -> Table:
 def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[list[Any]]:
     """Yield kind, value and number of rows of every slice of a run, and a cell a metric."""
     given = clustered_sums(run.rows, run.question.images)
-    for kind, part, rows in sorted(_counts(given)):
-        sums = {name: run.sums.get(sliced(name, kind, part), 0) for name in given.sums}
-        bounds = metric_intervals(estimate_metrics(metrics, slice_of(given, kind, part)))
-        cells = [TableCell(_figure(metric, sums), bounds.get(metric.name)) for metric in metrics]
-        yield [kind, part, rows, *cells]
-
-
-def _figure(metric: Metric, sums: Sums) -> float | None:
-    """None where the slice has nothing to divide by, as one of queries with nothing to find."""
-    return metric.value(sums) if weighted(sums, metric.whole) else None
+    for kind, slicing in sorted(given.slices.items()):
+        counts = np.bincount(slicing.of[slicing.of >= 0], minlength=len(slicing.values)).tolist()
+        for part, rows in sorted(zip(slicing.values, counts, strict=True)):
+            sums = {name: run.sums.get(sliced(name, kind, part), 0) for name in given.sums}
+            bounds = metric_intervals(estimate_metrics(metrics, slice_of(given, kind, part)))
+            # A slice may have nothing to divide by, as one of queries with nothing to find.
+            values = [each.value(sums) if weighted(sums, each.whole) else None for each in metrics]
+            cells = (TableCell(v, bounds.get(m.name)) for m, v in zip(metrics, values, strict=True))
+            yield [kind, part, rows, *cells]
 
 
 def _plain(metrics: Sequence[Metric]) -> list[Metric]:
     """Those that are not values of slices themselves."""
     return [m for m in metrics if not m.over and not any(map(is_sliced, m.whole))]
-
-
-def _counts(given: ClusteredSums) -> Iterator[tuple[str, str, int]]:
-    """Kind, value and number of rows of every slice."""
-    for kind, slicing in given.slices.items():
-        counts = np.bincount(slicing.of[slicing.of >= 0], minlength=len(slicing.values))
-        for part, rows in zip(slicing.values, counts.tolist(), strict=True):
-            yield kind, part, rows

@@ -160,29 +160,29 @@ def text_of(field: Field, cell: TableCell) -> str:
         return NONE
     if isinstance(number, str):
         return printable(number)
-    if field.kind is FieldType.VALUE:
-        return f"{number:.1f}"
-    if field.kind is FieldType.PROBABILITY:
-        return f"{number:.2g}"
     if field.kind is FieldType.RATIO:
         return f"{number:.4g}" if abs(number) >= 0.1 else f"{number:.3g}"
-    if field.kind is FieldType.DIFFERENCE:
-        return f"{number:+.1f}"
-    if field.kind is FieldType.P:
-        return "<0.001" if number < 0.001 else f"{number:.3f}"
-    return f"{number:,g}" if isinstance(number, float) else f"{number:,}"
+    if field.kind is FieldType.P and number < 0.001:
+        return "<0.001"
+    usual = ",g" if isinstance(number, float) else ","
+    return format(number, _DIGITS.get(field.kind, usual))
+
+
+_DIGITS = {
+    FieldType.VALUE: ".1f",
+    FieldType.PROBABILITY: ".2g",
+    FieldType.DIFFERENCE: "+.1f",
+    FieldType.P: ".3f",
+}
 
 
 def bounds_of(field: Field, cell: TableCell) -> str:
     """Format the interval of a value: ``61.2–70.5``, ``-1.5 to +3.2``; empty where it has none."""
     if cell.interval is None:
         return ""
-    low, high = cell.interval.low, cell.interval.high
-    if field.kind is FieldType.DIFFERENCE:
-        return f"{low:+.1f} to {high:+.1f}"
-    if field.kind is FieldType.PROBABILITY:
-        return f"{low:.2g}–{high:.2g}"
-    return f"{low:.1f}–{high:.1f}"
+    bounds = (cell.interval.low, cell.interval.high)
+    between = " to " if field.kind is FieldType.DIFFERENCE else "–"
+    return between.join(format(bound, _DIGITS.get(field.kind, ".1f")) for bound in bounds)
 
 
 def sign_of(cell: TableCell) -> str:

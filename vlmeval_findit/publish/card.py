@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -12,10 +12,12 @@ from .. import __version__
 from ..core.formatting import counted, printable
 from ..core.statistics import INTERVALS
 from ..leaderboard.board import boards
+from ..leaderboard.comparable import by_model, grouped
 from ..leaderboard.notes import remarks
 from ..leaderboard.render import md, to_markdown
 from ..leaderboard.run_tables import runs_table
 from ..models.model_table import SHIPPED, find_model
+from ..runs.provenance import Provenance
 from ..runs.scored_run import Run
 
 TABLES = {"queries": "data/queries.parquet", "runs": "data/runs.parquet"}
@@ -24,11 +26,7 @@ TABLES = {"queries": "data/queries.parquet", "runs": "data/runs.parquet"}
 _TAGS = ("vlmeval-findit", "visual-grounding", "evaluation-results")
 
 
-def make_card(
-    runs: Sequence[Run],
-    licence: str | None,
-    hidden: Sequence[str],
-) -> str:
+def make_card(runs: Sequence[Run], licence: str | None, hidden: Sequence[str]) -> str:
     """Make the card of runs as Markdown, with the front matter that the hub reads.
 
     Args:
@@ -104,10 +102,7 @@ def _licence(licence: str | None) -> str:
 
 def _values(runs: Sequence[Run]) -> Iterator[str]:
     """Write one table a benchmark, one line a run."""
-    by_benchmark: dict[str, list[Run]] = {}
-    for run in runs:
-        by_benchmark.setdefault(run.benchmark.name, []).append(run)
-    for own in by_benchmark.values():
+    for own in grouped(runs, lambda run: run.benchmark.name).values():
         table = runs_table(own)
         rows = table.records()
         there = [name for name in table.header if any(row[name] is not None for row in rows)]
@@ -135,13 +130,7 @@ def _measured(runs: Sequence[Run]) -> Iterator[str]:
     """Yield what the runs rest on, each thing once, with the models or datasets it is of."""
     what: tuple[tuple[str, Any], ...] = (
         ("Prompts", lambda run: (run.provenance.prompts, run.question.name)),
-        (
-            "Annotations",
-            lambda run: (
-                f"{run.provenance.table} (SHA-256 {run.provenance.table_sha256[:12]}…)",
-                "",
-            ),
-        ),
+        ("Annotations", lambda run: (_table(run.provenance), "")),
         ("Coordinates", lambda run: ("; ".join(run.provenance.spaces), run.model)),
         ("Answered with", lambda run: (_versions(run.provenance.versions), run.model)),
         ("With plug-ins", lambda run: (_versions(run.provenance.plugins), run.model)),
@@ -168,8 +157,12 @@ def _versions(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {number}" for name, number in versions.items())
 
 
+def _table(provenance: Provenance) -> str:
+    return f"{provenance.table} (SHA-256 {provenance.table_sha256[:12]}…)"
+
+
 def _missing(run: Run) -> str:
-    return str(len(run.provenance.missing)) if run.provenance.missing else ""
+    return str(len(run.provenance.missing) or "")
 
 
 def _commands(runs: Sequence[Run]) -> str:
@@ -187,8 +180,7 @@ def _commands(runs: Sequence[Run]) -> str:
 
 def _asking(runs: Sequence[Run]) -> Iterator[str]:
     """Yield one command a model, which asks it the same again."""
-    for model in dict.fromkeys(run.model for run in runs):
-        own = [run for run in runs if run.model == model]
+    for model, own in by_model(runs).items():
         identity = next((run.provenance.identity for run in own if run.provenance.identity), None)
         words = ["findit", "--model", model]
         if identity is not None:
@@ -201,9 +193,5 @@ def _asking(runs: Sequence[Run]) -> Iterator[str]:
                 words += ["--like", who.row]
             if who.endpoint:
                 words += ["--base-url", who.endpoint.replace(", ", ",")]
-        words += ["--data", *_distinct(run.question.name for run in own), "--work-dir", "again"]
+        words += ["--data", *dict.fromkeys(run.question.name for run in own), "--work-dir", "again"]
         yield printable(shlex.join(words))
-
-
-def _distinct(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))

@@ -22,8 +22,7 @@ from ..runs.box_confidences import NoConfidenceError, definitions_in
 from ..runs.coco_boxes import CocoBoxes
 from ..runs.prediction_names import score_command
 from ..runs.scored_run import Run, RunError
-from .export_folder import rewrite_folder
-from .run_copies import unique_names
+from .export_folder import rewrite_folder, unique_names
 from .targets import NotExportableError, say_left_out
 
 NO_CONFIDENCES = (
@@ -53,8 +52,7 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
             except NotBoxesError:
                 without_boxes.append(run)
                 continue
-            note = _set_scores(run, boxes, confidence)
-            notes[note] = None
+            notes[note := _set_scores(run, boxes, confidence)] = None
             failed = sum(row.failed for row in run.rows)
             counts += Counter(
                 {

@@ -14,6 +14,7 @@ What has no one type in all rows of a Parquet column stands there as JSON.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,12 @@ from ..api.dataframes import query_rows, run_row
 from ..core.files import atomic_write, replacing
 from ..core.formatting import counted, printable
 from ..core.redaction import of_whole_characters
+from ..core.run_files import CHECKSUMS
 from ..runs.scored_run import Run
 from .card import TABLES, make_card
-from .export_folder import rewrite_folder
-from .private import Private, changed
-from .run_copies import check_whole, copy_run, private_of, unique_names
+from .export_folder import check_whole, copy_run, private_of, rewrite_folder, unique_names
+from .private import Private, changed, places_of
+from .targets import some
 
 
 def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterator[str]:
@@ -57,12 +59,18 @@ def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterat
     yield f"{out}/: {rows_written}; the card is README.md"
     if hidden:
         yield "paths or secrets of this machine were taken out of (the card names all):"
-        yield from (f"  {printable(name)}" for name in hidden[:_NAMED])
-        if more := len(hidden) - _NAMED:
-            yield f"  and {more:,} more"
+        yield f"  {some(hidden)}"
+    places = places_of(out, json.loads((out / CHECKSUMS).read_text(encoding="utf-8"))["sha256"])
+    yield f"addresses and paths in it: {len(places) or 'none'}"
+    yield from (f"  {printable(p)} in {some(files)}" for p, files in list(places.items())[:_LISTED])
+    if len(places) > _LISTED:
+        yield f"  and {len(places) - _LISTED:,} more"
+    yield "upload it, for whoever may see the repository, with:"
+    yield f"  hf upload OWNER/NAME {shlex.quote(str(out))} . --repo-type dataset --private"
 
 
-_NAMED = 3  # files that are named on the terminal; the card names all
+_LISTED = 20
+"""How many addresses and paths of a dataset are listed."""
 
 
 # --- Parquet --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -71,7 +71,9 @@ def to_trackio(
     trackio = _trackio(out)
 
     def known(key: str) -> bool:
-        return any((run.config or {}).get(KEY) == key for run in _runs_of(trackio, project))
+        with suppress(ValueError):  # There is no such project yet
+            return any((r.config or {}).get(KEY) == key for r in trackio.Api().runs(project))
+        return False
 
     def log(one: TrackedRun) -> None:
         with redirect_stdout(StringIO()):
@@ -102,13 +104,6 @@ def _trackio(out: Path) -> Any:
     import trackio
 
     return trackio
-
-
-def _runs_of(trackio: Any, project: str) -> Sequence[Any]:
-    try:
-        return list(trackio.Api().runs(project))
-    except ValueError:
-        return []  # there is no such project yet
 
 
 def _config(one: TrackedRun) -> dict[str, str]:

@@ -12,8 +12,7 @@ from typing import Any
 
 from ..core.redaction import quoted
 from ..runs.scored_run import Run
-from .export_folder import make_store
-from .run_copies import copy_run
+from .export_folder import copy_run, make_store
 from .targets import ExportError, NotExportableError
 from .trackers import KEY, TrackedRun, log_each
 

@@ -11,6 +11,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -83,18 +84,11 @@ class Private:
 
     def json_text(self, text: str) -> str:
         """Clean a record of ours as JSON; the very same text where nothing changes."""
-        value = json.loads(text)
-        made = changed(value, self.in_record)
-        return text if made == value else json.dumps(made, indent=1, ensure_ascii=False)
+        return _changed_json(text, self.in_record, indent=1)
 
     def json_lines(self, text: str) -> str:
         """Clean lines of JSON that hold what somebody else may have written."""
-        return "\n".join(self._line(line) if line else line for line in text.split("\n"))
-
-    def _line(self, line: str) -> str:
-        value = json.loads(line)
-        made = changed(value, self.in_reply)
-        return line if made == value else json.dumps(made, ensure_ascii=False)
+        return "\n".join(line and _changed_json(line, self.in_reply) for line in text.split("\n"))
 
 
 def changed(value: Any, change: Change) -> Any:
@@ -108,36 +102,32 @@ def changed(value: Any, change: Change) -> Any:
     return value
 
 
-def places_in(text: str) -> Iterator[str]:
-    """Yield every address and every absolute path that a text speaks of."""
-    for pattern in (_ADDRESS, _ANY_PATH):
-        for found in pattern.finditer(text):
-            yield found[0].rstrip(".")
+def _changed_json(text: str, change: Change, indent: int | None = None) -> str:
+    value = json.loads(text)
+    made = changed(value, change)
+    return text if made == value else json.dumps(made, indent=indent, ensure_ascii=False)
 
 
-def places_of(folder: Path, files: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """Find every address and path in the files of a folder, each with the files that have it.
+def places_of(folder: Path, files: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Find every address and absolute path in files of a folder, each with the files that have it.
 
     So that somebody can look before they are public; after everything that takes something out.
     """
     found: dict[str, dict[str, None]] = {}
     for name in files:
-        for text in _texts(folder / name):
-            for place in places_in(text):
-                found.setdefault(place, {})[name] = None
+        for text in chain.from_iterable(map(_texts, _values(folder / name))):
+            for match in (*_ADDRESS.finditer(text), *_ANY_PATH.finditer(text)):
+                found.setdefault(match[0].rstrip("."), {})[name] = None
     return {place: tuple(names) for place, names in sorted(found.items())}
 
 
-def _texts(path: Path) -> Iterator[str]:
-    for value in _values(path):
-        texts: list[str] = []
-
-        def noted(text: str, texts: list[str] = texts) -> str:
-            texts.append(text)
-            return text
-
-        changed(value, noted)
-        yield from texts
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every string of a nested JSON value, keys of objects included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        parts = chain.from_iterable(value.items()) if isinstance(value, dict) else value
+        yield from chain.from_iterable(map(_texts, parts))
 
 
 def _values(path: Path) -> Iterable[Any]:

@@ -18,9 +18,9 @@ from ..core.scored_row import ScoredRow
 from ..leaderboard.slices import run_slices_table
 from ..report.transcripts import Transcript, gather
 from ..runs.scored_run import Run
+from .export_folder import check_whole, private_of
 from .hub import named_run_row
 from .private import Private
-from .run_copies import check_whole, private_of
 
 KEY = "findit.run"
 """The tag by which a logged run is known again."""

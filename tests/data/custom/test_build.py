@@ -26,7 +26,7 @@ from vlmeval_findit.core.table_files import TableError
 
 
 @pytest.fixture(autouse=True)
-def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data_root(tmp_path, monkeypatch) -> Path:
     root = tmp_path / "lmu"
     root.mkdir()
     monkeypatch.setenv("LMUData", str(root))
@@ -39,7 +39,7 @@ def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def images(tmp_path: Path) -> Path:
+def images(tmp_path) -> Path:
     return make_images(tmp_path / "pictures")
 
 
@@ -80,7 +80,7 @@ EXPECTED = [
 
 
 @pytest.mark.parametrize("kind", ["coco", "yolo", "voc", "csv", "tsv"])
-def test_every_format_makes_the_same_queries(tmp_path: Path, kind: str) -> None:
+def test_every_format_makes_the_same_queries(tmp_path, kind: str) -> None:
     folder = tmp_path / "source"
     folder.mkdir()
     assert main(["data", "import", *arguments(kind, folder), "--name", "MyData"]) == 0
@@ -103,7 +103,7 @@ def test_every_format_makes_the_same_queries(tmp_path: Path, kind: str) -> None:
     ]
 
 
-def test_it_is_usable_at_once_with_all_variants(tmp_path: Path, images: Path) -> None:
+def test_it_is_usable_at_once_with_all_variants(tmp_path, images: Path) -> None:
     write_coco(tmp_path)
     assert import_coco(tmp_path, images) == 0
     row = DATASETS["MyData"]
@@ -119,7 +119,7 @@ def test_it_is_usable_at_once_with_all_variants(tmp_path: Path, images: Path) ->
     assert rows_to_leave_out(list(task.queries.values()), folder, False) == frozenset()
 
 
-def test_a_table_that_was_edited_is_refused(tmp_path: Path, images: Path) -> None:
+def test_a_table_that_was_edited_is_refused(tmp_path, images: Path) -> None:
     write_coco(tmp_path)
     assert import_coco(tmp_path, images) == 0
     path = find_table("MyData")
@@ -129,7 +129,7 @@ def test_a_table_that_was_edited_is_refused(tmp_path: Path, images: Path) -> Non
     assert load_task("FindIt_MyData_multilabel_xyxy_json").queries
 
 
-def test_another_process_knows_it_and_parsing_stays_strict(tmp_path: Path, images: Path) -> None:
+def test_another_process_knows_it_and_parsing_stays_strict(tmp_path, images: Path) -> None:
     write_coco(tmp_path)
     assert import_coco(tmp_path, images, "My-Data_night") == 0
     code = (
@@ -141,9 +141,7 @@ def test_another_process_knows_it_and_parsing_stays_strict(tmp_path: Path, image
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_it_is_replaced_only_when_told(
-    tmp_path: Path, images: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_is_replaced_only_when_told(tmp_path, images: Path, capsys) -> None:
     write_coco(tmp_path)
     assert import_coco(tmp_path, images) == 0
     assert import_coco(tmp_path, images) == 2
@@ -152,7 +150,7 @@ def test_it_is_replaced_only_when_told(
 
 
 def test_a_kill_in_the_middle_leaves_no_old_dataset_over_new_files(
-    tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path, images: Path, monkeypatch
 ) -> None:
     write_coco(tmp_path)
     assert import_coco(tmp_path, images) == 0
@@ -176,21 +174,18 @@ def test_a_kill_in_the_middle_leaves_no_old_dataset_over_new_files(
         ("Pascal", "the benchmark's dataset Pascal"),
         ("refcoco_test", "the benchmark's dataset RefCOCO"),
         ("Demo_refexp", "the benchmark's dataset Demo_refexp"),
-        ("My_xyxy", "'xyxy' is a representation"),
-        ("My_json_set", "'json' is an output format"),
-        ("My_multilabel", "'multilabel' is an axis"),
-        ("My_bbox", "'bbox' is a part of a JSON key"),
-        ("My_nested", "'nested' is a part of a JSON structure"),
-        ("f8_My", "'f8' is a number of frames"),
-        ("My_cx-formula", "'cx-formula' is a centre"),
-        ("FindIt_My", "'findit' is what every name begins with"),
+        *(
+            (f"My_{part}", f"the part {part!r} means a format")
+            for part in ("xyxy", "json", "multilabel", "bbox", "nested", "f8", "cx-formula")
+        ),
+        ("FindIt_My", "the part 'findit' means a format"),
         ("My Data", "only letters"),
         ("../My", "only letters"),
         ("", "only letters"),
     ],
 )
 def test_names_that_would_be_ambiguous_are_refused(
-    tmp_path: Path, images: Path, name: str, why: str, capsys: pytest.CaptureFixture[str]
+    tmp_path, images: Path, name: str, why: str, capsys
 ) -> None:
     write_coco(tmp_path)
     assert import_coco(tmp_path, images, name) == 2
@@ -198,7 +193,7 @@ def test_names_that_would_be_ambiguous_are_refused(
     assert not custom_datasets_file().exists()
 
 
-def test_every_name_that_is_taken_leaves_ours_as_they_are(tmp_path: Path, images: Path) -> None:
+def test_every_name_that_is_taken_leaves_ours_as_they_are(tmp_path, images: Path) -> None:
     """A name that begins like one of ours does not take variants from it."""
     before = [v.name for row in ("Pascal", "RefCOCO") for v in grid([DATASETS[row]])]
     write_coco(tmp_path)
@@ -233,11 +228,7 @@ Change = Callable[[dict[str, Any]], object]
     ],
 )
 def test_annotations_that_cannot_be_used_are_refused_and_leave_nothing(
-    tmp_path: Path,
-    images: Path,
-    change: Change,
-    why: str | None,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path, images: Path, change: Change, why: str | None, capsys
 ) -> None:
     values = coco_values()
     change(values)
@@ -248,9 +239,7 @@ def test_annotations_that_cannot_be_used_are_refused_and_leave_nothing(
         assert not list(custom_datasets_file().parent.iterdir())
 
 
-def test_crowd_regions_are_ignored_and_said(
-    tmp_path: Path, images: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_crowd_regions_are_ignored_and_said(tmp_path, images: Path, capsys) -> None:
     values = coco_values()
     # One of the two cats of a picture, and the one traffic light of another.
     values["annotations"][0]["iscrowd"] = values["annotations"][3]["iscrowd"] = 1

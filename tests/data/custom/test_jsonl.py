@@ -21,7 +21,7 @@ from vlmeval_findit.data.custom.jsonl import KEYS, read_jsonl
 
 
 @pytest.fixture(autouse=True)
-def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data_root(tmp_path, monkeypatch) -> Path:
     return data_folder(tmp_path, monkeypatch)
 
 
@@ -44,7 +44,7 @@ def table(name: str = "Mine") -> list[FindItQuery]:
     ],
 )
 def test_lines_of_a_kind_make_a_dataset_of_their_family(
-    tmp_path: Path, family: str, expected: dict[str, Any]
+    tmp_path, family: str, expected: dict[str, Any]
 ) -> None:
     assert import_lines(tmp_path, LINES[family]) == 0
     row = Dataset("Mine", Family(family), "Mine", folder=str(tmp_path / "pictures"), **expected)
@@ -62,14 +62,14 @@ def test_lines_of_a_kind_make_a_dataset_of_their_family(
         assert query.truth.frames == tuple(at for at, f in enumerate(per_frame) for _ in f)
 
 
-def test_several_labels_are_the_multilabel_table(tmp_path: Path) -> None:
+def test_several_labels_are_the_multilabel_table(tmp_path) -> None:
     assert import_lines(tmp_path, LINES["objdet"]) == 0
     (query,) = table("Mine_multilabel")
     assert query.label == "dog, cat, bird"
     assert query.truth.labels == ("cat", "dog")
 
 
-def test_without_lines_of_one_label_they_are_made_of_those_of_several(tmp_path: Path) -> None:
+def test_without_lines_of_one_label_they_are_made_of_those_of_several(tmp_path) -> None:
     lines = [line for line in LINES["objdet"] if "labels" in line]
     assert import_lines(tmp_path, lines) == 0
     boxes = {query.label: query.truth.boxes for query in table()}
@@ -91,7 +91,7 @@ def test_without_lines_of_one_label_they_are_made_of_those_of_several(tmp_path: 
         ([None, {}, []], [{}, {}, {}]),
     ],
 )  # fmt: skip
-def test_tags(tmp_path: Path, tags: list[Any], expected: list[dict[str, str]]) -> None:
+def test_tags(tmp_path, tags: list[Any], expected: list[dict[str, str]]) -> None:
     lines = [
         {"image": "0.png", "label": str(at), "boxes": [CAT], "tags": one}
         for at, one in enumerate(tags)
@@ -100,7 +100,7 @@ def test_tags(tmp_path: Path, tags: list[Any], expected: list[dict[str, str]]) -
     assert [query.tags for query in table()] == expected
 
 
-def test_ignored_boxes(tmp_path: Path) -> None:
+def test_ignored_boxes(tmp_path) -> None:
     boxes = [CAT, {"box": DOG, "ignore": True}]
     assert import_lines(tmp_path, [{"image": "0.png", "expression": "a cat", "boxes": boxes}]) == 0
     assert DATASETS["Mine"].family is Family.REFEXP
@@ -109,7 +109,7 @@ def test_ignored_boxes(tmp_path: Path) -> None:
     assert [(one.box, one.crowd) for one in query.truth.ignored] == [(tuple(DOG), False)]
 
 
-def test_what_a_file_may_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_file_may_have(tmp_path, capsys) -> None:
     """A byte order mark, empty lines, keys that are null, a line twice, ends of Windows."""
     line = {"image": "0.png", "label": "cat", "boxes": [CAT], "expression": None, "tags": None}
     lines = ["\ufeff" + json.dumps(line), "", "  \r", json.dumps(line) + "\r"]
@@ -119,17 +119,13 @@ def test_what_a_file_may_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 @given(st.permutations(LINES["refexp"] + LINES["refexp_all"]))
-def test_the_family_of_expressions_is_that_of_all_lines(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[Any]
-) -> None:
+def test_the_family_of_expressions_is_that_of_all_lines(tmp_path_factory, lines: list[Any]) -> None:
     path = tmp_path_factory.getbasetemp() / "expressions.jsonl"
     assert read_jsonl(write_lines(path, lines), path.parent).family is Family.REFEXP_ALL
     assert read_jsonl(write_lines(path, LINES["refexp"]), path.parent).family is Family.REFEXP
 
 
-def test_videos_are_thinned_only_when_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_videos_are_thinned_only_when_told(tmp_path, capsys) -> None:
     short = {"images": frames("a")[:3], "label": "cat", "boxes": [[CAT], [], [DOG]]}
     lines = [LINES["objdet_video"][0], short]
     assert import_lines(tmp_path, lines) == 2
@@ -149,7 +145,7 @@ def test_videos_are_thinned_only_when_told(
     assert load_task("FindIt_Mine_f1_xyxy_json").question.family is Family.OBJDET
 
 
-def test_numbers_may_be_fractions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_may_be_fractions(tmp_path, capsys) -> None:
     line = {"image": "0.png", "label": "cat", "boxes": [[0.25, 0, 1, 0.5]]}
     assert import_lines(tmp_path, [line]) == 2
     assert "none of the 1 boxes has a number above 1" in capsys.readouterr().err
@@ -217,11 +213,7 @@ UGLY: list[tuple[list[Any], str]] = [
 
 @pytest.mark.parametrize(("lines", "why"), UGLY, ids=[why[:40] for _, why in UGLY])
 def test_what_cannot_be_asked_is_refused_and_leaves_nothing(
-    tmp_path: Path,
-    data_root: Path,
-    lines: list[Any],
-    why: str,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path, data_root: Path, lines: list[Any], why: str, capsys
 ) -> None:
     assert import_lines(tmp_path, lines) == 2
     said = capsys.readouterr().err
@@ -239,9 +231,7 @@ def test_the_page_names_every_key() -> None:
 # --- again, and otherwise -------------------------------------------------------------------------
 
 
-def test_the_same_twice_and_another_family(
-    tmp_path: Path, data_root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_same_twice_and_another_family(tmp_path, data_root: Path, capsys) -> None:
     assert import_lines(tmp_path, LINES["objdet"]) == 0
     files = {path.name: path.read_bytes() for path in data_root.iterdir()}
     assert import_lines(tmp_path, LINES["objdet"]) == 2

@@ -34,7 +34,7 @@ MODEL = "Qwen3-VL"
 
 
 @pytest.fixture(autouse=True)
-def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data_root(tmp_path, monkeypatch) -> Path:
     return data_folder(tmp_path, monkeypatch)
 
 
@@ -49,7 +49,7 @@ def always_right(names: list[str]) -> Script:
 
 
 @pytest.mark.parametrize("family", LINES)
-def test_a_model_that_is_right_scores_100_in_every_variant(tmp_path: Path, family: str) -> None:
+def test_a_model_that_is_right_scores_100_in_every_variant(tmp_path, family: str) -> None:
     assert import_lines(tmp_path, LINES[family]) == 0
     row = own_datasets()["Mine"]
     assert row.family.value == family
@@ -116,9 +116,7 @@ def said(*boxes: Sequence[float]) -> str:
 
 
 @pytest.mark.slow
-def test_slices_by_tag_in_leaderboard_errors_report_and_frames(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_slices_by_tag_in_leaderboard_errors_report_and_frames(tmp_path, capsys) -> None:
     assert import_lines(tmp_path, TAGGED) == 0
     path = run_of({0: said(CAT), 1: said(CAT), 2: said(DOG)})
     assert main(["leaderboard", "outputs", "--out", "board"]) == 0
@@ -154,7 +152,7 @@ def test_slices_by_tag_in_leaderboard_errors_report_and_frames(
     assert [Path(image).name for image in frame["image"]] == ["0.png", "1.png", "2.png", "0.png"]
 
 
-def test_thinning_and_marks_keep_tags(tmp_path: Path) -> None:
+def test_thinning_and_marks_keep_tags(tmp_path) -> None:
     lines = [{**line, "tags": ["far"]} for line in LINES["insdet_video"]]
     assert import_lines(tmp_path, lines) == 0
     for name in ("FindIt_Mine_f2_xyxy_json", "FindIt_Mine_f4_xyxy_json_vp-box"):
@@ -166,9 +164,7 @@ def test_thinning_and_marks_keep_tags(tmp_path: Path) -> None:
 # --- another table, other commands ----------------------------------------------------------------
 
 
-def test_a_run_over_the_dataset_before_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_over_the_dataset_before_is_refused(tmp_path, capsys) -> None:
     assert import_lines(tmp_path, TAGGED) == 0
     path = run_of({})
     changed = [{**line, "tags": ["all"]} for line in TAGGED]
@@ -182,9 +178,7 @@ def test_a_run_over_the_dataset_before_is_refused(
 
 
 @pytest.mark.parametrize("family", LINES)
-def test_every_command_knows_them(
-    tmp_path: Path, family: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_knows_them(tmp_path, family: str, capsys) -> None:
     assert import_lines(tmp_path, LINES[family]) == 0
     out = capsys.readouterr().out
     assert all(len(line) <= 80 for line in out.splitlines() if str(tmp_path) not in line)

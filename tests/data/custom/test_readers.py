@@ -29,7 +29,7 @@ def boxes_of(found: Samples) -> list[AnnotatedBox]:
 
 
 @pytest.fixture(autouse=True)
-def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data_root(tmp_path, monkeypatch) -> Path:
     root = tmp_path / "lmu"
     root.mkdir()
     monkeypatch.setenv("LMUData", str(root))
@@ -42,22 +42,14 @@ WRONG = {
     "picture": (b"\x89PNG\r\n", "line 1: byte 0x89 is no text in UTF-8: save it so"),
     "sheet.xlsx": (b"PK\x03\x04\x14\0", "line 1: byte 0x00 is no text"),
     "utf16": (b"\xff\xfe" + "image,label\n".encode("utf-16-le"), "line 1: byte 0xff is no text"),
-    "nul": (
-        b"image,label,x1,y1,x2,y2\none.jpg,cat,1,2,3,4\n\0,1\n",
-        "line 3: byte 0x00",
-    ),
-    "latin1": (
-        "image,label\none.jpg,Käse".encode("latin-1"),
-        "line 2: byte 0xe4 is no text",
-    ),
+    "nul": (b"image,label,x1,y1,x2,y2\none.jpg,cat,1,2,3,4\n\0,1\n", "line 3: byte 0x00"),
+    "latin1": ("image,label\none.jpg,Käse".encode("latin-1"), "line 2: byte 0xe4 is no text"),
 }
 
 
 @pytest.mark.parametrize("form", ["csv", "coco"])
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_file(
-    tmp_path: Path, form: str, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_file(tmp_path, form: str, name: str, capsys) -> None:
     content, why = WRONG[name]
     path = tmp_path / name
     path.write_bytes(content)
@@ -97,7 +89,7 @@ HEAD = "image,label,x1,y1,x2,y2"
         ),
     ],
 )
-def test_a_damaged_listing(tmp_path: Path, text: str, why: str) -> None:
+def test_a_damaged_listing(tmp_path, text: str, why: str) -> None:
     path = tmp_path / "boxes.csv"
     path.write_text(text)
     with pytest.raises(AnnotationError) as error:
@@ -106,7 +98,7 @@ def test_a_damaged_listing(tmp_path: Path, text: str, why: str) -> None:
     assert why in str(error.value)
 
 
-def test_what_a_listing_may_have(tmp_path: Path) -> None:
+def test_what_a_listing_may_have(tmp_path) -> None:
     path = tmp_path / "boxes.csv"
     path.write_bytes(
         b"\xef\xbb\xbfx1,y1,x2,y2,label,image,note,width,height\r\n\r\n"
@@ -153,7 +145,7 @@ FIRST_BOX = '"bbox": [10.0, 5.0, 30.5, 20.25]'
         ('{"images"', '[{"images"', "not JSON"),
     ],
 )
-def test_a_damaged_coco_file(tmp_path: Path, old: str, new: str, why: str) -> None:
+def test_a_damaged_coco_file(tmp_path, old: str, new: str, why: str) -> None:
     text = json.dumps(coco_values())
     assert old in text
     path = tmp_path / "instances.json"
@@ -166,7 +158,7 @@ def test_a_damaged_coco_file(tmp_path: Path, old: str, new: str, why: str) -> No
     assert len(str(error.value)) < len(str(path)) + 200
 
 
-def test_numbers_of_coco_that_are_right(tmp_path: Path) -> None:
+def test_numbers_of_coco_that_are_right(tmp_path) -> None:
     """Whole numbers, ``iscrowd`` as a bool or not there, no sizes, NaN where nobody looks."""
     values: dict[str, Any] = coco_values()
     del values["images"][0]["width"], values["images"][0]["height"]
@@ -186,20 +178,10 @@ def test_numbers_of_coco_that_are_right(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("opened", ["[", '{"images":', '{"annotations":[{"segmentation":'])
-def test_deep_nesting_is_no_traceback(
-    tmp_path: Path, opened: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_deep_nesting_is_no_traceback(tmp_path, opened: str, capsys) -> None:
     path = tmp_path / "deep.json"
     path.write_text(opened * 100_000)
-    command = [
-        "data",
-        "import",
-        str(path),
-        "--image-root",
-        str(tmp_path),
-        "--name",
-        "Mine",
-    ]
+    command = ["data", "import", str(path), "--image-root", str(tmp_path), "--name", "Mine"]
     assert main(command) == 2
     assert capsys.readouterr().err == f"error: {path}: is nested too deeply for a COCO file\n"
 
@@ -216,9 +198,7 @@ def test_deep_nesting_is_no_traceback(
         ("", "names no file"),
     ],
 )
-def test_names_of_pictures_stay_below_the_folder(
-    tmp_path: Path, name: str, why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_of_pictures_stay_below_the_folder(tmp_path, name: str, why: str, capsys) -> None:
     make_images(tmp_path / "pictures")
     values = coco_values()
     values["images"][0]["file_name"] = name
@@ -246,7 +226,7 @@ def test_names_of_pictures_stay_below_the_folder(
         ("<annotation>", '<?xml version="1.0" encoding="nonsense"?><annotation>', "one.xml: "),
     ],
 )
-def test_damaged_xml(tmp_path: Path, old: str, new: str, why: str) -> None:
+def test_damaged_xml(tmp_path, old: str, new: str, why: str) -> None:
     folder = custom_data.write_voc(tmp_path / "voc")
     file = folder / "Annotations" / "one.xml"
     text = file.read_text()
@@ -259,7 +239,7 @@ def test_damaged_xml(tmp_path: Path, old: str, new: str, why: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_difficult_objects_are_ignored(tmp_path: Path) -> None:
+def test_difficult_objects_are_ignored(tmp_path) -> None:
     folder = custom_data.write_voc(tmp_path / "voc")
     file = folder / "Annotations" / "one.xml"
     plain = "<difficult>0</difficult>"
@@ -269,7 +249,7 @@ def test_difficult_objects_are_ignored(tmp_path: Path) -> None:
     assert (found.counts.boxes, found.counts.ignored) == (3, 1)
 
 
-def test_entities_cannot_hide_in_another_encoding(tmp_path: Path) -> None:
+def test_entities_cannot_hide_in_another_encoding(tmp_path) -> None:
     bomb = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;</annotation>'
     (tmp_path / "a.xml").write_bytes(bomb.encode("utf-16"))
     with pytest.raises(AnnotationError, match=r"a\.xml: holds zero bytes \(UTF-16\?\)"):
@@ -279,7 +259,7 @@ def test_entities_cannot_hide_in_another_encoding(tmp_path: Path) -> None:
 # --- YOLO -----------------------------------------------------------------------------------------
 
 
-def yolo(tmp_path: Path, names: str, line: str = "0 0.5 0.5 0.25 0.25") -> Path:
+def yolo(tmp_path, names: str, line: str = "0 0.5 0.5 0.25 0.25") -> Path:
     (tmp_path / "yolo").mkdir()
     folder = custom_data.write_yolo(tmp_path / "yolo")
     (folder / "data.yaml").write_text(names)
@@ -303,7 +283,7 @@ def yolo(tmp_path: Path, names: str, line: str = "0 0.5 0.5 0.25 0.25") -> Path:
         ("a: " + "[" * 5000, "not YAML: "),
     ],
 )
-def test_names_of_classes_that_are_none(tmp_path: Path, names: str, why: str) -> None:
+def test_names_of_classes_that_are_none(tmp_path, names: str, why: str) -> None:
     folder = yolo(tmp_path, names)
     with pytest.raises(AnnotationError) as error:
         read_yolo(folder, folder / "images")
@@ -322,9 +302,7 @@ def test_names_of_classes_that_are_none(tmp_path: Path, names: str, why: str) ->
         ("\ufeffnames: [a, b]", 1, "b"),
     ],
 )
-def test_numbers_of_classes_in_any_order(
-    tmp_path: Path, names: str, number: int, label: str
-) -> None:
+def test_numbers_of_classes_in_any_order(tmp_path, names: str, number: int, label: str) -> None:
     folder = yolo(tmp_path, names, f"{number} 0.5 0.5 0.25 0.25")
     assert [box.label for box in boxes_of(read_yolo(folder, folder / "images"))] == [label]
 
@@ -345,7 +323,7 @@ def test_numbers_of_classes_in_any_order(
         ("\0", "line 1: byte 0x00 is no text"),
     ],
 )
-def test_lines_that_are_no_box(tmp_path: Path, line: str, why: str) -> None:
+def test_lines_that_are_no_box(tmp_path, line: str, why: str) -> None:
     folder = yolo(tmp_path, "names: {0: dog, 3: cat}", line)
     with pytest.raises(AnnotationError) as error:
         read_yolo(folder, folder / "images")
@@ -354,7 +332,7 @@ def test_lines_that_are_no_box(tmp_path: Path, line: str, why: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["a file", "nothing", "no classes"])
-def test_what_is_no_yolo_folder(tmp_path: Path, what: str) -> None:
+def test_what_is_no_yolo_folder(tmp_path, what: str) -> None:
     folder = tmp_path / "yolo"
     if what == "a file":
         folder.touch()
@@ -367,7 +345,7 @@ def test_what_is_no_yolo_folder(tmp_path: Path, what: str) -> None:
 # --- splits and backgrounds of YOLO ---------------------------------------------------------------
 
 
-def split_folder(tmp_path: Path, *splits: str) -> Path:
+def split_folder(tmp_path, *splits: str) -> Path:
     """A folder whose splits all have the same pictures, and one more without a label file."""
     folder = tmp_path / "yolo"
     (tmp_path / "plain").mkdir()
@@ -393,7 +371,7 @@ def split_folder(tmp_path: Path, *splits: str) -> Path:
     ],
 )
 def test_splits_of_yolo_are_not_merged(
-    tmp_path: Path, splits: tuple[str, ...], said: str | None, taken: str
+    tmp_path, splits: tuple[str, ...], said: str | None, taken: str
 ) -> None:
     folder = split_folder(tmp_path, *splits)
     found = read_yolo(folder, folder / "images", said)
@@ -413,16 +391,14 @@ def test_splits_of_yolo_are_not_merged(
     ],
 )
 def test_a_split_that_cannot_be_told(
-    tmp_path: Path, splits: tuple[str, ...], said: str | None, why: str
+    tmp_path, splits: tuple[str, ...], said: str | None, why: str
 ) -> None:
     folder = split_folder(tmp_path, *splits)
     with pytest.raises(AnnotationError, match=re.escape(why)):
         read_yolo(folder, folder / "images", said)
 
 
-def test_pictures_without_objects_ask_for_one_class_each(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pictures_without_objects_ask_for_one_class_each(tmp_path, capsys) -> None:
     """One has an empty label file, one has none."""
     folder = split_folder(tmp_path, "train", "val")
     found = read_yolo(folder, folder / "images").queries

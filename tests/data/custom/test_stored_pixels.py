@@ -35,7 +35,7 @@ STORED = (8, 4, 24, 14)
 
 
 @pytest.fixture(autouse=True)
-def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def data_root(tmp_path, monkeypatch) -> None:
     (tmp_path / "lmu").mkdir()
     monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
     monkeypatch.chdir(tmp_path)
@@ -82,7 +82,7 @@ def as_seen(path: Path) -> tuple[Corners, Size]:
 # --- importing ------------------------------------------------------------------------------------
 
 
-def import_csv(tmp_path: Path, rows: Sequence[Sequence[object]], *flags: str) -> int:
+def import_csv(tmp_path, rows: Sequence[Sequence[object]], *flags: str) -> int:
     path = tmp_path / "boxes.csv"
     with path.open("w", newline="") as f:
         writer = csv.writer(f)
@@ -102,7 +102,7 @@ def imported() -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("orientation", range(2, 9))
 @pytest.mark.parametrize("size", [WIDE, SQUARE], ids=str)
 def test_a_picture_that_viewers_turn_is_asked_for(
-    tmp_path: Path, orientation: int, size: Size, capsys: pytest.CaptureFixture[str]
+    tmp_path, orientation: int, size: Size, capsys
 ) -> None:
     path = photograph(tmp_path / "pictures" / "a.png", orientation, size)
     photograph(tmp_path / "pictures" / "b.png", 1)
@@ -123,7 +123,7 @@ def test_a_picture_that_viewers_turn_is_asked_for(
 
 @pytest.mark.parametrize("drawn", ExifPixels)
 def test_the_stated_size_says_it_where_it_fits_only_one(
-    tmp_path: Path, drawn: ExifPixels, capsys: pytest.CaptureFixture[str]
+    tmp_path, drawn: ExifPixels, capsys
 ) -> None:
     paths = [photograph(tmp_path / "pictures" / f"{n}.png", n) for n in (6, 8, 5, 7)]
     rows = []
@@ -143,9 +143,7 @@ def test_the_stated_size_says_it_where_it_fits_only_one(
     ) in capsys.readouterr().err
 
 
-def test_another_size_than_either_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_size_than_either_is_refused(tmp_path, capsys) -> None:
     photograph(tmp_path / "pictures" / "a.png", 6)
     assert import_csv(tmp_path, [["a.png", "x", *STORED, 61, 40]], "--exif", "turned") == 2
     assert "is 60x40, but its annotations are for 61x40" in capsys.readouterr().err
@@ -157,10 +155,7 @@ def test_another_size_than_either_is_refused(
 
 @pytest.mark.parametrize("stated", [("", ""), (60, 40), (20_001, 20_000)])
 def test_a_bomb_is_not_decoded(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    stated: tuple[object, object],
-    capsys: pytest.CaptureFixture[str],
+    tmp_path, monkeypatch, stated: tuple[object, object], capsys
 ) -> None:
     from vlmeval_findit.core.image_files import Header
     from vlmeval_findit.data.custom import stored_pixels as pictures
@@ -173,20 +168,7 @@ def test_a_bomb_is_not_decoded(
     assert "a.png is 20000x20000" in capsys.readouterr().err
 
 
-def coco(tmp_path: Path, orientation: int, drawn: ExifPixels) -> list[str]:
-    path = photograph(tmp_path / "pictures" / "a.png", orientation)
-    x1, y1, x2, y2 = as_seen(path)[0] if drawn is ExifPixels.TURNED else STORED
-    values = {
-        "images": [{"id": 1, "file_name": "a.png"}],
-        "categories": [{"id": 1, "name": "x"}],
-        "annotations": [{"image_id": 1, "category_id": 1, "bbox": [x1, y1, x2 - x1, y2 - y1]}],
-    }
-    file = tmp_path / "coco.json"
-    file.write_text(json.dumps(values))
-    return [str(file), "--image-root", str(path.parent)]
-
-
-def jsonl(tmp_path: Path, orientation: int, drawn: ExifPixels) -> list[str]:
+def jsonl(tmp_path, orientation: int, drawn: ExifPixels) -> list[str]:
     """The picture as the second frame of a video; the first is turned otherwise, without a box."""
     path = photograph(tmp_path / "pictures" / "a.png", orientation)
     photograph(tmp_path / "pictures" / "none.png", 8)
@@ -197,16 +179,11 @@ def jsonl(tmp_path: Path, orientation: int, drawn: ExifPixels) -> list[str]:
     return [str(file), "--image-root", str(path.parent)]
 
 
-@pytest.mark.parametrize("write", [coco, jsonl], ids=lambda f: f.__name__)
 @pytest.mark.parametrize(("drawn", "orientation"), [(ExifPixels.TURNED, 6), (ExifPixels.STORED, 3)])
-def test_every_format_asks_and_brings_boxes_back(
-    tmp_path: Path,
-    write: object,
-    drawn: ExifPixels,
-    orientation: int,
-    capsys: pytest.CaptureFixture[str],
+def test_a_frame_of_a_video_is_asked_for_too(
+    tmp_path, drawn: ExifPixels, orientation: int, capsys
 ) -> None:
-    given = ["data", "import", *write(tmp_path, orientation, drawn), "--name", "Mine"]  # type: ignore[operator]
+    given = ["data", "import", *jsonl(tmp_path, orientation, drawn), "--name", "Mine"]
     assert main(given) == 2
     assert "--exif stored or --exif turned" in capsys.readouterr().err
     assert main([*given, "--exif", drawn.value]) == 0
@@ -237,9 +214,7 @@ def test_fractions_and_pixels_are_placed_alike(
 SMALL = [0.125, 0.1, 0.4, 0.35]
 
 
-def test_boxes_that_may_be_fractions_are_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_boxes_that_may_be_fractions_are_asked_for(tmp_path, capsys) -> None:
     photograph(tmp_path / "pictures" / "a.png", 1)
     rows = [["a.png", "x", *SMALL, "", ""], ["a.png", "y", 0, 0, 1, 1, "", ""]]
     assert import_csv(tmp_path, rows) == 2
@@ -252,7 +227,7 @@ def test_boxes_that_may_be_fractions_are_asked_for(
     assert imported() == [(60, 40, tuple(SMALL)), (60, 40, (0, 0, 1, 1))]
 
 
-def test_one_number_above_one_is_enough(tmp_path: Path) -> None:
+def test_one_number_above_one_is_enough(tmp_path) -> None:
     photograph(tmp_path / "pictures" / "a.png", 1)
     rows = [["a.png", "x", *SMALL, "", ""], ["a.png", "y", 0, 0, 1, 1.25, "", ""]]
     assert import_csv(tmp_path, rows) == 0

@@ -3,7 +3,6 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,14 +21,7 @@ from vlmeval_findit.data.demo.photos import (
 )
 
 PHOTOS = photos()
-FAMILIES = (
-    "Demo",
-    "Demo_multilabel",
-    "Demo_refexp",
-    "Demo_described",
-    "Demo_insdet",
-    "Demo_video",
-)
+FAMILIES = ("Demo", "Demo_multilabel", "Demo_refexp", "Demo_described", "Demo_insdet", "Demo_video")
 
 MISSING = sorted({p.pip for p in PHOTOS.values() if importlib.util.find_spec(p.package) is None})
 needs_photos = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
@@ -63,12 +55,6 @@ def test_boxes_lie_inside_images_of_the_stated_size(table: str) -> None:
             assert min(known[name]) >= 12
 
 
-def test_parts_lie_inside_their_photographs() -> None:
-    for photo, (x1, y1, x2, y2), _ in json.loads(PARTS.read_text()).values():
-        assert 0 <= x1 < x2 <= PHOTOS[photo].width
-        assert 0 <= y1 < y2 <= PHOTOS[photo].height
-
-
 def test_every_family_asks_what_it_should() -> None:
     (coins,) = (query for query in queries("Demo") if query.label == "coin")
     assert len(coins.truth.boxes) == 24
@@ -80,13 +66,6 @@ def test_every_family_asks_what_it_should() -> None:
     assert any(len({*query.truth.frames}) < 8 for query in queries("Demo_video"))
     absent = {table for table in FAMILIES if any(not q.truth.boxes for q in queries(table))}
     assert absent == {"Demo_described"}
-
-
-def test_every_photograph_states_its_origin() -> None:
-    for photo in PHOTOS.values():
-        assert len(photo.sha256) == 64
-        assert photo.licence
-        assert photo.credit
 
 
 # --- photographs ----------------------------------------------------------------------------------
@@ -117,9 +96,7 @@ def test_photographs_have_the_stated_size_and_checksum(photo: Photo) -> None:
 
 
 @needs_photos
-def test_tables_and_their_images_are_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_and_their_images_are_written(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("LMUData", str(tmp_path))
     for made in prepare_demo():
         assert made.path.read_bytes() == (SHIPPED / made.path.name).read_bytes()

@@ -35,7 +35,7 @@ def photos(*names: str) -> dict[str, bytes]:
 # --- what is read -------------------------------------------------------------------------------
 
 
-def test_named_members_of_two_archives_and_nothing_else(tmp_path: Path, web: Web) -> None:
+def test_named_members_of_two_archives_and_nothing_else(tmp_path, web: Web) -> None:
     others = {f"{FOLDER}/9{i:05}.jpg": b"not wanted" for i in range(50)}
     web.serve(TEST, tar_of({**others, **photos("000001.jpg")}))
     web.serve(TRAINVAL, tar_of({**photos("000002.jpg", "000003.jpg"), **others}))
@@ -43,28 +43,26 @@ def test_named_members_of_two_archives_and_nothing_else(tmp_path: Path, web: Web
     assert files_of(tmp_path) == {name: jpeg(int(name[:6])) for name in NAMES}
 
 
-def test_the_second_archive_is_not_fetched_when_nothing_is_missing(
-    tmp_path: Path, web: Web
-) -> None:
+def test_the_second_archive_is_not_fetched_when_nothing_is_missing(tmp_path, web: Web) -> None:
     web.serve(TEST, tar_of(photos(*NAMES)))
     assert fetch(web, tmp_path) == {}
     assert web.counts() == {f"/{TEST}": 1}
 
 
 @pytest.mark.parametrize("mode", ["w:gz", "w:bz2", "w:xz"])
-def test_compressed_archives(tmp_path: Path, web: Web, mode: str) -> None:
+def test_compressed_archives(tmp_path, web: Web, mode: str) -> None:
     web.serve("images.tar.gz", tar_of({"images/objects365_v1_1.jpg": jpeg()}, mode))
     assert fetch(web, tmp_path, "RefL4", ["objects365_v1_1.jpg"]) == {}
 
 
-def test_a_zip(tmp_path: Path, web: Web) -> None:
+def test_a_zip(tmp_path, web: Web) -> None:
     web.serve("flickr30k-images.zip", zip_of({"x/1.jpg": b"not wanted", "x/77.jpg": jpeg(7)}))
     assert fetch(web, tmp_path, "Flickr30k", ["77.jpg"]) == {}
     assert files_of(tmp_path) == {"77.jpg": jpeg(7)}
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_an_archive_that_is_cut_off(tmp_path: Path, web: Web, ranges: bool) -> None:
+def test_an_archive_that_is_cut_off(tmp_path, web: Web, ranges: bool) -> None:
     body = tar_of(photos(*NAMES))
     cut = Answer(body, cut=len(body) // 2, ranges=ranges)
     web.serve(TEST, cut, Answer(body, ranges=ranges))
@@ -72,7 +70,7 @@ def test_an_archive_that_is_cut_off(tmp_path: Path, web: Web, ranges: bool) -> N
     assert len(files_of(tmp_path)) == 3
 
 
-def test_an_archive_is_resumed_by_the_next_run(tmp_path: Path, web: Web) -> None:
+def test_an_archive_is_resumed_by_the_next_run(tmp_path, web: Web) -> None:
     body = tar_of(photos(*NAMES))
     web.serve(TEST, Answer(body, cut=len(body) // 2), Answer(b"", 403))
     web.serve(TRAINVAL, Answer(b"", 403))
@@ -86,7 +84,7 @@ def test_an_archive_is_resumed_by_the_next_run(tmp_path: Path, web: Web) -> None
 
 
 @pytest.mark.parametrize("row", ["Pascal", "Flickr30k"])
-def test_a_web_page_instead(tmp_path: Path, web: Web, row: str) -> None:
+def test_a_web_page_instead(tmp_path, web: Web, row: str) -> None:
     for file in (TEST, TRAINVAL, "flickr30k-images.zip"):
         web.serve(file, b"<html>" + b"page " * 500)
     problems = fetch(web, tmp_path, row, ["000001.jpg"])
@@ -101,7 +99,7 @@ def gzip_of() -> bytes:
 
 
 @pytest.mark.parametrize("damage", ["changed", "ends early"])
-def test_nothing_of_a_damaged_gzip_archive_is_used(tmp_path: Path, web: Web, damage: str) -> None:
+def test_nothing_of_a_damaged_gzip_archive_is_used(tmp_path, web: Web, damage: str) -> None:
     names = [f"{i}.jpg" for i in range(3)]
     body = gzip_of()
     at = body.index(jpeg(1)[9000:9050])
@@ -115,14 +113,14 @@ def test_nothing_of_a_damaged_gzip_archive_is_used(tmp_path: Path, web: Web, dam
     assert fetch(web, tmp_path, "RefL4", names) == {}
 
 
-def test_a_damaged_zip(tmp_path: Path) -> None:
+def test_a_damaged_zip(tmp_path) -> None:
     path = tmp_path / "a.zip"
     path.write_bytes(zip_of({"1.jpg": jpeg()})[:-30])
     with pytest.raises(ArchiveError, match="damaged archive"):
         read_members(path, {"1.jpg": "1.jpg"}, 1 << 20, lambda name, content: None)
 
 
-def test_an_image_that_no_archive_has(tmp_path: Path, web: Web) -> None:
+def test_an_image_that_no_archive_has(tmp_path, web: Web) -> None:
     for file in (TEST, TRAINVAL):
         web.serve(file, tar_of(photos("000001.jpg")))
     problems = fetch(web, tmp_path)
@@ -134,7 +132,7 @@ def test_an_image_that_no_archive_has(tmp_path: Path, web: Web) -> None:
     ("content", "why"),
     [(b"no image", "is not an image that can be read"), (jpeg(2, (32, 32)), "is 32x32, but its")],
 )
-def test_a_member_that_is_not_the_image(tmp_path: Path, web: Web, content: bytes, why: str) -> None:
+def test_a_member_that_is_not_the_image(tmp_path, web: Web, content: bytes, why: str) -> None:
     web.serve(TEST, tar_of({**photos("000001.jpg", "000003.jpg"), member("000002.jpg"): content}))
     problems = fetch(web, tmp_path)
     assert list(problems) == ["000002.jpg"]
@@ -155,7 +153,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("why", HOSTILE)
 def test_hostile_members_are_refused_and_nothing_outside_changes(
-    tmp_path: Path, web: Web, why: str
+    tmp_path, web: Web, why: str
 ) -> None:
     outside, folder = tmp_path / "outside", tmp_path / "images"
     outside.mkdir()
@@ -174,7 +172,7 @@ def test_hostile_members_are_refused_and_nothing_outside_changes(
     assert not any(path.is_symlink() for path in folder.rglob("*"))
 
 
-def test_a_good_member_after_a_hostile_one_is_used(tmp_path: Path, web: Web) -> None:
+def test_a_good_member_after_a_hostile_one_is_used(tmp_path, web: Web) -> None:
     hostile = (HOSTILE["symbolic link"], b"")
     web.serve(TEST, tar_of([hostile, (info(member("000002.jpg")), jpeg(2))]))
     assert fetch(web, tmp_path, names=["000002.jpg"]) == {}
@@ -186,7 +184,7 @@ def refusals(path: Path, body: bytes, largest: int = 1 << 20) -> str:
     return read_members(path, wanted, largest, lambda *_: pytest.fail("stored"))["1.jpg"]
 
 
-def test_a_member_that_is_too_large(tmp_path: Path) -> None:
+def test_a_member_that_is_too_large(tmp_path) -> None:
     said = refusals(tmp_path / "a", tar_of({"a/1.jpg": b"x" * 5000}), 4999)
     assert "has 5000 bytes, more than 4999" in said
 
@@ -195,5 +193,5 @@ def test_a_member_that_is_too_large(tmp_path: Path) -> None:
     ("name", "why"),
     [("/a/1.jpg", "absolute"), ("a/../../1.jpg", "climbs"), ("C:\\a\\1.jpg", "absolute")],
 )
-def test_hostile_zip_members(tmp_path: Path, name: str, why: str) -> None:
+def test_hostile_zip_members(tmp_path, name: str, why: str) -> None:
     assert why in refusals(tmp_path / "a", zip_of({name: jpeg()}))

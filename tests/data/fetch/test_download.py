@@ -76,7 +76,7 @@ SERVERS = {
 
 
 @pytest.mark.parametrize("case", SERVERS.values(), ids=SERVERS)
-def test_a_server_that_misbehaves(tmp_path: Path, web: Web, case: Case) -> None:
+def test_a_server_that_misbehaves(tmp_path, web: Web, case: Case) -> None:
     url = web.serve("file", *case.answers)
     part, target = tmp_path / "part", tmp_path / "target.jpg"
 
@@ -95,7 +95,7 @@ def test_a_server_that_misbehaves(tmp_path: Path, web: Web, case: Case) -> None:
     assert web.requests == case.requests
 
 
-def test_a_broken_download_is_resumed(tmp_path: Path, web: Web) -> None:
+def test_a_broken_download_is_resumed(tmp_path, web: Web) -> None:
     url = web.serve("file", Answer(PHOTO, cut=HALF), PHOTO)
     target = tmp_path / "a.jpg"
     fetch_file(Client(QUICK), (url,), tmp_path / "part", target, lambda path: None)
@@ -113,7 +113,7 @@ def test_headers_and_addresses() -> None:
     assert address("http://a/b/", "Santa Claus/1.jpg") == "http://a/b/Santa%20Claus/1.jpg"
 
 
-def test_a_resumed_file_that_is_wrong_is_tried_from_the_start(tmp_path: Path, web: Web) -> None:
+def test_a_resumed_file_that_is_wrong_is_tried_from_the_start(tmp_path, web: Web) -> None:
     """A server may give other bytes the same ETag."""
     same = {"etag": '"same"'}
     url = web.serve("file", Answer(jpeg(5), cut=30_000, **same), Answer(PHOTO, **same))
@@ -126,7 +126,7 @@ def test_a_resumed_file_that_is_wrong_is_tried_from_the_start(tmp_path: Path, we
     assert target.read_bytes() == PHOTO
 
 
-def test_a_partial_file_of_another_address_is_not_resumed(tmp_path: Path, web: Web) -> None:
+def test_a_partial_file_of_another_address_is_not_resumed(tmp_path, web: Web) -> None:
     first = web.serve("first", Answer(jpeg(3), cut=30_000, etag='"e"'), Answer(b"", 404))
     second = web.serve("second", Answer(PHOTO, etag='"e"'))
     target = tmp_path / "target.jpg"
@@ -135,7 +135,7 @@ def test_a_partial_file_of_another_address_is_not_resumed(tmp_path: Path, web: W
     assert web.asked[-1] == ("/second", None)
 
 
-def test_a_link_where_a_part_is_written_is_not_followed(tmp_path: Path, web: Web) -> None:
+def test_a_link_where_a_part_is_written_is_not_followed(tmp_path, web: Web) -> None:
     outside, part = tmp_path / "secret", tmp_path / "part"
     outside.write_bytes(b"secret")
     part.symlink_to(outside)
@@ -157,9 +157,7 @@ def tls_context() -> tuple[ssl.SSLContext, bytes]:
     return context, pem
 
 
-def test_an_untrusted_certificate_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_untrusted_certificate_is_refused(tmp_path, monkeypatch) -> None:
     context, _ = tls_context()
     # As VLMEvalKit does for its process.
     monkeypatch.setattr(ssl, "_create_default_https_context", ssl._create_unverified_context)
@@ -170,9 +168,7 @@ def test_an_untrusted_certificate_is_refused(
         assert web.requests == 0
 
 
-def test_a_redirect_away_from_https_is_refused(
-    tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_redirect_away_from_https_is_refused(tmp_path, web: Web, monkeypatch) -> None:
     context, pem = tls_context()
     (tmp_path / "ca.pem").write_bytes(pem)
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
@@ -186,9 +182,7 @@ def test_a_redirect_away_from_https_is_refused(
     assert not (tmp_path / "bad").exists()
 
 
-def test_the_proxy_of_the_environment_is_used(
-    tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_proxy_of_the_environment_is_used(tmp_path, web: Web, monkeypatch) -> None:
     url = "http://images.invalid/a.jpg"
     monkeypatch.setenv("http_proxy", web.url)
     monkeypatch.setenv("no_proxy", "")
@@ -201,7 +195,7 @@ def test_the_proxy_of_the_environment_is_used(
 # --- many files ---------------------------------------------------------------------------------
 
 
-def test_files_are_fetched_in_parallel_up_to_the_limit(tmp_path: Path, web: Web) -> None:
+def test_files_are_fetched_in_parallel_up_to_the_limit(tmp_path, web: Web) -> None:
     names = [f"{i}.jpg" for i in range(24)]
     for i, name in enumerate(names):
         web.serve(name, jpeg(i))
@@ -211,7 +205,7 @@ def test_files_are_fetched_in_parallel_up_to_the_limit(tmp_path: Path, web: Web)
     assert 1 < web.most_at_once <= QUICK.parallel
 
 
-def test_a_server_that_never_answers_is_given_up(tmp_path: Path, web: Web) -> None:
+def test_a_server_that_never_answers_is_given_up(tmp_path, web: Web) -> None:
     names = [f"{i}.jpg" for i in range(40)]
     for name in names:
         web.serve(name, Answer(b"", 500))
@@ -223,7 +217,7 @@ def test_a_server_that_never_answers_is_given_up(tmp_path: Path, web: Web) -> No
     assert web.requests <= (QUICK.hopeless + QUICK.parallel) * QUICK.attempts
 
 
-def test_an_image_is_looked_for_at_every_address_of_its_row(tmp_path: Path, web: Web) -> None:
+def test_an_image_is_looked_for_at_every_address_of_its_row(tmp_path, web: Web) -> None:
     web.serve("VG_100K/1.jpg", jpeg(1))
     web.serve("VG_100K_2/2.jpg", jpeg(2))
     names = ["1.jpg", "2.jpg", "3.jpg"]
@@ -235,7 +229,7 @@ def test_an_image_is_looked_for_at_every_address_of_its_row(tmp_path: Path, web:
 
 
 @pytest.mark.parametrize("name", ["../out.jpg", "/out.jpg", "a/../../out.jpg", "link/out.jpg", ""])
-def test_nothing_is_written_outside_the_folder(tmp_path: Path, name: str) -> None:
+def test_nothing_is_written_outside_the_folder(tmp_path, name: str) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "link").symlink_to(tmp_path)
@@ -273,9 +267,7 @@ def test_ref_l4_comes_from_two_places() -> None:
         ("findit: 5", "sources: findit: 5 should be text"),
     ],
 )
-def test_a_wrong_address_names_its_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str
-) -> None:
+def test_a_wrong_address_names_its_key(tmp_path, monkeypatch, text: str, why: str) -> None:
     config = tmp_path / "datasets.yaml"
     config.write_text(f"sources:\n  {text}\n")
     monkeypatch.setenv("FINDIT_CONFIG", str(config))
@@ -283,6 +275,6 @@ def test_a_wrong_address_names_its_key(
         base_addresses()
 
 
-def test_the_shipped_configuration_changes_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shipped_configuration_changes_no_address(monkeypatch) -> None:
     monkeypatch.setenv("FINDIT_CONFIG", str(ROOT / "configs" / "datasets.yaml"))
     assert dict(base_addresses()) == dict(BASE_ADDRESSES)

@@ -57,7 +57,7 @@ def video(path: Path, uneven: bool = False) -> Path:
 
 
 @pytest.mark.parametrize("uneven", [False, True])
-def test_the_named_frames_exactly(tmp_path: Path, uneven: bool) -> None:
+def test_the_named_frames_exactly(tmp_path, uneven: bool) -> None:
     wanted = [0, 1, 24, 25, 26, 60, 61, 99, FRAMES - 1]
     found = list(cut_frames(video(tmp_path / "a.mp4", uneven), wanted))
     assert [number for number, _ in found] == wanted
@@ -65,7 +65,7 @@ def test_the_named_frames_exactly(tmp_path: Path, uneven: bool) -> None:
     assert {image.size for _, image in found} == {SIZE}
 
 
-def test_what_cannot_be_cut_says_why(tmp_path: Path) -> None:
+def test_what_cannot_be_cut_says_why(tmp_path) -> None:
     path = video(tmp_path / "a.mp4")
     with pytest.raises(VideoError, match=r"a\.mp4: no frame 120, it has 120"):
         list(cut_frames(path, [5, FRAMES]))
@@ -76,7 +76,7 @@ def test_what_cannot_be_cut_says_why(tmp_path: Path) -> None:
         find_video(tmp_path, "c")
 
 
-def test_iground_frames_from_a_folder_of_videos(tmp_path: Path) -> None:
+def test_iground_frames_from_a_folder_of_videos(tmp_path) -> None:
     videos, folder = tmp_path / "videos", tmp_path / "frames"
     videos.mkdir()
     video(videos / "_a-B_1.mp4")
@@ -91,7 +91,7 @@ def test_iground_frames_from_a_folder_of_videos(tmp_path: Path) -> None:
     assert small.progress.done[-3:]  # type: ignore[attr-defined]
 
 
-def test_a_video_of_another_shape_is_refused(tmp_path: Path) -> None:
+def test_a_video_of_another_shape_is_refused(tmp_path) -> None:
     video(tmp_path / "a.mp4")
     work = fetch_job(Web(), tmp_path / "frames", ["a_f000001.jpg"], (64, 64))
     whys = fetch_images(work, SOURCES["iGround"], ["a_f000001.jpg"], tmp_path)

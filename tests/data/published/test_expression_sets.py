@@ -34,7 +34,7 @@ def grey(path: Path, size: tuple[int, int] = (WIDTH, HEIGHT)) -> None:
     Image.new("RGB", size, (90, 90, 90)).save(path)
 
 
-def answered(tmp_path: Path, name: str, points: Mapping[int, Sequence[tuple[int, int]]]) -> Run:
+def answered(tmp_path, name: str, points: Mapping[int, Sequence[tuple[int, int]]]) -> Run:
     """A run that says these points, in pixels, to the rows; nothing said is an empty list."""
 
     def answer(query: Any, random: object) -> str:
@@ -105,9 +105,7 @@ def as_screenspot(
     return 100 * correct / len(rows)
 
 
-def test_screenspot_pro(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_screenspot_pro(tmp_path, monkeypatch, capsys) -> None:
     folder = write_screenspot(tmp_path / "set")
     assert import_set("ScreenSpot-Pro", folder) == 2
     assert "4 queries, published are 1,581" in capsys.readouterr().err
@@ -158,9 +156,7 @@ Change = Callable[[Rows], object]
         (lambda rows: rows.append(7), "word_macos.json, [2]: 7 is no object"),
     ],
 )
-def test_instructions_that_cannot_be_used(
-    tmp_path: Path, change: Change, why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_instructions_that_cannot_be_used(tmp_path, change: Change, why: str, capsys) -> None:
     rows = screenspot()
     change(rows["word_macos"])
     assert import_set("ScreenSpot-Pro", write_screenspot(tmp_path / "set", rows), "--partial") == 2
@@ -231,9 +227,7 @@ def as_refspatial(folder: Path, points: Mapping[int, Sequence[tuple[int, int]]])
     return 100 * float(np.mean(found))
 
 
-def test_refspatial(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refspatial(tmp_path, monkeypatch, capsys) -> None:
     folder = write_refspatial(tmp_path / "set")
     assert import_set("RefSpatial", folder, "--only", "Location") == 2
     assert "3 queries, published are 100" in capsys.readouterr().out
@@ -287,10 +281,7 @@ def test_refspatial(
     ],
 )
 def test_questions_that_cannot_be_used(
-    tmp_path: Path,
-    change: Callable[[Path, dict[str, Any]], object],
-    why: str,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path, change: Callable[[Path, dict[str, Any]], object], why: str, capsys
 ) -> None:
     folder = write_refspatial(tmp_path / "set", ["Location"])
     path = folder / "Location" / "question.json"
@@ -307,7 +298,7 @@ def test_questions_that_cannot_be_used(
 NOTCH = [0, 0, 20, 10]
 
 
-def test_boxes_of_ones_own_may_have_masks(tmp_path: Path) -> None:
+def test_boxes_of_ones_own_may_have_masks(tmp_path) -> None:
     grey(tmp_path / "pictures" / "a.png")
     mask = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
     mask[0:10, 0:5] = 255
@@ -350,9 +341,7 @@ def test_boxes_of_ones_own_may_have_masks(tmp_path: Path) -> None:
         ("/etc/passwd", "has an absolute path"),
     ],
 )
-def test_a_mask_that_cannot_be_used_is_named(
-    tmp_path: Path, mask: Any, why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mask_that_cannot_be_used_is_named(tmp_path, mask: Any, why: str, capsys) -> None:
     grey(tmp_path / "a.png")
     line = {"image": "a.png", "expression": "it", "boxes": [{"box": NOTCH, "mask": mask}]}
     path = tmp_path / "mine.jsonl"

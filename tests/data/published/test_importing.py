@@ -30,7 +30,7 @@ from vlmeval_findit.runs.scored_run import Run
 
 
 @pytest.fixture(autouse=True)
-def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data_root(tmp_path, monkeypatch) -> Path:
     return data_folder(tmp_path, monkeypatch)
 
 
@@ -38,15 +38,13 @@ def import_set(name: str, folder: Path, *more: str) -> int:
     return main(["data", "import", str(folder), "--set", name, *more])
 
 
-def known(monkeypatch: pytest.MonkeyPatch, name: str, **change: Any) -> None:
+def known(monkeypatch, name: str, **change: Any) -> None:
     """Let a row know these counts, which a stand-in can have."""
     rows = {**SOURCES.ours, name: replace(SOURCES[name], **change)}
     monkeypatch.setattr(sources, "SOURCES", PluginTable(Group.IMPORTERS, rows, DataSource))
 
 
-def run(
-    tmp_path: Path, name: str, is_right: Callable[[FindItQuery], bool], sayer: str = "M"
-) -> Run:
+def run(tmp_path, name: str, is_right: Callable[[FindItQuery], bool], sayer: str = "M") -> Run:
     """A run whose answers are perfect, or an empty corner of the picture."""
     right = speaking(name, chance=1.0)
     wrong = write([BoxToWrite(grid((190, 95, 199, 99)), "", 0)], load_task(name).question.reply)
@@ -69,9 +67,7 @@ def all_images_are_there(name: str) -> bool:
 # --- COCO val2017 ---------------------------------------------------------------------------------
 
 
-def test_coco_val2017(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_coco_val2017(tmp_path, monkeypatch, capsys) -> None:
     folder = published.write_coco_val2017(tmp_path / "coco")
     known(monkeypatch, "COCO_val2017", counts=Counts(images=3, boxes=4, classes=3, ignored=1))
     assert import_set("COCO_val2017", folder) == 0
@@ -98,7 +94,7 @@ HERE = ("Aquarium", "EgoHands", "PascalVOC", "pistols", "pothole")
 
 
 @pytest.mark.parametrize("split", ["test", "valid"])
-def test_odinw_13(tmp_path: Path, split: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_odinw_13(tmp_path, split: str, capsys) -> None:
     folder = published.write_odinw(tmp_path / "odinw", split)
     row = "ODinW13" if split == "test" else "ODinW13_valid"
     assert import_set(row, folder, "--partial") == 0
@@ -111,7 +107,7 @@ def test_odinw_13(tmp_path: Path, split: str, capsys: pytest.CaptureFixture[str]
     assert "classes" in meta(f"{row}_Aquarium")["unlike published"]
 
 
-def test_subsets_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_subsets_are_missing(tmp_path, capsys) -> None:
     folder = published.write_odinw(tmp_path / "odinw")
     assert import_set("ODinW13", folder) == 2
     said = capsys.readouterr().err
@@ -120,9 +116,7 @@ def test_subsets_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert not custom_datasets_file().exists()
 
 
-def test_some_subsets_are_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_some_subsets_are_asked_for(tmp_path, monkeypatch, capsys) -> None:
     folder = published.write_odinw(tmp_path / "odinw")
     two = Counts(images=2, classes=1)
     known(monkeypatch, "ODinW13", parts=MappingProxyType({"pothole": two, "EgoHands": two}))
@@ -135,9 +129,7 @@ def test_some_subsets_are_asked_for(
     assert "Holes_pothole" in own_datasets()
 
 
-def test_one_subset_that_cannot_be_used_keeps_none_of_the_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_subset_that_cannot_be_used_keeps_none_of_the_others(tmp_path, capsys) -> None:
     folder = published.write_odinw(tmp_path / "odinw")
     (folder / "pothole/test/pothole_2.jpg").unlink()
     (folder / "pistols/export/test_annotations_without_background.json").write_text("null")
@@ -153,7 +145,7 @@ def test_one_subset_that_cannot_be_used_keeps_none_of_the_others(
     assert "ODinW13_EgoHands was imported before (--replace)" in capsys.readouterr().out
 
 
-def test_rf100_vl(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rf100_vl(tmp_path, capsys) -> None:
     folder = published.write_rf100vl(tmp_path / "rf100-vl")
     (folder / "notes").mkdir()
     (folder / "README.txt").touch()
@@ -166,7 +158,7 @@ def test_rf100_vl(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, name, lambda query: True).metric_values["F1@0.5"] == 100
 
 
-def test_the_class_of_roboflow_stays_where_something_is_annotated_with_it(tmp_path: Path) -> None:
+def test_the_class_of_roboflow_stays_where_something_is_annotated_with_it(tmp_path) -> None:
     folder = published.write_rf100vl(tmp_path / "rf100-vl", ["bees"])
     file = folder / "bees" / "test" / "_annotations.coco.json"
     values = json.loads(file.read_text())
@@ -185,9 +177,7 @@ def test_the_class_of_roboflow_stays_where_something_is_annotated_with_it(tmp_pa
 # --- GroundingME ----------------------------------------------------------------------------------
 
 
-def test_groundingme_and_its_rejections(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_groundingme_and_its_rejections(tmp_path, monkeypatch, capsys) -> None:
     folder = published.write_groundingme(tmp_path / "hub", files=2)
     known(monkeypatch, "GroundingME", counts=Counts(images=4, boxes=2, queries=4, negatives=2))
     assert import_set("GroundingME", folder) == 0
@@ -212,7 +202,7 @@ def test_groundingme_and_its_rejections(
     assert one.sums["negatives_rejected[subtask=Rejection]"] == 1
 
 
-def test_pictures_are_unpacked_once_and_byte_by_byte(tmp_path: Path, data_root: Path) -> None:
+def test_pictures_are_unpacked_once_and_byte_by_byte(tmp_path, data_root: Path) -> None:
     folder = published.write_groundingme(tmp_path / "hub")
     assert import_set("GroundingME", folder, "--partial") == 0
     unpacked = data_root / "images" / "GroundingME"
@@ -224,7 +214,7 @@ def test_pictures_are_unpacked_once_and_byte_by_byte(tmp_path: Path, data_root: 
 
 
 def test_packed_pictures_are_not_unpacked_for_a_set_that_is_refused(
-    tmp_path: Path, data_root: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path, data_root: Path, capsys
 ) -> None:
     rows = published.groundingme()
     rows[2].update(width=201)
@@ -268,7 +258,7 @@ Change = Callable[[list[dict[str, Any]]], object]
     ],
 )
 def test_rows_of_groundingme_that_cannot_be_used(
-    tmp_path: Path, change: Change, why: str, capsys: pytest.CaptureFixture[str]
+    tmp_path, change: Change, why: str, capsys
 ) -> None:
     rows = published.groundingme()
     change(rows)
@@ -278,9 +268,7 @@ def test_rows_of_groundingme_that_cannot_be_used(
     assert not custom_datasets_file().exists()
 
 
-def test_files_of_parquet_that_cannot_be_used(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_of_parquet_that_cannot_be_used(tmp_path, capsys) -> None:
     folder = published.write_groundingme(tmp_path / "hub", files=2)
     second = folder / "data" / "test-00001-of-00002.parquet"
     second.unlink()
@@ -302,7 +290,7 @@ def test_files_of_parquet_that_cannot_be_used(
 # --- RefCOCO-M ------------------------------------------------------------------------------------
 
 
-def test_refcoco_m(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refcoco_m(tmp_path, monkeypatch) -> None:
     folder = published.write_refcoco_m(tmp_path / "hub")
     known(monkeypatch, "RefCOCO-M", counts=Counts(images=2, boxes=3, queries=4))
     assert import_set("RefCOCO-M", folder) == 0
@@ -331,10 +319,7 @@ def test_refcoco_m(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda row: row.update(file_name="../x.jpg"), "'../x.jpg' climbs out of its folder"),
         (lambda row: row.update(samples=None), "row 0, samples: is no list of objects"),
         (lambda row: row["samples"][1].update(bbox=[1.0]), "samples[1], bbox: [1.0] is not [x, y"),
-        (
-            lambda row: row["samples"][1].update(sentences=[""]),
-            "sentences[0]: '' is no text",
-        ),
+        (lambda row: row["samples"][1].update(sentences=[""]), "sentences[0]: '' is no text"),
         (
             lambda row: row["samples"][1]["mask"].update(size=[9, 9]),
             "20000 pixels, its size to 9 x",
@@ -347,7 +332,7 @@ def test_refcoco_m(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_rows_of_refcoco_m_that_cannot_be_used(
-    tmp_path: Path, change: Callable[[Any], object], why: str, capsys: pytest.CaptureFixture[str]
+    tmp_path, change: Callable[[Any], object], why: str, capsys
 ) -> None:
     rows = published.refcoco_m()
     change(rows[0])
@@ -373,7 +358,7 @@ WRITERS = {
 
 @pytest.mark.parametrize("name", ["ODinW13", "GroundingME"])
 def test_a_set_that_is_not_as_published_is_refused_and_leaves_nothing(
-    tmp_path: Path, data_root: Path, name: str, capsys: pytest.CaptureFixture[str]
+    tmp_path, data_root: Path, name: str, capsys
 ) -> None:
     folder = WRITERS[name](tmp_path / "set")
     assert import_set(name, folder) == 2
@@ -390,7 +375,7 @@ def test_a_set_that_is_not_as_published_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_another_folder(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_folder(tmp_path, name: str, capsys) -> None:
     folder = tmp_path / "empty"
     folder.mkdir()
     assert import_set(name, folder, "--partial") == 2
@@ -408,25 +393,18 @@ def test_another_folder(tmp_path: Path, name: str, capsys: pytest.CaptureFixture
         ([".", "--set", "GroundingME", "--image-root", "."], "--image-root is not for a published"),
         ([".", "--set", "GroundingME", "--as", "coco"], "--as is not for a published set"),
         ([".", "--name", "Mine"], "has neither of labels/ (YOLO) and Annotations/ (VOC)"),
-        (
-            [__file__, "--name", "Mine"],
-            "importing.py: neither .json (COCO), .jsonl",
-        ),
+        ([__file__, "--name", "Mine"], "importing.py: neither .json (COCO), .jsonl"),
         (["gone", "--name", "Mine"], "gone: no such file or folder"),
         (["gone.json", "--name", "Mine"], "gone.json"),
         (["--name", "Mine"], "FILE or DIR is missing"),
     ],
 )
-def test_arguments_that_contradict_each_other(
-    arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_arguments_that_contradict_each_other(arguments: list[str], why: str, capsys) -> None:
     assert main(["data", "import", *arguments]) == 2
     assert why in capsys.readouterr().err
 
 
-def test_the_list_fits_a_terminal_and_names_every_licence(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_list_fits_a_terminal_and_names_every_licence(capsys) -> None:
     assert main(["data", "import", "--sets"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= 80 for line in lines)
@@ -451,9 +429,7 @@ IMPORTERS = DataSource(
 """
 
 
-def test_a_plug_in_adds_a_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plug_in_adds_a_set(tmp_path, monkeypatch, capsys) -> None:
     plugin = tmp_path / "zoo.py"
     plugin.write_text(PLUGIN)
     monkeypatch.setenv(FILES_VARIABLE, str(plugin))

@@ -183,14 +183,11 @@ def _box_problem(box: Corners, image: str, sizes: Sizes) -> str | None:
 # --- names ----------------------------------------------------------------------------------------
 
 
-def _grammar() -> dict[str, str]:
-    """Return what every word between underscores means in a variant's name."""
-    words = {word: "a part of a JSON key" for key in KEYS for word in key.split("_")}
-    words |= {word: "a part of a JSON structure" for s in STRUCTURES for word in s.split("_")}
-    words |= dict.fromkeys(REPRESENTATIONS, "a representation")
-    words |= dict.fromkeys(OUTPUTS, "an output format")
-    words |= {"multilabel": "an axis of the grid", "caption": "an axis of the grid"}
-    return words | {PREFIX.rstrip("_").lower(): "what every name begins with"}
+def _words() -> set[str]:
+    """Return the words between underscores that have a meaning in a variant's name."""
+    words = {word for key in (*KEYS, *STRUCTURES) for word in key.split("_")}
+    axes = {"multilabel", "caption", PREFIX.rstrip("_").lower()}
+    return {*words, *REPRESENTATIONS, *OUTPUTS, *axes}
 
 
 def check_name(name: str, replace: bool) -> None:
@@ -199,14 +196,12 @@ def check_name(name: str, replace: bool) -> None:
         raise AnnotationError(
             f"name {name!r}: only letters, digits, '-', and single '_' between them"
         )
-    grammar = _grammar()
     for part in name.lower().split("_"):
-        if part in grammar:
-            raise AnnotationError(f"name {name!r}: the part {part!r} is {grammar[part]}")
-        if re.fullmatch(r"f\d+", part):
-            raise AnnotationError(f"name {name!r}: the part {part!r} is a number of frames")
-        if part.startswith("cx-"):
-            raise AnnotationError(f"name {name!r}: the part {part!r} is a centre experiment")
+        # A number of frames, a centre experiment.
+        if part in _words() or re.fullmatch(r"f\d+|cx-.*", part):
+            raise AnnotationError(
+                f"name {name!r}: the part {part!r} means a format in FindIt_<name>_<format>"
+            )
     # Tables are files, and some file systems do not tell letter cases apart.
     shipped = {row.name.lower(): row.name for row in BENCHMARK.values()}
     shipped |= {row.subset.file.lower(): row.name for row in BENCHMARK.values() if row.subset}

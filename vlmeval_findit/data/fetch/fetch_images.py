@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Protocol
 
 from PIL.Image import Image
 
@@ -236,30 +236,18 @@ def cut_frames(video: Path, frames: Sequence[int]) -> Iterator[tuple[int, Image]
         raise VideoError(f"cutting frames needs PyAV: {install('video')}") from None
     try:
         with av.open(str(video)) as container:
-            stamps = _stamps(container)
-        missing = [frame for frame in frames if frame >= len(stamps)]
-        if missing:
-            raise VideoError(f"{video}: no frame {missing[0]}, it has {len(stamps)}")
-        with av.open(str(video)) as container:
-            yield from _decoded(container, video, {stamps[frame]: frame for frame in set(frames)})
+            stream = container.streams.video[0]
+            stream.thread_type = "AUTO"
+            packets = (packet.pts for packet in container.demux(stream))
+            stamps = sorted(pts for pts in packets if pts is not None)
+            for number in sorted(set(frames)):
+                if number >= len(stamps):
+                    raise VideoError(f"{video}: no frame {number}, it has {len(stamps)}")
+                container.seek(stamps[number], stream=stream)
+                decoded = (f for f in container.decode(stream) if f.pts is not None)
+                frame = next((f for f in decoded if f.pts >= stamps[number]), None)
+                if frame is None or frame.pts != stamps[number]:
+                    raise VideoError(f"{video}: frame {number} does not decode")
+                yield number, frame.to_image()
     except (av.FFmpegError, IndexError) as error:
         raise VideoError(f"{video}: {error}") from None
-
-
-def _stamps(container: Any) -> list[int]:
-    """Return the time stamp of every frame, in the order of showing."""
-    packets = container.demux(container.streams.video[0])
-    return sorted(packet.pts for packet in packets if packet.pts is not None)
-
-
-def _decoded(container: Any, video: Path, wanted: dict[int, int]) -> Iterator[tuple[int, Image]]:
-    """Decode each frame from the key frame before it; ``wanted`` has its number by its stamp."""
-    stream = container.streams.video[0]
-    stream.thread_type = "AUTO"
-    for stamp, number in sorted(wanted.items()):
-        container.seek(stamp, stream=stream)
-        later = (f for f in container.decode(stream) if f.pts is not None and f.pts >= stamp)
-        frame = next(later, None)
-        if frame is None or frame.pts != stamp:
-            raise VideoError(f"{video}: frame {number} does not decode")
-        yield number, frame.to_image()
