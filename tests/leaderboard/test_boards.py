@@ -84,7 +84,7 @@ def test_figures_and_formats_are_the_benchmarks(board: Board) -> None:
         r for r in values_table(board).records() if (r["model"], r["dataset"]) == ("Good", "Zoo")
     ]
     assert (row["family"], row["Giants"], row["Giants low"], row["Giants rank"]) == (
-        "letters",
+        "Letters",
         None,
         None,
         None,

@@ -42,7 +42,7 @@ def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) 
         next(each.title for each in board.metrics if each.name == metric),
         [
             *_leading(board),
-            *(value(x, (means | queries)[x], is_mean=x in means) for x in names),
+            *(value(x, (queries | means)[x], is_mean=x in means) for x in names),
         ],
         rows,
         notes_of(board),
