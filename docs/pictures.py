@@ -18,7 +18,7 @@ from selenium.webdriver.common.by import By
 
 HERE = Path(__file__).resolve().parent
 SIZE = (1240, 750)  # both heat maps side by side
-ASKED = {"model": "FindIt-Nano-px", "format": "xyxy_json_bbox_2d", "order": "worst"}
+SHOWN = {"model": "FindIt-Nano-px", "format": "xyxy_json_bbox_2d", "order": "worst"}
 """Which answer is shown: by filters of the gallery, the first one."""
 
 
@@ -59,8 +59,8 @@ def start_browser() -> Any:
 def use_theme(browser: Any, theme: str) -> None:
     """Prefer a colour scheme, and no motion, as a reader's system would."""
     features = {"prefers-color-scheme": theme, "prefers-reduced-motion": "reduce"}
-    said = [{"name": name, "value": value} for name, value in features.items()]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": said})
+    preferences = [{"name": name, "value": value} for name, value in features.items()]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": preferences})
     width, height = SIZE
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -68,11 +68,11 @@ def use_theme(browser: Any, theme: str) -> None:
 
 def open_answer(browser: Any) -> None:
     """Open the first answer of the gallery that the filters let through."""
-    for name, value in ASKED.items():
+    for name, value in SHOWN.items():
         browser.execute_script(
-            "const one = document.getElementById(arguments[0]); one.value = arguments[1];"
-            "one.dispatchEvent(new Event('input', {bubbles: true}));"
-            "one.dispatchEvent(new Event('change', {bubbles: true}));",
+            "const input = document.getElementById(arguments[0]); input.value = arguments[1];"
+            "input.dispatchEvent(new Event('input', {bubbles: true}));"
+            "input.dispatchEvent(new Event('change', {bubbles: true}));",
             name,
             value,
         )
@@ -81,9 +81,9 @@ def open_answer(browser: Any) -> None:
 
 def element(browser: Any, selector: str) -> Any:
     """Return the first element, scrolled to."""
-    found = browser.find_element(By.CSS_SELECTOR, selector)
-    browser.execute_script("arguments[0].scrollIntoView()", found)
-    return found
+    target = browser.find_element(By.CSS_SELECTOR, selector)
+    browser.execute_script("arguments[0].scrollIntoView()", target)
+    return target
 
 
 if __name__ == "__main__":
