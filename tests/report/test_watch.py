@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from engine_fakes import FakeBackends, FakeModel, demo_sweep, go
 from paths import ROOT
 from report_browser import NEEDS_CHROMIUM, start_browser
 
-from vlmeval_findit.cli import main
+from vlmeval_findit.cli import main, watch
 from vlmeval_findit.core.formatting import duration
 from vlmeval_findit.report.followed import Followed, Place, Snapshot, SweepState
 from vlmeval_findit.report.live_page import make_live_page
@@ -319,6 +320,22 @@ def test_ctrl_c_leaves_a_whole_page_whoever_else_writes_it(tmp_path: Path) -> No
     assert "No longer watched" in page
     assert 'id="pause"' not in page
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_an_interrupt_that_python_drops_ends_watching(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does when one comes while an object is finalized."""
+    written: list[Path] = []
+
+    def write(out: Path, *_: Any) -> None:
+        written.append(out)
+        assert len(written) < 4
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(watch, "_write", write)
+    assert main(["report", "--watch", str(tmp_path / "not-yet"), "--every", "0.01"]) == 130
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from ..core.command import INTERRUPTED
 from ..core.config import ConfigError
 from ..core.files import atomic_write
 from ..core.formatting import counted
+from ..engine.cancel import cancelled_by_signals
 from ..engine.cell_builder import CellBuilder
 from ..report.followed import JOURNAL, CellView, Followed, Place, Snapshot, SweepState, planned_rows
 from ..report.live_page import make_live_page
@@ -36,8 +38,9 @@ def watch(paths: Sequence[Path], out: Path, every: float) -> int:
     out.parent.mkdir(parents=True, exist_ok=True)
     snapshot: Snapshot | None = None
     is_announced = False
-    try:
-        while True:
+    # Python drops an interrupt that comes while an object is finalized: the token keeps it.
+    with cancelled_by_signals(_interrupt) as cancel, suppress(KeyboardInterrupt):
+        while not cancel.requested:
             snapshot = followed.look(time.monotonic())
             is_over = snapshot.state is SweepState.ENDED and not snapshot.unread
             _write(out, snapshot, None if is_over else every)
@@ -49,11 +52,14 @@ def watch(paths: Sequence[Path], out: Path, every: float) -> int:
                 is_announced = True
             if not snapshot.unread:
                 time.sleep(every)
-    except KeyboardInterrupt:
-        if snapshot is not None:
-            _write(out, snapshot, None)
-            print(f"{out}: no longer watched; {_counts(snapshot)}")
-        return INTERRUPTED
+    if snapshot is not None:
+        _write(out, snapshot, None)
+        print(f"{out}: no longer watched; {_counts(snapshot)}")
+    return INTERRUPTED
+
+
+def _interrupt(_: str) -> None:
+    raise KeyboardInterrupt
 
 
 def _write(out: Path, snapshot: Snapshot, every: float | None) -> None:

@@ -100,14 +100,14 @@ def _figure(metric: Metric, left: Estimate, right: Estimate) -> list[Any]:
 
 def _losses(left: _Answers, right: _Answers) -> list[list[Any]]:
     """Compare the error types that either has, as :func:`..runs.run_errors.compare_errors` does."""
-    ours, theirs = left.losses, right.losses
-    if ours is None or theirs is None:
+    left_losses, right_losses = left.losses, right.losses
+    if left_losses is None or right_losses is None:
         return []
     names = {one.key: one.name for one in left.run.benchmark.errors.error_types}
-    keys = [key for key in names if ours.value(key) or theirs.value(key)]
-    tests = correct(difference(ours, theirs, key) for key in keys)
+    keys = [key for key in names if left_losses.value(key) or right_losses.value(key)]
+    tests = correct(difference(left_losses, right_losses, key) for key in keys)
     return [
-        _difference(names[key], key, ours, theirs, found)
+        _difference(names[key], key, left_losses, right_losses, found)
         for key, found in zip(keys, tests, strict=True)
     ]
 

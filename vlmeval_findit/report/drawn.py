@@ -33,7 +33,7 @@ def drawn_values(drawing: Drawing, folder: Path, place: Place) -> dict[str, Any]
         TypeError, ValueError: a drawing of odd values.
     """
     count = len(drawing.images)
-    kept = np.linspace(0, count - 1, min(count, _PICTURES), dtype=int).tolist()
+    places = np.linspace(0, count - 1, min(count, _PICTURES), dtype=int).tolist()
     every = (box for one in drawing.images for box in one.boxes)
     objects = [box for box in every if box.role is Role.TRUTH]
     ious = [box.value for box in objects if box.value is not None]
@@ -46,7 +46,7 @@ def drawn_values(drawing: Drawing, folder: Path, place: Place) -> dict[str, Any]
                 "image": place((folder / one.path, one.width, one.height)),
                 "boxes": [_box(box) for box in one.boxes],
             }
-            for one in (drawing.images[at] for at in kept)
+            for one in (drawing.images[at] for at in places)
         ],
         "count": count,
         "lines": [[line.role.value, str(line.text)] for line in drawing.lines[:_LINES]],
@@ -68,5 +68,5 @@ def _near(numbers: Iterable[float]) -> list[float]:
 
 def _thinned(line: Outline) -> list[float]:
     """An outline with so many vertices that they are seen."""
-    kept = range(0, len(line), 2 * max(1, len(line) // (2 * _VERTICES)))
-    return _near(n for at in kept for n in line[at : at + 2])
+    places = range(0, len(line), 2 * max(1, len(line) // (2 * _VERTICES)))
+    return _near(n for at in places for n in line[at : at + 2])

@@ -56,10 +56,10 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
     runs = [one.run for one in board.runs]
     details = Details(board)
     first = first_pairs(board, sides)
-    wanted = details.wanted | {key_of(run) for pair in first for run in (pair.left, pair.right)}
+    keys = details.keys | {key_of(run) for pair in first for run in (pair.left, pair.right)}
     most = max(cards, CARDS) // FEWEST  # The others have no answer on the page.
     found, missing = gather(
-        [run for at, run in enumerate(_by_rank(board)) if at < most or key_of(run) in wanted],
+        [run for at, run in enumerate(_by_rank(board)) if at < most or key_of(run) in keys],
         details.see,
     )
     losses, panels = losses_of(board), panels_of(board)
@@ -184,8 +184,8 @@ def _by_reason(missing: Iterable[Missing]) -> Mapping[str, list[str]]:
 
 def _run_row(run: Run, short: Sequence[Metric]) -> dict[str, Any]:
     provenance = run.provenance
-    said = {**provenance.versions, **provenance.plugins}
-    versions = ", ".join(f"{name} {number}" for name, number in said.items())
+    numbers = {**provenance.versions, **provenance.plugins}
+    versions = ", ".join(f"{name} {number}" for name, number in numbers.items())
     return {
         "model": run.model,
         "dataset": run.question.board_dataset,

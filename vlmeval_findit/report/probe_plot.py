@@ -49,8 +49,8 @@ def spec(
         points = []
         for size in sizes:
             own = run_arrays([one for one in queries if (one.width, one.height) == size])
-            true, said = _points(own, axis, order.corners)
-            ends = zip(true.tolist(), said.tolist(), strict=True)
+            true, answered = _points(own, axis, order.corners)
+            ends = zip(true.tolist(), answered.tolist(), strict=True)
             points += [{"x": x, "y": y, "size": _name(size)} for x, y in ends]
         panels.append(_panel(axis, sizes, points, [*_lines(axis, result, sizes)]))
     return {"config": dict(CONFIG), "title": {"text": _title(result), "anchor": "start"},
@@ -63,9 +63,10 @@ def _name(size: Size) -> str:
 
 def _points(arrays: RunArrays, axis: int, corners: Floats) -> tuple[Floats, Floats]:
     """Where edges are, in shares of the image, and the numbers said of them; both (n,)."""
-    true, said = arrays.truths[:, arrays.pair_truth], corners @ arrays.numbers[:, arrays.pair_box]
+    true = arrays.truths[:, arrays.pair_truth]
+    answered = corners @ arrays.numbers[:, arrays.pair_box]
     ends = [axis, axis + 2]
-    return true[ends].ravel(), said[ends].ravel()
+    return true[ends].ravel(), answered[ends].ravel()
 
 
 def _lines(axis: int, result: ProbeResult, sizes: Sequence[Size]) -> Iterator[dict[str, Any]]:
@@ -141,9 +142,9 @@ def _limits(
     """Show the answers and the lines of what is named, however far those of what is declared go."""
     of = {what: [one["y"] for one in lines if one["what"] == what] for what in _DASHES}
     most = max(map(abs, of["named"] or of["declared"]), default=0.0)
-    said = [one["y"] for one in points]
-    kept = [y for y in said if abs(y) <= _FAR * most] + of["named"] if most else said
-    low, high = min([0.0, *kept]), max([0.0, *kept])
+    answered = [one["y"] for one in points]
+    near = [y for y in answered if abs(y) <= _FAR * most] + of["named"] if most else answered
+    low, high = min([0.0, *near]), max([0.0, *near])
     return low, high + 0.05 * (high - low) or 1.0
 
 

@@ -72,8 +72,8 @@ def heat_maps_of(board: Board) -> Drawn | None:
         maps = (
             _cells(board, runs[model]) for model in board.models if len(runs.get(model, ())) > 1
         )
-        if kept := [cells for cells in maps if cells]:
-            found[dataset] = kept
+        if filled := [cells for cells in maps if cells]:
+            found[dataset] = filled
     # Of as many formats the order of the board.
     order = sorted(found, key=lambda name: -len({c.row + c.column for m in found[name] for c in m}))
     values = [cell.value for maps in found.values() for one in maps for cell in one]
@@ -116,14 +116,14 @@ class Details:
 
     def __init__(self, board: Board) -> None:
         self.board = board
-        self.wanted = {key_of(run) for one in board.datasets for run in _first(board, one)}
+        self.keys = {key_of(run) for one in board.datasets for run in _first(board, one)}
         self.curves: dict[Key, Curve] = {}
         self.bins: dict[Key, dict[str, Sequence[Bin]]] = {}
 
     def see(self, one: Transcript, rows: Sequence[ScoredRow]) -> None:
         """Take note of a run; see :func:`.transcripts.gather`."""
         key = key_of(one.run)
-        if key not in self.wanted:
+        if key not in self.keys:
             return
         if (made := one.run.benchmark.curve(one.task, rows)) is not None:
             self.curves[key] = made

@@ -31,16 +31,16 @@ def thumbnails(paths: Iterable[Path], budget: int = BUDGET) -> dict[Path, Thumbn
 
     The longer side is the largest of a few whose sizes, by a sample, fit the budget.
     """
-    wanted = list(dict.fromkeys(paths))
-    return thumbnails_of(wanted, side_within(wanted, budget))
+    unique = list(dict.fromkeys(paths))
+    return thumbnails_of(unique, side_within(unique, budget))
 
 
 def thumbnails_of(paths: Iterable[Path], side: int) -> dict[Path, Thumbnail]:
     """Return the thumbnails of images, their longer side at most so many pixels."""
-    wanted = list(dict.fromkeys(paths))
+    unique = list(dict.fromkeys(paths))
     with ThreadPoolExecutor(2) as pool:
-        made = pool.map(_thumbnail, wanted, repeat(side))
-        return {path: one for path, one in zip(wanted, made, strict=True) if one is not None}
+        made = pool.map(_thumbnail, unique, repeat(side))
+        return {path: one for path, one in zip(unique, made, strict=True) if one is not None}
 
 
 def side_within(paths: Sequence[Path], budget: int) -> int:
