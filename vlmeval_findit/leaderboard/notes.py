@@ -192,7 +192,7 @@ def failure_lines(board: Board) -> list[str]:
         failures, queries = sum(c.failures for c in every), sum(c.queries for c in every)
         return [
             f"{len(by_model):,} models: {failures:,} of {queries:,} calls failed, which count as "
-            f"misses in the ranking; the table of {OVERALL} has how many of each"
+            f"misses in the ranking; the table {OVERALL} has each"
         ]
     lines = []
     for model, cells in by_model.items():
