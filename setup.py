@@ -71,6 +71,7 @@ EXTRAS = {
         "torchvision",
         "transformers>=5.24",
         "accelerate",
+        "peft>=0.21",
         "sentencepiece",
         "protobuf",
         GRAMMAR,

@@ -10,14 +10,17 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
+from adapters import write_adapter
 from host_runs import RUN_FINDIT, environment
 from paths import ROOT
 
 from vlmeval_findit.models.options import ModelOptions
 
 DATA = "FindIt_Scenes_mini_xyxy_json"
+ADAPTER = write_adapter(Path(mkdtemp(prefix="findit-refused-")), "/nowhere")
 SERVER = ("--base-url", "http://localhost:1/v1")
 NANO = ("--data", DATA, "--model", "FindIt-Nano")
 
@@ -72,6 +75,10 @@ def findit(
 
 
 REFUSED = {
+    "adapter without a base": (
+        ("--data", DATA, "--model", f"my-ft={ADAPTER}", "--like", "Qwen3-VL"),
+        "adapter_config.json: base_model_name_or_path /nowhere: no such folder",
+    ),
     "no prefix": (
         ("--data", "Scenes_mini", "--model", "FindIt-Nano"),
         "no dataset 'Scenes_mini': did you mean FindIt_Scenes_mini_xyxy_json or "

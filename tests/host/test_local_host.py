@@ -9,9 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from adapters import train_adapter
 from host_runs import (
     RUN_FINDIT,
     environment,
+    predictions,
     replies,
     require_host,
     run,
@@ -168,6 +170,29 @@ def test_two_checkpoints_of_one_family_side_by_side(
     assert done.returncode == 0, done.stdout[-2000:]
     assert "calls 3/3" in done.stdout, "taken from what VLMEvalKit's runner left"
     assert "on cpu, float32" not in done.stdout, "no model was loaded"
+
+
+def test_an_adapter_runs_under_its_name(checkpoints: dict[str, str], tmp_path: Path) -> None:
+    """With the row of its base, from run to leaderboard; other weights are another model."""
+    pytest.importorskip("peft")
+    require_host()
+    env = environment(tmp_path / "lmu")
+    base = tmp_path / "Qwen3-VL-2B-Instruct"
+    shutil.copytree(checkpoints["Qwen3-VL"], base)
+    folder = train_adapter(base, tmp_path / "ft")
+    short = ["--data", DATA, "--limit", "2", "--model", f"tuned={folder}"]
+    done = run(RUN_FINDIT, [*short, f"Qwen3-VL={base}"], tmp_path, env)
+    assert done.returncode == 0, done.stdout[-2000:]
+    path = predictions(tmp_path / "outputs", "tuned", DATA)
+    assert replies(path) != replies(predictions(tmp_path / "outputs", "Qwen3-VL", DATA))
+    (identity,) = (tmp_path / "outputs/tuned").glob("*_identity.json")
+    settings = json.loads(identity.read_text())["answering"]["settings"]
+    assert settings["adapter_merged"] is True
+    assert settings["base"].startswith("sha256:")
+    train_adapter(base, folder, seed=2)
+    done = run(RUN_FINDIT, short, tmp_path, env)
+    assert done.returncode == 2
+    assert "revision: recorded sha256:" in done.stdout
 
 
 def test_show_prints_what_a_model_sees(

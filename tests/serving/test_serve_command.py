@@ -14,6 +14,7 @@ from typing import Any
 
 import fake_program
 import pytest
+from adapters import write_adapter
 from engine_fakes import files
 from host_runs import RUN_FINDIT, environment, predictions, replies, require_host, run
 
@@ -168,6 +169,39 @@ def test_a_sweep_that_is_ended_leaves_no_server_and_goes_on(
     machine.out.rename(machine.folder / "before")
     assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 0
     assert files(machine.out / "Qwen3-VL") == went_on
+
+
+def test_an_adapter_is_served_over_its_base(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_adapter(machine.folder / "ft", machine.checkpoint, r=24)
+    (machine.checkpoint / "config.json").write_text('{"vision_config": {}}')
+    models = f"{{name: my-ft, checkpoint: {folder}, like: Qwen3-VL}}"
+    (machine.folder / "sweep.yaml").write_text(SWEEP.format(models=models))
+    assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 0
+    (started,) = machine.started
+    words = started["argv"]
+    assert words[1] == str(machine.checkpoint)
+    assert words[words.index("--served-model-name") + 1] == "my-ft-base"
+    assert words[-5:] == [
+        *("--enable-lora", "--lora-modules", f"my-ft={folder}", "--max-lora-rank", "32")
+    ]
+    assert {call["model"] for call in machine.calls} == {"my-ft"}
+    who = json.loads((machine.out / "my-ft" / f"my-ft_{DATA}_identity.json").read_text())
+    who = who["answering"]
+    assert who["checkpoint"] == str(folder)
+    assert who["settings"]["base"].startswith("sha256:")
+    assert who["settings"]["adapter_merged"] is False
+    # Other weights in the same folder are another model.
+    write_adapter(folder, machine.checkpoint, "another.lora_A.weight", r=24)
+    capsys.readouterr()
+    assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 2
+    assert "revision: recorded sha256:" in capsys.readouterr().err
+    assert len(machine.started) == 1
+    entry = ModelEntry("my-ft", checkpoint=str(folder), like="Qwen3-VL")
+    for program in ("sglang", "transformers"):
+        with pytest.raises(ValueError, match=r"ft is an adapter. Type --serve vllm, or leave"):
+            served_model(entry, ServeOptions(program))
 
 
 # --- refusals -------------------------------------------------------------------------------------

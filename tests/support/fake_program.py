@@ -102,6 +102,9 @@ def _parsed() -> argparse.Namespace:
         parser.add_argument("--tensor-parallel-size", type=int, required=True, dest="parallel")
         parser.add_argument("--generation-config", choices=["vllm"], required=True)
         parser.add_argument("--limit-mm-per-prompt", type=json.loads)
+        parser.add_argument("--enable-lora", action="store_true")
+        parser.add_argument("--lora-modules")
+        parser.add_argument("--max-lora-rank", type=int)
     parser.add_argument("--served-model-name", required=True)
     parser.add_argument("--host", choices=["127.0.0.1", "0.0.0.0"], required=True)
     parser.add_argument("--port", type=int, required=True)
@@ -113,13 +116,15 @@ def _parsed() -> argparse.Namespace:
 
 def main() -> None:
     given, fake = _parsed(), os.environ.get("FAKE", "")
+    adapter = getattr(given, "lora_modules", None)
+    served = adapter.partition("=")[0] if adapter else given.served_model_name
     numbers = count(1)
 
     class Handler(JsonReplies, BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            self.say(200, {"data": [{"id": given.served_model_name}]})
+            self.say(200, {"data": [{"id": served}]})
 
         def do_POST(self) -> None:
             body = json.loads(self.read())
@@ -129,7 +134,7 @@ def main() -> None:
             if fake == "dies-later" and next(numbers) > 3:
                 print("CUDA error: an illegal memory access", flush=True)
                 os._exit(7)
-            if fake == "refuses" or body["model"] != given.served_model_name:
+            if fake == "refuses" or body["model"] != served:
                 self.say(500, {"error": {"message": "the engine is broken"}})
                 return
             message = {"role": "assistant", "content": "[]"}

@@ -21,7 +21,7 @@ from ..core.question import Question
 from ..core.replies import Reply, recorded
 from ..models.http.providers.table import OPENROUTER
 from ..models.model_row import ModelRow
-from ..models.model_table import MODELS, find_model, local_names
+from ..models.model_table import MODELS, find_model, local_names, row_of_base
 from .custom_questions import SpaceLike, custom_query
 from .inputs import ImageLike, as_list, in_memory, is_file
 from .reply_boxes import ReplyBoxes, read
@@ -171,6 +171,8 @@ def open_model(
         baseline = baselines()[short]
         return Model(name, lambda message, asked: Reply(0, *baseline.answer(message, asked)))
     row = known if like is None else find_model(like)
+    if row is None and like is None and checkpoint:
+        row = row_of_base(checkpoint)
     if row is not None and row.local is not None:
         checkpoints = known.local.checkpoints if known is not None and known.local else {}
         default = checkpoints.get(short) or next(iter(checkpoints.values()), name)

@@ -17,7 +17,7 @@ from ..core.drawing import Drawing
 from ..core.formatting import nearest
 from ..core.settings import settings_from
 from ..data.sources import published_sets
-from ..models.model_table import MODELS, find_model
+from ..models.model_table import MODELS, find_model, row_of_base
 from ..report.drawn import drawn_values
 from ..runs import benchmark_check, plugin_row_check
 from .options import PATH, Command, complete_datasets
@@ -74,7 +74,7 @@ def _findings(
         space = "pixels" if question.in_boxes else None
         settings = settings_from({"space": space, "encoder": encoder})
         return benchmark_check.check_benchmark(question.name, settings, out, _draw)
-    if (model := find_model(name)) is not None:
+    if (model := find_model(name) or row_of_base(checkpoint)) is not None:
         checkpoints = model.local.checkpoints if model.local else {}
         path = checkpoint or checkpoints.get(name)
         return plugin_row_check.check_model(model, path, parse(data).name)

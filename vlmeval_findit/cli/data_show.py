@@ -16,7 +16,7 @@ from ..core.messages import Message, PartKind, located
 from ..core.question import Query, Question
 from ..core.settings import Settings
 from ..models.model_row import LocalFamily, ModelRow
-from ..models.model_table import find_model
+from ..models.model_table import find_model, row_of_base
 from .options import Command, complete_datasets, complete_models
 from .printing import print_folded, print_text
 
@@ -67,7 +67,7 @@ def command(data: str, index: int | None, model: str | None) -> int:
 def _print_model(model: str, query: Query, question: Question, message: Message) -> None:
     """The space in which a model answers, and what it is sent or shown."""
     named, _, checkpoint = model.partition("=")
-    row = find_model(named)
+    row = find_model(named) or row_of_base(checkpoint)
     if row is None:
         # A model that nobody knows can answer where answers have no space.
         nobody = Described(Answering(), None)

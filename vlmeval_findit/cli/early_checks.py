@@ -28,6 +28,7 @@ from ..core.vlmevalkit import (
 )
 from ..engine.backend import CallOptions
 from ..engine.cell_builder import CellBuilder
+from ..models.adapter import refuse_without_peft
 from ..models.entry import ModelEntry
 from ..models.http.endpoints import provider_endpoints
 from ..models.http.providers.table import OPENROUTER
@@ -144,6 +145,8 @@ def check_model(entry: ModelEntry, access: Access) -> None:
     check_model_name(entry.name)
     if entry.checkpoint is not None and access in (Access.CHECKPOINT, Access.SERVED):
         row_of_checkpoint(entry.name, entry.checkpoint, entry.like)
+        if access is Access.CHECKPOINT:
+            refuse_without_peft(entry.checkpoint)
         if may_have_model(entry.name):
             near = nearest(entry.name, local_names())
             raise ValueError(
@@ -153,7 +156,10 @@ def check_model(entry: ModelEntry, access: Access) -> None:
         replay_source(entry.checkpoint)
     elif access in (Access.LOCAL, Access.SERVED):
         row, checkpoint = local_names()[entry.name]
-        refuse_missing(str(row.settings.get("model_path", checkpoint)))
+        checkpoint = str(row.settings.get("model_path", checkpoint))
+        refuse_missing(checkpoint)
+        if access is Access.LOCAL:
+            refuse_without_peft(checkpoint)
     elif access is Access.VLMEVALKIT and not may_have_model(entry.name):
         raise ValueError(f"no model {entry.name!r}{nearest(entry.name, all_models())}")
 

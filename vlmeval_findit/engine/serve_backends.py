@@ -19,6 +19,7 @@ from ..core.config import config_from
 from ..core.formatting import nearest
 from ..core.identity import Answering, Described
 from ..core.question import Question
+from ..models.adapter import Adapter, adapter_of
 from ..models.bounds import Bounds, space_within
 from ..models.entry import ModelEntry
 from ..models.http.chat import ChatModel, chat_model, token_limit
@@ -26,7 +27,7 @@ from ..models.http.endpoint import Endpoint
 from ..models.local.run_settings import RunSettings
 from ..models.model_row import LocalFamily, ModelRow
 from ..models.model_table import local_names, row_of_checkpoint
-from ..models.revision import known_revision, refuse_missing, revision_of
+from ..models.revision import base_settings, known_revision, refuse_missing, revision_of
 from ..serving.processes import LocalServers, serve
 from ..serving.programs import PROGRAMS, ServeOptions, ServerProgram
 from .backend import CallOptions
@@ -52,6 +53,20 @@ class ServedModel:
     row: ModelRow
     serving: ServeOptions
     settings: RunSettings
+
+    @property
+    def adapter(self) -> Adapter | None:
+        return adapter_of(self.checkpoint)
+
+    @property
+    def _weights(self) -> str:
+        """Return the checkpoint, or the base of an adapter."""
+        return self.checkpoint if self.adapter is None else self.adapter.base
+
+    @property
+    def _revision(self) -> str | None:
+        adapter, revision = self.adapter, self.settings.revision
+        return revision if adapter is None else adapter.base_revision(revision)
 
     @property
     def program(self) -> ServerProgram:
@@ -106,7 +121,7 @@ class ServedModel:
         space = self.row.space(question)
         if space.kind != "smart_resize" or self.row.states_space:
             return space
-        for bounds in (self._bounds(question), _bounds_of_files(Path(self.checkpoint))):
+        for bounds in (self._bounds(question), _bounds_of_files(Path(self._weights))):
             if bounds.min_pixels is not None and bounds.max_pixels is not None:
                 return space_within(space, bounds)
         return usual(question)  # its error says what to type
@@ -117,7 +132,8 @@ class ServedModel:
     def describe(self, question: Question) -> Described:
         answering, space = self.chat().describe(question, [])
         more = {"server arguments": list(self.serving.arguments), "dtype": self.settings.dtype}
-        settings = {**answering.settings, **{k: v for k, v in more.items() if v}}
+        base = base_settings(self.checkpoint, self.settings.revision, self.settings.merge_adapter)
+        settings = {**answering.settings, **{k: v for k, v in more.items() if v}, **base}
         who: Any = {"checkpoint": self.checkpoint, "revision": self._known_revision()}
         return Described(
             replace(answering, **who, settings=settings, server=self.program.described), space
@@ -125,6 +141,9 @@ class ServedModel:
 
     def on_this_machine(self, answering: Answering) -> Answering:
         """Add the commit from the hub, if its client is installed."""
+        if "base" in answering.settings and self._weights == answering.settings["base"]:
+            known = {"base_revision": _revision_at_hub(self._weights, self._revision)}
+            return replace(answering, settings={**answering.settings, **known})
         if answering.revision is not None:
             return answering
         return replace(
@@ -139,10 +158,9 @@ class ServedModel:
     def started(self, log_folder: Path) -> Callable[[], list[Endpoint]]:
         """Start its servers if needed; return a function that lists those that answer."""
         refuse_missing(self.checkpoint)
-        options = self.settings.revision, self.settings.dtype
-        servers = serve(
-            LocalServers(self.serving, self.checkpoint, self.name, log_folder, *options)
-        )
+        flags = () if self.adapter is None else tuple(self.adapter.vllm_flags(self.name))
+        options = self._revision, self.settings.dtype, flags
+        servers = serve(LocalServers(self.serving, self._weights, self.name, log_folder, *options))
         return lambda: [Endpoint(server.url, label=server.name) for server in servers.living()]
 
     def service(self, log_folder: Path, **more: Any) -> HttpService:
@@ -188,6 +206,18 @@ def served_model(entry: ModelEntry, serving: ServeOptions) -> ServedModel:
         raise ValueError(f"{name} has no effect under --serve: {_ELSEWHERE[name]}")
     checkpoint = str(given.pop("model_path", checkpoint))
     settings = config_from(RunSettings, {**given, "max_new_tokens": limit})
+    if (adapter := adapter_of(checkpoint)) is not None:
+        if not PROGRAMS[serving.program].takes_adapters:
+            raise ValueError(
+                f"--serve {serving.program}: {checkpoint} is an adapter. Type --serve vllm, or "
+                "leave --serve out"
+            )
+        if settings.merge_adapter:
+            raise ValueError(
+                f"merge_adapter has no effect under --serve: {serving.program} does not merge"
+            )
+        settings = replace(settings, merge_adapter=False)
+        adapter.vllm_flags(entry.name)
     return ServedModel(entry.name, checkpoint, row, serving, settings)
 
 

@@ -18,7 +18,7 @@ from ..core.formatting import nearest
 from ..core.lock import alone
 from .custom_models import CustomModel, read_models, row_of
 from .model_row import row_problem
-from .model_table import MODELS, known_model
+from .model_table import MODELS, known_model, like_its_base
 from .revision import refuse_missing
 
 
@@ -32,7 +32,7 @@ def add(path: Path, *, replaces: bool) -> list[CustomModel]:
 
     ``replaces``: whether existing custom models may be replaced.
     """
-    new = [_with_absolute_path(model) for model in read_models(path)]
+    new = [like_its_base(_with_absolute_path(model)) for model in read_models(path)]
     with alone(_lock()):
         stored = _stored()
         for model in new:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
@@ -21,6 +22,7 @@ from ..core.question import Question
 from ..core.replies import CHANNEL, THINK
 from ..core.settings import Settings
 from . import prices
+from .adapter import adapter_of
 from .bounds import (
     NANO_FACTOR,
     BoundsRule,
@@ -31,7 +33,7 @@ from .bounds import (
     qwen3_bounds,
     space_within,
 )
-from .custom_models import offers
+from .custom_models import ModelDescription, offers
 from .local.layout import Grid, Positions, Tiles
 from .model_row import (
     ApiFacts,
@@ -385,7 +387,7 @@ def row_of_checkpoint(name: str, checkpoint: str, like: str | None = None) -> Mo
         ValueError: no row fits, the checkpoint does not exist, or the name is no file name.
     """
     check_model_name(name)
-    known = find_model(like or name)
+    known = find_model(like or name) or (None if like else row_of_base(checkpoint))
     if known is None or known.local is None:
         near = closest(like or name, ["Replay", *local_names()])
         meant = f": did you mean {near}?" if near else " (names: run_findit.py models)."
@@ -395,6 +397,38 @@ def row_of_checkpoint(name: str, checkpoint: str, like: str | None = None) -> Mo
         )
     refuse_missing(checkpoint)
     return known
+
+
+def row_of_base(checkpoint: str) -> ModelRow | None:
+    """Return the local model that the base of an adapter is; None for any other checkpoint.
+
+    Raises:
+        ValueError: its settings cannot be read.
+    """
+    adapter = adapter_of(checkpoint)
+    if adapter is None or not adapter.base:
+        return None
+    name = Path(adapter.base).name
+    for row, identifier in local_names().values():
+        if adapter.base == identifier or Path(identifier).name == name:
+            return row
+    known = find_model(adapter.base) or find_model(name)
+    return known if known is not None and known.local is not None else None
+
+
+D = TypeVar("D", bound=ModelDescription)
+
+
+def like_its_base(model: D) -> D:
+    """Return a model that is like the base of its adapter, if nothing else says what it is like.
+
+    Raises:
+        ValueError: the adapter's settings cannot be read.
+    """
+    if model.checkpoint is None or model.like is not None or find_model(model.name) is not None:
+        return model
+    row = row_of_base(model.checkpoint)
+    return model if row is None else replace(model, like=row.name)
 
 
 def space_options(value: str) -> str:

@@ -16,6 +16,7 @@ from .entry import ModelEntry
 from .http.batch.records import BatchKind
 from .http.chat import extra_fields, server_name
 from .http.providers.table import find_provider
+from .model_table import like_its_base
 from .prices import prices_from
 
 DTYPES = ("bfloat16", "float16", "float32", "float64")
@@ -104,6 +105,8 @@ class ModelOptions:
             raise ValueError(f"--dtype {self.dtype}{nearest(self.dtype, DTYPES)}")
         settings = {"temperature": self.temperature, "dtype": self.dtype}
         resources = {"batch_size": self.batch_size, "device": self.device}
+        if self.like is None:
+            entry = like_its_base(entry)
         return replace(
             entry,
             like=self.like or entry.like,

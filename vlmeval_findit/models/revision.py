@@ -12,9 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..core.files import FileHashes, FileState, write_text_once
 from ..core.folders import lmu_data_root
+from .adapter import adapter_of, refuse_adapter
 
 log = logging.getLogger(__name__)
 
@@ -99,16 +101,49 @@ def _remember(hashes: FileHashes) -> None:
 
 
 def known_revision(checkpoint: str, wanted: str | None = None) -> str | None:
-    """Return a folder's hash, or the ``wanted`` commit of an identifier if it is one."""
+    """Return a folder's hash, or the ``wanted`` commit of an identifier if it is one.
+
+    An adapter's hash covers its base too, where that is a folder; else it covers the base's name.
+    """
     folder = Path(checkpoint)
     if folder.is_dir():
-        return fingerprint(folder)
+        adapter = adapter_of(checkpoint)
+        if adapter is None or adapter.base_folder is None:
+            return fingerprint(folder)
+        both = fingerprint(folder) + fingerprint(adapter.base_folder)
+        return f"sha256:{hashlib.sha256(both.encode()).hexdigest()[:16]}"
     return wanted if wanted and re.fullmatch("[0-9a-f]{40}", wanted) else None
+
+
+def base_settings(checkpoint: str, revision: str | None, merges: bool | None) -> dict[str, Any]:
+    """Return what the identity of an adapter's run says of its base; nothing of other checkpoints.
+
+    Args:
+        checkpoint: a folder or identifier.
+        revision: of the base at the hub, if the user named one.
+        merges: whether the adapter is merged into its base (None: the user did not say).
+
+    Raises:
+        ValueError: ``merges`` is given for a checkpoint that is no adapter.
+    """
+    adapter = adapter_of(checkpoint)
+    if adapter is None:
+        if merges is not None:
+            raise ValueError(f"merge_adapter: {checkpoint} is no adapter")
+        return {}
+    of_base = known_revision(adapter.base, adapter.base_revision(revision))
+    how = {"adapter_merged": merges is not False}
+    if adapter.base_folder is not None:
+        return {"base": of_base, **how}
+    return {"base": adapter.base, "base_revision": of_base, **how}
 
 
 def refuse_missing(checkpoint: str) -> None:
     """Raise ValueError for a checkpoint that is neither a model's folder nor a hub identifier."""
     folder = Path(checkpoint)
+    if (adapter := adapter_of(checkpoint)) is not None:
+        refuse_adapter(adapter)
+        return
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise ValueError(f"{checkpoint}: no config.json there, so it is no checkpoint")
@@ -124,8 +159,7 @@ def revision_of(checkpoint: str, resolved_file: str | None) -> str:
 
     ``resolved_file`` is one of its files in the hub's cache; its path has the commit.
     """
-    folder = Path(checkpoint)
-    if folder.is_dir():
-        return fingerprint(folder)
+    if (revision := known_revision(checkpoint)) is not None:
+        return revision
     found = re.search(r"/snapshots/([0-9a-f]{40})/", (resolved_file or "").replace("\\", "/"))
     return found[1] if found else "unknown"

@@ -137,6 +137,7 @@ class LocalServers:
     log_folder: Path = field(compare=False)
     revision: str | None = None
     dtype: str | None = None
+    adapter_flags: Sequence[str] = ()  # make ``name`` an adapter over ``checkpoint``, its base
     _servers: list[LocalServer] = field(default_factory=list, init=False, compare=False)
     _closed: threading.Event = field(default_factory=threading.Event, init=False, compare=False)
 
@@ -146,8 +147,11 @@ class LocalServers:
         served = program.served_name(self.name, self.checkpoint, self.revision)
         more = ["--revision", self.revision] if self.revision and program.names_models else []
         more += ["--dtype", self.dtype] if self.dtype else []
+        more += self.adapter_flags
         for number, (port, own) in enumerate(zip(_free_ports(len(devices)), devices, strict=True)):
-            words = {"checkpoint": self.checkpoint, "name": served, "port": port}
+            # An adapter has the name that is asked for; requests to its base's would go to that.
+            name = f"{served}-base" if self.adapter_flags else served
+            words = {"checkpoint": self.checkpoint, "name": name, "port": port}
             words["parallel"] = self.serving.tensor_parallel
             arguments = [word.format(**words) for word in program.arguments.split()]
             command = [program.executable, "serve", *arguments, *more, *self.serving.arguments]

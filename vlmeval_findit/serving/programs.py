@@ -27,6 +27,7 @@ class ServerProgram:
     needs: tuple[str, ...] = ()  # further distributions that serving needs
     names_models: bool = True  # else requests name CHECKPOINT or CHECKPOINT@REVISION
     takes_bounds: bool = False  # requests may bound the area of images
+    takes_adapters: bool = False  # serves an adapter over its base
     filters_tokens: bool = True  # strips special tokens from replies by default
 
     @property
@@ -73,6 +74,7 @@ PROGRAMS: Mapping[str, ServerProgram] = {
             '--limit-mm-per-prompt {{"image":80}}',
             calls=64,
             takes_bounds=True,
+            takes_adapters=True,
         ),
         ServerProgram(
             "sglang",

@@ -44,7 +44,7 @@ from ..core.yaml_text import YamlText
 from ..engine.backend import CallOptions
 from ..models.entry import ModelEntry, entry_values
 from ..models.http.batch.records import BatchKind
-from ..models.model_table import MODELS, find_model
+from ..models.model_table import MODELS, find_model, like_its_base
 from ..runs.format_file import BestFormats
 from ..serving.programs import ServeOptions
 
@@ -264,7 +264,8 @@ def _sweep(text: YamlText, file: _SweepFile, work_dir: Path | None) -> Sweep:
     work_dir = work_dir or Path(file.work_dir or "outputs").expanduser()
     tables, questions = _datasets(file.datasets)
     models = tuple(
-        replace(entry, line=text.line("models", at, "name")) for at, entry in enumerate(file.models)
+        replace(like_its_base(entry), line=text.line("models", at, "name"))
+        for at, entry in enumerate(file.models)
     )
     _refuse_models(
         models, in_boxes=bool(tables) or any(question.in_boxes for question in questions)

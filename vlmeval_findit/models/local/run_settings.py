@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from ...core.config import Config, Count, Name, Number, Values
+from ...core.config import Config, Count, Name, Number, Values, YesNo
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,4 +25,5 @@ class RunSettings(Config):
     max_new_tokens: Count | None = None
     batch_size: Count | None = None  # most queries at once
     temperature: Number | None = None  # of sampling; None or 0: greedy
+    merge_adapter: YesNo | None = None  # into its base; None: yes
     template: Values = field(default_factory=dict)  # chat template switches

@@ -17,10 +17,11 @@ from ...core.identity import Answering, Described
 from ...core.messages import Message, PartKind
 from ...core.question import Question
 from ...core.replies import FAILED, Recorded, opened_by, split_thought
+from ..adapter import adapter_of, refuse_without_peft
 from ..bounds import Bounds, space_within
 from ..model_row import LocalFamily, ModelRow
 from ..reply_tokens import GeneratedTokens, answer_tokens
-from ..revision import known_revision
+from ..revision import base_settings, known_revision, refuse_missing
 from .batching import BatchLimit, in_batches, is_out_of_memory
 from .device import DeviceChoice, first_try
 from .images import ImageSet, expected_length
@@ -100,6 +101,7 @@ def describe(
     how = plan(row, question, settings)
     if how.schema is not None and find_spec(GRAMMARS) is None:
         raise ValueError(f"{question.name} needs {GRAMMARS}: {install('local')}")
+    refuse_without_peft(checkpoint)
     set_by_user = {
         "bounds": how.bounds.as_dict(),
         "max_new_tokens": how.limit,
@@ -109,6 +111,7 @@ def describe(
         "attention": settings.attention,
         **({} if how.schema is None else {"reply_schema": how.schema}),
         **({"temperature": settings.temperature} if settings.temperature else {}),
+        **base_settings(checkpoint, settings.revision, settings.merge_adapter),
     }
     return Described(
         Answering(
@@ -131,6 +134,10 @@ def on_this_machine(found: Answering, settings: RunSettings) -> Answering:
     assert found.checkpoint is not None
     placed = choose(this_machine(), settings.device, settings.dtype, settings.attention)
     known = {"dtype": placed.dtype, "attention": placed.attention}
+    adapter = adapter_of(found.checkpoint)
+    if adapter is not None and adapter.base_folder is None:
+        revision = adapter.base_revision(settings.revision)
+        known["base_revision"] = checkpoint_revision(adapter.base, revision)
     return replace(
         found,
         revision=checkpoint_revision(found.checkpoint, settings.revision),
@@ -164,6 +171,7 @@ class LocalRunner:
             "identifier": checkpoint,
             "revision": loaded.revision,
             "processor_revision": loaded.processor_revision,
+            **loaded.base,
         }
 
     def __str__(self) -> str:
@@ -332,10 +340,13 @@ def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRu
 
     if row.local is None:
         raise ValueError(f"{row.name} does not run on this machine")
+    refuse_missing(checkpoint)
+    refuse_without_peft(checkpoint)
     placement = choose(this_machine(), settings.device, settings.dtype, settings.attention)
     processor = load_processor(checkpoint, settings.revision)
     encoder = MessageEncoder(processor, row.local, settings.template)
-    loaded = load(checkpoint, encoder, placement, settings.revision)
+    merges = settings.merge_adapter is not False
+    loaded = load(checkpoint, encoder, placement, settings.revision, merges=merges)
     return LocalRunner(loaded, row, settings, checkpoint, placement)
 
 

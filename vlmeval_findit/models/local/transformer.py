@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import torch
 from transformers import StoppingCriteria, StoppingCriteriaList
 
 from ...core.answers import CancelledError
+from ..adapter import Adapter, adapter_of
 from ..reply_tokens import GeneratedTokens
 from ..revision import revision_of
 from .device import DeviceChoice
@@ -40,6 +41,7 @@ class Loaded:
     encoder: MessageEncoder
     revision: str
     processor_revision: str
+    base: Mapping[str, str] = field(default_factory=dict)  # record of an adapter's base
 
     @property
     def device(self) -> Any:
@@ -58,22 +60,46 @@ def load_processor(checkpoint: str, revision: str | None = None, **where: Any) -
     """Load the processor of a checkpoint; ``where`` are transformers' options."""
     from transformers import AutoProcessor
 
+    if (adapter := adapter_of(checkpoint)) is not None:
+        checkpoint, revision = adapter.processor, adapter.base_revision(revision)
     return AutoProcessor.from_pretrained(checkpoint, revision=revision, **where)
 
 
 def load(
-    checkpoint: str, encoder: MessageEncoder, placement: DeviceChoice, revision: str | None = None
+    checkpoint: str,
+    encoder: MessageEncoder,
+    placement: DeviceChoice,
+    revision: str | None = None,
+    *,
+    merges: bool = True,
 ) -> Loaded:
-    """Load a checkpoint; of its generation settings only the end tokens are used."""
+    """Load a checkpoint; of its generation settings only the end tokens are used.
+
+    Raises:
+        ValueError: it is an adapter that does not fit its base, or one of the hub.
+    """
     from transformers import AutoModelForImageTextToText, GenerationConfig
 
+    adapter = adapter_of(checkpoint)
+    weights = checkpoint if adapter is None else adapter.base
+    revision = revision if adapter is None else adapter.base_revision(revision)
     model = AutoModelForImageTextToText.from_pretrained(
-        checkpoint,
+        weights,
         revision=revision,
         dtype=getattr(torch, placement.dtype),
         attn_implementation=placement.attention,
         **({"device_map": "auto"} if placement.spread else {}),
-    ).eval()
+    )
+    if getattr(model, "_hf_peft_config_loaded", False):
+        raise ValueError(
+            f"{weights} is an adapter at the hub: hf download {weights} --local-dir DIR, and name "
+            "that folder"
+        )
+    base: dict[str, str] = {}
+    if adapter is not None:
+        model = with_adapter(model, adapter, merges=merges)
+        base = {"base": weights, "base_revision": checkpoint_revision(weights, revision)}
+    model = model.eval()
     if not placement.spread:
         model = model.to(placement.device)
     model.generation_config = GenerationConfig(
@@ -87,9 +113,41 @@ def load(
         encoder=encoder,
         revision=checkpoint_revision(checkpoint, revision),
         processor_revision=_revision(
-            checkpoint, revision, "processor_config.json", "preprocessor_config.json"
+            adapter.processor if adapter else checkpoint,
+            revision,
+            "processor_config.json",
+            "preprocessor_config.json",
         ),
+        base=base,
     )
+
+
+def with_adapter(model: Any, adapter: Adapter, *, merges: bool) -> Any:
+    """Return a base model with an adapter merged into its weights, or at work beside them.
+
+    Raises:
+        ValueError: weights of the adapter are missing or fit nowhere: a base would answer alone.
+    """
+    from peft import PeftConfig, PeftModel
+
+    folder = str(adapter.folder)
+    config = PeftConfig.from_pretrained(folder)
+    config.inference_mode = True
+    adapted = PeftModel(model, config)
+    result = adapted.load_adapter(
+        folder,
+        "default",
+        torch_device=str(model.device),
+        key_mapping=getattr(model, "_checkpoint_conversion_mapping", {}),
+    )
+    missing, foreign = list(result.missing_keys), list(result.unexpected_keys)
+    if missing or foreign:
+        example = (missing or foreign)[0]
+        raise ValueError(
+            f"{folder} does not fit {adapter.base}: {len(missing)} of its weights are missing and "
+            f"{len(foreign)} fit nowhere; the first is {example}"
+        )
+    return adapted.merge_and_unload() if merges else adapted.get_base_model()
 
 
 def checkpoint_revision(checkpoint: str, wanted: str | None = None) -> str:

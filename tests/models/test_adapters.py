@@ -1,0 +1,280 @@
+"""A folder of peft's is a checkpoint: its base, its row, its hash, its refusals; and real ones."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import pytest
+from adapters import train_adapter, write_adapter, write_base
+
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.core import plugins
+from vlmeval_findit.models import adapter as adapters
+from vlmeval_findit.models.adapter import adapter_of, refuse_adapter, refuse_without_peft
+from vlmeval_findit.models.entry import ModelEntry
+from vlmeval_findit.models.local.run_settings import RunSettings
+from vlmeval_findit.models.local.runner import describe
+from vlmeval_findit.models.model_store import add
+from vlmeval_findit.models.model_table import MODELS, NANO, SHIPPED, find_model, row_of_checkpoint
+from vlmeval_findit.models.options import ModelOptions
+from vlmeval_findit.models.revision import known_revision, refuse_missing
+from vlmeval_findit.sweeps.sweep_file import parse_sweep
+
+VARIANT = parse("FindIt_Pascal_xyxy_json")
+HUB = "Qwen/Qwen3-VL-2B-Instruct"
+
+
+@pytest.fixture(autouse=True)
+def no_other_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    (tmp_path / "LMUData").mkdir()
+    monkeypatch.setenv("LMUData", str(tmp_path / "LMUData"))
+    plugins.forget()
+    yield
+    plugins.forget()
+
+
+# --- its base -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("base", "row"),
+    [
+        (HUB, "Qwen3-VL"),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "Qwen2.5-VL"),
+        ("/models/Qwen2.5-VL-7B-Instruct", "Qwen2.5-VL"),
+        ("google/gemma-4-E4B-it", "Gemma 4"),
+        (SHIPPED[NANO], NANO),
+    ],
+)
+def test_the_row_is_that_of_the_base(base: str, row: str, tmp_path: Path) -> None:
+    if base.startswith("/models"):
+        base = str(write_base(tmp_path / base[1:]))
+    folder = str(write_adapter(tmp_path / "ft", base))
+    assert row_of_checkpoint("my-ft", folder).name == row
+    assert row_of_checkpoint("my-ft", folder, "InternVL3").name == "InternVL3"
+    assert ModelOptions().entry(f"my-ft={folder}").like == row
+    sweep = parse_sweep(f"models: [{{name: my-ft, checkpoint: {folder}}}]\ndatasets: Pascal")
+    assert sweep.models[0].like == row
+
+
+def test_another_base_needs_like(tmp_path: Path) -> None:
+    folder = str(write_adapter(tmp_path / "ft", write_base(tmp_path / "sft")))
+    with pytest.raises(ValueError, match="Say which model it is run like: --like Qwen3-VL"):
+        row_of_checkpoint("my-ft", folder)
+    assert ModelOptions(like="Qwen3-VL").entry(f"my-ft={folder}").like == "Qwen3-VL"
+
+
+def test_an_adapter_is_stored_as_a_model(tmp_path: Path) -> None:
+    folder = write_adapter(tmp_path / "ft", HUB)
+    file = tmp_path / "models.yaml"
+    file.write_text(f"- {{name: my-ft, checkpoint: {folder}}}")
+    assert [model.like for model in add(file, replaces=False)] == ["Qwen3-VL"]
+    row = find_model("my-ft")
+    assert row is not None
+    assert row.local is not None
+    assert row.local.checkpoints == {"my-ft": str(folder)}
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+def folder_of(tmp_path: Path, **values: Any) -> Path:
+    values = {"base": write_base(tmp_path / "base"), **values}
+    return write_adapter(tmp_path / "ft", values.pop("base"), **values)
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"base": None}, "adapter_config.json: no base_model_name_or_path"),
+        ({"base": "/nowhere/qwen"}, "base_model_name_or_path /nowhere/qwen: no such folder"),
+        ({"peft_type": "PROMPT_TUNING"}, "peft_type 'PROMPT_TUNING': FindIt runs adapters that"),
+        ({"peft_type": None}, "peft_type None"),
+    ],
+)
+def test_settings_that_are_refused(values: dict[str, Any], why: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=why):
+        refuse_missing(str(folder_of(tmp_path, **values)))
+
+
+def test_files_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = folder_of(tmp_path)
+    refuse_missing(str(folder))
+    monkeypatch.setattr(adapters, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"an adapter, and peft is not installed: .*\[local\]"):
+        refuse_without_peft(str(folder))
+    refuse_without_peft(str(tmp_path / "base"))
+    (folder / "adapter_model.safetensors").unlink()
+    with pytest.raises(ValueError, match=r"no weights: neither adapter_model.safetensors nor"):
+        refuse_missing(str(folder))
+    write_adapter(folder, write_base(tmp_path / "text", architectures=["Qwen3ForCausalLM"]))
+    with pytest.raises(ValueError, match="text is a text-only model"):
+        refuse_missing(str(folder))
+    write_adapter(folder, write_adapter(tmp_path / "other", HUB))
+    with pytest.raises(ValueError, match="other is an adapter itself"):
+        refuse_missing(str(folder))
+    write_adapter(folder, (tmp_path / "empty").mkdir() or tmp_path / "empty")
+    with pytest.raises(ValueError, match=r"empty: no config.json there"):
+        refuse_missing(str(folder))
+    (folder / "adapter_config.json").write_text("[")
+    with pytest.raises(ValueError, match=r"adapter_config.json: not the settings of an adapter"):
+        refuse_missing(str(folder))
+
+
+def test_a_setting_of_adapters_is_refused_elsewhere(tmp_path: Path) -> None:
+    base = str(write_base(tmp_path / "base"))
+    with pytest.raises(ValueError, match=r"merge_adapter: .*base is no adapter"):
+        describe(MODELS["Qwen3-VL"], base, VARIANT, RunSettings(merge_adapter=False))
+
+
+# --- its identity ---------------------------------------------------------------------------------
+
+
+def test_the_hash_covers_both(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path)
+    first = known_revision(str(folder))
+    assert known_revision(str(shutil.copytree(folder, tmp_path / "copy"))) == first
+    (tmp_path / "base" / "model.safetensors").write_bytes(b"1")
+    of_other_base = known_revision(str(folder))
+    write_adapter(folder, tmp_path / "base", "other.lora_A.weight")
+    assert len({first, of_other_base, known_revision(str(folder))}) == 3
+
+
+@pytest.mark.parametrize("merged", [None, True, False])
+def test_the_identity_names_the_base(merged: bool | None, tmp_path: Path) -> None:
+    def settings(base: Path | str) -> dict[str, Any]:
+        folder = str(write_adapter(tmp_path / "ft", base, revision="0" * 40))
+        how = RunSettings(merge_adapter=merged)
+        described = describe(MODELS["Qwen3-VL"], folder, VARIANT, how).answering
+        assert described.checkpoint == folder
+        return dict(described.settings)
+
+    of_hub, base = settings(HUB), write_base(tmp_path / "base")
+    assert (of_hub["base"], of_hub["base_revision"]) == (HUB, "0" * 40)
+    of_folder = settings(base)
+    assert of_folder["base"] == known_revision(str(base)), "the same files under any path"
+    assert "base_revision" not in of_folder
+    assert of_hub["adapter_merged"] is of_folder["adapter_merged"] is (merged is not False)
+
+
+# --- behind vLLM ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rank", "limit"), [(1, 1), (4, 8), (8, 8), (24, 32), (200, 256)])
+def test_the_rank_is_the_next_that_vllm_takes(rank: int, limit: int, tmp_path: Path) -> None:
+    folder = write_adapter(tmp_path / "ft", HUB, r=rank)
+    made = adapter_of(str(folder))
+    assert made is not None
+    flags = ["--enable-lora", "--lora-modules", f"ft={folder}", "--max-lora-rank", str(limit)]
+    assert made.vllm_flags("ft") == flags
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"peft_type": "LOHA"},
+        {"use_dora": True},
+        {"modules_to_save": ["lm_head"]},
+        {"bias": "all"},
+        {"r": 1024},
+    ],
+)
+def test_what_vllm_does_not_take(values: dict[str, Any], tmp_path: Path) -> None:
+    made = adapter_of(str(write_adapter(tmp_path / "ft", HUB, **values)))
+    assert made is not None
+    refuse_adapter(made)
+    with pytest.raises(ValueError, match=f"vLLM takes no adapter with {next(iter(values))}"):
+        made.vllm_flags("ft")
+
+
+def test_an_adapter_of_the_vision_tower_says_so(tmp_path: Path) -> None:
+    folder = write_adapter(tmp_path / "ft", HUB, "base_model.model.model.visual.blocks.0.qkv.a")
+    (folder / "chat_template.jinja").write_text("{{ messages }}")
+    made = adapter_of(str(folder))
+    assert made is not None
+    assert made.vllm_flags("ft")[-1] == "--enable-tower-connector-lora"
+    assert "--chat-template" not in made.vllm_flags("ft"), "in this process the base's is used too"
+    for name in ("processor_config.json", "tokenizer_config.json"):
+        (folder / name).write_text("{}")
+    assert made.processor == str(folder)
+    assert made.vllm_flags("ft")[-3:-1] == ["--chat-template", f"{folder}/chat_template.jinja"]
+    (folder / "adapter_model.safetensors").write_bytes(b"\xff" * 9)
+    with pytest.raises(ValueError, match="tensors cannot be listed for vLLM"):
+        made.vllm_flags("ft")
+
+
+# --- real ones ------------------------------------------------------------------------------------
+
+
+FOLDER = Path(mkdtemp(prefix="findit-adapters-"))
+
+
+@cache
+def base_and_adapter() -> tuple[Path, Path]:
+    from tiny_checkpoints import build
+
+    base = build("Qwen3-VL", FOLDER / "base")
+    return base, train_adapter(base, FOLDER / "ft")
+
+
+def answers(checkpoint: Path, **settings: Any) -> list[Any]:
+    from test_local_models import questions, variants
+
+    from vlmeval_findit.models.local.runner import load_local
+
+    row = MODELS["Qwen3-VL"]
+    runner = load_local(str(checkpoint), row, RunSettings(max_new_tokens=12, **settings))
+    batch = runner.answer_batch(questions(), VARIANT)
+    return [*batch, *runner.answer_variants(variants(), VARIANT)]
+
+
+def texts(replies: list[Any]) -> list[str]:
+    return [reply.text for reply in replies]
+
+
+@pytest.mark.slow
+@pytest.mark.host
+@pytest.mark.usefixtures("one_thread")
+def test_a_real_adapter_answers_otherwise_than_its_base_merged_or_not() -> None:
+    pytest.importorskip("peft")
+    base, folder = base_and_adapter()
+    merged, beside = answers(folder), answers(folder, merge_adapter=False)
+    assert texts(merged) == texts(beside)
+    assert texts(merged) != texts(answers(base))
+    who = merged[0].recorded.model
+    assert who["revision"] == known_revision(str(folder))
+    assert (who["base"], who["base_revision"]) == (str(base), known_revision(str(base)))
+    # As if its weights had been trained in full.
+    import peft
+    from transformers import AutoModelForImageTextToText
+
+    whole = AutoModelForImageTextToText.from_pretrained(base)
+    whole = peft.PeftModel.from_pretrained(whole, folder).merge_and_unload()
+    shutil.copytree(base, FOLDER / "whole")
+    whole.save_pretrained(FOLDER / "whole")
+    assert texts(answers(FOLDER / "whole")) == texts(merged)
+
+
+@pytest.mark.slow
+@pytest.mark.host
+@pytest.mark.usefixtures("one_thread")
+def test_weights_that_fit_nowhere_are_refused() -> None:
+    pytest.importorskip("peft")
+    base, folder = base_and_adapter()
+    foreign = shutil.copytree(folder, FOLDER / "foreign")
+    config = json.loads((foreign / "adapter_config.json").read_text())
+    config["target_modules"] = r".*language_model.*k_proj"
+    (foreign / "adapter_config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=f"foreign does not fit {base}: 4 of its weights are miss"):
+        answers(foreign)
+
+
+def test_an_entry_without_an_adapter_is_left_alone(tmp_path: Path) -> None:
+    base = write_base(tmp_path / "Qwen3-VL-2B-Instruct")
+    assert ModelOptions().applied(ModelEntry("ft", checkpoint=str(base))).like is None

@@ -1,0 +1,170 @@
+"""Adapters: a folder that ``peft`` wrote is a checkpoint over the base that its settings name.
+
+Everything here is read from files, without torch or peft.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ..core.command import install
+from ..core.run_files import read_json
+
+CONFIG = "adapter_config.json"
+BASE = "base_model_name_or_path"
+WEIGHTS = "adapter_model.safetensors"
+
+KINDS = ("LORA", "ADALORA", "LOHA", "LOKR", "IA3", "OFT")
+"""Values of ``peft_type`` that change weights, so that they can be merged into them."""
+
+VLLM_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""Values that vLLM takes for ``--max-lora-rank``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A folder with an adapter; it may still be refused (:func:`refuse_adapter`)."""
+
+    folder: Path
+    values: Mapping[str, Any] = field(repr=False)  # of adapter_config.json
+
+    @property
+    def base(self) -> str:
+        """Folder or hub identifier of the base model; empty if the settings name none."""
+        base = self.values.get(BASE)
+        return base if isinstance(base, str) else ""
+
+    @property
+    def base_folder(self) -> Path | None:
+        """The base model's folder; None for one of the hub."""
+        return Path(self.base) if self.base and Path(self.base).is_dir() else None
+
+    @property
+    def processor(self) -> str:
+        """Whence the processor is loaded: the adapter's folder, if all of it was saved there."""
+        saved = {path.name for path in self.folder.iterdir()}
+        is_whole = saved & {"processor_config.json", "preprocessor_config.json"}
+        return str(self.folder) if is_whole and "tokenizer_config.json" in saved else self.base
+
+    def base_revision(self, asked: str | None) -> str | None:
+        """Return the hub revision of the base: what the user asked for, else the settings'."""
+        revision = asked or self.values.get("revision")
+        return revision if isinstance(revision, str) else None
+
+    def vllm_flags(self, name: str) -> list[str]:
+        """Return the flags with which ``vllm serve`` of the base has the adapter under a name.
+
+        Raises:
+            ValueError: vLLM cannot serve it.
+        """
+        config, values = self.folder / CONFIG, self.values
+        rank = max([values.get("r") or 0, *(values.get("rank_pattern") or {}).values()])
+        unsupported = {
+            "peft_type": values.get("peft_type") != "LORA",
+            "use_dora": values.get("use_dora"),
+            "modules_to_save": values.get("modules_to_save"),
+            "bias": values.get("bias", "none") != "none",
+            "r": rank > VLLM_RANKS[-1],
+        }
+        for key in filter(unsupported.get, unsupported):
+            raise ValueError(
+                f"{config}: vLLM takes no adapter with {key} {values.get(key)!r}: leave --serve "
+                "out, or serve a merged checkpoint"
+            )
+        modules = f"{name}={self.folder.resolve()}"
+        limit = next(most for most in VLLM_RANKS if most >= rank)
+        flags = ["--enable-lora", "--lora-modules", modules, "--max-lora-rank", str(limit)]
+        template = Path(self.processor, "chat_template.jinja")
+        if self.processor != self.base and template.is_file():
+            flags += ["--chat-template", str(template.resolve())]
+        return flags + ["--enable-tower-connector-lora"] * self._changes_vision()
+
+    def _changes_vision(self) -> bool:
+        """Tell from the names of its tensors whether it changes more than the language model.
+
+        Raises:
+            ValueError: its file does not say them.
+        """
+        path = self.folder / WEIGHTS
+        try:
+            with path.open("rb") as file:
+                length = int.from_bytes(file.read(8), "little")
+                header = json.loads(file.read(min(length, path.stat().st_size)))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path}: its tensors cannot be listed for vLLM: {error}") from None
+        return any(re.search("vis(ion|ual)|merger|projector|connector", name) for name in header)
+
+
+def adapter_of(checkpoint: str) -> Adapter | None:
+    """Return the adapter in a folder; None for a checkpoint with all of its weights.
+
+    Raises:
+        ValueError: its settings cannot be read.
+    """
+    path = Path(checkpoint, CONFIG)
+    if not path.is_file():
+        return None
+    try:
+        values = read_json(path.read_text(encoding="utf-8"))
+        if not isinstance(values, dict):
+            raise TypeError("no JSON object")
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(f"{path}: not the settings of an adapter: {error}") from None
+    return Adapter(path.parent, values)
+
+
+def refuse_adapter(adapter: Adapter) -> None:
+    """Raise ValueError for an adapter without a base or weights, or of a kind that has none."""
+    config, base = adapter.folder / CONFIG, adapter.base
+    kind = adapter.values.get("peft_type")
+    if kind not in KINDS:
+        raise ValueError(
+            f"{config}: peft_type {kind!r}: FindIt runs adapters that change weights "
+            f"({', '.join(KINDS)}), not prompt tuning"
+        )
+    if not base:
+        raise ValueError(
+            f"{config}: no {BASE}: write the folder or the hub name of the base model there"
+        )
+    where = f"{config}: {BASE} {base}"
+    is_identifier = re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", base)
+    if adapter.base_folder is None and not is_identifier:
+        raise ValueError(
+            f"{where}: no such folder. Write there where the base model is on this machine"
+        )
+    if adapter.base_folder is not None and (adapter.base_folder / CONFIG).is_file():
+        raise ValueError(f"{where} is an adapter itself: merge that into its base first")
+    if not any((adapter.folder / name).is_file() for name in (WEIGHTS, "adapter_model.bin")):
+        raise ValueError(f"{adapter.folder}: no weights: neither {WEIGHTS} nor adapter_model.bin")
+    if (known := _base_config(adapter)) is not None and not re.search("vision|visual", known):
+        raise ValueError(f"{where} is a text-only model: it can be asked about no image")
+    if adapter.base_folder is not None and known is None:
+        raise ValueError(f"{where}: no config.json there, so it is no checkpoint")
+
+
+def _base_config(adapter: Adapter) -> str | None:
+    """Return the text of the base model's config.json; None if it is not on this machine."""
+    path: Any = adapter.base_folder and adapter.base_folder / "config.json"
+    with suppress(ImportError, OSError, ValueError):
+        if path is None:
+            from huggingface_hub import try_to_load_from_cache
+
+            revision = adapter.base_revision(None)
+            path = try_to_load_from_cache(adapter.base, "config.json", revision=revision)
+        return Path(path).read_text(encoding="utf-8") if isinstance(path, str | Path) else None
+    return None
+
+
+def refuse_without_peft(checkpoint: str) -> None:
+    """Raise ValueError for an adapter that this process cannot load."""
+    if adapter_of(checkpoint) is not None and find_spec("peft") is None:
+        raise ValueError(
+            f"{checkpoint} is an adapter, and peft is not installed: {install('local')}"
+        )
