@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,16 +11,21 @@ from .. import __version__
 from ..core.formatting import counted, printable
 from ..core.statistics import INTERVALS
 from ..leaderboard.board import boards
-from ..leaderboard.comparable import by_model, grouped
+from ..leaderboard.comparable import grouped
 from ..leaderboard.notes import remarks
 from ..leaderboard.render import md, to_markdown
 from ..leaderboard.run_tables import runs_table
-from ..models.model_table import SHIPPED, find_model
 from ..runs.provenance import Provenance
 from ..runs.scored_run import Run
 
 TABLES = {"queries": "data/queries.parquet", "runs": "data/runs.parquet"}
 """The tables of a dataset by the names of their configurations; the first is the default."""
+
+_REPEAT = """```sh
+pip install vlmeval-findit
+findit leaderboard runs   # the figures above, from the files in here
+findit score runs         # the figures from the replies; needs the annotations
+```"""
 
 _TAGS = ("vlmeval-findit", "visual-grounding", "evaluation-results")
 
@@ -50,7 +54,7 @@ def make_card(runs: Sequence[Run], licence: str | None, hidden: Sequence[str]) -
         "## How it was measured",
         "\n".join(_measured(runs)),
         "## Repeat it",
-        _commands(runs),
+        _REPEAT,
         "## Licence",
         _licence(licence),
     ]
@@ -163,35 +167,3 @@ def _table(provenance: Provenance) -> str:
 
 def _missing(run: Run) -> str:
     return str(len(run.provenance.missing) or "")
-
-
-def _commands(runs: Sequence[Run]) -> str:
-    again = "\n".join(dict.fromkeys(_asking(runs)))
-    return (
-        "```sh\n"
-        "pip install vlmeval-findit\n"
-        "findit leaderboard runs   # the figures above, from the files in here\n"
-        "findit score runs         # the figures from the replies; needs the annotations\n"
-        f"{again}\n"
-        "```\n\n"
-        "The last asks the model again, with its settings as the identity of each run has them."
-    )
-
-
-def _asking(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield one command a model, which asks it the same again."""
-    for model, own in by_model(runs).items():
-        identity = next((run.provenance.identity for run in own if run.provenance.identity), None)
-        words = ["findit", "--model", model]
-        if identity is not None:
-            who = identity.answering
-            known = find_model(model)
-            shipped = known is not None and who.checkpoint == SHIPPED.get(known.name)
-            if who.checkpoint and who.checkpoint != model and not shipped:
-                words[-1] = f"{model}={who.checkpoint}"
-            if who.row and (known is None or known.name != who.row):
-                words += ["--like", who.row]
-            if who.endpoint:
-                words += ["--base-url", who.endpoint.replace(", ", ",")]
-        words += ["--data", *dict.fromkeys(run.question.name for run in own), "--work-dir", "again"]
-        yield printable(shlex.join(words))
