@@ -17,6 +17,9 @@ from adapters import write_adapter
 from host_runs import RUN_FINDIT, environment
 from paths import ROOT
 
+from vlmeval_findit.cli.access import access_of
+from vlmeval_findit.cli.early_checks import check_model
+from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.options import ModelOptions
 
 DATA = "FindIt_Scenes_mini_xyxy_json"
@@ -468,3 +471,10 @@ def test_of_every_flag_it_is_known_who_uses_it() -> None:
         assert len(flags) > 20
         names |= {flag.names[0].lstrip("-").replace("-", "_") for flag in flags}
     assert names - {*FOR_ALL, *USED_BY, *USED_BY_NONE} == set()
+
+
+@pytest.mark.parametrize("name", ["Qwen3-VL", "FindIt-Nano"])
+def test_a_name_at_a_server_without_its_address_is_refused(name: str) -> None:
+    entry = ModelEntry(name, served="mine")
+    with pytest.raises(ValueError, match=r"mine is its name at a server: at which[?] --base-url"):
+        check_model(entry, access_of(entry))

@@ -143,6 +143,10 @@ def check_model(entry: ModelEntry, access: Access) -> None:
         ValueError: the message names what is missing.
     """
     check_model_name(entry.name)
+    if entry.served is not None and access in (Access.LOCAL, Access.VLMEVALKIT):
+        raise ValueError(
+            f"{entry.name}: {entry.served} is its name at a server: at which? --base-url URL"
+        )
     if entry.checkpoint is not None and access in (Access.CHECKPOINT, Access.SERVED):
         row_of_checkpoint(entry.name, entry.checkpoint, entry.like)
         if access is Access.CHECKPOINT:

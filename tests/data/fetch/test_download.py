@@ -217,6 +217,15 @@ def test_a_server_that_never_answers_is_given_up(tmp_path, web: Web) -> None:
     assert web.requests <= (QUICK.hopeless + QUICK.parallel) * QUICK.attempts
 
 
+def test_a_host_that_cannot_be_reached_is_given_up_at_once(tmp_path) -> None:
+    client, reasons = Client(QUICK), set()
+    for name in "ab":
+        with pytest.raises(DownloadError) as caught:
+            client.download(f"http://127.0.0.1:9/{name}", tmp_path / name)
+        reasons.add(str(caught.value))
+    assert reasons == {"127.0.0.1:9 cannot be reached: Connection refused"}
+
+
 def test_an_image_is_looked_for_at_every_address_of_its_row(tmp_path, web: Web) -> None:
     web.serve("VG_100K/1.jpg", jpeg(1))
     web.serve("VG_100K_2/2.jpg", jpeg(2))

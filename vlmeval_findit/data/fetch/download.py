@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, urljoin, urlsplit
 
 import requests
-from urllib3.exceptions import InvalidHeader
+from urllib3.exceptions import InvalidHeader, NewConnectionError, ProxyError
 from urllib3.util import Retry
 
 from ... import __version__
@@ -47,11 +47,16 @@ class RetryableError(Exception):
         self.wait = wait
 
 
+class UnreachableError(RetryableError):
+    """No connection could be made to the host."""
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Limits of downloads."""
 
     attempts: int = 6  # Of every file
+    connections: int = 3  # Attempts to reach a host
     first_wait: float = 1.0  # Seconds before the second attempt; doubled before every further one
     longest_wait: float = 120.0  # Seconds; a server that asks for more is not waited for
     connect: float = 15.0  # Time-out in seconds
@@ -73,6 +78,7 @@ class Client:
         self.policy = policy or Policy()
         self.received = received
         self._failures = 0  # Files in a row
+        self._unreachable: dict[str, str] = {}  # Host -> reason
         self._stopped = threading.Event()
         self._session = requests.Session()
         self._session.headers["User-Agent"] = f"vlmeval_findit/{__version__}"
@@ -104,6 +110,9 @@ class Client:
         """
         if self._failures >= self.policy.hopeless:
             raise DownloadError(f"{url}: not tried, {self._failures} files in a row failed")
+        host = urlsplit(url).netloc
+        if host in self._unreachable:
+            raise DownloadError(self._unreachable[host])
         wait, trouble = 0.0, ""
         for attempt in range(self.policy.attempts):
             if self._stopped.wait(wait):
@@ -113,6 +122,9 @@ class Client:
             except RetryableError as error:
                 trouble = f"{url}: {error}"
                 wait = self.policy.first_wait * 2**attempt if error.wait is None else error.wait
+                if isinstance(error, UnreachableError) and attempt + 1 >= self.policy.connections:
+                    self._unreachable[host] = f"{host} cannot be reached: {error}"
+                    raise DownloadError(self._unreachable[host]) from None
                 if wait > self.policy.longest_wait:
                     raise DownloadError(f"{trouble}; it asks to wait {wait:.0f} s") from None
             else:
@@ -174,6 +186,9 @@ class Client:
         except requests.exceptions.Timeout:
             raise RetryableError("nothing came in time") from None
         except requests.exceptions.RequestException as error:
+            reason = getattr(error.args[0] if error.args else None, "reason", None)
+            if isinstance(reason, NewConnectionError | ProxyError):
+                raise UnreachableError(str(reason).rpartition("] ")[2].rstrip("')\"")) from None
             raise RetryableError(f"the connection broke ({_inner(error)})") from None
 
 
