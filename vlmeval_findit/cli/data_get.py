@@ -41,7 +41,7 @@ from .data_check import (
 )
 from .data_import import make_set
 from .options import PATH, Command
-from .printing import where_tables_are
+from .printing import print_folded, print_text, where_tables_are
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +171,8 @@ def _print_written(tables: Iterable[WrittenTable]) -> None:
         print(f"{table.path.stem:<24}{table.queries:>6} queries{table.more}{size:>10} bytes")
     for table in tables:
         for note in table.notes:
-            print(f"{table.path.stem}: {note}")
-    print(where_tables_are([table.path for table in tables]))
+            print_folded(f"{table.path.stem}: {note}")
+    print_folded(where_tables_are([table.path for table in tables]))
 
 
 def _with_boxes(table: PreparedTable) -> WrittenTable:
@@ -197,7 +197,7 @@ def _fetch_files(tables: Sequence[FetchableTable]) -> dict[str, str]:
 
     addresses = base_addresses()
     for terms, base in dict.fromkeys((file.terms, file.base) for file in missing):
-        print(f"Annotations: {terms}.\n  from {addresses[base]}")
+        print_text(f"Annotations: {terms}.\n  from {addresses[base]}")
     failed = {}
     parquet_folder().mkdir(parents=True, exist_ok=True)
     with download_progress(ANNOTATIONS, len(missing), _TYPICAL_SUBSET) as progress:
@@ -223,7 +223,7 @@ def _fetch_missing(
     from ..data.fetch.fetch_images import BY_HAND, FetchJob, fetch_images
     from .progress import download_progress
 
-    print(
+    print_text(
         f"{source.name}: {len(missing)} of {len(store.sizes)} images are missing in "
         f"{store.folder}\n  licence: {source.licence}\n  download: {source.download}"
     )

@@ -34,7 +34,6 @@ from ..models.http.endpoints import provider_endpoints
 from ..models.http.providers.table import OPENROUTER
 from ..models.model_table import (
     MODELS,
-    check_settings,
     find_model,
     known_model,
     local_names,
@@ -190,7 +189,6 @@ def check_answers(
     Raises:
         ValueError: the message says what to type.
     """
-    check_settings(settings)
     if access is Access.REPLAY:
         recorded_file(replay_source(entry.checkpoint), question.name)
         return
