@@ -102,9 +102,10 @@ def test_a_key_that_cannot_be_is_refused_with_its_line(keys: str, why: str) -> N
         parse_sweep(f"models:\n  - {{name: Qwen3-VL, {keys}}}\ndatasets: Demo")
 
 
-@pytest.mark.parametrize("key", ["dtype", "device", "batch_size"])
-def test_a_server_takes_no_setting_of_this_machine(key: str) -> None:
-    value = 2 if key == "batch_size" else "cpu"
+@pytest.mark.parametrize(
+    ("key", "value"), [("dtype", "float16"), ("device", "cpu"), ("batch_size", 2)]
+)
+def test_a_server_takes_no_setting_of_this_machine(key: str, value: str | int) -> None:
     entry = ModelOptions(**{key: value}).entry("Qwen3-VL")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=f"{key} is of a model on this machine"):
         ServerBackends([URL], CallOptions()).check(entry)

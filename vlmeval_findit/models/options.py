@@ -19,7 +19,7 @@ from .http.providers.table import find_provider
 from .model_table import like_its_base
 from .prices import prices_from
 
-DTYPES = ("bfloat16", "float16", "float32", "float64")
+DTYPES = ("bfloat16", "float16", "float32", "float64", "half", "float")
 """Types of the weights on this machine; programs of servers have names of their own."""
 
 
