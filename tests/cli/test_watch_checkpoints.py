@@ -74,6 +74,18 @@ def test_new_checkpoints_are_waited_for(
     assert "checkpoint-30: not all of it was evaluated (status 1)" in capsys.readouterr().out
 
 
+def test_the_curve_is_logged_after_each_checkpoint(
+    evaluated: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mlflow", reason="mlflow-skinny is not installed (extra: mlflow)")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", Path("tracked").resolve().as_uri())
+    assert main(["watch-checkpoints", "training", *FLAGS, "--once", "--to", "mlflow"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.index("1 of 1 run logged now") < shown.index("curve of 2 checkpoints logged")
+    assert not Path("outputs", "export").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

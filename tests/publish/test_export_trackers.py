@@ -19,7 +19,7 @@ from vlmeval_findit.core.command import install
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.publish.private import Private
-from vlmeval_findit.publish.trackers import KEY, key_of, plain_name, worst_answers
+from vlmeval_findit.publish.trackers import CURVE, KEY, key_of, plain_name, worst_answers
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.score import score_file
 from vlmeval_findit.runs.score_files import write_score
@@ -233,6 +233,47 @@ def test_trackio_has_every_run_once(world: World, capsys) -> None:
     assert other.config[KEY] != first.config[KEY]
     assert key_of(run) in (first.config[KEY], other.config[KEY])
     assert len(list((out / "media").rglob("*.png"))) == 4
+
+
+# --- learning curves ------------------------------------------------------------------------------
+
+
+def add_checkpoint(world: World, step: int) -> None:
+    world.predict(f"ft-step-{step}", JSON, speaking(JSON, step / 30))
+
+
+def test_mlflow_has_one_curve_of_a_training_with_all_checkpoints(
+    world: World, store: str, capsys
+) -> None:
+    for step, curves in ((10, 0), (20, 1), (30, 1)):
+        add_checkpoint(world, step)
+        for new in (True, False):
+            assert track(world, "--pictures", "0") == 0
+            assert ("checkpoints logged" in capsys.readouterr().out) == (new and curves == 1)
+            assert sum(CURVE in run.data.tags for run in logged(store)) == curves
+    (curve,) = (run for run in logged(store) if CURVE in run.data.tags)
+    for name in ("F1 at 0.5", "F1 at 0.5 low", "F1 at 0.5 high"):
+        history = client(store).get_metric_history(curve.info.run_id, name)
+        assert [metric.step for metric in history] == [10, 20, 30]
+    assert history[-1].value == 100.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["wandb", "trackio"])
+def test_local_stores_have_one_curve_of_a_training(world: World, capsys, target: str) -> None:
+    pytest.importorskip(target, reason=f"{target} is not installed (extra: {target})")
+    out = world.folder / "store"
+    for step in (10, 20, 30):
+        add_checkpoint(world, step)
+        assert track(world, "--out", str(out), "--pictures", "0", to=target) == 0
+    assert "curve of 3 checkpoints logged" in capsys.readouterr().out
+    assert track(world, "--out", str(out), "--pictures", "0", to=target) == 0
+    assert "checkpoints logged" not in capsys.readouterr().out
+    if target == "wandb":
+        assert len(list((out / "wandb").iterdir())) == 4  # Three runs and a curve
+    else:
+        runs = sys.modules["trackio"].Api().runs("findit")
+        assert sum(CURVE in run.config for run in runs) == 1
 
 
 # --- without --------------------------------------------------------------------------------------

@@ -67,9 +67,7 @@ def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any)
     """
     given = {name: value for name, value in flags.items() if value is not None}
     _check_flags(target, given)
-    server = TARGETS[target].server
-    if out is None and not (server and os.environ.get(server)):
-        out = Path("outputs", "export", target)
+    out = out or default_folder(target)
     # They import pyarrow and scipy, which a --help need not wait for.
     from ..runs.scored_run import load_runs
 
@@ -81,6 +79,12 @@ def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any)
         print(f"error: {error}\nrun the same command again to go on", file=sys.stderr)
         return SOME_FAILED
     return 0
+
+
+def default_folder(target: str) -> Path | None:
+    """Return the folder of a target; None where a server takes the results."""
+    server = TARGETS[target].server
+    return None if server and os.environ.get(server) else Path("outputs", "export", target)
 
 
 _folded = partial(wrap, width=80, break_long_words=False, break_on_hyphens=False)

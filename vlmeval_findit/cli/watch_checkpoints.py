@@ -20,6 +20,7 @@ from ..leaderboard.learning_curve import curve_table, learning_curves
 from ..publish.targets import TARGETS, exporter
 from ..runs.scored_run import RowData, Run, RunError, load_runs
 from ..sweeps.checkpoints import Checkpoint, checkpoints_in, evaluate
+from .export import default_folder
 from .options import PATH, Command, complete_datasets, is_quiet, is_verbose
 from .printing import print_folded, print_table
 
@@ -142,5 +143,5 @@ def _print_curves(name: str, work_dir: Path, tracker: str | None) -> None:
         for note in table.notes:
             print_folded(note.text)
     if tracker is not None and runs:
-        for line in exporter(tracker)(runs, Path("outputs", "export", tracker)):
+        for line in exporter(tracker)(runs, default_folder(tracker)):
             print_folded(line)

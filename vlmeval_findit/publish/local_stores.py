@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +17,7 @@ from typing import Any
 
 from ..runs.scored_run import Run
 from .export_folder import make_store
-from .trackers import KEY, TrackedRun, log_each
+from .trackers import CURVE, KEY, TrackedCurve, TrackedRun, log_curves, log_each
 
 
 def to_wandb(
@@ -30,13 +30,14 @@ def to_wandb(
     there = out.absolute() / "wandb"
     there.mkdir(exist_ok=True)
 
-    def log(one: TrackedRun) -> None:
+    @contextmanager
+    def offline_run(name: str, key: str, config: dict[str, str]) -> Iterator[Any]:
         # Written elsewhere first: what lies in the folder is whole.
-        with TemporaryDirectory(prefix=".", dir=there) as made:
+        with TemporaryDirectory(prefix=".", dir=there) as temporary:
             # Neither this machine's name and hardware, nor its code, output or packages.
             settings = wandb.Settings(
                 mode="offline",
-                root_dir=made,
+                root_dir=temporary,
                 silent=True,
                 console="off",
                 host="",
@@ -48,17 +49,30 @@ def to_wandb(
                 x_disable_stats=True,
                 x_save_requirements=False,
             )
-            run = wandb.init(
-                project=project, name=one.name, id=one.key, config=_config(one), settings=settings
-            )
-            run.log(_logged(one, wandb.Image))
+            run = wandb.init(project=project, name=name, id=key, config=config, settings=settings)
+            yield run
             run.finish()
-            (folder,) = Path(made, "wandb").glob(f"offline-run-*-{one.key}")
-            for name in ("logs", "tmp"):
-                shutil.rmtree(folder / name, ignore_errors=True)
+            (folder,) = Path(temporary, "wandb").glob(f"offline-run-*-{key}")
+            for unused in ("logs", "tmp"):
+                shutil.rmtree(folder / unused, ignore_errors=True)
             folder.replace(there / folder.name)
 
-    yield from log_each(runs, pictures, lambda key: any(there.glob(f"offline-run-*-{key}")), log)
+    def known(key: str) -> bool:
+        return any(there.glob(f"offline-run-*-{key}"))
+
+    def log(tracked: TrackedRun) -> None:
+        with offline_run(tracked.name, tracked.key, _config(tracked)) as run:
+            run.log(_logged(tracked, wandb.Image))
+
+    def log_curve(curve: TrackedCurve) -> None:
+        for older in there.glob(f"offline-run-*-{curve.curve}-*"):
+            shutil.rmtree(older)
+        with offline_run(curve.name, f"{curve.curve}-{curve.key}", {KEY: curve.key}) as run:
+            for step, values in curve.points:
+                run.log(values, step=step)
+
+    yield from log_each(runs, pictures, known, log)
+    yield from log_curves(runs, lambda key: known(f"*-{key}"), log_curve)
     yield "send them, for whoever may see the project, with:"
     yield f"  wandb sync {there}/offline-run-*"
 
@@ -70,25 +84,40 @@ def to_trackio(
     make_store(out, "trackio")
     trackio = _trackio(out)
 
-    def known(key: str) -> bool:
+    def logged(tag: str, value: str) -> list[Any]:
         with suppress(ValueError):  # There is no such project yet
-            return any((r.config or {}).get(KEY) == key for r in trackio.Api().runs(project))
-        return False
+            return [r for r in trackio.Api().runs(project) if (r.config or {}).get(tag) == value]
+        return []
 
-    def log(one: TrackedRun) -> None:
+    @contextmanager
+    def new_run(name: str, config: dict[str, str]) -> Iterator[Any]:
         with redirect_stdout(StringIO()):
-            run = trackio.init(
+            yield trackio.init(
                 project=project,
-                name=one.name,
-                config=_config(one),
+                name=name,
+                config=config,
                 embed=False,
                 auto_log_cpu=False,
                 auto_log_gpu=False,
             )
-            run.log(_logged(one, trackio.Image))
             trackio.finish()
 
+    def log(tracked: TrackedRun) -> None:
+        with new_run(tracked.name, _config(tracked)) as run:
+            run.log(_logged(tracked, trackio.Image))
+
+    def log_curve(curve: TrackedCurve) -> None:
+        for older in logged(CURVE, curve.curve):
+            older.delete()
+        with new_run(curve.name, {KEY: curve.key, CURVE: curve.curve}) as run:
+            for step, values in curve.points:
+                run.log(values, step=step)
+
+    def known(key: str) -> bool:
+        return bool(logged(KEY, key))
+
     yield from log_each(runs, pictures, known, log)
+    yield from log_curves(runs, known, log_curve)
     yield "look at them with:"
     yield f"  TRACKIO_DIR={out.absolute()} trackio show --project {project}"
 

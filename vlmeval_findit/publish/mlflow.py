@@ -14,7 +14,7 @@ from ..core.redaction import quoted
 from ..runs.scored_run import Run
 from .export_folder import copy_run, make_store
 from .targets import ExportError, NotExportableError
-from .trackers import KEY, TrackedRun, log_each
+from .trackers import CURVE, KEY, TrackedCurve, TrackedRun, log_curves, log_each
 
 _AT_ONCE = 500  # Metrics of one request; the server takes 1,000
 _LONGEST = 500  # Characters of a parameter; servers before 2.9 take no more
@@ -57,6 +57,11 @@ def to_mlflow(
             lambda key: _known(client, experiment, key),
             lambda one: _log(client, experiment, one),
         )
+        yield from log_curves(
+            runs,
+            lambda key: _known(client, experiment, key),
+            lambda curve: _log_curve(client, experiment, curve),
+        )
     except (mlflow.exceptions.MlflowException, OSError) as error:
         raise ExportError(quoted(str(error), 500)) from None
     if out is not None:
@@ -73,6 +78,19 @@ def _known(client: Any, experiment: str, key: str) -> bool:
         else:
             client.delete_run(found.info.run_id)
     return known
+
+
+def _log_curve(client: Any, experiment: str, curve: TrackedCurve) -> None:
+    from mlflow.entities import Metric
+
+    for older in client.search_runs([experiment], f"tags.`{CURVE}` = '{curve.curve}'"):
+        client.delete_run(older.info.run_id)
+    tags = {KEY: curve.key, CURVE: curve.curve}
+    run_id = client.create_run(experiment, tags=tags, run_name=curve.name).info.run_id
+    metrics = [Metric(n, value, 0, step) for step, v in curve.points for n, value in v.items()]
+    for start in range(0, len(metrics), _AT_ONCE):
+        client.log_batch(run_id, metrics=metrics[start : start + _AT_ONCE])
+    client.set_terminated(run_id, "FINISHED")
 
 
 def _log(client: Any, experiment: str, one: TrackedRun) -> None:

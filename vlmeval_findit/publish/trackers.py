@@ -15,6 +15,7 @@ from ..core.files import sha256_of
 from ..core.formatting import counted
 from ..core.image_files import decode
 from ..core.scored_row import ScoredRow
+from ..leaderboard.learning_curve import CurvePoint, learning_curves
 from ..leaderboard.slices import run_slices_table
 from ..report.transcripts import Transcript, gather
 from ..runs.scored_run import Run
@@ -23,7 +24,10 @@ from .hub import named_run_row
 from .private import Private
 
 KEY = "findit.run"
-"""The tag by which a logged run is known again."""
+"""The tag by which a logged run or curve is known again."""
+
+CURVE = "findit.curve"
+"""The tag that the curves of a training on a dataset share, however many checkpoints they have."""
 
 SIDE = 1024
 """Pixels of the longer side of a picture, at most."""
@@ -76,6 +80,43 @@ class TrackedRun:
     private: Private
 
 
+@dataclass(frozen=True, slots=True)
+class TrackedCurve:
+    """A learning curve as a tracker takes it: a run with metrics at every checkpoint's step."""
+
+    curve: str  # Of the training, dataset and format
+    key: str  # Of its checkpoints, too
+    name: str
+    points: Sequence[tuple[int, Mapping[str, float]]]  # By step, in percent, with intervals
+
+
+def log_curves(
+    runs: Sequence[Run], known: Callable[[str], bool], log: Callable[[TrackedCurve], None]
+) -> Iterator[str]:
+    """Log the curves of trainings with several checkpoints that a tracker does not know.
+
+    ``log`` removes what the tracker has of the same curve, which had fewer checkpoints.
+    """
+    private = private_of(runs)
+    for curve in learning_curves(runs):
+        steps = [(point.step, key_of(point.run)) for point in curve.points]
+        tracked = TrackedCurve(
+            curve=_digest([curve.name, curve.dataset]),
+            key=_digest([curve.name, curve.dataset, steps]),
+            name=private.in_record(f"{curve.name} {curve.dataset} by step"),
+            points=[(point.step, _point_values(curve.title, point)) for point in curve.points],
+        )
+        if len(steps) > 1 and not known(tracked.key):
+            log(tracked)
+            yield f"curve of {len(steps)} checkpoints logged: {tracked.name}"
+
+
+def _point_values(title: str, point: CurvePoint) -> dict[str, float]:
+    bounds = point.interval
+    values = {"": point.value} | ({" low": bounds.low, " high": bounds.high} if bounds else {})
+    return {plain_name(f"{title}{end}"): value for end, value in values.items()}
+
+
 def log_each(
     runs: Sequence[Run],
     pictures: int,
@@ -122,8 +163,12 @@ def key_of(run: Run) -> str:
     """Return what a run is known by: who was asked what, the answers, and how they are scored."""
     provenance = run.provenance
     sums = sorted((name, round(value, 6)) for name, value in run.sums.items())
-    said = [run.model, run.question.name, provenance.digest, provenance.predictions_sha256, sums]
-    return sha256_of(json.dumps([*said, provenance.spaces], sort_keys=True).encode())[:32]
+    parts = [run.model, run.question.name, provenance.digest, provenance.predictions_sha256, sums]
+    return _digest([*parts, provenance.spaces])
+
+
+def _digest(parts: Sequence[Any]) -> str:
+    return sha256_of(json.dumps(parts, sort_keys=True).encode())[:32]
 
 
 def plain_name(text: str) -> str:
