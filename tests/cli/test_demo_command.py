@@ -11,7 +11,6 @@ import pytest
 import yaml
 from fresh_venvs import FreshVenv, build, copy_of_the_clone, installed
 from host_runs import require_host
-from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import demo, main
@@ -193,15 +192,6 @@ def test_what_is_not_installed_is_said_at_once(
     assert main(["demo", "--work-dir", str(tmp_path / "work")]) == REFUSED
     assert "needs vlmeval_of_nobody: pip install " in capsys.readouterr().err
     assert not (tmp_path / "work").exists()
-
-
-def test_in_another_folder_it_names_commands_that_run_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for folder, program in ((ROOT, "run_findit.py"), (tmp_path, f"{ROOT}/run_findit.py")):
-        monkeypatch.chdir(folder)
-        demo._go_on("demo --quick")
-        assert f"  python {program} demo --quick\n" in capsys.readouterr().out
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ import click
 from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX
 from ..benchmarks.findit.grid import FormatAxes
-from ..core.command import INTERRUPTED, as_called, clone, install
+from ..core.command import INTERRUPTED, as_called, install
 from ..engine.answering import StoppedError
 from ..engine.cancel import cancelled_by_signals
 from ..leaderboard.board import OVERALL, TIED, Board
@@ -289,9 +289,6 @@ def _report(demo: Demonstration, runs: Sequence[Path]) -> None:
 
 
 def _go_on(*commands: str) -> None:
-    folder = clone()
-    is_here = folder is None or folder == Path.cwd()
-    program = as_called("python run_findit.py") if is_here else f"python {folder}/run_findit.py"
     print("\nGo on with")
     for command in commands:
-        print(f"  {program} {command}")
+        print(as_called(f"  python run_findit.py {command}"))
