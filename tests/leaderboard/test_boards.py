@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
+from boards import csv_rows
 from openpyxl import load_workbook
 from scored_runs import World, saying, speaking, world
 from toy_benchmark import LETTERS, guessing, letters, zoo
@@ -50,11 +49,6 @@ def house(letters: World) -> World:
 def board(house: World) -> Board:
     found = {one.benchmark.name: one for one in boards(load_runs([house.runs]))}
     return found["Letters"]
-
-
-def csv_rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as f:
-        return list(csv.DictReader(f))
 
 
 # --- one board a benchmark ------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from grids import grid
 from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
-from vlmeval_findit.benchmarks.findit.dataset_names import forget_names, parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.variant import VariantError
 from vlmeval_findit.boxes.records import Ignored
@@ -24,18 +25,7 @@ from vlmeval_findit.core.folders import custom_datasets_file, image_folder
 from vlmeval_findit.core.image_files import rows_to_leave_out
 from vlmeval_findit.core.table_files import TableError
 
-
-@pytest.fixture(autouse=True)
-def data_root(tmp_path, monkeypatch) -> Path:
-    root = tmp_path / "lmu"
-    root.mkdir()
-    monkeypatch.setenv("LMUData", str(root))
-    for name in ("FINDIT_TABLES", "FINDIT_IMAGES", "FINDIT_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.chdir(tmp_path)
-    forget_names()
-    return root
+pytestmark = pytest.mark.usefixtures("data_root")
 
 
 @pytest.fixture
@@ -138,7 +128,9 @@ def test_another_process_knows_it_and_parsing_stays_strict(tmp_path, images: Pat
         "assert not is_question('FindIt_My-Data_xyxy_json')\n"
         "assert not is_question('FindIt_My-Data_night_f4_xyxy_json')\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
 
 
 def test_it_is_replaced_only_when_told(tmp_path, images: Path, capsys) -> None:

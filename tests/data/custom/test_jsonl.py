@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from custom_data import data_folder
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonl_data import CAT, DOG, LINES, frames, import_lines, labelled, write_lines
@@ -19,10 +18,7 @@ from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.core.metric import slice_problem, sliced, unsliced
 from vlmeval_findit.data.custom.jsonl import KEYS, read_jsonl
 
-
-@pytest.fixture(autouse=True)
-def data_root(tmp_path, monkeypatch) -> Path:
-    return data_folder(tmp_path, monkeypatch)
+pytestmark = pytest.mark.usefixtures("data_root")
 
 
 def table(name: str = "Mine") -> list[FindItQuery]:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from chat_server import ChatServer, Script, completion
-from custom_data import data_folder
 from jsonl_data import CAT, DOG, FRAMES, LINES, import_lines
 from perfect_answers import content, perfect_answers
 
@@ -30,12 +29,10 @@ from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.models.model_table import find_model
 from vlmeval_findit.runs.run_identity import run_identity
 
+pytestmark = pytest.mark.usefixtures("data_root")
+
+
 MODEL = "Qwen3-VL"
-
-
-@pytest.fixture(autouse=True)
-def data_root(tmp_path, monkeypatch) -> Path:
-    return data_folder(tmp_path, monkeypatch)
 
 
 def always_right(names: list[str]) -> Script:

@@ -13,7 +13,6 @@ import pytest
 from custom_data import coco_values, make_images
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
-from vlmeval_findit.benchmarks.findit.dataset_names import forget_names
 from vlmeval_findit.cli import main
 from vlmeval_findit.data.custom.coco import read_coco
 from vlmeval_findit.data.custom.csv_file import read_csv
@@ -21,21 +20,13 @@ from vlmeval_findit.data.custom.voc import read_voc
 from vlmeval_findit.data.custom.yolo import read_yolo
 from vlmeval_findit.data.samples import AnnotatedBox, AnnotationError, Samples
 
+pytestmark = pytest.mark.usefixtures("data_root")
+
 
 def boxes_of(found: Samples) -> list[AnnotatedBox]:
     """Those of the queries with one label, in the order of their file."""
     single = [query for query in found.queries if isinstance(query.label, str)]
     return [box for query in single for box in query.boxes]
-
-
-@pytest.fixture(autouse=True)
-def data_root(tmp_path, monkeypatch) -> Path:
-    root = tmp_path / "lmu"
-    root.mkdir()
-    monkeypatch.setenv("LMUData", str(root))
-    monkeypatch.chdir(tmp_path)
-    forget_names()
-    return root
 
 
 WRONG = {

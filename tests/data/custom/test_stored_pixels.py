@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table
-from vlmeval_findit.benchmarks.findit.dataset_names import forget_names
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.image_files import Size
@@ -28,18 +27,13 @@ from vlmeval_findit.data.custom.stored_pixels import (
 )
 from vlmeval_findit.data.samples import AnnotatedBox, Units, detection_samples
 
+pytestmark = pytest.mark.usefixtures("data_root")
+
+
 ORIENTATIONS = range(1, 9)
 WIDE, SQUARE = (60, 40), (50, 50)
 STORED = (8, 4, 24, 14)
 """Where the object is in the stored pixels: in no picture does it lie the same when turned."""
-
-
-@pytest.fixture(autouse=True)
-def data_root(tmp_path, monkeypatch) -> None:
-    (tmp_path / "lmu").mkdir()
-    monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
-    monkeypatch.chdir(tmp_path)
-    forget_names()
 
 
 # --- the arithmetic -------------------------------------------------------------------------------

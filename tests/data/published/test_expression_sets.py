@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from scored_runs import World
-from test_importing import all_images_are_there, data_root, import_set, known, meta
+from test_importing import all_images_are_there, import_set, known, meta
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
@@ -23,7 +23,8 @@ from vlmeval_findit.data.samples import Counts
 from vlmeval_findit.marks.region import packed_mask
 from vlmeval_findit.runs.scored_run import Run
 
-__all__ = ["data_root"]
+pytestmark = pytest.mark.usefixtures("data_root")
+
 
 WIDTH, HEIGHT = 200, 100
 Rows = list[dict[str, Any]]

@@ -11,7 +11,6 @@ from typing import Any
 
 import published_stand_ins as published
 import pytest
-from custom_data import data_folder
 from scored_runs import World, grid, speaking
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
@@ -28,10 +27,7 @@ from vlmeval_findit.data.samples import Counts
 from vlmeval_findit.data.sources import SOURCES, DataSource, published_sets
 from vlmeval_findit.runs.scored_run import Run
 
-
-@pytest.fixture(autouse=True)
-def data_root(tmp_path, monkeypatch) -> Path:
-    return data_folder(tmp_path, monkeypatch)
+pytestmark = pytest.mark.usefixtures("data_root")
 
 
 def import_set(name: str, folder: Path, *more: str) -> int:
