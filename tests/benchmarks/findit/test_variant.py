@@ -130,6 +130,8 @@ def test_names_of_the_release_are_aliases(release_name: str, canonical: str) -> 
     [
         ("RefCOCO_xyxy_json", "a FindIt name begins with FindIt_"),
         ("FindIt_RefCOCOO_xyxy_json", "no dataset 'RefCOCOO': did you mean RefCOCO?"),
+        ("FindIt_Scenes_minni_xyxy_json", "no dataset 'Scenes_minni': did you mean Scenes_mini?"),
+        ("FindIt_Scenes_xyxz_json", "no representation 'xyxz': did you mean xyxy?"),
         ("FindIt_RefCOCO_xyxx_json", "no representation 'xyxx': did you mean xyxy?"),
         ("FindIt_RefCOCO", "the representation is missing (xyxy, xywh,"),
         ("FindIt_RefCOCO_xyxy", "the output format is missing (text or json)"),

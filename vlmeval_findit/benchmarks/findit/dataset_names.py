@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
@@ -78,8 +79,10 @@ def _parsed(name: str) -> Variant:
     text = name.removeprefix(PREFIX)
     rest = NameParts(text)
     dataset = rest.take(DATASETS)
-    if dataset is None:
-        guess = _looks_like_dataset(text)
+    guess = _looks_like_dataset(text)
+    # Scenes_minni begins with the dataset Scenes, and is nearer to Scenes_mini.
+    others = [name for name in DATASETS if dataset is not None and name.startswith(f"{dataset}_")]
+    if dataset is None or (guess != dataset and get_close_matches(guess, others, cutoff=0.8)):
         variant, why = None, f"no dataset {guess!r}{nearest(guess, DATASETS)}"
     else:
         variant, why = parse_format(rest.text, DATASETS[dataset], Variant)
