@@ -14,7 +14,7 @@ from itertools import count as count_from
 from typing import NamedTuple
 
 from training.samples import PhraseSpan, PlacedBoxes, Sample, SampleMark, Turn
-from training.scenes import scene_and_owners
+from training.scenes import Scene, scene_and_owners
 from training.vp_questions.asking import (
     MarkChoice,
     PosedMarks,
@@ -38,7 +38,7 @@ from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse
 from vlmeval_findit.benchmarks.vpbench.vp_query import LETTERS, QuestionKind, VPQuery
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.data.rendered.drawing import SHAPES, Rng
-from vlmeval_findit.data.rendered.scene import Owners, Scene, Stream, rng_of
+from vlmeval_findit.data.rendered.scene import Owners, Stream, rng_of
 from vlmeval_findit.marks.style import Shape
 
 QUESTION = parse("VPBench_Scenes")

@@ -27,11 +27,12 @@ from training.samples import (
     opening,
     turn_of,
 )
+from training.scenes import Scene, clip, scene, shot
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.boxes.representation import PLURAL_KEYS, ReplyFormat
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.data.rendered.drawing import SHAPES, Look, Rng
-from vlmeval_findit.data.rendered.scene import SHOT_SIZE, Scene, clip, look, pick, scene, shot
+from vlmeval_findit.data.rendered.scene import SHOT_SIZE, look, pick
 
 _STREAM = 16
 """What random numbers of these samples are for: none of the scenes' own streams."""

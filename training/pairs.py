@@ -11,15 +11,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from training.scenes import Scene, Thing
 from vlmeval_findit.data.rendered import drawing
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Placement, Rng
-from vlmeval_findit.data.rendered.scene import (
-    HALVES,
-    Scene,
-    Thing,
-    paint_all,
-    pick,
-)
+from vlmeval_findit.data.rendered.scene import HALVES, paint_all, pick
 from vlmeval_findit.data.rendered.tables import Placed, pair_stream
 
 MOST_THINGS = 4

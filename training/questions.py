@@ -11,21 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
-from training.scenes import SPLITS
+from training.scenes import SPLITS, Scene, Thing, shot
+from training.scenes import scene as render_scene
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Rng
-from vlmeval_findit.data.rendered.scene import (
-    HALVES,
-    Scene,
-    Stream,
-    Thing,
-    pick,
-    rng_of,
-    shot,
-)
-from vlmeval_findit.data.rendered.scene import (
-    scene as render_scene,
-)
+from vlmeval_findit.data.rendered.scene import HALVES, Stream, pick, rng_of
 
 Item = TypeVar("Item")
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from training import questions as asking
 from training.questions import PosedQuestion
-from training.scenes import SPLITS
+from training.scenes import SPLITS, Scene, clip, scene, shot
 from training.vp_questions.marking import Cover
 from vlmeval_findit.benchmarks.findit import box_prompts as prompts
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
@@ -27,15 +27,7 @@ from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.core import messages
 from vlmeval_findit.data.rendered.drawing import Rng
-from vlmeval_findit.data.rendered.scene import (
-    SIZES,
-    Scene,
-    Stream,
-    clip,
-    rng_of,
-    scene,
-    shot,
-)
+from vlmeval_findit.data.rendered.scene import SIZES, Stream, rng_of
 from vlmeval_findit.marks.style import Shape
 from vlmeval_findit.models.model_row import ModelRow
 from vlmeval_findit.models.model_table import MODELS, NANO, NANO_PX
@@ -244,12 +236,7 @@ def instance_sample(
     question, look = found
     drawn = tuple(
         turn_of(
-            question,
-            draw_variant(rng, shares, "Scenes_insdet"),
-            shown,
-            [0],
-            shares.units,
-            first=1,
+            question, draw_variant(rng, shares, "Scenes_insdet"), shown, [0], shares.units, first=1
         )
         for _ in range(turns)
     )

@@ -1,9 +1,14 @@
-"""Which seeds are for what, and which object of a scene is seen at every pixel."""
+"""Scenes with their objects: which seeds are for what, and what is seen where."""
 
 from __future__ import annotations
 
-from vlmeval_findit.data.rendered import drawing
-from vlmeval_findit.data.rendered.scene import Owners, Scene, composed, paint_owners, places
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vlmeval_findit.boxes.representation import Corners
+from vlmeval_findit.data.rendered import scene as rendered
+from vlmeval_findit.data.rendered.drawing import Floats, Look, Pixels, as_pixels
+from vlmeval_findit.data.rendered.scene import Owners, Placing, composed, paint_owners, places
 
 SPLITS = {
     "test": range(0, 2**20),
@@ -13,10 +18,69 @@ SPLITS = {
 """Seeds by split; no seed is in two, so no model is asked about what it was trained on."""
 
 
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """An object of a scene: how it looks, what its size is called, and the box of what is seen.
+
+    ``box`` is (x1, y1, x2, y2) in pixels of the scene, whole numbers, the far sides exclusive.
+    """
+
+    look: Look
+    size: str
+    box: Corners
+
+    @property
+    def centre(self) -> tuple[float, float]:
+        return (self.box[0] + self.box[2]) / 2, (self.box[1] + self.box[3]) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Pixels and the objects on them, in the order of their painting (the last is in front)."""
+
+    pixels: Pixels
+    things: tuple[Thing, ...]
+
+    @property
+    def width(self) -> int:
+        return int(self.pixels.shape[1])
+
+    @property
+    def height(self) -> int:
+        return int(self.pixels.shape[0])
+
+
+def scene(seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | None = None) -> Scene:
+    """Return the scene of a seed; arguments as of :func:`composed`."""
+    return _scene(*composed(seed, count, size))
+
+
+def shot(seed: int, look: Look) -> Scene:
+    """Return a reference shot of an object."""
+    canvas, box = rendered.shot(seed, look)
+    return Scene(as_pixels(canvas), (Thing(look, "large", box),))
+
+
+def clip(
+    seed: int,
+    frames: int = 8,
+    count: tuple[int, int] = (2, 4),
+    size: tuple[int, int] | None = None,
+) -> tuple[Scene, ...]:
+    """Return the frames of the clip of a seed."""
+    return tuple(_scene(*frame) for frame in rendered.clip(seed, frames, count, size))
+
+
+def _scene(canvas: Floats, placings: Sequence[Placing], boxes: Sequence[Corners | None]) -> Scene:
+    objects = zip(placings, boxes, strict=True)
+    things = (Thing(looks, size, box) for (looks, size, _), box in objects if box is not None)
+    return Scene(as_pixels(canvas), tuple(things))
+
+
 def scene_and_owners(
     seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | None = None
 ) -> tuple[Scene, Owners]:
     """Return the scene of a seed, and which of its objects is seen at every pixel."""
-    canvas, placings, things = composed(seed, count, size)
-    shown = Scene(drawing.as_pixels(canvas), things)
+    canvas, placings, boxes = composed(seed, count, size)
+    shown = _scene(canvas, placings, boxes)
     return shown, paint_owners(canvas, places(placings), [(0, 0, 0)] * len(placings))

@@ -12,7 +12,7 @@ from typing import Any
 
 from training.pairs import scene_pair
 from training.questions import SETS, PosedQuestion, ShownScene, in_clip, shown_scenes
-from training.scenes import SPLITS
+from training.scenes import SPLITS, clip
 from training.vp_questions.asking import ShownQuestion
 from training.vp_questions.images import scene_images
 from training.vp_questions.making import mark_rows, questions
@@ -24,7 +24,7 @@ from vlmeval_findit.benchmarks.selfretrieval.image_pairs import PerSide
 from vlmeval_findit.benchmarks.vpbench.vp_query import VPQuery
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.table_files import meta_path, write_table
-from vlmeval_findit.data.rendered.scene import Stream, clip, rng_of
+from vlmeval_findit.data.rendered.scene import Stream, rng_of
 from vlmeval_findit.data.rendered.tables import DrawnMark, MarkedRow, PairRow, shipped
 from vlmeval_findit.marks.region import RLE, Polygon, Region
 from vlmeval_findit.marks.style import Shape

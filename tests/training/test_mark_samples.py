@@ -19,7 +19,7 @@ from training import mark_samples, pair_samples  # noqa: E402
 from training.mark_samples import MarkQuestions  # noqa: E402
 from training.pairs import PLACES, described, scene_pair  # noqa: E402
 from training.samples import Shares, Units, scene_sample  # noqa: E402
-from training.scenes import SPLITS  # noqa: E402
+from training.scenes import SPLITS, Scene, Thing, scene  # noqa: E402
 from training.vp_questions.wording import ABSENT, NO, YES  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval import benchmark as pair_prompts  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval import captions as caption_reading  # noqa: E402
@@ -36,7 +36,7 @@ from vlmeval_findit.benchmarks.vpbench.question_tables import (  # noqa: E402
 from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind, VPQuery  # noqa: E402
 from vlmeval_findit.core import messages  # noqa: E402
 from vlmeval_findit.core.replies import Reply  # noqa: E402
-from vlmeval_findit.data.rendered.scene import SIZES, Scene, Thing, scene  # noqa: E402
+from vlmeval_findit.data.rendered.scene import SIZES  # noqa: E402
 from vlmeval_findit.marks.style import COLOURS, Shape  # noqa: E402
 
 FIRST = SPLITS["train"].start

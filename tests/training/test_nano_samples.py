@@ -23,13 +23,13 @@ from training.nano.learner import NanoLearner, read_nano_recipe  # noqa: E402
 from training.pair_samples import pair_sample  # noqa: E402
 from training.recipe import RECIPES  # noqa: E402
 from training.samples import UNIT_ROWS, Sample, Shares, Units  # noqa: E402
-from training.scenes import SPLITS  # noqa: E402
+from training.scenes import SPLITS, clip, scene  # noqa: E402
 from vlmeval_findit.benchmarks.findit.dataset_names import parse  # noqa: E402
 from vlmeval_findit.benchmarks.findit.variant import Variant  # noqa: E402
 from vlmeval_findit.boxes.reading import reader  # noqa: E402
 from vlmeval_findit.core import messages  # noqa: E402
 from vlmeval_findit.core.stored_png import png  # noqa: E402
-from vlmeval_findit.data.rendered.scene import Stream, clip, rng_of, scene  # noqa: E402
+from vlmeval_findit.data.rendered.scene import Stream, rng_of  # noqa: E402
 from vlmeval_findit.models.bounds import Bounds  # noqa: E402
 from vlmeval_findit.models.local.encoding import MessageEncoder  # noqa: E402
 from vlmeval_findit.models.local.images import ImageSet  # noqa: E402

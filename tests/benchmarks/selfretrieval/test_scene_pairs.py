@@ -13,9 +13,8 @@ from training.pairs import (
     place_word,
     scene_pair,
 )
-from training.scenes import SPLITS
+from training.scenes import SPLITS, Scene, Thing
 from vlmeval_findit.core.stored_png import png
-from vlmeval_findit.data.rendered.scene import Scene, Thing
 
 PAIRS = {seed: scene_pair(seed) for seed in range(200)}
 SEEDS = st.sampled_from(list(SPLITS.values())).flatmap(

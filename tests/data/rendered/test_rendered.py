@@ -14,23 +14,14 @@ from PIL import Image
 from training import questions as asking
 from training import shipped_tables
 from training.questions import ATTRIBUTES, RELATIONS
-from training.scenes import SPLITS
+from training.scenes import SPLITS, Scene, Thing, clip, scene, shot
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
 from vlmeval_findit.core.stored_png import png
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.rendered import tables
 from vlmeval_findit.data.rendered.drawing import Look, Placement
-from vlmeval_findit.data.rendered.scene import (
-    Scene,
-    Stream,
-    Thing,
-    clip,
-    paint_all,
-    rng_of,
-    scene,
-    shot,
-)
+from vlmeval_findit.data.rendered.scene import Stream, paint_all, rng_of
 
 SCENES = [scene(seed) for seed in range(120)]
 

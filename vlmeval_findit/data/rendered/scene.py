@@ -5,8 +5,7 @@ Boxes are those of the pixels that can be seen, after everything that lies in fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 from ...boxes.representation import Corners
 from . import drawing
-from .drawing import COLOURS, SHAPES, TEXTURES, Look, Pixels, Placement, Rng
+from .drawing import COLOURS, SHAPES, TEXTURES, Floats, Look, Placement, Rng
 
 SIZES = ((192, 144), (144, 192), (168, 168))
 """Scenes are of these sizes, (width, height) in pixels; the seed decides which."""
@@ -29,38 +28,6 @@ _MOST_OVERLAP = 0.3
 """Of the smaller of two objects, when they are placed."""
 _LEAST_SEEN = 0.55
 """Of an object's own pixels; an object that is hidden more is placed again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Thing:
-    """An object of a scene: how it looks, what its size is called, and the box of what is seen.
-
-    ``box`` is (x1, y1, x2, y2) in pixels of the scene, whole numbers, the far sides exclusive.
-    """
-
-    look: Look
-    size: str
-    box: Corners
-
-    @property
-    def centre(self) -> tuple[float, float]:
-        return (self.box[0] + self.box[2]) / 2, (self.box[1] + self.box[3]) / 2
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """Pixels and the objects on them, in the order of their painting (the last is in front)."""
-
-    pixels: Pixels
-    things: tuple[Thing, ...]
-
-    @property
-    def width(self) -> int:
-        return int(self.pixels.shape[1])
-
-    @property
-    def height(self) -> int:
-        return int(self.pixels.shape[0])
 
 
 Owners = npt.NDArray[np.int64]
@@ -82,18 +49,6 @@ def rng_of(stream: Stream, *seeds: int) -> Rng:
     return np.random.RandomState([stream.value, *seeds])
 
 
-def scene(seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | None = None) -> Scene:
-    """The scene of a seed.
-
-    Args:
-        seed: 0 to 2^32 - 1.
-        count: fewest and most objects.
-        size: (width, height) in pixels; one of :data:`SIZES` by the seed where it is None.
-    """
-    canvas, _, things = composed(seed, count, size)
-    return Scene(drawing.as_pixels(canvas), things)
-
-
 def look(rng: Rng) -> Look:
     """Any look."""
     return Look(pick(rng, SHAPES), pick(rng, COLOURS), pick(rng, TEXTURES))
@@ -105,8 +60,12 @@ def pick(rng: Rng, table: Iterable[str]) -> str:
     return names[rng.randint(len(names))]
 
 
-def shot(seed: int, look: Look) -> Scene:
-    """A reference shot of an object: of another size and on another background than in a scene."""
+def shot(seed: int, look: Look) -> tuple[Floats, Corners]:
+    """Paint a reference shot of an object: of another size and on another background than a scene.
+
+    Returns:
+        The canvas, and the box of the object.
+    """
     rng = rng_of(Stream.SHOT, seed)
     width, height = SHOT_SIZE
     canvas = drawing.background(rng, width, height)
@@ -115,7 +74,7 @@ def shot(seed: int, look: Look) -> Scene:
     place = Placement(48.0 + rng.uniform(-room, room), 48.0 + rng.uniform(-room, room), half)
     (box,) = paint_all(canvas, [(look, place)], [drawing.tinted(rng, look.colour)], 0.0)
     assert box is not None
-    return Scene(drawing.as_pixels(canvas), (Thing(look, "large", box),))
+    return canvas, box
 
 
 # --- placing and painting -------------------------------------------------------------------------
@@ -125,9 +84,19 @@ Placing = tuple[Look, str, Placement]
 
 
 def composed(
-    seed: int, count: tuple[int, int], size: tuple[int, int] | None
-) -> tuple[drawing.Floats, list[Placing], tuple[Thing, ...]]:
-    """Return the canvas of a scene, and its objects as placed and as seen."""
+    seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | None = None
+) -> tuple[Floats, list[Placing], list[Corners]]:
+    """Paint the scene of a seed.
+
+    Args:
+        seed: 0 to 2^32 - 1.
+        count: fewest and most objects.
+        size: (width, height) in pixels; one of :data:`SIZES` by the seed where it is None.
+
+    Returns:
+        The canvas; the objects in the order of their painting (the last is in front); and the boxes
+        of what is seen of them: (x1, y1, x2, y2), whole numbers, the far sides exclusive.
+    """
     rng = rng_of(Stream.SCENE, seed)
     width, height = SIZES[rng.randint(len(SIZES))] if size is None else size
     while True:
@@ -135,9 +104,12 @@ def composed(
         placings = _placed(rng, width, height, rng.randint(count[0], count[1] + 1))
         if placings is None:
             continue
-        things = _painted(rng, canvas, placings)
-        if things is not None:
-            return canvas, placings, things
+        colours = [drawing.tinted(rng, looks.colour) for looks, _, _ in placings]
+        boxes = paint_all(canvas, places(placings), colours, _LEAST_SEEN)
+        seen = [box for box in boxes if box is not None]
+        # Where an object is hidden too much, all are placed again.
+        if len(seen) == len(placings):
+            return canvas, placings, seen
 
 
 def _placed(rng: Rng, width: int, height: int, count: int) -> list[Placing] | None:
@@ -168,25 +140,13 @@ def _overlap(a: Placement, b: Placement) -> float:
     return max(across, 0.0) * max(down, 0.0) / (smaller * smaller)
 
 
-def _painted(rng: Rng, canvas: drawing.Floats, placings: list[Placing]) -> tuple[Thing, ...] | None:
-    """Paint objects in order; None where an object is hidden too much."""
-    colours = [drawing.tinted(rng, looks.colour) for looks, _, _ in placings]
-    boxes = paint_all(canvas, places(placings), colours, _LEAST_SEEN)
-    things = []
-    for (looks, size, _), box in zip(placings, boxes, strict=True):
-        if box is None:
-            return None
-        things.append(Thing(looks, size, box))
-    return tuple(things)
-
-
 def places(placings: list[Placing]) -> list[tuple[Look, Placement]]:
     """Return objects without their sizes' names."""
     return [(looks, place) for looks, _, place in placings]
 
 
 def paint_all(
-    canvas: drawing.Floats,
+    canvas: Floats,
     objects: list[tuple[Look, Placement]],
     colours: list[drawing.Colour],
     least_seen: float,
@@ -204,7 +164,7 @@ def paint_all(
 
 
 def paint_owners(
-    canvas: drawing.Floats, objects: list[tuple[Look, Placement]], colours: list[drawing.Colour]
+    canvas: Floats, objects: list[tuple[Look, Placement]], colours: list[drawing.Colour]
 ) -> Owners:
     """Paint objects in order, and return which is seen at every pixel."""
     height, width, _ = canvas.shape
@@ -248,8 +208,8 @@ def clip(
     frames: int = 8,
     count: tuple[int, int] = (2, 4),
     size: tuple[int, int] | None = None,
-) -> tuple[Scene, ...]:
-    """The frames of the clip of a seed.
+) -> Iterator[tuple[Floats, list[Placing], list[Corners | None]]]:
+    """Paint the frames of the clip of a seed: canvas, objects and boxes, as :func:`composed`.
 
     Objects move evenly; they may cross each other and leave the frame.  An object of which less
     than 0.3 is seen in a frame has no box there.
@@ -263,18 +223,10 @@ def clip(
             break
     colours = [drawing.tinted(rng, looks.colour) for looks, _, _ in placings]
     steps = [(rng.uniform(-9.0, 9.0), rng.uniform(-9.0, 9.0)) for _ in placings]
-    pictures = []
     for frame in range(frames):
         canvas = still.copy()
         now = [
             (looks, place._replace(x=place.x + dx * frame, y=place.y + dy * frame))
             for (looks, _, place), (dx, dy) in zip(placings, steps, strict=True)
         ]
-        boxes = paint_all(canvas, now, colours, _LEAST_SEEN_IN_CLIP)
-        things = tuple(
-            Thing(looks, name, box)
-            for (looks, name, _), box in zip(placings, boxes, strict=True)
-            if box is not None
-        )
-        pictures.append(Scene(drawing.as_pixels(canvas), things))
-    return tuple(pictures)
+        yield canvas, placings, paint_all(canvas, now, colours, _LEAST_SEEN_IN_CLIP)

@@ -32,11 +32,15 @@ from ...marks import style as marks_style
 from . import drawing
 from . import scene as scenes
 from .drawing import Floats, Look, Pixels, Placement, Rng
-from .scene import SIZES, Scene, Stream, clip, paint_all, rng_of, shot
+from .scene import SIZES, Stream, clip, composed, paint_all, rng_of, shot
 
 _REINSTALL = "pip install --force-reinstall vlmeval-findit"
 
-one_scene = lru_cache(maxsize=1024)(scenes.scene)  # several tables ask about a scene
+
+@lru_cache(maxsize=1024)  # Several tables ask about a scene
+def _scene(path: str) -> Pixels:
+    """Render ``scenes/<seed>.png``."""
+    return drawing.as_pixels(composed(int(Path(path).stem))[0])
 
 
 def shipped(table: str) -> Path:
@@ -58,11 +62,11 @@ def prepare(dataset: Dataset, table: str) -> PreparedTable:
     queries = read_table(shipped(table))
     for query in queries:
         for name, shown in zip(query.images, _shown(query), strict=True):
-            write_once(folder / name, png(shown.pixels))
+            write_once(folder / name, png(shown))
         for name in query.support:
             texture, colour, shape = query.label.split()
             look = Look(shape, colour, texture)
-            write_once(folder / name, png(shot(int(Path(name).stem), look).pixels))
+            write_once(folder / name, png(drawing.as_pixels(shot(int(Path(name).stem), look)[0])))
     origin = {"source": "rendered", "source_sha256": recipe_sha256(table)}
     return write_table(lmu_data_root(), table, queries, origin)
 
@@ -74,12 +78,12 @@ def recipe_sha256(table: str, *more: Path) -> str:
     return sha256_of(*(path.read_bytes() for path in files))
 
 
-def _shown(query: FindItQuery) -> Sequence[Scene]:
+def _shown(query: FindItQuery) -> Sequence[Pixels]:
     """Render ``scenes/<seed>.png``, or the frames of ``clips/<seed>``."""
     kind, seed = Path(query.cluster).parts
     if kind == "clips":
-        return clip(int(seed), len(query.images))
-    return [one_scene(int(Path(seed).stem))]
+        return [drawing.as_pixels(frame) for frame, *_ in clip(int(seed), len(query.images))]
+    return [_scene(seed)]
 
 
 # --- marked scenes -------------------------------------------------------------------------------
@@ -131,8 +135,7 @@ def _with_marks(row: MarkedRow) -> Pixels:
     regions = [Region(mark.box, mark.outlines) for mark in row.marks]
     colours = [mark.colour for mark in row.marks]
     style = Style(Shape(shape), variant, width)
-    scene = one_scene(int(Path(row.cluster).stem))
-    return draw_marks(scene.pixels, regions, style, colours).pixels
+    return draw_marks(_scene(row.cluster), regions, style, colours).pixels
 
 
 # --- pairs of scenes -----------------------------------------------------------------------------
