@@ -167,15 +167,10 @@ def _from_videos(job: FetchJob, source: DataSource, names: Sequence[str], videos
     by_video: dict[str, dict[int, list[str]]] = {}
     problems = dict.fromkeys(names, "its name does not say a frame of a video")
     for name in names:
-        frame = source.frame(name)
-        if frame is not None:
+        if frame := source.frame(name):
             by_video.setdefault(frame[0], {}).setdefault(frame[1], []).append(name)
-
-    def cut(video: str) -> Problems:
-        return _cut_video(job, videos, video, by_video[video])
-
     with ThreadPoolExecutor(2) as pool:
-        for found in pool.map(cut, by_video):
+        for found in pool.map(lambda of: _cut_video(job, videos, *of), by_video.items()):
             problems |= found
     return {name: why for name, why in problems.items() if why}
 
