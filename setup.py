@@ -89,6 +89,8 @@ EXTRAS = {
     "wandb": ["wandb>=0.31"],
     "trackio": ["trackio>=0.43"],
 }
+# Rewards in TRL, training sets for it (docs/how-to/train.md).
+EXTRAS["train"] = ["trl>=1.16", "datasets>=3", *EXTRAS["local"]]
 EXTRAS["demo"] = [*EXTRAS["run"], *EXTRAS["local"]]
 EXTRAS["all"] = sorted({package for packages in EXTRAS.values() for package in packages})
 
@@ -108,8 +110,7 @@ TEST = [
     *EXTRAS["mlflow"],
     *EXTRAS["wandb"],
     *EXTRAS["trackio"],
-    "datasets>=3",
-    GRAMMAR,
+    *EXTRAS["train"],
     # `transformers serve`
     "psutil",
     "jsonschema>=4",

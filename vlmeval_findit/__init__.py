@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .api.reply_scores import Score as Score
     from .api.reply_scores import score as score
     from .api.rewards import reward as reward
+    from .api.trainer_rewards import reward_function as reward_function
 
 __version__ = "1.0.0"
 
@@ -74,6 +75,7 @@ _HOMES = {
     "prompt": "api.custom_questions",
     "read": "api.reply_boxes",
     "reward": "api.rewards",
+    "reward_function": "api.trainer_rewards",
     "score": "api.reply_scores",
     "truth": "api.inputs",
 }

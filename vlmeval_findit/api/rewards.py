@@ -26,7 +26,7 @@ from .custom_questions import (
     replies_of,
     variant_of,
 )
-from .inputs import BoxesLike, Sizes, check_count, sizes_of, truths_of
+from .inputs import BoxesLike, Size, Sizes, check_count, sizes_of, truths_of
 
 By = Literal["f1", "iou", "adherence", "pointing"]
 
@@ -86,24 +86,27 @@ def reward(
         SpaceError: the space does not exist.
     """
     variant = variant_of(format, frames, multilabel)
-    metric = _metric(by, variant)
+    metric = metric_of(by, variant)
     known = space if isinstance(space, Space) else space_from(space)
-    single = is_single(replies)
-    many: Any = ([replies], [truths]) if single else (replies, truths)
-    values, true = replies_of(many[0]), many[1]
-    check_count(true, len(values), "truths")
-    in_pixels = [to_pixels(known, *size) for size in sizes_of(sizes, len(values))]
-    rewards = _rewards(values, truths_of(true, variant), in_pixels, variant, metric)
-    return float(rewards[0]) if single else rewards
+    if is_single(replies):
+        size = sizes_of([sizes], 1)
+        return float(rewards_of([replies], [truths], size, known, variant, metric)[0])
+    return rewards_of(replies, truths, sizes_of(sizes, len(replies)), known, variant, metric)
 
 
-def _rewards(
-    replies: Sequence[Reply],
-    true: Sequence[Truth],
-    in_pixels: Sequence[ToPixels],
+def rewards_of(
+    values: Sequence[ReplyLike],
+    truths: Sequence[Truth | BoxesLike],
+    sizes: Sequence[Size],
+    space: Space,
     variant: Variant,
     metric: Metric,
 ) -> NDArray[np.float64]:
+    """Return the reward of each reply, all read alike."""
+    replies = replies_of(values)
+    check_count(truths, len(replies), "truths")
+    true = truths_of(truths, variant)
+    in_pixels = [to_pixels(space, *size) for size in sizes]
     parse = reader(variant.reply)
     parsed = [read_reply(reply, parse) for reply in replies]
     matched = match(parsed, true, in_pixels, variant.match_rule)
@@ -141,7 +144,8 @@ def _rejected(
     return np.array([100.0 * (one is NegativeOutcome.REJECTED) for one in found])
 
 
-def _metric(by: str, variant: Variant) -> Metric:
+def metric_of(by: str, variant: Variant) -> Metric:
+    """Return the metric that is a reward, or raise ValueError."""
     known = {metric.key: metric for metric in RULES[variant.match_rule].metrics}
     if by not in _KEYS:
         raise ValueError(f"by: no reward {by!r}{nearest(by, _KEYS)}")

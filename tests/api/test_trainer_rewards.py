@@ -1,0 +1,165 @@
+"""Rewards as TRL, verl and OpenRLHF call them."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vlmeval_findit as findit
+
+BOX = [[64.0, 48.0, 320.0, 240.0]]
+QUERY: dict[str, Any] = {
+    "truth": BOX,
+    "size": [640, 480],
+    "format": "xyxy_text",
+    "space": "grid1000",
+}
+TWO = {"boxes": [*BOX, [0, 0, 9, 9]], "labels": ["cat", "dog"], "frames": [0, 2], "ignored": None}
+# Each is read in another format or space, and is right or wrong by its columns alone.
+MIXED: list[tuple[str, dict[str, Any], float]] = [
+    ("[100, 100, 500, 500]", {}, 1.0),
+    ("[100, 100, 999, 999]", {"format": "xywh_text"}, 0.0),
+    ("[100, 100, 400, 400]", {"format": "xywh_text"}, 1.0),
+    ('[{"bbox_2d": [0.1, 0.1, 0.5, 0.5]}]', {"format": "xyxy_json_bbox_2d", "space": "unit"}, 1.0),
+    ("[64, 48, 320, 240]", {"space": {"kind": "no_rescale", "side": None}}, 1.0),
+    ("[64, 48, 320, 240]", {"size": [1000, 1000]}, 1.0),
+    ("[]", {"truth": []}, 1.0),
+    ("", {"truth": {"boxes": [], "labels": None}}, 0.0),
+    (
+        '[{"frame_idx": 1, "label": "cat", "bbox": [100, 100, 500, 500]}]',
+        {"truth": TWO, "format": "xyxy_json", "frames": 3, "multilabel": True},
+        2 / 3,
+    ),
+    (
+        "[200, 300, 400, 500]",
+        {"truth": {"boxes": [], "ignored": [{"box": [128, 144, 256, 240], "crowd": True}]}},
+        1.0,
+    ),
+]
+REPLIES = [reply for reply, _, _ in MIXED]
+QUERIES = [{**QUERY, **change} for _, change, _ in MIXED]
+RIGHT = [value for _, _, value in MIXED]
+
+
+def as_columns(queries: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """As ``datasets`` gives them: what a query lacks is None."""
+    names = {name: None for query in queries for name in query}
+    return {name: [query.get(name) for query in queries] for name in names}
+
+
+def test_trl_passes_columns_and_more() -> None:
+    function = findit.reward_function("trl")
+    chats = [[{"role": "assistant", "content": reply}] for reply in REPLIES]
+    for completions in (REPLIES, chats):
+        found = function(
+            prompts=["?"] * len(MIXED),
+            completions=completions,
+            completion_ids=[[1]] * len(MIXED),
+            trainer_state=object(),
+            log_extra=print,
+            log_metric=print,
+            image=[None] * len(MIXED),
+            **as_columns(QUERIES),
+        )
+        assert found == pytest.approx(RIGHT)
+        assert {type(value) for value in found} == {float}
+    assert function.__name__ == "findit_f1"
+
+
+def test_verl_passes_one_reply_or_a_batch() -> None:
+    compute_score = findit.reward_function("verl")
+    extras = [{**query, "num_turns": None, "rollout_reward_scores": {}} for query in QUERIES]
+    truths = [extra.pop("truth") for extra in extras]
+    ones = [
+        compute_score(data_source="mine", solution_str=reply, ground_truth=true, extra_info=extra)
+        for reply, true, extra in zip(REPLIES, truths, extras, strict=True)
+    ]
+    batch = compute_score(
+        data_sources=np.array(["mine"] * len(MIXED), dtype=object),
+        solution_strs=REPLIES,
+        ground_truths=[np.array(true) if isinstance(true, list) else true for true in truths],
+        extra_infos=np.array(extras, dtype=object),
+        reward_router_address=None,
+    )
+    assert ones == pytest.approx(RIGHT)
+    assert batch == pytest.approx(RIGHT)
+    assert {type(value) for value in [*ones, *batch]} == {float}
+
+
+def test_openrlhf_passes_decoded_queries_and_labels() -> None:
+    torch = pytest.importorskip("torch")
+    reward_func = findit.reward_function("openrlhf")
+    prompt = "<|im_start|>user\n<image>Where?<|im_end|>\n<|im_start|>assistant\n"
+    decoded = prompt.replace("<image>", "<|vision_start|>" + "<|image_pad|>" * 9)
+    for label in (dict, json.dumps):
+        values = []
+        for at, (reply, query) in enumerate(zip(REPLIES, QUERIES, strict=True)):
+            start = (prompt, decoded)[at % 2]
+            result = reward_func([f"{start}{reply}<|im_end|>\n"], [prompt], [label(query)])
+            # As OpenRLHF makes its experience of it.
+            values += torch.tensor([result["rewards"]]).tolist()
+            assert torch.equal(result["rewards"], result["scores"])
+        assert values == pytest.approx(RIGHT)
+    # The end of a prompt may stand in it several times.
+    twice = prompt + "[1, 2, 3, 4]<|im_end|>\n" + prompt
+    reply = "<|begin_of_box|>[100, 100, 500, 500]<|end_of_box|><|user|>"
+    assert reward_func(["x" + twice + reply], [twice], [QUERY])["rewards"].tolist() == [1]
+    with pytest.raises(ValueError, match="the prompt does not end in its query"):
+        reward_func(["something else"], [prompt], [QUERY])
+
+
+def test_fixed_columns_and_other_rewards() -> None:
+    iou = findit.reward_function(
+        "trl", "iou", format="xyxy_text", space="grid1000", size=(640, 480)
+    )
+    assert iou(prompts=[""], completions=["[100, 100, 500, 300]"], truth=[BOX]) == [0.5]
+    adherence = findit.reward_function("verl", by="adherence")
+    assert adherence("mine", "[0, 0, 9, 9]", BOX, QUERY) == 1
+    pointing = findit.reward_function("verl", by="pointing", format="point_text")
+    assert pointing("mine", "[200, 200]", BOX, QUERY) == 1
+
+
+def test_threads_share_a_function() -> None:
+    compute_score = findit.reward_function("verl")
+
+    def one(at: int) -> bool:
+        place = at % len(MIXED)
+        query = QUERIES[place]
+        value = compute_score("mine", REPLIES[place], query["truth"], query)
+        return bool(value == pytest.approx(RIGHT[place]))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(one, range(400)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("trll",), "no trainer 'trll': did you mean trl"),
+        (("trl", "miou"), "by: no reward 'miou': did you mean iou"),
+        (("trl", "pointing", {"format": "xyxy_text"}), "xyxy has no pointing"),
+        (("trl", "f1", {"sizes": (1, 1)}), "no column 'sizes': did you mean size"),
+        (("trl", "f1", {"format": "xyxy_jsn"}), "no output format 'jsn': did you mean json"),
+        (
+            ("trl", "f1", {"space": "grid100"}),
+            "no coordinate space 'grid100': did you mean grid1000",
+        ),
+    ],
+)
+def test_what_is_refused_before_training(arguments: Any, message: str) -> None:
+    trainer, by, fixed = (*arguments, "f1", {})[:3] if len(arguments) != 2 else (*arguments, {})
+    with pytest.raises(ValueError, match=message):
+        findit.reward_function(trainer, by, **fixed)
+
+
+def test_a_query_without_a_column_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match="query 0 has no size: it needs truth, size, format, space"
+    ):
+        findit.reward_function("trl")(prompts=[""], completions=["[]"], truth=[[]])
+    with pytest.raises(ValueError, match="query 0 has no truth"):
+        findit.reward_function("verl")("mine", "[]", None, QUERY)

@@ -1,0 +1,216 @@
+"""The reward as trainers call it: TRL, verl and OpenRLHF, none of which is imported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from ..boxes.records import Ignored
+from ..boxes.spaces import Space, space_from
+from ..core.formatting import nearest
+from .custom_questions import ReplyLike, variant_of
+from .inputs import plain, sizes_of, truth
+from .rewards import By, metric_of, rewards_of
+
+Trainer = Literal["trl", "verl", "openrlhf"]
+RewardFunction = Callable[..., Any]
+Query = Mapping[str, Any]
+"""The columns of a query."""
+
+NEEDED = ("truth", "size", "format", "space")
+DEFAULTS: Query = {"frames": 1, "multilabel": False}
+COLUMNS = (*NEEDED, *DEFAULTS)
+
+
+def reward_function(trainer: Trainer, by: By = "f1", **fixed: Any) -> RewardFunction:
+    """Return the reward as a function that a trainer calls.
+
+    >>> rewards = reward_function("trl", format="xyxy_text", space="grid1000")
+    >>> rewards(prompts=["", ""], completions=["[0, 0, 500, 500]", "[]"], trainer_state=None,
+    ...         truth=[[[0, 0, 320, 240]]] * 2, size=[(640, 480)] * 2)
+    [1.0, 0.0]
+
+    What a query needs are columns of the data set, so the queries of a batch may differ in all:
+
+    * ``truth``: boxes in pixels of the original image; or the arguments of :func:`.truth` as an
+      object, ``{"boxes": …, "labels": …, "frames": …, "ignored": …}``; or either as JSON;
+    * ``size``: (width, height) in pixels of the original image;
+    * ``format`` and ``space``: as for :func:`.reward`;
+    * ``frames`` (1) and ``multilabel`` (False).
+
+    TRL passes them as keywords, verl in ``extra_info`` (and the truth as ``ground_truth``),
+    OpenRLHF as the label, an object or its JSON. Functions may be called from several threads.
+
+    Args:
+        trainer: ``"trl"``: for ``reward_funcs``; returns a list. ``"verl"``: a
+            ``custom_reward_function`` for one reply or, with verl's batch manager, many; returns a
+            number or a list. ``"openrlhf"``: a ``reward_func``; returns ``rewards`` and ``scores``
+            as tensors.
+        by: as for :func:`.reward`.
+        fixed: columns that are the same for all queries; they override the data set's.
+
+    Raises:
+        ValueError: there is no such trainer, reward, column, format or space; later, when it is
+            called, a query lacks a column or has one that cannot be used.
+    """
+    if trainer not in _SIGNATURES:
+        raise ValueError(f"no trainer {trainer!r}{nearest(trainer, _SIGNATURES)}")
+    for column in fixed:
+        if column not in COLUMNS:
+            raise ValueError(f"no column {column!r}{nearest(column, COLUMNS)}")
+    example = {"format": "point_text" if by == "pointing" else "xyxy_text", **DEFAULTS, **fixed}
+    metric_of(by, variant_of(example["format"], example["frames"], example["multilabel"]))
+    _space(fixed.get("space", "grid1000"))
+    function = _SIGNATURES[trainer](by, fixed)
+    # TRL logs it by this name.
+    function.__name__ = function.__qualname__ = f"findit_{by}"
+    return function
+
+
+# --- signatures -----------------------------------------------------------------------------------
+
+
+def _trl(by: By, fixed: Query) -> RewardFunction:
+    def function(
+        prompts: Sequence[Any], completions: Sequence[ReplyLike], **columns: Any
+    ) -> list[float]:
+        known = [name for name in COLUMNS if name in columns]
+        queries = [{name: columns[name][at] for name in known} for at in range(len(completions))]
+        return _rewards(completions, queries, by, fixed)
+
+    return function
+
+
+def _verl(by: By, fixed: Query) -> RewardFunction:
+    def function(
+        data_source: str = "",
+        solution_str: str = "",
+        ground_truth: Any = None,
+        extra_info: Query | None = None,
+        *,
+        solution_strs: Sequence[str] | None = None,
+        ground_truths: Sequence[Any] = (),
+        extra_infos: Sequence[Query] = (),
+        **options: Any,
+    ) -> float | list[float]:
+        if solution_strs is None:
+            query = {**(extra_info or {}), "truth": ground_truth}
+            return _rewards([solution_str], [query], by, fixed)[0]
+        pairs = zip(extra_infos, ground_truths, strict=True)
+        queries = [{**extra, "truth": true} for extra, true in pairs]
+        return _rewards(solution_strs, queries, by, fixed)
+
+    return function
+
+
+def _openrlhf(by: By, fixed: Query) -> RewardFunction:
+    def function(
+        queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **options: Any
+    ) -> dict[str, Any]:
+        import torch
+
+        replies = [_reply_in(*pair) for pair in zip(queries, prompts, strict=True)]
+        values = torch.tensor(_rewards(replies, [_parsed(each) for each in labels], by, fixed))
+        return {"rewards": values, "scores": values, "extra_logs": {}}
+
+    return function
+
+
+_SIGNATURES: Mapping[str, Callable[[By, Query], RewardFunction]] = {
+    "trl": _trl,
+    "verl": _verl,
+    "openrlhf": _openrlhf,
+}
+
+# OpenRLHF decodes the token that ended a reply. GLM's marks of boxes must stay.
+_ENDS = (
+    *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "<|end|>", "<|user|>"),
+    *("</s>", "<eos>", "<end_of_turn>", "<turn|>"),
+)
+_PROMPT_END = 40  # Characters
+
+
+def _reply_in(query: str, prompt: str) -> str:
+    """Return the reply in a query, which is prompt and reply, decoded.
+
+    A decoded prompt may differ from the prompt, for images are many tokens, but not at its end.
+    """
+    end = prompt if query.startswith(prompt) else prompt[-_PROMPT_END:]
+    parts = query.split(end, times := prompt.count(end))
+    if not prompt or len(parts) <= times:
+        raise ValueError(f"the prompt does not end in its query: {end!r} is not in {query!r:.200}")
+    reply = parts[-1].rstrip()
+    while ended := next(filter(reply.endswith, _ENDS), None):
+        reply = reply.removesuffix(ended).rstrip()
+    return reply
+
+
+# --- rewards --------------------------------------------------------------------------------------
+
+
+def _rewards(
+    replies: Sequence[ReplyLike], queries: Sequence[Query], by: By, fixed: Query
+) -> list[float]:
+    """Reward the queries whose replies are read alike in one batch."""
+    truths, sizes, formats, spaces, frames, multilabel = (
+        [_value(name, query, at, fixed) for at, query in enumerate(queries)] for name in COLUMNS
+    )
+    batches: dict[tuple[Any, ...], list[int]] = {}
+    read_alike = zip(formats, map(_space_key, spaces), frames, multilabel, strict=True)
+    for at, key in enumerate(read_alike):
+        batches.setdefault(key, []).append(at)
+    values = [0.0] * len(replies)
+    for (name, _, count, several), places in batches.items():
+        variant = variant_of(name, int(count), bool(several))
+        rewards = rewards_of(
+            [replies[at] for at in places],
+            [_truth(truths[at]) for at in places],
+            sizes_of([sizes[at] for at in places], len(places)),
+            _space(spaces[places[0]]),
+            variant,
+            metric_of(by, variant),
+        )
+        for at, value in zip(places, rewards.tolist(), strict=True):
+            values[at] = value
+    return values
+
+
+def _value(name: str, query: Query, at: int, fixed: Query) -> Any:
+    value = fixed[name] if name in fixed else query.get(name)
+    if value is None:
+        value = DEFAULTS.get(name)
+    if value is None:
+        raise ValueError(f"query {at} has no {name}: it needs {', '.join(NEEDED)}")
+    return value
+
+
+def _space_key(space: Any) -> Any:
+    return tuple(sorted(_stated(space).items())) if isinstance(space, Mapping) else space
+
+
+def _space(value: Any) -> Space:
+    return value if isinstance(value, Space) else space_from(_stated(value))
+
+
+def _truth(value: Any) -> Any:
+    value = _parsed(value)
+    if not isinstance(value, Mapping):
+        return value
+    arguments = dict(_stated(value))
+    ignored = [
+        Ignored(**_stated(each)) if isinstance(each, Mapping) else each
+        for each in arguments.pop("ignored", ())
+    ]
+    return truth(**arguments, ignored=ignored)
+
+
+def _parsed(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _stated(value: Any) -> Any:
+    """Leave out what is None: ``datasets`` gives all objects of a column the same keys."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: plain(each) for key, each in value.items() if each is not None}
