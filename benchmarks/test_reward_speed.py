@@ -31,25 +31,39 @@ def batch(count: int, boxes: int) -> tuple[list[str], list[Any]]:
     return replies, [truths[at // ROLLOUTS] for at in range(count)]
 
 
+@pytest.mark.parametrize("trainer", [None, "trl"])
 @pytest.mark.parametrize("boxes", [1, 4])
-def test_a_batch_of_rewards(boxes: int, measures: bool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_batch_of_rewards(
+    boxes: int, trainer: Any, measures: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
     replies, truths = batch(4096 if measures else 64, boxes)
-    how: dict[str, Any] = {"sizes": (640, 480), "space": "grid1000"}
+    name, space = "xyxy_json_bbox_2d", "grid1000"
+
+    columns: dict[str, Any] = {
+        "completions": [[{"role": "assistant", "content": reply}] for reply in replies],
+        "truth": truths,
+        "size": [[640, 480]] * len(replies),
+        "format": [name] * len(replies),
+        "space": [space] * len(replies),
+    }
+    function = findit.reward_function(trainer or "trl")
 
     def rewards() -> np.ndarray:
-        return findit.reward(replies, truths, "xyxy_json_bbox_2d", **how)
+        if trainer is None:
+            return findit.reward(replies, truths, name, sizes=(640, 480), space=space)
+        return np.array(function(prompts=None, **columns))
 
-    found = rewards()
+    values = rewards()
     # The first of those that share a truth is right.
-    assert (found[::ROLLOUTS] == 1).all()
-    assert 0 < found.mean() < 1
+    assert (values[::ROLLOUTS] == 1).all()
+    assert 0 < values.mean() < 1
     seconds, bare = best(
         rewards, lambda: [json.loads(reply) for reply in replies], rounds=21 if measures else 2
     )
     with capsys.disabled():
         print(
-            f"\n{boxes} box(es) a reply: {len(replies) / seconds:,.0f} rewards a second, "
-            f"{1e6 * seconds / len(replies):.1f} µs each, {seconds / bare:.1f} times json.loads "
-            f"(target: at most {TARGET})"
+            f"\n{boxes} box(es) a reply{f', as {trainer} calls it' if trainer else ''}: "
+            f"{len(replies) / seconds:,.0f} rewards a second, {1e6 * seconds / len(replies):.1f} "
+            f"µs each, {seconds / bare:.1f} times json.loads (target: at most {TARGET})"
         )
     assert not measures or seconds <= TARGET * bare

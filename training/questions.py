@@ -210,6 +210,7 @@ class SceneSet:
 SETS = {
     "Scenes": SceneSet("test", scenes=1000, clips=100),
     "Scenes_mini": SceneSet("validation", scenes=50, clips=10),
+    "Scenes_train": SceneSet("train", scenes=400, clips=40),
 }
 """By the key of the set's image folder."""
 

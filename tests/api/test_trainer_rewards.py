@@ -26,6 +26,7 @@ MIXED: list[tuple[str, dict[str, Any], float]] = [
     ("[100, 100, 400, 400]", {"format": "xywh_text"}, 1.0),
     ('[{"bbox_2d": [0.1, 0.1, 0.5, 0.5]}]', {"format": "xyxy_json_bbox_2d", "space": "unit"}, 1.0),
     ("[64, 48, 320, 240]", {"space": {"kind": "no_rescale", "side": None}}, 1.0),
+    ("[64, 48, 320, 240]", {"space": '{"kind": "no_rescale", "scene_max_size": 640}'}, 1.0),
     ("[64, 48, 320, 240]", {"size": [1000, 1000]}, 1.0),
     ("[]", {"truth": []}, 1.0),
     ("", {"truth": {"boxes": [], "labels": None}}, 0.0),

@@ -78,8 +78,8 @@ def sizes_of(sizes: Sizes, count: int) -> list[Size]:
     if len(values) == 2 and all(isinstance(edge, Real) for edge in values):
         return [_size(tuple(values))] * count
     check_count(values, count, "sizes")
-    keys = [tuple(map(plain, v)) if isinstance(v, Sequence) else (v,) for v in values]
-    known = {key: _size(key) for key in {*keys}}
+    keys = [tuple(v) if isinstance(v, (list, tuple)) else (v,) for v in values]
+    known = {key: _size(tuple(map(plain, key))) for key in {*keys}}
     return [known[key] for key in keys]
 
 

@@ -36,7 +36,7 @@ def reward_function(trainer: Trainer, by: By = "f1", **fixed: Any) -> RewardFunc
     * ``truth``: boxes in pixels of the original image; or the arguments of :func:`.truth` as an
       object, ``{"boxes": …, "labels": …, "frames": …, "ignored": …}``; or either as JSON;
     * ``size``: (width, height) in pixels of the original image;
-    * ``format`` and ``space``: as for :func:`.reward`;
+    * ``format`` and ``space``: as for :func:`.reward`, the settings of a space perhaps as JSON;
     * ``frames`` (1) and ``multilabel`` (False).
 
     TRL passes them as keywords, verl in ``extra_info`` (and the truth as ``ground_truth``),
@@ -72,12 +72,9 @@ def reward_function(trainer: Trainer, by: By = "f1", **fixed: Any) -> RewardFunc
 
 
 def _trl(by: By, fixed: Query) -> RewardFunction:
-    def function(
-        prompts: Sequence[Any], completions: Sequence[ReplyLike], **columns: Any
-    ) -> list[float]:
-        known = [name for name in COLUMNS if name in columns]
-        queries = [{name: columns[name][at] for name in known} for at in range(len(completions))]
-        return _rewards(completions, queries, by, fixed)
+    # ms-swift calls its own with completions and columns, too.
+    def function(completions: Sequence[ReplyLike], **columns: Any) -> list[float]:
+        return _rewards(completions, columns, by, fixed)
 
     return function
 
@@ -95,11 +92,10 @@ def _verl(by: By, fixed: Query) -> RewardFunction:
         **options: Any,
     ) -> float | list[float]:
         if solution_strs is None:
-            query = {**(extra_info or {}), "truth": ground_truth}
-            return _rewards([solution_str], [query], by, fixed)[0]
-        pairs = zip(extra_infos, ground_truths, strict=True)
-        queries = [{**extra, "truth": true} for extra, true in pairs]
-        return _rewards(solution_strs, queries, by, fixed)
+            columns = {**_columns([extra_info or {}]), "truth": [ground_truth]}
+            return _rewards([solution_str], columns, by, fixed)[0]
+        columns = {**_columns(extra_infos), "truth": ground_truths}
+        return _rewards(solution_strs, columns, by, fixed)
 
     return function
 
@@ -111,7 +107,8 @@ def _openrlhf(by: By, fixed: Query) -> RewardFunction:
         import torch
 
         replies = [_reply_in(*pair) for pair in zip(queries, prompts, strict=True)]
-        values = torch.tensor(_rewards(replies, [_parsed(each) for each in labels], by, fixed))
+        columns = _columns([_parsed(label) for label in labels])
+        values = torch.tensor(_rewards(replies, columns, by, fixed))
         return {"rewards": values, "scores": values, "extra_logs": {}}
 
     return function
@@ -149,20 +146,26 @@ def _reply_in(query: str, prompt: str) -> str:
 # --- rewards --------------------------------------------------------------------------------------
 
 
-def _rewards(
-    replies: Sequence[ReplyLike], queries: Sequence[Query], by: By, fixed: Query
-) -> list[float]:
+Columns = Mapping[str, Sequence[Any]]
+
+
+def _columns(queries: Sequence[Query]) -> Columns:
+    return {name: [query.get(name) for query in queries] for name in COLUMNS}
+
+
+def _rewards(replies: Sequence[ReplyLike], columns: Columns, by: By, fixed: Query) -> list[float]:
     """Reward the queries whose replies are read alike in one batch."""
+    count = len(replies)
     truths, sizes, formats, spaces, frames, multilabel = (
-        [_value(name, query, at, fixed) for at, query in enumerate(queries)] for name in COLUMNS
+        _column(name, columns, fixed, count) for name in COLUMNS
     )
-    batches: dict[tuple[Any, ...], list[int]] = {}
-    read_alike = zip(formats, map(_space_key, spaces), frames, multilabel, strict=True)
-    for at, key in enumerate(read_alike):
-        batches.setdefault(key, []).append(at)
-    values = [0.0] * len(replies)
-    for (name, _, count, several), places in batches.items():
-        variant = variant_of(name, int(count), bool(several))
+    read_alike: dict[tuple[Any, ...], list[int]] = {}
+    keys = zip(formats, map(_space_key, spaces), frames, multilabel, strict=True)
+    for at, key in enumerate(keys):
+        read_alike.setdefault(key, []).append(at)
+    values = [0.0] * count
+    for (name, _, number, several), places in read_alike.items():
+        variant = variant_of(name, int(number), bool(several))
         rewards = rewards_of(
             [replies[at] for at in places],
             [_truth(truths[at]) for at in places],
@@ -176,13 +179,16 @@ def _rewards(
     return values
 
 
-def _value(name: str, query: Query, at: int, fixed: Query) -> Any:
-    value = fixed[name] if name in fixed else query.get(name)
-    if value is None:
-        value = DEFAULTS.get(name)
-    if value is None:
-        raise ValueError(f"query {at} has no {name}: it needs {', '.join(NEEDED)}")
-    return value
+def _column(name: str, columns: Columns, fixed: Query, count: int) -> Sequence[Any]:
+    if name in fixed:
+        return [fixed[name]] * count
+    column = columns.get(name, ())
+    default = DEFAULTS.get(name)
+    values = [default if value is None else value for value in column] or [default] * count
+    for at, value in enumerate(values):
+        if value is None:
+            raise ValueError(f"query {at} has no {name}: it needs {', '.join(NEEDED)}")
+    return values
 
 
 def _space_key(space: Any) -> Any:
@@ -190,12 +196,14 @@ def _space_key(space: Any) -> Any:
 
 
 def _space(value: Any) -> Space:
+    if isinstance(value, str) and value.startswith("{"):
+        value = json.loads(value)
     return value if isinstance(value, Space) else space_from(_stated(value))
 
 
 def _truth(value: Any) -> Any:
-    value = _parsed(value)
-    if not isinstance(value, Mapping):
+    # Most truths are lists of boxes.
+    if isinstance(value, list) or not isinstance(value := _parsed(value), Mapping):
         return value
     arguments = dict(_stated(value))
     ignored = [

@@ -15,7 +15,7 @@ import click
 
 from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..core.command import SOME_FAILED
-from ..publish.targets import TARGETS, ExportError, exporter
+from ..publish.targets import TARGETS, TRAINERS, ExportError, exporter
 from .options import PATH, Command, runs_argument
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any] | click.Command)
 
 def _flag(name: str, text: str, **settings: Any) -> Callable[[AnyCommand], AnyCommand]:
     """Make an option of the exporters that have a parameter of its name."""
-    targets = ", ".join(target for target, row in TARGETS.items() if name in row.flags)
+    flag = name.replace("-", "_")
+    targets = ", ".join(target for target, row in TARGETS.items() if flag in row.flags)
     return click.option(f"--{name}", help=f"{targets}: {text}", **settings)
 
 
@@ -59,13 +60,37 @@ _SERVERS = "; ".join(f"{name}: {row.server}" for name, row in TARGETS.items() if
     type=click.IntRange(min=0),
     metavar="N",
 )
+@_flag(
+    "trainer",
+    f"{', '.join(TRAINERS)} (trl).",
+    type=click.Choice(TRAINERS),
+    metavar="NAME",
+)
+@_flag(
+    "errors",
+    "queries with an error of this type, as `errors` names it; may be repeated (any type).",
+    multiple=True,
+    metavar="TYPE",
+)
+@_flag(
+    "formats",
+    "write answers in the best formats of this file, which search or sweep wrote.",
+    type=PATH,
+    metavar="FILE",
+)
+@_flag("yes-test-data", "write queries of test data all the same.", is_flag=True)
 def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any) -> int:
     """Export scored runs to what other programs read; no model is asked.
 
     The same runs again: files are written again, trackers keep what they have. Exit status 1:
     another program or server refused; run the same command again to go on.
     """
-    given = {name: value for name, value in flags.items() if value is not None}
+    # A flag that is not given is None, False or empty; 0 pictures are given.
+    given = {
+        name: value
+        for name, value in flags.items()
+        if value is not None and value is not False and value != ()
+    }
     _check_flags(target, given)
     out = out or default_folder(target)
     # They import pyarrow and scipy, which a --help need not wait for.
@@ -106,7 +131,8 @@ def _check_flags(target: str, flags: Mapping[str, Any]) -> None:
     for flag in flags:
         if flag not in TARGETS[target].flags:
             users = [other for other, row in TARGETS.items() if flag in row.flags]
-            raise ValueError(f"--{flag} is for --to {' or '.join(users)}: leave it out")
+            name = flag.replace("_", "-")
+            raise ValueError(f"--{name} is for --to {' or '.join(users)}: leave it out")
     licence = flags.get("licence", "other")
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", licence):
         raise ValueError(

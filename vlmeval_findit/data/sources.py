@@ -264,7 +264,7 @@ _IMAGES = (
     *(
         DataSource(name=name, licence=SHIPPED)
         for name in (
-            *("Scenes", "Scenes_mini", "VPBench_Scenes", "VPBench_Scenes_mini"),
+            *("Scenes", "Scenes_mini", "Scenes_train", "VPBench_Scenes", "VPBench_Scenes_mini"),
             *("SelfRetrieval_Scenes", "SelfRetrieval_Scenes_mini"),
         )
     ),

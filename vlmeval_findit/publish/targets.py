@@ -39,7 +39,15 @@ TARGETS: Mapping[str, Target] = {
     "mlflow": Target("mlflow", "metrics and answers in MLflow", _TRACKED, "MLFLOW_TRACKING_URI"),
     "wandb": Target("local_stores", "offline runs for Weights & Biases", _TRACKED),
     "trackio": Target("local_stores", "metrics and answers in trackio", _TRACKED),
+    "training": Target(
+        "training_set",
+        "what a model got wrong, with right answers, for a trainer",
+        ("trainer", "errors", "formats", "yes_test_data"),
+    ),
 }
+
+TRAINERS = ("trl", "llama-factory", "ms-swift")
+"""Whose formats training sets are written in."""
 
 Exporter = Callable[..., Iterator[str]]
 """Takes scored runs and a folder, and yields what there is to say of them, line by line.

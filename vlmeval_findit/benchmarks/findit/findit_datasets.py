@@ -102,6 +102,7 @@ class Dataset:
     support_name: Callable[[str], str] = _same  # likewise for reference shots
     folder: str | None = None  # image folder of a custom dataset
     maker: str | None = None  # Module of data/ whose ensure() makes tables and images
+    for_training: bool = False  # whether models may be trained on it
 
     def subset_for(self, multilabel: bool) -> Subset | None:
         return self.multilabel_subset if multilabel else self.subset
@@ -122,15 +123,14 @@ class Dataset:
         return OF_THE_RELEASE
 
 
-def _made_here(name: str, maker: str) -> tuple[Dataset, ...]:
+def _made_here(name: str, maker: str, for_training: bool = False) -> tuple[Dataset, ...]:
+    shared: dict[str, Any] = {"images": name, "maker": maker, "for_training": for_training}
     return (
-        Dataset(name, Family.OBJDET, images=name, has_multilabel=True, maker=maker),
-        Dataset(f"{name}_refexp", Family.REFEXP, images=name, maker=maker),
-        Dataset(
-            f"{name}_described", Family.REFEXP_ALL, images=name, has_negatives=True, maker=maker
-        ),
-        Dataset(f"{name}_insdet", Family.INSDET, images=name, maker=maker),
-        Dataset(f"{name}_video", Family.OBJDET_VIDEO, images=name, frames=8, maker=maker),
+        Dataset(name, Family.OBJDET, has_multilabel=True, **shared),
+        Dataset(f"{name}_refexp", Family.REFEXP, **shared),
+        Dataset(f"{name}_described", Family.REFEXP_ALL, has_negatives=True, **shared),
+        Dataset(f"{name}_insdet", Family.INSDET, **shared),
+        Dataset(f"{name}_video", Family.OBJDET_VIDEO, frames=8, **shared),
     )
 
 
@@ -223,9 +223,10 @@ _ROWS = (
     ),
     # Demonstration: photographs from Python packages, annotated by hand.
     *_made_here("Demo", maker="demo.photos"),
-    # Scenes rendered from seeds: the test set, and a small set of other scenes.
+    # Scenes rendered from seeds: the test set, a small set of other scenes, and a training set.
     *_made_here("Scenes", maker="rendered.tables"),
     *_made_here("Scenes_mini", maker="rendered.tables"),
+    *_made_here("Scenes_train", maker="rendered.tables", for_training=True),
     # Images of chosen sizes with one object each, for `probe`.
     Dataset("Probe", Family.REFEXP, images="Probe", maker="probe_scenes"),
 )
@@ -289,4 +290,5 @@ def _own_row(name: str, row: CustomDataset) -> Dataset:
         has_negatives=row.negatives,
         frames=row.frames,
         folder=row.folder,
+        for_training=True,
     )

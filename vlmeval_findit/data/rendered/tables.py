@@ -1,8 +1,9 @@
 """Tables of rendered scenes: shipped as TSV, their images rendered on first use.
 
-``Scenes`` has 1,000 scenes and 100 clips of the test split, ``Scenes_mini`` 50 scenes and 10 clips
-of the validation split; all image families ask about the same scenes.  ``SelfRetrieval_Scenes`` has
-500 pairs of scenes of the test split, ``SelfRetrieval_Scenes_mini`` 50 of the validation split.
+``Scenes`` has 1,000 scenes and 100 clips of the test split, ``Scenes_mini`` 50 and 10 of the
+validation split, ``Scenes_train`` 400 and 40 of the train split; all image families ask about the
+same scenes.  ``SelfRetrieval_Scenes`` has 500 pairs of scenes of the test split,
+``SelfRetrieval_Scenes_mini`` 50 of the validation split.
 ``VPBench_Scenes`` asks about marks in scenes. ``training.shipped_tables`` writes the files in
 ``shipped``.
 """

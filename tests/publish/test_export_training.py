@@ -1,0 +1,261 @@
+"""Training sets of runs: what is chosen, that answers are right, and that trainers read them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from custom_data import data_folder
+from jsonl_data import LINES, import_lines
+from PIL import Image
+from scored_runs import World, saying, scored_outputs, world
+
+import vlmeval_findit as findit
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.identity import Answering, write_identity
+from vlmeval_findit.core.run_files import RunFiles
+from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.core.table_files import meta_path
+from vlmeval_findit.publish.targets import TRAINERS
+from vlmeval_findit.publish.training_card import FORMATS
+from vlmeval_findit.runs.run_identity import run_identity
+from vlmeval_findit.runs.score import score_file
+from vlmeval_findit.runs.score_files import write_score
+
+GRID = {"kind": "grid1000"}
+SPACES: Sequence[dict[str, Any]] = (
+    GRID,
+    {"kind": "unit_rescale"},
+    {"kind": "no_rescale"},
+    {"kind": "smart_resize", "min_pixels": 3136, "max_pixels": 50176},
+    {"kind": "letterbox", "side": 1000},
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    data_folder(tmp_path, monkeypatch)
+    return tmp_path
+
+
+def run(name: str, reply: Callable[[int], str] | str, space: Any = GRID, model: str = "M") -> Path:
+    """A scored run of custom data that answers so in a space."""
+    task = load_task(name)
+    rows = [
+        {"index": index, "prediction": reply if isinstance(reply, str) else reply(index)}
+        for index in task.queries
+    ]
+    path = Path("runs", f"{model}_{name}.json")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(rows))
+    write_identity(
+        RunFiles(path).identity,
+        run_identity(task, model, Answering("Test"), list(task.queries), space),
+    )
+    write_score(score_file(path, Settings()), path)
+    return path
+
+
+def export(path: Path, *flags: str, out: str = "set") -> list[dict[str, Any]]:
+    assert main(["export", str(path), "--to", "training", "--out", out, *flags]) == 0
+    lines = Path(out, "train.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def rewards(rows: Sequence[dict[str, Any]], by: Any = "f1") -> list[float]:
+    """What our reader makes of the answers, as a trainer would ask."""
+    columns = {key: [row[key] for row in rows] for key in rows[0]}
+    values: list[float] = findit.reward_function("trl", by)(
+        completions=columns.pop("completion"), prompts=columns.pop("prompt"), **columns
+    )
+    return values
+
+
+FORMATS_OF = {
+    "objdet": ("xyxy_json", "multilabel_cxcywh_text", "multilabel_all_json_class_name_nested"),
+    "refexp": ("yxhw_text", "xywh_json_decomposed", "point_json_point_2d"),
+    "refexp_all": ("xyxy_text", "caption_all-labelled_text"),
+    "insdet": ("yxyx_json_bbox_2d", "xyxy_json_vp-oval"),
+    "objdet_video": ("f4_xyxy_json", "f2_xyxy_text", "multilabel_f4_xywh_json"),
+    "insdet_video": ("f4_cxcywh_json",),
+}
+
+
+@pytest.mark.parametrize("family", FORMATS_OF)
+def test_answers_are_read_back_with_the_full_score(folder: Path, family: str) -> None:
+    assert import_lines(folder, LINES[family]) == 0
+    written = 0
+    for name in FORMATS_OF[family]:
+        for space in SPACES:
+            path = run(f"FindIt_Mine_{name}", "Nothing there.", space)
+            rows = export(path)
+            by = "pointing" if "point" in name else "f1"
+            assert rewards(rows, by) == [1.0] * len(rows)
+            if "[]" not in [row["completion"][0]["content"] for row in rows]:
+                assert rewards(rows, "adherence") == [1.0] * len(rows)
+            written += len(rows)
+            for row in rows:
+                # The very prompt, image by image.
+                asked = row["prompt"][0]["content"]
+                assert [p["type"] for p in asked].count("image") == len(row["images"])
+                assert all(
+                    Path(image).is_absolute() and Image.open(image) for image in row["images"]
+                )
+    assert written
+
+
+def test_what_is_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        {"image": f"{at}.png", "label": label, "boxes": [[0, 0, 48, 32]] * (at < 2)}
+        for at in range(3)
+        for label in ("cat", "dog")
+    ]
+    assert import_lines(folder, lines) == 0
+    replies = ["[0, 0, 500, 500]", "[]", "[0, 0, 200, 500]", "[500, 500, 900, 900]", "[]", "hm [1]"]
+    path = run("FindIt_Mine_xyxy_text", dict(enumerate(replies)).__getitem__)
+    capsys.readouterr()
+    rows = export(path)
+    told = capsys.readouterr().out
+    assert [
+        (row["images"][0][-5:], row["prompt"][0]["content"][1]["text"][:28]) for row in rows
+    ] == [
+        ("0.png", 'Find every instance of "dog"'),
+        ("1.png", 'Find every instance of "cat"'),
+        ("1.png", 'Find every instance of "dog"'),
+    ]
+    assert "3 samples for trl" in told
+    assert [row["completion"][0]["content"] for row in rows] == ["[0, 0, 500, 500]"] * 3
+    assert len(export(path, "--errors", "localisation")) == 1
+    assert len(export(path, "--errors", "localisation", "--errors", "refused")) == 2
+    assert main(["export", str(path), "--to", "training", "--errors", "wrong label"]) == 2
+    assert "no query has an error of wrong label" in capsys.readouterr().err
+    assert main(["export", str(path), "--to", "training", "--errors", "refuse"]) == 2
+    assert "no type 'refuse': did you mean refused" in capsys.readouterr().err
+
+
+def test_numbers_are_as_coarse_as_the_models_own(folder: Path) -> None:
+    boxes = [[2 * at + 0.3, 7, 2 * at + 13.1, 22] for at in range(20)]
+    lines = [
+        {"image": "0.png", "label": f"thing {at}", "boxes": [box]} for at, box in enumerate(boxes)
+    ]
+    tiny = {"image": "1.png", "label": "speck", "boxes": [[5.1, 5.1, 5.3, 5.3]]}
+    assert import_lines(folder, [*lines, tiny]) == 0
+    for text, expected in (
+        ("[105, 110, 120, 995]", r"\[\d*[05], \d*[05], \d*[05], \d*[05]\]"),
+        ("[101, 113, 127, 999]", r"\[\d+, \d+, \d+, \d+\]"),
+        ("[101.5, 113.1, 127, 999]", r"\[\d+\.\d, \d+\.\d, \d+\.\d, \d+\.\d\]"),
+    ):
+        rows = export(
+            run("FindIt_Mine_xyxy_text", text), "--errors", "background", "--errors", "missed"
+        )
+        answers = [row["completion"][0]["content"] for row in rows]
+
+        assert all(re.fullmatch(expected, answer) for answer in answers[:-1]), answers
+        # What is too small for that is written finer.
+        assert rewards(rows) == [1.0] * len(rows)
+        assert len(rows) > 9
+
+
+def test_best_formats(folder: Path) -> None:
+    assert import_lines(folder, LINES["refexp"]) == 0
+    Path("best.yaml").write_text("models: {M: {FindIt: {winner: cxcywh_json_bbox_2d}}}\n")
+    rows = export(run("FindIt_Mine_xyxy_text", "[]"), "--formats", "best.yaml")
+    assert {row["format"] for row in rows} == {"cxcywh_json_bbox_2d"}
+    assert all("[cx, cy, width, height]" in row["prompt"][0]["content"][1]["text"] for row in rows)
+    assert rewards(rows) == [1.0] * len(rows) == rewards(rows, "adherence")
+
+
+# --- trainers -------------------------------------------------------------------------------------
+
+
+def test_every_trainer_has_a_format() -> None:
+    assert tuple(FORMATS) == TRAINERS
+
+
+@pytest.mark.parametrize("trainer", ["llama-factory", "ms-swift"])
+def test_messages_with_marks_where_images_are(folder: Path, trainer: str) -> None:
+    assert import_lines(folder, LINES["insdet"]) == 0
+    rows = export(run("FindIt_Mine_xyxy_json", "hm"), "--trainer", trainer)
+    assert rows
+    for row in rows:
+        user, assistant = row["messages"]
+        assert user["content"].count("<image>") == len(row["images"]) >= 2
+        assert json.loads(assistant["content"])
+    info = Path("set/dataset_info.json")
+    assert info.exists() is (trainer == "llama-factory")
+    if info.exists():
+        (described,) = json.loads(info.read_text()).values()
+        assert (Path("set") / described["file_name"]).is_file()
+        assert set(described["columns"].values()) <= set(rows[0])
+
+
+def test_trl_reads_it(folder: Path) -> None:
+    """With the real ``datasets``, and the processing of data of the real SFTTrainer."""
+    datasets = pytest.importorskip("datasets")
+    sft = pytest.importorskip("trl.trainer.sft_trainer")
+    hf = pytest.importorskip("transformers")
+    assert import_lines(folder, LINES["insdet"]) == 0
+    rows = export(run("FindIt_Mine_xyxy_json", "hm"))
+    loaded = datasets.load_dataset("set", split="train", cache_dir=str(folder / "cache"))
+    assert loaded[0]["images"][0].size == (96, 64)
+    assert rewards([{**row} for row in loaded]) == [1.0] * len(rows)
+    nano = Path(findit.__file__).parent / "models" / "findit_nano"
+    processor = hf.AutoProcessor.from_pretrained(nano)
+    collate = sft.DataCollatorForVisionLanguageModeling(processor, completion_only_loss=True)
+    batch = collate(list(loaded))
+    for row, ids, labels in zip(rows, batch["input_ids"], batch["labels"], strict=True):
+        answer = processor.tokenizer.decode(labels[labels != -100])
+        assert (
+            answer.removesuffix("\n").removesuffix("<|im_end|>") == row["completion"][0]["content"]
+        )
+        asked = processor.tokenizer.decode(ids)
+        assert asked.count("<|vision_start|>") == len(row["images"])
+        assert row["prompt"][0]["content"][-1]["text"] in asked
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+def test_test_data_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scored_outputs(tmp_path, monkeypatch)
+    arguments = ["export", "outputs", "--to", "training", "--out", "set"]
+    assert main(arguments) == 2
+    assert "FindIt, Pascal: test data" in capsys.readouterr().err
+    assert not Path("set").exists()
+    assert main([*arguments, "--yes-test-data"]) == 0
+    card = Path("set/README.md").read_text()
+    assert "**Test data** (`--yes-test-data`): FindIt, Pascal." in card
+
+
+def test_published_sets_are_test_data_and_a_forgotten_prompt_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert import_lines(folder, LINES["refexp"]) == 0
+    meta = meta_path(load_task("FindIt_Mine_xyxy_text").table)
+    meta.write_text(json.dumps({**json.loads(meta.read_text()), "set": "ODinW13"}))
+    path = run("FindIt_Mine_xyxy_text", "[]")
+    assert main(["export", str(path), "--to", "training"]) == 2
+    assert "ODinW13, Mine: test data" in capsys.readouterr().err
+    assert export(path, "--yes-test-data")
+    identity = RunFiles(path).identity
+    identity.write_text(identity.read_text().replace("findit", "mine"))
+    write_score(score_file(path, Settings(force=True)), path)
+    assert main(["export", str(path), "--to", "training", "--yes-test-data"]) == 2
+    assert "A training set asks what the run asked" in capsys.readouterr().err
+
+
+def test_failed_calls_are_no_fault_of_the_model(world: World) -> None:
+    path = world.predict("M", "FindIt_Pascal_xyxy_text", saying("Failed to obtain answer via API."))
+    assert main(["export", str(path), "--to", "training", "--yes-test-data"]) == 2
+    flags = ["--yes-test-data", "--errors", "failed call", "--out", str(world.folder / "set")]
+    assert main(["export", str(path), "--to", "training", *flags]) == 0
+
+
+__all__ = ["world"]

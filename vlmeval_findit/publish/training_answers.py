@@ -1,0 +1,139 @@
+"""Right answers as a model writes them: its format, its space, numbers as coarse as its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..benchmarks.findit.findit_query import FindItQuery
+from ..benchmarks.findit.reply_scoring import read_reply
+from ..benchmarks.findit.run_space import reply_format
+from ..boxes.reading import reader
+from ..boxes.representation import Corners, ReplyFormat
+from ..boxes.spaces import Space, reference, space_from
+from ..boxes.writing import BoxToWrite, write
+from ..core.question import AnyTask
+from ..core.replies import Recorded, Replies, Reply
+from ..core.settings import Settings
+from ..runs.scored_run import Run
+
+STEPS = (10.0, 5.0, 1.0, 0.1, 0.01, 0.001)
+"""Numbers of answers are multiples of one of these."""
+
+_FEWEST = 20  # Numbers that show a model's step
+_SHARE = 0.99  # Of them that must be multiples of it
+
+
+class RightAnswer(NamedTuple):
+    """A reply that scores 100, and the space of its numbers."""
+
+    text: str
+    space: Space
+
+
+def right_answers(
+    run: Run, task: AnyTask, indices: Sequence[int], replies: Replies
+) -> Mapping[int, RightAnswer]:
+    """Return the right answers of queries by index; a query whose answer scores less has none.
+
+    Numbers are multiples of what the run's numbers are, or of a finer step where that scores less.
+
+    Args:
+        run: a run with an identity, which says its space.
+        task: its queries, in the format of the answers.
+        indices: of the queries.
+        replies: of the run.
+    """
+    by_index = {reply.index: reply for reply in replies}
+    asked = [_Asked(run, by_index[index], task.queries[index]) for index in indices]
+    step = _step(run, replies) or (asked and asked[0].usual_step) or 1.0
+    answers: dict[int, RightAnswer] = {}
+    for finer in STEPS[STEPS.index(step) :]:
+        rest = [each for each in asked if each.query.index not in answers]
+        if not rest:
+            break
+        written = [each.reply(task.question, finer) for each in rest]
+        scored = run.benchmark.score_batch(run.model, task, written, Settings(), None)
+        for each, reply, row in zip(rest, written, scored.rows, strict=True):
+            adheres = row.reason is None or not each.query.truth.boxes
+            if adheres and run.benchmark.query_score(row) == 100.0:
+                answers[row.index] = RightAnswer(reply.text, each.space)
+    return answers
+
+
+class _Asked:
+    """A query with how the model replied to it."""
+
+    def __init__(self, run: Run, reply: Reply, query: Any) -> None:
+        self.model, self.query = run.model, query
+        self.row = _row(run, reply)
+        identity = run.provenance.identity
+        recorded = identity.space if identity else None
+        self.space = space_from(recorded or reply.recorded.space or {})
+
+    @property
+    def usual_step(self) -> float:
+        """Return the step of whole numbers, or of fractions of the image."""
+        extent = reference(self.space, self.query.width, self.query.height)
+        return 1.0 if max(extent.width, extent.height) > 2 else STEPS[-1]
+
+    def reply(self, question: Any, step: float) -> Reply:
+        """Write the right answer in multiples of a step."""
+        fmt = reply_format(self.model, question, Settings(), self.row)
+        text = _answer(self.query, fmt, self.space, step)
+        recorded = Recorded(space=self.space.as_dict(), model={"row": self.row})
+        return Reply(self.query.index, text, recorded)
+
+
+def _row(run: Run, reply: Reply) -> str:
+    """Return the row of the model table by which a reply is read."""
+    identity = run.provenance.identity
+    return reply.recorded.model.get("row") or (identity and identity.answering.row) or ""
+
+
+def _step(run: Run, replies: Replies) -> float | None:
+    """Return the largest step of which nearly all numbers are multiples; None: too few numbers."""
+    numbers: list[float] = []
+    for reply in replies:
+        fmt = reply_format(run.model, run.question, Settings(), _row(run, reply))  # type: ignore[arg-type]
+        for box in read_reply(reply, reader(fmt)).boxes:
+            numbers += fmt.numbers.from_corners(box)
+    if len(numbers) < _FEWEST:
+        return None
+    for step in STEPS:
+        multiples = sum(abs(n / step - round(n / step)) < 1e-6 for n in numbers)
+        if multiples >= _SHARE * len(numbers):
+            return step
+    return STEPS[-1]
+
+
+def _answer(query: FindItQuery, fmt: ReplyFormat, space: Space, step: float) -> str:
+    """Write the boxes of a query by frame, by label in the order of the prompt, from the left."""
+    truth = query.truth
+    place = _placing(query, space)
+    labels = truth.labels or ("",) * len(truth.boxes)
+    objects = sorted(
+        zip(truth.frames, labels, truth.boxes, strict=True),
+        key=lambda each: (each[0], query.label.find(each[1]), each[2]),
+    )
+    rounded = [
+        BoxToWrite(_multiples(place(box), fmt, step), label, frame) for frame, label, box in objects
+    ]
+    return write(rounded, fmt, digits=max(0, len(f"{step:g}") - 2) if step < 1 else 0)
+
+
+def _placing(query: FindItQuery, space: Space) -> Callable[[Corners], Corners]:
+    """Return the map from pixels of the original image to numbers of a reply."""
+    width, height, left, top = reference(space, query.width, query.height)
+    across, down = width / query.width, height / query.height
+
+    def place(box: Corners) -> Corners:
+        x1, y1, x2, y2 = box
+        return x1 * across + left, y1 * down + top, x2 * across + left, y2 * down + top
+
+    return place
+
+
+def _multiples(box: Corners, fmt: ReplyFormat, step: float) -> Corners:
+    numbers = fmt.numbers.from_corners(box)
+    return fmt.numbers.to_corners([step * round(n / step) for n in numbers])

@@ -1,0 +1,178 @@
+"""Training sets: what models got wrong in runs, with right answers, as a trainer reads it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..benchmarks.findit.variant import Variant
+from ..boxes.error_types import BoxError
+from ..boxes.spaces import Space
+from ..core.error_analysis import lost
+from ..core.files import atomic_write
+from ..core.formatting import counted, nearest
+from ..core.messages import PartKind, located
+from ..core.predictions import read_predictions
+from ..core.run_files import run_of
+from ..report.transcripts import Transcript, gather
+from ..runs.format_file import BestFormats
+from ..runs.run_errors import error_types_of
+from ..runs.scored_run import Run, RunError, read_details
+from .export_folder import rewrite_folder
+from .targets import NotExportableError, say_left_out
+from .training_answers import right_answers
+from .training_card import FORMATS, IMAGE_MARK, ROWS, SetFacts, TrainingSample, make_card
+
+NO_FAULT = (lost(BoxError.FAILED_CALL.value), lost(BoxError.REJECTED.value))
+"""Types that are no fault of the model: chosen only by their names."""
+
+
+def to_training(
+    runs: Sequence[Run],
+    out: Path,
+    trainer: str = "trl",
+    errors: Sequence[str] = (),
+    formats: Path | None = None,
+    yes_test_data: bool = False,
+) -> Iterator[str]:
+    """Write the training set ``train.jsonl`` with its card.
+
+    Args:
+        runs: those whose answers are no boxes are left out.
+        out: the folder.
+        trainer: one of :data:`.TRAINERS`.
+        errors: names of error types; of queries that have any of them (empty: any fault of the
+            model).
+        formats: a file of best formats, in which answers are written (None: the runs' formats).
+        yes_test_data: whether test data may be written.
+
+    Raises:
+        NotExportableError: it is test data, or there is nothing to write.
+        RunError: what a run was asked is not at hand.
+    """
+    with_boxes = [run for run in runs if isinstance(run.question, Variant)]
+    names = _chosen_types(with_boxes, errors)
+    tested = list(dict.fromkeys(filter(None, map(_test_data, with_boxes))))
+    if tested and not yes_test_data:
+        raise NotExportableError(
+            f"{', '.join(tested)}: test data. A model that was trained on it cannot be measured on "
+            "it any more. Run the model on data of yours or on FindIt_Scenes_train_…, or add "
+            "--yes-test-data, which the card will say"
+        )
+    best = BestFormats(formats) if formats is not None else None
+    transcripts, missing = gather(with_boxes)
+    if missing:
+        raise RunError(f"{missing[0].run.path}: {missing[0].reason}")
+    types, left_out = Counter[str](), Counter[str]()
+    samples: dict[str, TrainingSample] = {}
+    written_in: dict[str, None] = {}
+    for transcript in transcripts:
+        question: Any = transcript.run.question
+        if best is not None:
+            question = best.question(transcript.run.model, question)
+        written_in[question.format] = None
+        for sample in _samples(transcript, question, names, types, left_out):
+            # Several runs may have asked the same.
+            samples.setdefault(json.dumps([sample.message, sample.answer], default=str), sample)
+    if not samples:
+        why = "".join(f"; left out: {count} {why}" for why, count in left_out.items())
+        raise NotExportableError(f"no query has an error of {', '.join(names.values())}{why}")
+    facts = SetFacts(with_boxes, trainer, len(samples), list(written_in), types, left_out, tested)
+    files = {
+        ROWS: "".join(f"{_json(FORMATS[trainer].row(each))}\n" for each in samples.values()),
+        "README.md": make_card(facts),
+        **FORMATS[trainer].files,
+    }
+    with rewrite_folder(out, "training") as folder:
+        for name, text in files.items():
+            with atomic_write(folder / name) as f:
+                f.write(text)
+    yield f"{out}/: {counted(len(samples), 'sample')} for {trainer}; the card is README.md"
+    yield f"queries with {', '.join(f'{name}: {count:,}' for name, count in types.most_common())}"
+    yield from (f"left out: {count:,} {why}" for why, count in left_out.items())
+    yield from say_left_out([run for run in runs if run not in with_boxes])
+    yield "  " + FORMATS[trainer].use.format(out=out)
+
+
+def _json(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False)
+
+
+def _chosen_types(runs: Sequence[Run], errors: Sequence[str]) -> Mapping[str, str]:
+    """Return the names of the chosen error types by their keys."""
+    known = {each.name: each.key for run in runs for each in run.benchmark.errors.error_types}
+    if not known:
+        raise NotExportableError("no run's answers are boxes: name one with boxes")
+    for name in errors:
+        if name not in known:
+            raise ValueError(f"--errors: no type {name!r}{nearest(name, known)}")
+    chosen = errors or [name for name, key in known.items() if key not in NO_FAULT]
+    return {known[name]: name for name in chosen}
+
+
+def _test_data(run: Run) -> str:
+    """Name the test data that a run is of; "" if models may be trained on it."""
+    question: Any = run.question
+    if not question.data.for_training:
+        return f"{run.benchmark.name}, {question.table}"
+    provenance = json.loads(run_of(run.path).provenance.read_text(encoding="utf-8"))
+    published = (provenance["table"]["meta"] or {}).get("set")
+    return f"{published}, {question.table}" if published else ""
+
+
+def _samples(
+    transcript: Transcript,
+    question: Any,
+    names: Mapping[str, str],
+    types: Counter[str],
+    left_out: Counter[str],
+) -> Iterator[TrainingSample]:
+    """Yield the samples of a run; count their error types, and what is left out."""
+    run, words = transcript.run, transcript.words
+    if words is None:
+        raise RunError(f"{run.path}: {transcript.prompt(0)} A training set asks what the run asked")
+    rows = zip(read_details(run), error_types_of(run), strict=True)
+    wrong = {
+        row.index: chosen
+        for row, keys in rows
+        if (chosen := [names[key] for key in keys if key in names])
+    }
+    task = replace(transcript.task, question=question)
+    answers = right_answers(run, task, list(wrong), read_predictions(run.path))
+    folder = transcript.pictures.absolute()
+    for index, chosen in wrong.items():
+        query: Any = task.queries[index]
+        message = located(words.message(query, question), folder)
+        texts = [part.value for part in message if part.kind is PartKind.TEXT]
+        if index not in answers:
+            left_out["whose right answer cannot be written in this format"] += 1
+        elif any(IMAGE_MARK in text for text in texts):
+            left_out[f"whose prompt has the word {IMAGE_MARK}"] += 1
+        else:
+            types.update(chosen)
+            right = answers[index]
+            yield TrainingSample(message, right.text, _columns(query, question, right.space))
+
+
+def _columns(query: Any, question: Any, space: Space) -> Mapping[str, Any]:
+    """Return what a reward needs; objects as JSON, for their keys may differ between rows."""
+    truth = query.truth
+    objects = {
+        "boxes": truth.boxes,
+        "labels": truth.labels,
+        "frames": truth.frames if question.frames > 1 else (),
+        "ignored": [each._replace(mask=None)._asdict() for each in truth.ignored],
+    }
+    settings = space.as_dict()
+    return {
+        "truth": _json({key: value for key, value in objects.items() if value or key == "boxes"}),
+        "size": [query.width, query.height],
+        "format": question.format.partition("_vp-")[0],
+        "space": space.kind if len(settings) == 1 else _json(settings),
+        "frames": question.frames,
+        "multilabel": question.multilabel,
+    }
