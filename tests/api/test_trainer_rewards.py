@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pages import PAGES, blocks
 
 import vlmeval_findit as findit
 
@@ -164,3 +165,16 @@ def test_a_query_without_a_column_is_refused() -> None:
         findit.reward_function("trl")(prompts=[""], completions=["[]"], truth=[[]])
     with pytest.raises(ValueError, match="query 0 has no truth"):
         findit.reward_function("verl")("mine", "[]", None, QUERY)
+
+
+def test_the_files_of_the_page_are_what_trainers_load() -> None:
+    pytest.importorskip("torch")
+    names: dict[str, Any] = {}
+    for block in blocks(PAGES["docs/how-to/train.md"]):
+        if block.info == "python" and ">>>" not in block.text:
+            exec(block.text, names)
+    value = names["compute_score"](
+        data_source="mine", solution_str=REPLIES[0], ground_truth=BOX, extra_info=QUERY
+    )
+    result = names["reward_func"]([f"Where?{REPLIES[0]}"], ["Where?"], [QUERY])
+    assert value == result["rewards"].tolist()[0] == 1

@@ -161,12 +161,26 @@ def test_tables_hold_what_was_pinned(lmu: Path) -> None:
         ("Scenes_mini_described", False),
         ("Scenes_mini_insdet", False),
         ("Scenes_mini_video", False),
+        ("Scenes_train_video", False),
     ],
 )
 def test_what_ships_is_what_training_makes(name: str, multilabel: bool, tmp_path) -> None:
     row = BENCHMARK[name]
     made = shipped_tables.write_scenes(row, multilabel, tmp_path)
     assert made.read_bytes() == tables.shipped(row.table_name(multilabel)).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [("Scenes", "test"), ("Scenes_mini", "validation"), ("Scenes_train", "train")],
+)
+def test_nothing_that_is_trained_on_is_measured_on(name: str, split: str) -> None:
+    rows = [row for row in BENCHMARK.values() if row.images == name]
+    assert len(rows) == 5
+    for row in rows:
+        assert row.for_training is (split == "train")
+        seeds = {int(Path(q.cluster).stem) for q in read_table(tables.shipped(row.name))}
+        assert all(seed in SPLITS[split] for seed in seeds)
 
 
 def test_a_row_is_about_what_is_rendered(lmu: Path) -> None:
