@@ -50,7 +50,8 @@ def test_a_batch_of_rewards(
 
     def rewards() -> np.ndarray:
         if trainer is None:
-            return findit.reward(replies, truths, name, sizes=(640, 480), space=space)
+            values = findit.reward(replies, truths, name, sizes=(640, 480), space=space)
+            return np.asarray(values)
         return np.array(function(prompts=None, **columns))
 
     values = rewards()

@@ -88,10 +88,11 @@ def reward(
     variant = variant_of(format, frames, multilabel)
     metric = metric_of(by, variant)
     known = space if isinstance(space, Space) else space_from(space)
-    if is_single(replies):
-        size = sizes_of([sizes], 1)
-        return float(rewards_of([replies], [truths], size, known, variant, metric)[0])
-    return rewards_of(replies, truths, sizes_of(sizes, len(replies)), known, variant, metric)
+    single = is_single(replies)
+    many: Any = ([replies], [truths], [sizes]) if single else (replies, truths, sizes)
+    values, true, shapes = many
+    rewards = rewards_of(values, true, sizes_of(shapes, len(values)), known, variant, metric)
+    return float(rewards[0]) if single else rewards
 
 
 def rewards_of(
