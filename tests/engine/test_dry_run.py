@@ -16,6 +16,7 @@ from PIL import Image
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.core.benchmark import PromptSet
 from vlmeval_findit.core.folders import Folder
 from vlmeval_findit.core.question import Task
 from vlmeval_findit.engine.calls import Call, Cell, Images, Prompts
@@ -84,7 +85,7 @@ def cell_of(
         for at in range(draw.randint(0, 12))
     }
     task = Task(name, variant, folder / "none.tsv", queries)
-    prompts = Prompts(task, Folder("Demo", folder, "test"), message, images)
+    prompts = Prompts(task, Folder("Demo", folder, "test"), PromptSet("test", message), images)
     return Cell(model, prompts, tuple(queries), ())
 
 

@@ -137,7 +137,7 @@ def over(folder: Path, cell: Cell, names: Sequence[str], first: int = 0) -> Cell
     query = cell.task.queries[0]
     queries = {at: replace(query, index=at, images=(name,)) for at, name in enumerate(names, first)}
     task = replace(cell.task, queries=queries)
-    prompts = Prompts(task, Folder("Demo", folder, "test"), message)
+    prompts = Prompts(task, Folder("Demo", folder, "test"), PromptSet("test", message))
     return replace(cell, prompts=prompts, rows=tuple(queries))
 
 
@@ -182,9 +182,9 @@ def test_a_key_is_the_hash_of_what_a_record_says(
     words = 'é "\n\\ \ud83d'
     said = json.dumps([["text", words], ["image", ""], ["text", ""]], separators=(",", ":"))
     for folder in (cell.prompts.folder, Folder("Demo", tmp_path / 'no "\u00fc"', "test")):
-        prompts = Prompts(cell.task, folder, lambda query, variant: (
+        prompts = Prompts(cell.task, folder, PromptSet("test", lambda query, variant: (
             text(words), image(query.images[0]), text("")
-        ))  # fmt: skip
+        )))  # fmt: skip
         one = replace(cell, model='a "model"', prompts=prompts, settings=settings)
         call = Call(list(one.call_keys())[3], one, 3)
         assert call.prompt_sha256 == hashlib.sha256(said.encode()).hexdigest()
@@ -207,13 +207,13 @@ def test_what_an_answer_depends_on_is_in_its_key(tables: CellBuilder, tmp_path: 
         *parts, last = message(query, variant)
         return (*parts, last._replace(value=last.value + " Please."))
 
-    asked = Prompts(cell.task, cell.prompts.folder, reworded)
+    asked = Prompts(cell.task, cell.prompts.folder, PromptSet("test", reworded))
     assert keys(replace(cell, prompts=asked)).isdisjoint(same)
     moved = tmp_path / "elsewhere"
     shutil.copytree(cell.prompts.folder.path, moved)
 
     def there() -> Prompts:
-        return Prompts(cell.task, Folder("Demo", moved, "test"), message)
+        return Prompts(cell.task, Folder("Demo", moved, "test"), PromptSet("test", message))
 
     assert keys(replace(cell, prompts=there())) == same, "the content counts, not the place"
     first = cell.task.queries[0].images[0]
@@ -231,7 +231,7 @@ def test_messages_are_made_once_for_their_hash_and_all_keys(tables: CellBuilder)
         made.append(query.index)
         return message(query, variant)
 
-    prompts = Prompts(cell.task, cell.prompts.folder, counted, Images())
+    prompts = Prompts(cell.task, cell.prompts.folder, PromptSet("test", counted), Images())
     other = replace(cell, prompts=prompts)
     assert list(other.call_keys()) == list(cell.call_keys()) == list(other.call_keys())
     assert prompts.hash == PromptSet("ours", message).hash(cell.task)

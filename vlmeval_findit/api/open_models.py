@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.findit_datasets import Family
 from ..boxes.spaces import Space
 from ..core.config import config_from
+from ..core.custom_prompt import CustomPrompt, custom_prompt, prompt_set
 from ..core.formatting import nearest
 from ..core.image_files import header
 from ..core.messages import Message
@@ -44,9 +46,10 @@ class ModelAnswer:
 class Model:
     """A model that can be asked; :func:`open_model` makes it."""
 
-    def __init__(self, name: str, ask: Ask) -> None:
+    def __init__(self, name: str, ask: Ask, prompt: CustomPrompt | None = None) -> None:
         self.name = name
         self._ask = ask
+        self._words = prompt_set(BENCHMARK, prompt)
 
     def __repr__(self) -> str:
         return f"Model({self.name!r})"
@@ -100,7 +103,7 @@ class Model:
                 caption=caption,
                 size=size,
             )
-            reply = self._ask(BENCHMARK.prompts()[0].message(query, variant), variant)
+            reply = self._ask(self._words.message(query, variant), variant)
         parsed = read(
             reply, format, size=size, frames=variant.frames, multilabel=variant.multilabel
         )
@@ -131,6 +134,8 @@ def open_model(
     key: str | None = None,
     like: str | None = None,
     temperature: float | None = None,
+    system: str | PathLike[str] | None = None,
+    prompt_template: str | PathLike[str] | None = None,
     **settings: Any,
 ) -> Model:
     """Open a model by its name; a model on this machine is loaded now.
@@ -150,6 +155,8 @@ def open_model(
             OpenRouter's is in OPENROUTER_API_KEY.
         like: known model whose prompts and space this one shares.
         temperature: of sampling (None: greedy, or as the model's row says).
+        system: a file with a text that goes before every question.
+        prompt_template: a file with a Jinja template of the question, in place of FindIt's words.
         settings: of a model on this machine, fields of
             :class:`..models.local.run_settings.RunSettings`: ``batch_size``, ``dtype``,
             ``device`` and so on.
@@ -161,13 +168,19 @@ def open_model(
     space = space.as_dict() if isinstance(space, Space) else space
     short, _, checkpoint = name.partition("=")
     known = find_model(short)
+    files = [None if path is None else fspath(path) for path in (system, prompt_template)]
+    prompt = custom_prompt(*files)
+    if prompt is not None:
+        prompt.check(BENCHMARK)
     if provider is not None or base_url is not None:
         _refuse(settings, f"{provider or 'a server'} has its own")
-        return _over_http(name, provider, base_url, space, key, like, temperature)
+        return _over_http(name, provider, base_url, space, key, like, temperature, prompt)
     options = {"space": space, "temperature": temperature}
     here = {**settings, **{key: value for key, value in options.items() if value is not None}}
     if like is None and short in baselines():
         _refuse(here, f"{short} has none")
+        if prompt is not None:
+            raise ValueError(f"system, prompt_template: {short} reads no words. Leave them out")
         baseline = baselines()[short]
         return Model(name, lambda message, asked: Reply(0, *baseline.answer(message, asked)))
     row = known if like is None else find_model(like)
@@ -176,7 +189,7 @@ def open_model(
     if row is not None and row.local is not None:
         checkpoints = known.local.checkpoints if known is not None and known.local else {}
         default = checkpoints.get(short) or next(iter(checkpoints.values()), name)
-        return Model(name, _asks_here(checkpoint or default, row, here))
+        return Model(name, _asks_here(checkpoint or default, row, here), prompt)
     if like is not None:
         raise ValueError(
             f"like: no model {like!r} runs on this machine{nearest(like, list(local_names()))}"
@@ -190,7 +203,7 @@ def open_model(
     if known.api is None:
         raise ValueError(f"{short} is asked at a server: base_url=…")
     _refuse(settings, "OpenRouter has its own")
-    return _over_http(name, OPENROUTER, None, space, key, None, temperature)
+    return _over_http(name, OPENROUTER, None, space, key, None, temperature, prompt)
 
 
 def _refuse(settings: dict[str, Any], why: str) -> None:
@@ -220,6 +233,7 @@ def _over_http(
     key: str | None,
     like: str | None,
     temperature: float | None,
+    prompt: CustomPrompt | None,
 ) -> Model:
     from ..engine.http_backend import HttpBackend, HttpService
     from ..models.http.chat import chat_model, server_name
@@ -243,4 +257,4 @@ def _over_http(
         answer = backend.ask(message, question)
         return Reply(0, answer.text, recorded(answer.extra))
 
-    return Model(model.name, ask)
+    return Model(model.name, ask, prompt)

@@ -39,11 +39,13 @@ _LIMITED = (
     "server's request)"
 )
 _HERE = frozenset({Access.LOCAL, Access.CHECKPOINT, Access.RAY})
+_ASKED_IN_WORDS = frozenset(Access) - {Access.BASELINE, Access.REPLAY, Access.CONFIG}
 _UNJUDGED = "no judge scores FindIt's datasets"
 
 USED_BY: Mapping[str, frozenset[Access]] = {
     "like": _HTTP_OR_BATCH | {Access.CHECKPOINT, Access.SERVED},
     **dict.fromkeys(("base_url", "header", "extra_body", "key", "prices"), _HTTP_OR_BATCH),
+    **dict.fromkeys(("system", "prompt_template"), _ASKED_IN_WORDS),
     "temperature": _HERE | _PAID | {Access.SERVED, Access.BATCH},
     **dict.fromkeys(("batch_size", "device"), _HERE),
     "dtype": _HERE | {Access.SERVED},
@@ -59,7 +61,7 @@ USED_BY: Mapping[str, frozenset[Access]] = {
 }
 """Flags that not every access uses, by their names in :class:`.ModelOptions`."""
 
-USED_BY_EACH = ("temperature", "batch_size", "device", "dtype")
+USED_BY_EACH = ("temperature", "batch_size", "device", "dtype", "system", "prompt_template")
 """Flags that every model of a command has to use: its answers, or its time, depend on them."""
 
 USED_BY_NONE: Mapping[str, str] = {
@@ -78,7 +80,18 @@ USED_BY_NONE: Mapping[str, str] = {
 
 FINDIT_ONLY = (
     *("image_root", "skip_missing_images", "prompts", "force", "logprobs", "dry_run"),
-    *("space", "max_usd", "provider", "header", "prices", "batch_size", "dtype", "device"),
+    *(
+        "system",
+        "prompt_template",
+        "space",
+        "max_usd",
+        "provider",
+        "header",
+        "prices",
+        "batch_size",
+        "dtype",
+        "device",
+    ),
 )
 """FindIt's flags that VLMEvalKit's own datasets do not use."""
 

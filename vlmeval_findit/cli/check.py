@@ -13,6 +13,7 @@ from ..boxes.representation import REPRESENTATIONS
 from ..boxes.spaces import KINDS
 from ..core.benchmark import Benchmark
 from ..core.command import SOME_FAILED
+from ..core.custom_prompt import CustomPrompt, custom_prompt
 from ..core.drawing import Drawing
 from ..core.formatting import nearest
 from ..core.settings import settings_from
@@ -20,6 +21,7 @@ from ..data.sources import published_sets
 from ..models.model_table import MODELS, find_model, row_of_base
 from ..report.drawn import drawn_values
 from ..runs import benchmark_check, plugin_row_check
+from .model_options import prompt_options
 from .options import PATH, Command, complete_datasets
 from .printing import print_text
 
@@ -36,17 +38,24 @@ from .printing import print_text
 @click.option("--from", "folder", type=PATH, metavar="DIR", help="The folder of a published set.")
 @click.option("--out", type=PATH, metavar="DIR", help="Write predictions, scores, a report there.")
 @click.option("--encoder", metavar="NAME", help="What scores captions.")
+@prompt_options
 def command(
-    name: str, data: str, folder: Path | None, out: Path | None, encoder: str | None
+    name: str,
+    data: str,
+    folder: Path | None,
+    out: Path | None,
+    encoder: str | None,
+    system: str | None,
+    prompt_template: str | None,
 ) -> int:
     """Try a benchmark, a model, a space … before its first run.
 
     NAME is a dataset, or a benchmark (its first dataset); a model, or MODEL=CHECKPOINT; a
     coordinate space; a representation; a published set. Exit status 1: something is wrong.
     """
-    wrong = 0
+    wrong, prompt = 0, custom_prompt(system, prompt_template)
     with tempfile.TemporaryDirectory() as temporary:
-        for finding in _findings(name, data, folder, encoder, out or Path(temporary)):
+        for finding in _findings(name, data, folder, encoder, out or Path(temporary), prompt):
             print_text(f"{'wrong' if finding.wrong else 'ok':<7}{finding.what}")
             if finding.wrong:
                 wrong += 1
@@ -60,7 +69,12 @@ def command(
 
 
 def _findings(
-    target: str, data: str, folder: Path | None, encoder: str | None, out: Path
+    target: str,
+    data: str,
+    folder: Path | None,
+    encoder: str | None,
+    out: Path,
+    prompt: CustomPrompt | None,
 ) -> benchmark_check.Findings:
     """Return the check of the row that has a name.
 
@@ -69,7 +83,13 @@ def _findings(
     """
     name, _, checkpoint = target.partition("=")
     known = {benchmark.name: benchmark for benchmark in benchmarks()}
-    if begins_with_prefix(name) or name in known:
+    is_dataset = begins_with_prefix(name) or name in known
+    if prompt is not None and is_dataset:
+        raise ValueError(
+            "--system and --prompt-template are tried with a model: "
+            f"check MODEL --data {name}; data show {name} prints them without"
+        )
+    if is_dataset:
         question = parse(_first_with_table(known[name]) if name in known else name)
         space = "pixels" if question.in_boxes else None
         settings = settings_from({"space": space, "encoder": encoder})
@@ -77,7 +97,7 @@ def _findings(
     if (model := find_model(name) or row_of_base(checkpoint)) is not None:
         checkpoints = model.local.checkpoints if model.local else {}
         path = checkpoint or checkpoints.get(name)
-        return plugin_row_check.check_model(model, path, parse(data).name)
+        return plugin_row_check.check_model(model, path, parse(data).name, prompt=prompt)
     if name in KINDS:
         return plugin_row_check.check_space(KINDS[name])
     if name in REPRESENTATIONS:

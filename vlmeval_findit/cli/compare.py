@@ -84,7 +84,9 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
     """Print the metrics of two runs, and who finds which queries."""
     for name, run in (("A", left), ("B", right)):
         failed = f"; {counted(run.failed, 'call')} failed" if run.failed else ""
-        print(printable(f"{name}: {run.model} on {run.question.name}{failed}"))
+        words = run.provenance.custom_words
+        words = f"; {words}" if words else ""
+        print(printable(f"{name}: {run.model} on {run.question.name}{failed}{words}"))
     print(f"{len(left.rows):,} queries")
     print(f"Intervals: {INTERVALS}.")
     print_table(comparison_table(left, right, differences), "--json FILE")

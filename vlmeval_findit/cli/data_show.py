@@ -10,6 +10,7 @@ from ..benchmarks import benchmark_of, load
 from ..benchmarks.findit.findit_query import FindItQuery as FindItQuery
 from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import reference
+from ..core.custom_prompt import custom_prompt, prompt_set
 from ..core.folders import image_folder
 from ..core.identity import Answering, Described
 from ..core.messages import Message, PartKind, located
@@ -17,6 +18,7 @@ from ..core.question import Query, Question
 from ..core.settings import Settings
 from ..models.model_row import LocalFamily, ModelRow
 from ..models.model_table import find_model, row_of_base
+from .model_options import prompt_options
 from .options import Command, complete_datasets, complete_models
 from .printing import print_folded, print_text
 
@@ -33,7 +35,10 @@ from .printing import print_folded, print_text
     shell_complete=complete_models,
     help="Also say in which space this model answers, and what it is shown.",
 )
-def command(data: str, index: int | None, model: str | None) -> int:
+@prompt_options
+def command(
+    data: str, index: int | None, model: str | None, system: str | None, prompt_template: str | None
+) -> int:
     """Print what a query asks: its message with images at their places, its sizes, its boxes."""
     benchmark, task = benchmark_of(data), load(data)
     if model:
@@ -43,13 +48,15 @@ def command(data: str, index: int | None, model: str | None) -> int:
         raise ValueError(f"{data} has no row {index} (it has {len(task.queries)})")
     query, question = task.queries[index], task.question
     folder = image_folder(question.images)
-    words = benchmark.prompts()[0]
+    words = prompt_set(benchmark, custom_prompt(system, prompt_template))
     message = words.message(query, question)
     print(f"{question.name}, row {query.index}, prompts {words.name}")
     print_folded(f"images in {folder.path}")
     print()
     for part in message:
-        print_text(f"<{part.value}>" if part.kind is PartKind.IMAGE else part.value)
+        system_mark = "system: " * (part.kind is PartKind.SYSTEM)
+        is_image = part.kind is PartKind.IMAGE
+        print_text(f"<{part.value}>" if is_image else f"{system_mark}{part.value}")
     if query.width:
         print(f"\nimage: {query.width} x {query.height} pixels")
     if isinstance(query, FindItQuery):

@@ -55,7 +55,7 @@ def of_data(names: Sequence[str], entries: Sequence[ModelEntry], limit: int | No
         chat = chat_of(entry) if _is_http(entry) else _openrouter_chat(entry)
         for name in names:
             model = entry.name if chat is None else chat.name
-            cell = tables.cell(model, parse(name), limit, {})
+            cell = tables.cell(model, parse(name), limit, {}, prompt=entry.prompt)
             groups.append(CallGroup(f"{entry.name}  {name}", (cell,), chat))
     with _bars() as track:
         counts = count_calls(groups, track=track).counts

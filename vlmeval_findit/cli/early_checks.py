@@ -203,6 +203,21 @@ def check_answers(
     benchmark_of(question).space(entry.name, question, settings, described)
 
 
+def check_prompt(entry: ModelEntry, questions: Iterable[Question]) -> None:
+    """Refuse a model's system text or template that cannot be read, or that fits no question.
+
+    Raises:
+        ValueError: the message names the file, or the variable.
+    """
+    prompt = entry.prompt
+    if prompt is None:
+        return
+    if prompt.template is not None and os.environ.get("FINDIT_PROMPTS"):
+        raise ValueError("--prompt-template and --prompts (FINDIT_PROMPTS): leave either out")
+    for question in questions:
+        prompt.check(benchmark_of(question))
+
+
 # --- tables and images ----------------------------------------------------------------------------
 
 

@@ -47,9 +47,27 @@ SKIP_MISSING = click.option(
 )
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Count calls and cost; ask nothing.")
 
+_PROMPT: tuple[Option, ...] = (
+    click.option("--system", metavar="FILE", help="Text that goes before every question."),
+    click.option(
+        "--prompt-template",
+        metavar="FILE",
+        help="Jinja template of the question, in place of the dataset's words.",
+    ),
+)
+
+
+def prompt_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--system`` and ``--prompt-template`` to a command."""
+    for option in reversed(_PROMPT):
+        command = option(command)
+    return command
+
+
 _SHARED: tuple[Option, ...] = (
     click.option("--like", metavar="NAME", help="Known model whose prompts and space it shares."),
     space_option,
+    *_PROMPT,
     click.option(
         "--base-url",
         metavar="URL,URL|@FILE",

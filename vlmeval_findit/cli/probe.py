@@ -231,6 +231,7 @@ def _sweep(
     """
     entry, serving = target.entry, options.serving()
     parts = [asdict(replace(entry, headers=None, prices=None, resources={})), options.header]
+    parts += [asdict(entry.prompt)] if entry.prompt else []
     parts += [serving.program, serving.arguments] if serving is not None else []
     digest = sha256_of(json.dumps(parts, sort_keys=True, default=str).encode())[:8]
     folder = work_dir / digest
@@ -303,6 +304,8 @@ def _save(report: ProbeReport, entry: ModelEntry, path: Path) -> str:
         "served": entry.served,
         "checkpoint": entry.checkpoint,
         "like": entry.like,
+        "system": entry.system,
+        "prompt_template": entry.prompt_template,
         "space": values if len(values) > 1 else space.kind,
         "settings": dict(entry.settings),
         "resources": dict(entry.resources),

@@ -51,6 +51,7 @@ from .early_checks import (
     check_folder,
     check_host_dataset,
     check_model,
+    check_prompt,
     check_rows,
 )
 from .model_options import DRY_RUN, LOGPROBS, MODEL, SKIP_MISSING, model_options
@@ -474,6 +475,7 @@ def _check_findit(
     asks = not options.dry_run and run.mode != "eval"
     for entry in entries:
         access = accesses[entry.name]
+        check_prompt(entry, questions)
         if servers is None:
             check_model(entry, access)
         elif asks:
@@ -533,9 +535,12 @@ def _check_host(run: RunOptions, host_values: Mapping[str, Any]) -> None:
 def _make_known(entry: ModelEntry, run: RunOptions, access: Access) -> None:
     """Make a model known to VLMEvalKit, by its name."""
     from ..host import preflight
+    from ..host.entries import CUSTOM_PROMPTS
     from ..host.local import make_known
 
     serving = run.options.serving()
+    if entry.prompt is not None:
+        CUSTOM_PROMPTS[entry.name] = entry.prompt
     if access is Access.PROVIDER:
         preflight.add_provider(entry, run.options)
     elif access is Access.SERVER:

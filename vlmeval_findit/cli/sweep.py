@@ -20,6 +20,7 @@ from ..core.command import (
     config_here_or_shipped,
     install,
 )
+from ..core.custom_prompt import prompt_set
 from ..core.vlmevalkit import package_folder, quiet_log
 from ..engine.answering import BackendFactories, BackendFactory, StoppedError
 from ..engine.backend import CallOptions
@@ -42,10 +43,10 @@ from ..runs.format_file import (
 )
 from ..serving.processes import end
 from ..serving.programs import PROGRAMS
-from ..sweeps.sweep_file import Race, Sweep, in_best_formats, read_sweep
+from ..sweeps.sweep_file import Race, Sweep, all_questions, in_best_formats, read_sweep
 from ..sweeps.sweep_run import UnfinishedError, run_sweep
 from .access import USED_BY_EACH, Access, access_of, refuse_unused
-from .early_checks import check_amounts, check_sweep
+from .early_checks import check_amounts, check_prompt, check_sweep
 from .model_options import (
     BATCH,
     DRY_RUN,
@@ -170,6 +171,8 @@ def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> Backend
     here = [(entry, access) for entry, access in accesses if access not in _WITHOUT_HOST]
     _refuse_unused(options, accesses)
     check_sweep(sweep, here)
+    for entry in sweep.models:
+        check_prompt(entry, all_questions(sweep, entry.name))
     factories: dict[str, BackendFactory] = {}
     in_process = [entry.name for entry, access in here if access is not Access.SERVED]
     if in_process:
@@ -238,7 +241,7 @@ def run(sweep: Sweep, factories: BackendFactories, formats_file: Path) -> int:
     for entry in sweep.models:
         if temperature := entry.settings.get("temperature"):
             print(f"{entry.name}: replies were sampled at temperature {temperature:g}")
-    report_formats(results, formats_file, sweep.race)
+    report_formats(results, formats_file, sweep.race, sweep.models)
     _print_coordinate_checks(results)
     failed = sum(result.failed for result in results)
     if failed:
@@ -297,8 +300,14 @@ def _print_coordinate_checks(results: Sequence[CellResult]) -> None:
             print_folded(as_called(f"  each of them: python run_findit.py coords {folder}"))
 
 
-def report_formats(results: Sequence[CellResult], path: Path, race: Race | None = None) -> None:
+def report_formats(
+    results: Sequence[CellResult],
+    path: Path,
+    race: Race | None = None,
+    entries: Sequence[ModelEntry] = (),
+) -> None:
     """Name the best format of every model and benchmark with several, and write them down."""
+    words = {entry.name: entry.prompt for entry in entries}
     outcomes: dict[str, dict[str, Mapping[str, Any]]] = {}
     contests: dict[tuple[str, str], list[CellResult]] = {}
     for result in results:
@@ -321,7 +330,7 @@ def report_formats(results: Sequence[CellResult], path: Path, race: Race | None 
         over = f", on average over {best.datasets} tables" if best.datasets > 1 else ""
         print(f"{model}: best format on {name} {best.format} ({headline} {value:.1f}{over})")
         seed = None if race is None else race.seed
-        prompts = benchmark.prompts()[0].name
+        prompts = prompt_set(benchmark, words.get(model)).name
         outcomes.setdefault(model, {})[name] = outcome(contest, prompts, seed)
     if outcomes:
         write_formats(path, outcomes)

@@ -104,6 +104,7 @@ class Benchmark(ABC):
     format_axes: tuple[str, str] = ("", "")  # Rows and columns of a heat map of formats
     at_a_time: int | None = 256  # Most replies per :meth:`score_batch` (None: all of a run)
     prompts_version: int = 1  # Raise it when what is asked changes
+    template_names: tuple[str, ...] = ()  # Variables of a user's prompt template; empty: none
     prompts_help: str = ""  # How to get other prompt sets
     baselines: Mapping[str, Baseline] = MappingProxyType({})
     reasons: tuple[str, ...] = ()  # Reasons that its errors tell apart
@@ -179,6 +180,10 @@ class Benchmark(ABC):
     def prompts(self) -> Sequence[PromptSet]:
         """Return the prompt set in force, then others that runs may have used."""
         return [PromptSet(f"{self.name.lower()}-{self.prompts_version}", self.message)]
+
+    def template_values(self, query: Any, question: Any) -> Mapping[str, Any]:
+        """Return the values of :attr:`template_names` for a query."""
+        return {}
 
     def example(self, query: Any, question: Any) -> str:
         """Return a correct reply, in pixels, for ``findit check``; "" if there is none."""

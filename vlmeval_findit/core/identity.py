@@ -71,6 +71,8 @@ class Identity:
     answering: Answering = field(default_factory=Answering)
     prompts: str | None = None
     prompt_hash: str | None = None  # Over all rows of the shared task, whichever are asked
+    custom_prompt: Mapping[str, str | None] = field(default_factory=dict)
+    """The user's texts (:class:`.CustomPrompt`); ``prompts`` has their hash."""
     resolved_options: Mapping[str, str] = field(default_factory=dict)  # As in :class:`.Task`
     table: str | None = None
     table_sha256: str | None = None
@@ -158,7 +160,8 @@ def as_values(run: Identity) -> dict[str, Any]:
         "rows": None if run.rows is None else rows_text(run.rows),
         "left_out": rows_text(run.left_out),
     }
-    for where, name in ((values, "plugins"), (values, "asked_at"), (values["answering"], "server")):
+    optional = ("plugins", "asked_at", "custom_prompt")
+    for where, name in (*((values, each) for each in optional), (values["answering"], "server")):
         if not where[name]:
             del where[name]
     return values
@@ -186,7 +189,7 @@ _SHAPE = {
     **dict.fromkeys(("prompts", "prompt_hash", "table", "table_sha256", "rows"), _TEXT),
     **dict.fromkeys(("reads_like", "asked_at"), _TEXT),
     "space": dict | None,
-    **dict.fromkeys(("resolved_options", "host", "versions", "plugins"), dict),
+    **dict.fromkeys(("resolved_options", "host", "versions", "plugins", "custom_prompt"), dict),
     "forced": list,
 }
 

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 
 class PartKind(Enum):
-    """Kinds of message parts, by VLMEvalKit's names."""
+    """Kinds of message parts, by VLMEvalKit's names; it has none of a system text."""
 
     IMAGE = "image"
     TEXT = "text"
+    SYSTEM = "system"
 
 
 class Part(NamedTuple):
@@ -39,6 +40,11 @@ def text(value: str) -> Part:
     return Part(PartKind.TEXT, value)
 
 
+def system(value: str) -> Part:
+    """Make a system text: the first part of a message, if it has one."""
+    return Part(PartKind.SYSTEM, value)
+
+
 def image(path: str) -> Part:
     """Make an image part."""
     return Part(PartKind.IMAGE, path)
@@ -47,6 +53,13 @@ def image(path: str) -> Part:
 def reference(path: str) -> Part:
     """Make the part of a reference image."""
     return Reference(PartKind.IMAGE, path)
+
+
+def split_system(message: Message) -> tuple[str | None, Message]:
+    """Return the system text of a message, if it has one, and the rest."""
+    if message and message[0].kind is PartKind.SYSTEM:
+        return message[0].value, message[1:]
+    return None, message
 
 
 def located(message: Message, folder: Path) -> Message:

@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of
+from ..core.benchmark import PromptSet
+from ..core.custom_prompt import CustomPrompt, prompt_set
 from ..core.files import file_sha256
 from ..core.folders import Folder, image_folder
 from ..core.messages import Message, PartKind, Reference, located, prompt_hash
 from ..core.question import AnyTask, Question
 
 _UNREAD = "not read: "
-
-MessageMaker = Callable[[Any, Any], Message]
-"""Makes a message from a query and its question, with images relative to the image folder."""
 
 
 class Images:
@@ -76,12 +75,18 @@ class Prompts:
     """The messages of a question, one per row; only 36 bytes of each are stored."""
 
     def __init__(
-        self, task: AnyTask, folder: Folder, make: MessageMaker, images: Images | None = None
+        self,
+        task: AnyTask,
+        folder: Folder,
+        words: PromptSet,
+        images: Images | None = None,
+        custom: CustomPrompt | None = None,
     ) -> None:
         self.task = task
         self.folder = folder
+        self.words = words
+        self.custom = custom
         self.images = images or Images()
-        self._make = make
         self._hashes: dict[tuple[int, ...], PromptHashes] = {}
         self._hash: str | None = None
 
@@ -94,7 +99,7 @@ class Prompts:
 
     def parts(self, index: int) -> Message:
         """Return the message of a row, images relative to the image folder."""
-        return self._make(self.task.queries[index], self.task.question)
+        return self.words.message(self.task.queries[index], self.task.question)
 
     def message(self, index: int) -> Message:
         """Return the message of a row, images as file paths."""
@@ -108,7 +113,7 @@ class Prompts:
             images = [part for part in parts if part.kind is PartKind.IMAGE]
             names = [part.value for part in images]
             words = [
-                '["image",""]' if kind is PartKind.IMAGE else f'["text",{_quoted(value)}]'
+                '["image",""]' if kind is PartKind.IMAGE else f'["{kind.value}",{_quoted(value)}]'
                 for kind, value in parts
             ]
             encoded = f"[{','.join(words)}]".encode()
@@ -132,10 +137,16 @@ class Prompts:
         return self._hashes[rows]
 
 
-def prompts_of(task: AnyTask, images: Images | None = None) -> Prompts:
-    """Return the messages of a task, by the prompt set in force."""
-    words = benchmark_of(task.question).prompts()[0]
-    return Prompts(task, image_folder(task.question.images), words.message, images)
+def prompts_of(
+    task: AnyTask, images: Images | None = None, custom: CustomPrompt | None = None
+) -> Prompts:
+    """Return the messages of a task, by the prompt set in force, or in the user's words.
+
+    Raises:
+        ValueError: the benchmark does not know what the user's template names.
+    """
+    words = prompt_set(benchmark_of(task.question), custom)
+    return Prompts(task, image_folder(task.question.images), words, images, custom)
 
 
 @dataclass(frozen=True, eq=False)

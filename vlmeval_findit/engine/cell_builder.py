@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..benchmarks import benchmark_of, load
+from ..core.custom_prompt import CustomPrompt
 from ..core.folders import image_folder
 from ..core.image_files import rows_to_leave_out
 from ..core.question import AnyTask, Question
@@ -25,7 +26,7 @@ class CellBuilder:
         self._skip = skip_missing
         self._tasks: dict[_Rows, AnyTask] = {}
         self._left_out: dict[_Rows, frozenset[int]] = {}
-        self._prompts: dict[tuple[Question, str | None], Prompts] = {}
+        self._prompts: dict[tuple[Question, str | None, CustomPrompt | None], Prompts] = {}
         self._rows: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def task(self, question: Question) -> AnyTask:
@@ -43,6 +44,7 @@ class CellBuilder:
         given: Mapping[str, Any] = MappingProxyType({}),
         *,
         logprobs: bool = False,
+        prompt: CustomPrompt | None = None,
     ) -> Cell:
         """Return the cell of a model, with its settings if known, and a question's first usable
         rows.
@@ -52,7 +54,7 @@ class CellBuilder:
             ValueError: it is not known how this model is asked.
         """
         left_out = self._rows_left_out(question)
-        prompts = self._prompts_for(question, model)
+        prompts = self._prompts_for(question, model, prompt)
         queries = prompts.task.queries
         rows = tuple(index for index in queries if index not in left_out)[:limit]
         return Cell(
@@ -64,13 +66,13 @@ class CellBuilder:
             logprobs=logprobs,
         )
 
-    def _prompts_for(self, question: Question, model: str) -> Prompts:
+    def _prompts_for(self, question: Question, model: str, prompt: CustomPrompt | None) -> Prompts:
         for asked in (model, None):
-            if (question, asked) in self._prompts:
-                return self._prompts[question, asked]
+            if (question, asked, prompt) in self._prompts:
+                return self._prompts[question, asked, prompt]
         task = benchmark_of(question).for_model(self.task(question), model)
-        made = prompts_of(task, self.images)
-        self._prompts[question, None if task.base_task is None else model] = made
+        made = prompts_of(task, self.images, prompt)
+        self._prompts[question, None if task.base_task is None else model, prompt] = made
         return made
 
     def _rows_left_out(self, question: Question) -> frozenset[int]:

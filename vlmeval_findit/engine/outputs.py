@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +69,17 @@ def prepare_output(
     space = benchmark.space(cell.model, question, settings, described)
     # Hashing builds all messages once, for keys too; not where a model has messages of its own.
     known = cell.prompts.hash if cell.rows and cell.task.base_task is None else None
-    identity = run_identity(cell.task, cell.model, described.answering, cell.rows, space, known)
-    identity = replace(identity, left_out=cell.left_out, reads_like=settings.reads_like, host=host)
+    words, custom = cell.prompts.words, cell.prompts.custom
+    identity = run_identity(
+        cell.task, cell.model, described.answering, cell.rows, space, known, words
+    )
+    identity = replace(
+        identity,
+        left_out=cell.left_out,
+        reads_like=settings.reads_like,
+        host=host,
+        custom_prompt=asdict(custom) if custom else {},
+    )
     if (recorded := read_identity(path)) is not None:
         conflicts = [c for c in identity_conflicts(recorded, identity) if c.is_space]
         refuse_variable(settings, conflicts, f"{path}")

@@ -80,6 +80,7 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
 
     is_api = True
     INTERLEAVE = True
+    takes_system = True
     allowed_types = ("text", "image")
 
     def __init__(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import is_ours_entry
+from ..core.custom_prompt import CustomPrompt
 from ..core.files import file_sha256, sha256_of
 from ..core.identity import Answering, Described
 from ..core.question import Question
@@ -46,6 +47,27 @@ class Entry:
     @property
     def is_ours(self) -> bool:
         return hasattr(self.cls, "describe")
+
+
+CUSTOM_PROMPTS: dict[str, CustomPrompt] = {}
+"""The words in which models of this command are asked, by their names."""
+
+
+def with_system(entry: Entry, prompt: CustomPrompt | None) -> Entry:
+    """Return an entry of the host's own class that is given the system text of a prompt.
+
+    Our classes get it with every message.
+
+    Raises:
+        ValueError: the class takes none.
+    """
+    if prompt is None or prompt.system is None or entry.is_ours:
+        return entry
+    if entry.cls is None or "system_prompt" not in inspect.signature(entry.cls).parameters:
+        name = entry.cls.__name__ if entry.cls else "class"
+        raise ValueError(f"--system: VLMEvalKit's {name} takes no system text. Leave it out")
+    more = {"system_prompt": prompt.system}
+    return replace(entry, arguments={**entry.arguments, **more}, given={**entry.given, **more})
 
 
 def entry_of(model: str, settings: Mapping[str, Any] | None = None) -> Entry:

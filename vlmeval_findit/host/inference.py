@@ -41,7 +41,16 @@ from ..models.model_client import GenerateClient
 from ..runs.cell_results import CellResult
 from .api import API_CLASSES
 from .datasets import QuestionDataset
-from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
+from .entries import (
+    CUSTOM_PROMPTS,
+    Entry,
+    asked_with,
+    described,
+    entry_of,
+    on_this_machine,
+    with_space,
+    with_system,
+)
 from .outcomes import OUTCOMES
 from .ranks import Ranks
 from .served import FindItServed
@@ -147,6 +156,7 @@ def prepare_run(
     check_model_name(model)
     home = work_dir.parent if _RUN_FOLDER.fullmatch(work_dir.name) else work_dir
     entry = with_space(entry or entry_of(model), dataset.settings.space)
+    entry = with_system(entry, CUSTOM_PROMPTS.get(model))
     found = described(model, entry, dataset.task.question)
     cell = dataset.cell(model, asked_with(entry, found.answering))
     cell = replace(cell, logprobs=wants_logprobs())
@@ -244,7 +254,8 @@ def _make_calls(run: HostRun, model: HostModel, how: HostCallOptions, journal: J
     """Make this process's share of the calls that are left."""
     ranks = Ranks.of_this_process()
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
-    arguments = {k: v for k, v in run.entry.arguments.items() if k == "space"}
+    told = ("space", "system_prompt")
+    arguments = {k: v for k, v in run.entry.arguments.items() if k in told}
 
     def load() -> ModelClient:
         return GenerateClient(model.load(arguments))

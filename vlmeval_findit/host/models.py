@@ -45,6 +45,7 @@ class FindItModel(BaseModel):  # type: ignore[misc]
     """Common to our models: they take images at their places and say in which space they answer."""
 
     INTERLEAVE = True
+    takes_system = True
 
 
 class FindItBaseline(FindItModel):

@@ -22,7 +22,7 @@ from ..models.http.spending import Budget
 from ..models.model_client import GenerateClient
 from .api import API_CLASSES
 from .api import settings_of as api_settings
-from .entries import asked_with, described, entry_of, on_this_machine, with_space
+from .entries import asked_with, described, entry_of, on_this_machine, with_space, with_system
 from .registration import register
 
 MakeBackend = Callable[[Loader, CallOptions], Backend]
@@ -73,7 +73,7 @@ class VLMEvalKitBackends:
     def _check_settings(self, entry: ModelEntry, maker: Callable[..., Any]) -> None:
         """Refuse what its class would refuse when it is loaded, or would not heed."""
         given = {**entry.settings, **entry.resources}
-        made = entry_of(entry.name)
+        made = with_system(entry_of(entry.name), entry.prompt)
         if made.cls in API_CLASSES:
             if "max_usd" in given or "budget" in given:
                 raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
@@ -84,7 +84,7 @@ class VLMEvalKitBackends:
         inspect.signature(maker).bind_partial(**given)
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
-        made = entry_of(entry.name, entry.settings)
+        made = with_system(entry_of(entry.name, entry.settings), entry.prompt)
         # What is part of every key is the same on every question.
         if hasattr(made.cls, "asked_with"):
             return asked_with(made, Answering())
@@ -92,6 +92,7 @@ class VLMEvalKitBackends:
 
     def describe(self, entry: ModelEntry, question: Question) -> Described:
         made = with_space(entry_of(entry.name, entry.settings), _space(entry))
+        made = with_system(made, entry.prompt)
         return described(entry.name, made, question)
 
     def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
@@ -102,7 +103,7 @@ class VLMEvalKitBackends:
         return host_version()
 
     def backend(self, entry: ModelEntry) -> Backend:
-        made = with_space(entry_of(entry.name), _space(entry))
+        made = with_system(with_space(entry_of(entry.name), _space(entry)), entry.prompt)
         arguments = {**made.arguments, **entry.settings, **entry.resources}
         if made.cls in API_CLASSES:
             # Calls over HTTP are made here, whoever else works: one budget, one policy.

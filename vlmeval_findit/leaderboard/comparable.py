@@ -96,7 +96,8 @@ def _task_reason(run: Run, rest: Run) -> str:
         if own.prompts == UNKNOWN_PROMPTS:
             reasons.append(f"it did not record its prompts, the rest was asked in {other.prompts}")
         else:
-            reasons.append(f"other prompts: {own.prompts}, the rest {other.prompts}")
+            words = own.custom_words or f"other prompts: {own.prompts}"
+            reasons.append(f"{words}, the rest {other.custom_words or other.prompts}")
     if own.table_sha256 != other.table_sha256:
         reasons.append(
             f"other subset: {own.table} has SHA-256 {_short(own.table_sha256)}, "

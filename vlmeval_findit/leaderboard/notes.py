@@ -117,6 +117,7 @@ def remarks(board: Board) -> list[Note]:
         Note("Scored by", _by_dataset(board, lambda d: d.runs[0].provenance.scorer)),
         Note("Queries with nothing to find", rejection_lines(board)),
         Note("Sampled", _by_run(board, _sampled)),
+        Note("Custom prompts", _by_run(board, lambda run: run.provenance.custom_words)),
         Note("Forced", _by_run(board, _forced)),
     )
     return [note for note in notes if note.lines]

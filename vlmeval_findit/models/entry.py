@@ -18,6 +18,7 @@ from ..core.config import (
     Wanted,
     config_from,
 )
+from ..core.custom_prompt import CustomPrompt, custom_prompt
 from ..core.formatting import nearest
 from .custom_models import ModelDescription
 from .http.providers.table import find_provider
@@ -49,10 +50,17 @@ class ModelEntry(ModelDescription):
     """Addresses of its servers with commas between them, or ``@FILE``; may hold a key."""
     prices: PricesField | None = None
     """Prices, if the model table has none."""
+    system: Name | None = None  # file with a system text
+    prompt_template: Name | None = None  # file with a template of the request
     headers: Mapping[Text, Annotated[str, Wanted("a text", secret=True, strict=True)]] | None = (
         field(default=None, repr=False)
     )
     """Sent with every request, recorded nowhere."""
+
+    @property
+    def prompt(self) -> CustomPrompt | None:
+        """The user's words; None: the benchmark's own. Raises as :func:`.custom_prompt`."""
+        return custom_prompt(self.system, self.prompt_template)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from ..core.answers import Answer, Batch, Cancellable, error_line, refused_if_it_quotes
-from ..core.messages import Message, Part, PartKind, Reference
+from ..core.messages import Message, Part, PartKind, Reference, split_system, system
 from ..core.question import Question
 from ..core.redaction import quoted
 from ..core.replies import call_failed, recorded
@@ -25,14 +25,17 @@ log = logging.getLogger(__name__)
 HostMessage = list[dict[str, Any]]
 """A message as VLMEvalKit's models take it: ``type`` and ``value``, images as file paths.
 
-Reference images have a true ``reference``, which its models ignore.
+Reference images have a true ``reference``, which its models ignore; the system text, a true
+``system``, goes only to models that take it.
 """
 
 
 def to_host_message(message: Message) -> HostMessage:
     """Copy a message to the host's form; a new one each time, as its models change them."""
     return [
-        {"type": part.kind.value, "value": part.value}
+        {"type": "text", "value": part.value, "system": True}
+        if part.kind is PartKind.SYSTEM
+        else {"type": part.kind.value, "value": part.value}
         | ({"reference": True} if isinstance(part, Reference) else {})
         for part in message
     ]
@@ -41,7 +44,11 @@ def to_host_message(message: Message) -> HostMessage:
 def from_host_message(host: Sequence[Mapping[str, Any]]) -> Message:
     """Convert a message from the host's form."""
     return tuple(
-        (Reference if part.get("reference") else Part)(PartKind(part["type"]), str(part["value"]))
+        system(str(part["value"]))
+        if part.get("system")
+        else (Reference if part.get("reference") else Part)(
+            PartKind(part["type"]), str(part["value"])
+        )
         for part in host
     )
 
@@ -51,7 +58,8 @@ class GenerateClient:
 
     It must have ``generate(message=, dataset=)``. If present, ``generate_variants`` gets messages
     over the same images and ``generate_batch`` those of one question; with a parameter
-    ``logprobs`` they record log-probabilities.
+    ``logprobs`` they record log-probabilities. A true ``takes_system`` says that it gets the system
+    text with each message; others have it since they were made.
     """
 
     def __init__(self, model: Any) -> None:
@@ -92,8 +100,8 @@ class GenerateClient:
     def _one(self, message: Message, question: Question, logprobs: bool) -> Answer:
         batch = self._way("generate_batch", question, logprobs) if logprobs else None
         if batch is not None and "logprobs" in batch.keywords:
-            return _timed(lambda: batch([to_host_message(message)]), 1)[0]
-        said = {"message": to_host_message(message), "dataset": question.name}
+            return _timed(lambda: batch([self._host_message(message)]), 1)[0]
+        said = {"message": self._host_message(message), "dataset": question.name}
         return _timed(lambda: [self._model.generate(**said)], 1)[0]
 
     def _together(self, batch: Batch) -> list[Answer] | None:
@@ -103,12 +111,17 @@ class GenerateClient:
             return None
         count = len(batch.messages)
         answers = _timed(
-            lambda: ask([to_host_message(message) for message in batch.messages]), count
+            lambda: ask([self._host_message(message) for message in batch.messages]), count
         )
         if any(answer.error is None for answer in answers):
             return answers
         log.warning("%d messages at once failed (%s): one at a time", count, answers[0].error)
         return None
+
+    def _host_message(self, message: Message) -> HostMessage:
+        if not getattr(self._model, "takes_system", False):
+            _, message = split_system(message)
+        return to_host_message(message)
 
     def _way(self, name: str, question: Question, logprobs: bool) -> partial[Any] | None:
         """Return a batch method with its arguments; None if the model has none."""

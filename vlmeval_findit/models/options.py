@@ -28,6 +28,8 @@ class ModelOptions:
     """The options that ``run``, ``search``, ``sweep`` and ``probe`` share; None: not given."""
 
     like: str | None = None
+    system: str | None = None  # file
+    prompt_template: str | None = None  # file
     space: str | None = None  # a name, or JSON with bounds
     base_url: str | None = None  # several with commas between them, or @FILE
     provider: str | None = None
@@ -110,6 +112,8 @@ class ModelOptions:
         return replace(
             entry,
             like=self.like or entry.like,
+            system=self.system or entry.system,
+            prompt_template=self.prompt_template or entry.prompt_template,
             space=self.space_value or entry.space,
             provider=provider,
             base_url=self.base_url or entry.base_url,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from .. import benchmarks
 from ..core.benchmark import PromptSet
+from ..core.custom_prompt import CustomPrompt, prompt_set
 from ..core.drawing import Drawing
 from ..core.files import file_sha256
 from ..core.folders import image_folder
@@ -47,10 +48,8 @@ class Transcript:
             asked = f"Asked in {self.run.provenance.prompts}, whose words are not at hand"
             return f"{asked}. {self.run.benchmark.prompts_help}".rstrip()
         parts = self.words.message(self.task.queries[index], self.run.question)
-        return "\n".join(
-            f"[image: {part.value}]" if part.kind is PartKind.IMAGE else part.value
-            for part in parts
-        )
+        marks = {PartKind.IMAGE: "[image: {}]", PartKind.SYSTEM: "[system: {}]"}
+        return "\n".join(marks.get(part.kind, "{}").format(part.value) for part in parts)
 
     def draw(self, row: ScoredRow) -> Drawing:
         """Draw an answer."""
@@ -145,7 +144,11 @@ def _check(transcript: Transcript, rows: Sequence[ScoredRow]) -> None:
 
 def _words(run: Run, task: AnyTask) -> PromptSet | None:
     """Find the prompt set of a run: the one that gives the hash it recorded."""
-    for words in run.benchmark.prompts():
+    identity = run.provenance.identity
+    known = list(run.benchmark.prompts())
+    if identity is not None and identity.custom_prompt:
+        known = [prompt_set(run.benchmark, CustomPrompt(**identity.custom_prompt))]
+    for words in known:
         if words.name == run.provenance.prompts and words.hash(task) == run.provenance.prompt_hash:
             return words
     return None

@@ -21,6 +21,7 @@ from ..boxes.representation import (
 )
 from ..boxes.spaces import Space, SpaceKind, reference, to_pixels
 from ..boxes.writing import BoxToWrite, write
+from ..core.custom_prompt import CustomPrompt, prompt_set
 from ..core.folders import image_folder
 from ..core.image_files import header
 from ..core.messages import located
@@ -31,9 +32,15 @@ from .benchmark_check import Finding, Findings
 # --- a model --------------------------------------------------------------------------------------
 
 
-def check_model(row: ModelRow, checkpoint: str | None, name: str, indexes: int = 3) -> Findings:
+def check_model(
+    row: ModelRow,
+    checkpoint: str | None,
+    name: str,
+    indexes: int = 3,
+    prompt: CustomPrompt | None = None,
+) -> Findings:
     """A model's row on some rows of a question; its processor, where its checkpoint is here."""
-    task, benchmark = load(name), benchmark_of(name)
+    task, words = load(name), prompt_set(benchmark_of(name), prompt)
     space = row.space(task.question)
     yield Finding(f"{row.name} answers {name} in {space.as_dict()}")
     yield from _round_trips(space)
@@ -50,7 +57,7 @@ def check_model(row: ModelRow, checkpoint: str | None, name: str, indexes: int =
     checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
     folder = image_folder(task.question.images).path
     for index in list(task.queries)[:indexes]:
-        asked = benchmark.prompts()[0].message(task.queries[index], task.question)
+        asked = words.message(task.queries[index], task.question)
         try:
             seen = shown(row, checkpoint, task.question, located(asked, folder))
         except ProcessorMissingError as error:

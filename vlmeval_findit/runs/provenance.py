@@ -53,6 +53,14 @@ class Provenance:
     coords_doubt: str | None = None  # Why the declared space is in doubt (None: it is not)
 
     @property
+    def custom_words(self) -> str:
+        """Say which words of the user's a run was asked in; "" for the benchmark's own."""
+        custom = self.identity.custom_prompt if self.identity else {}
+        names = {"system": "a system text", "template": "a prompt template"}
+        given = [name for key, name in names.items() if custom.get(key)]
+        return f"asked with {' and '.join(given)} of its user ({self.prompts})" if given else ""
+
+    @property
     def scored_under(self) -> frozenset[tuple[str, str]]:
         """The settings of the scorer: runs with others cannot be compared."""
         return frozenset(self.scorer.settings.items() if self.scorer else ())

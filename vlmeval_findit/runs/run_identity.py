@@ -10,6 +10,7 @@ from ..benchmarks import benchmark_of, prefix_of, prefixes
 from ..benchmarks.findit.variant import Variant
 from ..boxes.representation import REPRESENTATIONS
 from ..boxes.spaces import KINDS
+from ..core.benchmark import PromptSet
 from ..core.command import installed
 from ..core.files import file_sha256
 from ..core.folders import CUSTOM_MODELS
@@ -31,6 +32,7 @@ def run_identity(
     rows: Iterable[int],
     space: Mapping[str, Any] | None,
     prompt_hash: str | None = None,
+    prompts: PromptSet | None = None,
 ) -> Identity:
     """Return the identity of a run over a task that starts now, with the prompt set in force.
 
@@ -41,8 +43,9 @@ def run_identity(
         rows: indices of the rows that are asked.
         space: the coordinate space, where it is known.
         prompt_hash: of the prompt set in force over the task (None: every message is made for it).
+        prompts: the words of the run (None: the prompt set in force).
     """
-    prompts = benchmark_of(task.question).prompts()[0]
+    prompts = prompts or benchmark_of(task.question).prompts()[0]
     spaces = [space["kind"]] if space else ()
     return Identity(
         model=model,

@@ -368,10 +368,8 @@ def sweep_groups(
     def cells(entry: ModelEntry) -> tuple[Cell, ...]:
         found = all_questions(sweep, entry.name)
         given = settings[entry.name]
-        return tuple(
-            tables.cell(entry.name, one, sweep.limit, given, logprobs=sweep.logprobs)
-            for one in found
-        )
+        how: Any = {"logprobs": sweep.logprobs, "prompt": entry.prompt}
+        return tuple(tables.cell(entry.name, one, sweep.limit, given, **how) for one in found)
 
     share = 1.0 if sweep.batch is None else HALF
     return [

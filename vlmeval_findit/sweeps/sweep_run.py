@@ -6,6 +6,7 @@ import logging
 from collections.abc import Container, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any
 
 from ..core.answers import StopReason
 from ..core.lock import Lock, Watch
@@ -82,8 +83,9 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
             winner = _winner(entry, results, extra, racing) if stage else None
             done = {one.question for one in results if one.model == entry.name}
             done.update(racing.front if racing else ())
+            how: Any = {"logprobs": sweep.logprobs, "prompt": entry.prompt}
             cells = [
-                tables.cell(entry.name, one, sweep.limit, logprobs=sweep.logprobs)
+                tables.cell(entry.name, one, sweep.limit, **how)
                 for one in stage_questions(sweep, entry.name, stage, winner)
                 if one not in done
             ]

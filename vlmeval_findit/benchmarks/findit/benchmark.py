@@ -64,6 +64,7 @@ class FindIt(Benchmark):
     other_sums = (NegativeOutcome.FAILED.sum,)
     errors: ErrorAnalysis = F1Errors()
     format_axes = ("representation", "output format")
+    template_names = own_prompts.TEMPLATE_NAMES
     prompts_help = "FINDIT_PROMPTS names a clone of the release, which has its own."
     baselines = BASELINES
 
@@ -102,6 +103,9 @@ class FindIt(Benchmark):
     def prompts(self) -> Sequence[PromptSet]:
         in_force = PromptSet(*prompt_set())
         return [in_force, PromptSet(own_prompts.NAME, own_prompts.message)]
+
+    def template_values(self, query: Any, question: Any) -> Mapping[str, Any]:
+        return own_prompts.template_values(query, question)
 
     def example(self, query: Any, question: Variant) -> str:
         truth = query.truth

@@ -73,12 +73,41 @@ def _around_label(v: Variant) -> _Pieces:
 
 def _pieces(v: Variant) -> _Pieces:
     *before, after = _find(v)
-    sentences = [after, *_return(v)]
-    if v.data.has_negatives:
-        place = "video frames" if v.frames > 1 else "image"
-        sentences.append(f"If nothing in the {place} matches, answer with an empty list: [].")
-    sentences.append("Answer with nothing else.")
+    sentences = [after, *_return(v), *_if_nothing(v), "Answer with nothing else."]
     return (*before, " ".join(sentences))
+
+
+def _if_nothing(v: Variant) -> list[str]:
+    if not v.data.has_negatives:
+        return []
+    place = "video frames" if v.frames > 1 else "image"
+    return [f"If nothing in the {place} matches, answer with an empty list: []."]
+
+
+TEMPLATE_NAMES = (
+    *("label", "expression", "caption", "request", "find", "format_sentence", "if_nothing"),
+    *("example", "format", "width", "height", "frames"),
+)
+"""Variables of a user's prompt template."""
+
+
+def template_values(query: FindItQuery, v: Variant) -> dict[str, str | int]:
+    """Return the parts of a request, by :data:`TEMPLATE_NAMES`."""
+    is_expression = v.family in (Family.REFEXP, Family.REFEXP_ALL)
+    return {
+        "label": query.label,  # the names, or the expression
+        "expression": query.label if is_expression else "",
+        "caption": query.caption if v.caption else "",
+        "request": request(query, v),  # the whole standard text
+        "find": query.label.join(_find(v)),
+        "format_sentence": " ".join(_return(v)),
+        "if_nothing": " ".join(_if_nothing(v)),
+        "example": json_example(v) if v.output == "json" else _text_example(v),
+        "format": v.format,
+        "width": query.width,
+        "height": query.height,
+        "frames": v.frames,
+    }
 
 
 def _find(v: Variant) -> tuple[str, ...]:
@@ -118,13 +147,17 @@ def _is_one(v: Variant) -> bool:
 
 def _as_text(v: Variant) -> str:
     """Describe a text reply; for ``unconstrained`` only what belongs to a box."""
-    before = ("<frame>: " if v.frames > 1 else "") + ("<label>: " if v.multilabel else "")
-    fields = v.reply.numbers.fields
-    if fields:
+    if example := _text_example(v):
         lines = "" if _is_one(v) else "each on a line of its own, "
-        return f"{lines}written as: {before}[{', '.join(fields)}]."
+        return f"{lines}written as: {example}."
     belongs = ["frame number"] * (v.frames > 1) + ["label"] * v.multilabel
     return f"each with its {' and '.join(belongs)}." if belongs else "as plain text."
+
+
+def _text_example(v: Variant) -> str:
+    before = ("<frame>: " if v.frames > 1 else "") + ("<label>: " if v.multilabel else "")
+    fields = v.reply.numbers.fields
+    return f"{before}[{', '.join(fields)}]" if fields else ""
 
 
 def _as_json(v: Variant) -> str:

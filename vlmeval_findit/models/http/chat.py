@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from ...boxes.spaces import Space, SpaceError, space_from
 from ...core.formatting import nearest
 from ...core.identity import PROVIDER, Answering, Described
-from ...core.messages import Message, PartKind
+from ...core.messages import Message, PartKind, split_system
 from ...core.question import Question
 from ...core.replies import Recorded
 from ...core.settings import settings_from
@@ -95,10 +95,12 @@ class ChatModel:
             urls = marked_urls(images)
         facts = self.facts
         detail, mark = (facts.image_detail, facts.cache_control) if facts else (None, None)
-        content = _content(message, urls, detail, mark if shared else None)
+        before, asked = split_system(message)
+        content = _content(asked, urls, detail, mark if shared else None)
+        turns = [] if before is None else [{"role": "system", "content": before}]
         body = {
             "model": self.served,
-            "messages": [{"role": "user", "content": content}],
+            "messages": [*turns, {"role": "user", "content": content}],
             "max_tokens": self.max_tokens(question),
             **self.fields,
             **self._fields_for(question),

@@ -28,6 +28,11 @@ def limit_in(body: Mapping[str, Any]) -> int:
     return next(int(body[name]) for name in LIMIT_FIELDS if name in body)
 
 
+def system_text(body: Mapping[str, Any]) -> str:
+    """Return the system text of a request body; "" without."""
+    return "".join(each["content"] for each in body["messages"] if each["role"] == "system")
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Endpoint:
     """The address of an OpenAI-compatible API, or of a provider's.

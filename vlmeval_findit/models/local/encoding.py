@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ...core.messages import Message, PartKind
+from ...core.messages import Message, PartKind, split_system
 from ..bounds import Bounds
 from ..model_row import LocalFamily
 from ..reply_tokens import id_ends
@@ -52,14 +52,16 @@ class MessageEncoder:
 
     def chat(self, message: Message) -> str:
         """Return the exact text after the chat template, with image placeholders."""
+        before, asked = split_system(message)
+        turns = [] if before is None else [("system", [{"type": "text", "text": before}])]
         content = [
             {"type": "image"}
             if part.kind is PartKind.IMAGE
             else {"type": "text", "text": part.value}
-            for part in message
+            for part in asked
         ]
         text: str = self.processor.apply_chat_template(
-            [{"role": "user", "content": content}],
+            [{"role": role, "content": parts} for role, parts in (*turns, ("user", content))],
             tokenize=False,
             add_generation_prompt=True,
             **self._switches,

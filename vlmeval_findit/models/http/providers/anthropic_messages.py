@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..completion import mapping
-from ..endpoint import Endpoint, limit_in
+from ..endpoint import Endpoint, limit_in, system_text
 
 
 def anthropic_headers(endpoint: Endpoint) -> dict[str, str]:
@@ -31,7 +31,10 @@ def messages_request(body: Mapping[str, Any]) -> dict[str, Any]:
     made["messages"] = [
         {**message, "content": [_part(part) for part in message["content"]]}
         for message in body["messages"]
+        if message["role"] != "system"
     ]
+    if system := system_text(body):
+        made["system"] = system
     made["max_tokens"] = limit_in(body)
     output: dict[str, Any] = {}
     effort = body.get("reasoning_effort")

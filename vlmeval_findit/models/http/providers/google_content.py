@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ..completion import CallError, mapping
-from ..endpoint import LIMIT_FIELDS, Endpoint, limit_in
+from ..endpoint import LIMIT_FIELDS, Endpoint, limit_in, system_text
 
 
 def content_path(body: Mapping[str, Any]) -> str:
@@ -45,9 +45,12 @@ def content_request(body: Mapping[str, Any]) -> dict[str, Any]:
     contents = [
         {"role": message["role"], "parts": [_part(part) for part in message["content"]]}
         for message in body["messages"]
+        if message["role"] != "system"
     ]
+    system = system_text(body)
+    instruction = {"systemInstruction": {"parts": [{"text": system}]}} if system else {}
     more = {name: value for name, value in body.items() if name not in _TAKEN}
-    return {"contents": contents, "generationConfig": config, **more}
+    return {**instruction, "contents": contents, "generationConfig": config, **more}
 
 
 _TAKEN = {"model", "messages", *LIMIT_FIELDS, "temperature", "reasoning_effort"}

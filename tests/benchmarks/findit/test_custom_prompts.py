@@ -1,0 +1,289 @@
+"""The user's own words: what a template renders, refuses and records, whoever is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from boards import JSON, board, runs, world
+from chat_server import ChatServer, completion
+from PIL import Image
+from scored_runs import World, speaking
+from test_prompts import query_for
+
+import vlmeval_findit as findit
+from vlmeval_findit.benchmarks import benchmark_of
+from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.custom_prompt import CustomPrompt, TemplateError, custom_prompt, prompt_set
+from vlmeval_findit.core.identity import read_identity
+from vlmeval_findit.core.messages import Message, Reference
+from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.leaderboard.notes import remarks
+from vlmeval_findit.models.http.providers.anthropic_messages import messages_request
+from vlmeval_findit.models.http.providers.google_content import content_request
+from vlmeval_findit.models.model_client import from_host_message, to_host_message
+from vlmeval_findit.report.transcripts import gather
+from vlmeval_findit.runs.scored_run import Run
+
+__all__ = ["board", "runs", "world"]
+
+SYSTEM = "You are a detector."
+TEMPLATE = """\
+{% for image in images %}
+{{ image }}
+{% endfor %}
+Locate <ref>{{ label }}</ref> ({{ frames }}, {{ width }}x{{ height }}).
+{{ format_sentence }} {{ if_nothing }}
+For example {{ example }} for {{ format }}.
+"""
+
+
+def message(name: str, prompt: CustomPrompt) -> Message:
+    variant = parse(name)
+    return prompt_set(BENCHMARK, prompt).message(query_for(variant), variant)
+
+
+def written(parts: Message) -> str:
+    return "|".join(f"{part.kind.value} {part.value}" for part in parts)
+
+
+# --- what is asked --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (
+            "FindIt_Pascal_xyxy_json_bbox_2d",
+            "system You are a detector.|image 1.jpg|text \nLocate <ref>dog</ref> (1, 640x480).\n"
+            "Return one bounding box for each, as a JSON list in this form: "
+            '[{"bbox_2d": [x_min, y_min, x_max, y_max]}, ...]. \n'
+            'For example [{"bbox_2d": [x_min, y_min, x_max, y_max]}, ...] for xyxy_json_bbox_2d.',
+        ),
+        (
+            "FindIt_D3_xywh_text",
+            "system You are a detector.|image 1.jpg|text \nLocate <ref>a sleeping dog</ref> "
+            "(1, 640x480).\nReturn one bounding box for each, each on a line of its own, written "
+            "as: [x_min, y_min, width, height]. "
+            "If nothing in the image matches, answer with an empty list: [].\n"
+            "For example [x_min, y_min, width, height] for xywh_text.",
+        ),
+    ],
+)
+def test_a_template_renders_what_the_prompts_know(name: str, shown: str) -> None:
+    assert written(message(name, CustomPrompt(SYSTEM, TEMPLATE))) == shown
+
+
+def test_without_places_images_stand_as_usual() -> None:
+    name = "FindIt_HRInsDet_easy_xyxy_json"
+    asked = message(name, CustomPrompt(template="{{ find }} {{ request | length > 9 }}"))
+    *images, last = BENCHMARK.prompts()[0].message(query_for(parse(name)), parse(name))
+    assert asked[:-1] == tuple(images)
+    assert asked[-1].value.startswith("Find every instance of the object of the reference images")
+    assert asked[-1].value.endswith(" True")
+    placed = message(name, CustomPrompt(template="{{ images[2] }}a{{ images[0] }}{{ images[1] }}"))
+    assert [isinstance(part, Reference) for part in placed] == [False, False, True, True]
+    assert message(name, CustomPrompt(SYSTEM))[1:] == (*images, last)
+    expression = CustomPrompt(template="{{ expression or 'a name' }}")
+    assert message("FindIt_RefCOCO_xyxy_json", expression)[-1].value == "dog on the left"
+    assert message("FindIt_Pascal_xyxy_json", expression)[-1].value == "a name"
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{{ lable }}", "no variable 'lable': did you mean label"),
+        ("{{ images[0] }}{{ images[0] }}", "row 7 has 1 images, and the template puts 2 there"),
+        ("{{ images[1] }}", "row 7: list object has no element 1"),
+        ("{{ label.__class__.__mro__ }}", "row 7: access to attribute '__class__'"),
+        ("{{ label.foo }}", "row 7: 'str object' has no attribute 'foo'"),
+        ("{% if caption %}{{ caption }}{% endif %}", "row 7: the template renders no text"),
+        ("{% include 'x' %}", "row 7: no loader for this environment specified"),
+    ],
+)
+def test_templates_that_are_refused(template: str, why: str) -> None:
+    with pytest.raises(TemplateError, match=f"--prompt-template: .*{why}".replace("[", r"\[")):
+        message("FindIt_Pascal_xyxy_json", CustomPrompt(template=template))
+
+
+def test_files_that_are_refused(tmp_path: Path) -> None:
+    def given(content: bytes) -> str:
+        (tmp_path / "t").write_bytes(content)
+        return str(tmp_path / "t")
+
+    with pytest.raises(ValueError, match="--system nowhere: No such file"):
+        custom_prompt("nowhere", None)
+    with pytest.raises(ValueError, match=r"--prompt-template .*/t: an empty file"):
+        custom_prompt(None, given(b" \n"))
+    with pytest.raises(ValueError, match=r"--system .*/t: no UTF-8 text"):
+        custom_prompt(given(b"\xff\xfe"), None)
+    with pytest.raises(ValueError, match=r"--prompt-template .*/t, line 2: unexpected"):
+        custom_prompt(None, given(b"\n{{ label"))
+    assert custom_prompt(given(b"\xef\xbb\xbfa\n\n"), None) == CustomPrompt("a")
+    assert custom_prompt(None, None) is None
+
+
+def test_letters_have_no_parts_but_take_a_system_text() -> None:
+    letters = benchmark_of("VPBench_Scenes_mini")
+    assert prompt_set(letters, CustomPrompt(SYSTEM)).name.startswith("custom-")
+    with pytest.raises(TemplateError, match="prompts of VP-Bench have no parts to put into a temp"):
+        prompt_set(letters, CustomPrompt(template="{{ label }}"))
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--prompt-template", "t.jinja"), "no variable 'lable': did you mean label"),
+        (("--system", "nowhere"), "--system nowhere: No such file"),
+        (("--system", "t.jinja", "--model", "FullImage"), "--system has no effect: FullImage is a"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "search", "probe"])
+def test_refused_before_anything_is_asked(
+    command: str,
+    words: tuple[str, ...],
+    why: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.jinja").write_text("{{ lable }}")
+    data = {"run": ("--data", "FindIt_Demo_xyxy_json"), "search": ("--data", "Demo"), "probe": ()}
+    server = () if "FullImage" in words else ("--base-url", "http://localhost:1/v1")
+    model = () if "FullImage" in words else ("--model", "Qwen3-VL=mine")
+    assert main([command, *data[command], *model, *server, *words]) == 2
+    assert why in capsys.readouterr().err
+
+
+# --- who is asked ---------------------------------------------------------------------------------
+
+
+def test_a_system_text_on_every_wire() -> None:
+    asked = message("FindIt_Pascal_xyxy_json", CustomPrompt(SYSTEM))
+    host = to_host_message(asked)
+    assert host[0] == {"type": "text", "value": SYSTEM, "system": True}
+    assert from_host_message(host) == asked
+    user = {"role": "user", "content": [{"type": "text", "text": "a"}]}
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "system", "content": "b"}, user]}
+    assert messages_request(body) == {**body, "messages": [user], "system": "b"}
+    made = content_request(body)
+    assert made["systemInstruction"] == {"parts": [{"text": "b"}]}
+    assert made["contents"] == [{"role": "user", "parts": [{"text": "a"}]}]
+
+
+SWEEP = """\
+models:
+- {name: Qwen3-VL, served: mine, base_url: URL, system: system.txt, prompt_template: t.jinja}
+- {name: Qwen3-VL-8B, served: mine, base_url: URL}
+datasets: [FindIt_Demo_xyxy_json]
+limit: 3
+"""
+
+
+def test_a_sweep_asks_each_model_in_its_words_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("system.txt").write_text(f"{SYSTEM}\n")
+    Path("t.jinja").write_text("{{ images[0] }}Locate {{ label }}: {{ example }}")
+    with ChatServer(lambda asked, number: completion("[]")) as server:
+        Path("sweep.yaml").write_text(SWEEP.replace("URL", server.url))
+        assert main(["sweep", "sweep.yaml"]) == 0
+        bodies = [asked.body for asked in server.asked]
+        assert main(["sweep", "sweep.yaml"]) == 0
+        assert len(server.asked) == len(bodies) == 6, "nothing is asked twice"
+        Path("t.jinja").write_text("Locate {{ label }}: {{ example }}")
+        capsys.readouterr()
+        assert main(["sweep", "sweep.yaml"]) == 2
+        assert "prompts: recorded custom-" in capsys.readouterr().err
+    custom = [body["messages"] for body in bodies if len(body["messages"]) == 2]
+    assert len(custom) == 3
+    for turn, (_, words) in ((each[0], each[1]["content"]) for each in custom):
+        assert turn == {"role": "system", "content": SYSTEM}
+        assert words["text"].startswith("Locate ")
+    path = Path("outputs/Qwen3-VL/Qwen3-VL_FindIt_Demo_xyxy_json.json")
+    identity = read_identity(path)
+    assert identity is not None
+    assert identity.prompts is not None
+    assert identity.prompts.startswith("custom-")
+    assert identity.custom_prompt["system"] == SYSTEM
+    assert "Locate" in str(identity.custom_prompt["template"])
+    assert main(["compare", str(path), "outputs/Qwen3-VL-8B"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert (
+        f"asked with a system text and a prompt template of its user ({identity.prompts})" in said
+    )
+
+
+def test_a_model_that_is_opened_is_asked_in_these_words(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("Locate {{ label }}.")
+    with ChatServer(lambda asked, number: completion("[]")) as server:
+        words = {"system": tmp_path / "t", "prompt_template": tmp_path / "t"}
+        model = findit.open_model("mine", server.url, like="Qwen3-VL", **words)
+        model.ask(Image.new("RGB", (9, 9)), "dog")
+    before, asked = server.asked[0].body["messages"]
+    assert before["content"] == "Locate {{ label }}."
+    assert asked["content"][1]["text"] == "Locate dog."
+    with pytest.raises(ValueError, match="FullImage reads no words"):
+        findit.open_model("FullImage", system=tmp_path / "t")
+
+
+def test_show_prints_the_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s").write_text(SYSTEM)
+    Path("t").write_text("Locate {{ label }}.")
+    words = ["--system", "s", "--prompt-template", "t"]
+    assert main(["data", "show", "FindIt_Demo_xyxy_json", *words]) == 0
+    said = capsys.readouterr().out
+    assert "prompts custom-" in said
+    assert f"system: {SYSTEM}" in said
+    assert "\nLocate " in said
+
+
+# --- on a board -----------------------------------------------------------------------------------
+
+
+def with_words(world: World, model: str, **words: Any) -> Run:
+    prompt = CustomPrompt(**words)
+    made = prompt_set(BENCHMARK, prompt)
+
+    def change(asked: Any) -> Any:
+        custom = {"system": prompt.system, "template": prompt.template}
+        task = BENCHMARK.load(JSON)
+        return replace(asked, prompts=made.name, prompt_hash=made.hash(task), custom_prompt=custom)
+
+    return world.run(model, JSON, speaking(JSON, 1.0), change=change)
+
+
+def test_other_words_are_not_ranked_with_the_standard(world: World, runs: list[Run]) -> None:
+    other = with_words(world, "Other", system=SYSTEM)
+    mixed = make_board([*runs, other])
+    assert "Other" not in mixed.models
+    (excluded,) = mixed.excluded
+    name = other.provenance.prompts
+    assert (
+        excluded.reason == f"asked with a system text of its user ({name}), the rest findit-own-1"
+    )
+    alone = make_board([other])
+    (note,) = [each for each in remarks(alone) if each.title == "Custom prompts"]
+    assert note.lines == [f"Other on {JSON}: {asked}"]
+    assert not [each for each in remarks(make_board(runs)) if each.title == "Custom prompts"]
+
+
+def test_the_report_shows_the_words(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.at_hand(monkeypatch)
+    other = with_words(world, "Other", system=SYSTEM, template="Locate {{ label }}.")
+    ((transcript,), missing) = gather([other])
+    assert not missing
+    assert transcript.prompt(0).startswith(f"[system: {SYSTEM}]\n[image: ")
+    assert transcript.prompt(0).splitlines()[-1].startswith("Locate ")
