@@ -270,10 +270,8 @@ def test_other_words_are_not_ranked_with_the_standard(world: World, runs: list[R
     mixed = make_board([*runs, other])
     assert "Other" not in mixed.models
     (excluded,) = mixed.excluded
-    name = other.provenance.prompts
-    assert (
-        excluded.reason == f"asked with a system text of its user ({name}), the rest findit-own-1"
-    )
+    asked = f"asked with a system text of its user ({other.provenance.prompts})"
+    assert excluded.reason == f"{asked}, the rest findit-own-1"
     alone = make_board([other])
     (note,) = [each for each in remarks(alone) if each.title == "Custom prompts"]
     assert note.lines == [f"Other on {JSON}: {asked}"]
