@@ -269,7 +269,7 @@ def test_the_first_screen_answers(opened: Any, width: int, height: int) -> None:
         assert best.startswith("Which model is best?\nGood\nF1@0.5 100.0 %")
         assert certain.startswith("Is that certain?\nYes\n")
         assert form.startswith("In which format?\nxyxy_json\nthe best of 2 formats for Good")
-        assert error.startswith("Which error costs it most?\n")
+        assert error.startswith("Which error costs ")
         bottom = "return document.getElementById('headlines').getBoundingClientRect().bottom"
         assert opened.execute_script(bottom) < height
 

@@ -80,7 +80,7 @@ class BoxError(Enum):
     BOTH = "both", CountsAs.PAIR, f"another label, and IoU from {NEAR} to below {HIT}"
     DUPLICATE = "duplicate", CountsAs.BOX, "another box of an object that is hit"
     BACKGROUND = "background", CountsAs.BOX, "a box where no such object is"
-    MISSED = "missed", CountsAs.OBJECT, "the answer has other boxes, none of this object"
+    MISSED = "missed", CountsAs.OBJECT, "an object without a box, in an answer with other boxes"
     REFUSED = "refused", CountsAs.OBJECT, "the answer has no box, though there are objects"
     FALSE_ALARM = "false alarm", CountsAs.BOX, "a box, though there is nothing to find"
     REJECTED = (

@@ -93,7 +93,7 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
         for table in (_FILLED, _STROKES, _DOTS)
     )  # fmt: skip
     x = {"field": "low", "type": "quantitative", "title": None, "scale": {"zero": False},
-         "axis": {"tickCount": 4}}  # fmt: skip
+         "axis": {"tickCount": 4, "labelFlush": False}}  # fmt: skip
     labels = min(200, 30 + 7 * max(len(name(model)) for model in order))
     across = _columns(len(panels), 190, labels)
     return _chart(

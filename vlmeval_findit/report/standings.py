@@ -174,7 +174,7 @@ def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
 
 
 def _p(value: float) -> str:
-    return "below 0.001" if value < 0.001 else f"{value:.3f}"
+    return "below 0.001" if value < 0.001 else f"= {value:.3f}"
 
 
 def _format(board: Board, panel: Panel) -> Iterator[Headline]:
@@ -202,7 +202,7 @@ def _error(panel: Panel, losses: Losses) -> Iterator[Headline]:
     if bar is None:
         return
     worst = max((one for one in bar.segments), key=lambda one: one.points, default=None)
-    question = "Which error costs it most?"
+    question = f"Which error costs {best} most?"
     if worst is None or worst.points < 0.05:
         yield Headline(question, "Nothing", f"{best} made no error on {bar.where}")
         return
