@@ -79,7 +79,7 @@ def test_the_best_and_those_that_are_as_good(world: World) -> None:
     first = said(make_board(load_runs([world.runs])))
     assert first["best"][0] == "Other"
     assert re.fullmatch(r"F1@0.5 (.+ %) \(95 % .+\), Pascal; next is Twin: \1", first["best"][1])
-    assert first["certain"] == ("No, it may be chance", "0.0 points ahead of Twin, p 1.000")
+    assert first["certain"] == ("No, it may be chance", "the same score as Twin, p = 1.000")
     assert first["format"] == ("xyxy_json", "the only one asked; for Twin it is xyxy_json")
 
 
@@ -89,7 +89,7 @@ def test_how_many_may_be_as_good(world: World, monkeypatch: pytest.MonkeyPatch) 
     for model in "ABCD":
         world.predict(model, JSON, speaking(JSON, 0.9, 2))
     made = make_board(load_runs([world.runs]))
-    assert said(made)["certain"][1].endswith("p 1.000; 3 models may be as good")
+    assert said(made)["certain"][1].endswith("p = 1.000; 3 models may be as good")
     monkeypatch.setattr(standings, "MODELS", 3)
     assert said(made)["certain"][1].endswith("; at least 2 models may be as good")
 

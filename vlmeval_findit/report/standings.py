@@ -170,7 +170,8 @@ def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
         # Of more models than are tested, others may be as good.
         least = "at least " if alike + 1 >= MODELS < len(board.models) else ""
         whom = f"; {least}{alike} models may be as good" if alike > 1 else ""
-        yield Headline(question, "No, it may be chance", f"{by} ahead of {next_.model}{p}{whom}")
+        lead = f"{by} ahead of" if round(test.value, 1) else "the same score as"
+        yield Headline(question, "No, it may be chance", f"{lead} {next_.model}{p}{whom}")
 
 
 def _p(value: float) -> str:
@@ -192,7 +193,8 @@ def _format(board: Board, panel: Panel) -> Iterator[Headline]:
         why += f"; on {counted(rest, 'dataset')} another one"
     for model in others[:1]:
         theirs = used[model]
-        why += f"; for {model} it is {max(theirs, key=lambda one: theirs[one])}"
+        other_name = max(theirs, key=lambda one: theirs[one])
+        why += f"; for {model}, too" if other_name == name else f"; for {model} it is {other_name}"
     yield Headline("In which format?", name, why)
 
 
