@@ -80,7 +80,7 @@ def test_the_best_and_those_that_are_as_good(world: World) -> None:
     assert first["best"][0] == "Other"
     assert re.fullmatch(r"F1@0.5 (.+ %) \(95 % .+\), Pascal; next is Twin: \1", first["best"][1])
     assert first["certain"] == ("No, it may be chance", "the same score as Twin, p = 1.000")
-    assert first["format"] == ("xyxy_json", "the only one asked; for Twin it is xyxy_json")
+    assert first["format"] == ("xyxy_json", "the only one asked; for Twin, too")
 
 
 def test_how_many_may_be_as_good(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def test_a_certain_lead_and_its_format(world: World) -> None:
     assert because.endswith(") ahead of Poor, p below 0.001")
     assert first["format"] == (
         "xyxy_json",
-        "the best of 2 formats for Good; for Poor it is xyxy_json",
+        "the best of 2 formats for Good; for Poor, too",
     )
     assert first["most"] == ("Nothing", "Good made no error on Pascal")
 
