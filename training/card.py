@@ -79,7 +79,7 @@ _PAIR_SCORES = f"""\
 ## Scores
 
 Percent of the first {PAIRS:,} pairs of the test split: two scenes alike but for one attribute of
-one object, whose captions are both at least as near to their own image. Chance is 25. The last
+one object, whose captions are both at least as near to their image. Chance is 25. The last
 column shows what features are worth without the padding that they were trained with.
 
 {{table}}
@@ -132,20 +132,22 @@ def write_card(training: Path, runs: Sequence[Run] = (), *, scores: bool = False
 
 def _origin(recipe: Mapping[str, Any]) -> str:
     start = recipe.get("start")
-    begun = f"Begun with the weights of {start}" if start else "From nothing"
-    used = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "tokenizers"))
+    start_text = f"Begun with the weights of {start}" if start else "From nothing"
+    libraries = ", ".join(
+        f"{name} {version(name)}" for name in ("torch", "transformers", "tokenizers")
+    )
     return (
-        f"{begun}, by `python -m training.train` with the recipe below, run as it stands, with "
-        f"{used}. Samples depend on the recipe only; weights also on the libraries, the processor, "
-        "its precision (bfloat16 or float32) and the number of processes."
+        f"{start_text}, by `python -m training.train` with the recipe below, run as it stands, "
+        f"with {libraries}. Samples depend on the recipe only; weights also on the libraries, the "
+        "processor, its precision (bfloat16 or float32) and the number of processes."
     )
 
 
 def _scored_row(run: Run) -> dict[str, str]:
-    found = intervals(run)
+    intervals_by_metric = intervals(run)
     row = {"dataset": run.question.name, "queries": str(len(run.rows))}
     for name in (metric.name for metric in METRICS if metric.in_short_tables):
-        interval = found[name]
+        interval = intervals_by_metric[name]
         bounds = f" ({interval.low:.1f} to {interval.high:.1f})" if interval else ""
         row[name] = f"{run.metric_values[name]:.1f}{bounds}"
     return row

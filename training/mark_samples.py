@@ -1,8 +1,8 @@
-"""Questions about marks on rendered scenes, as VP-Bench's own tables ask them, and right letters.
+"""Training samples of marks on rendered scenes: questions as in VP-Bench, and right letters.
 
-What is drawn, asked and offered comes from ``vp_questions``; the request is the text that a
-run of ``VPBench_Scenes`` would send.  A sample asks several questions about one marked image,
-where a table marks an image anew for each.  Nothing here needs torch.
+Marks, questions and options come from ``vp_questions``; the request is the text that a run of
+``VPBench_Scenes`` would send. A sample asks several questions about one marked image, where a table
+marks an image for each question. Needs no torch.
 """
 
 from __future__ import annotations
@@ -43,42 +43,42 @@ from vlmeval_findit.marks.style import Shape
 
 QUESTION = parse("VPBench_Scenes")
 IMAGE = "0"
-"""What the opening calls the image, as that of a scene's sample does."""
+"""Name of the image in the opening, as in other samples of a scene."""
 
 _STREAM = 2
-"""Names the random numbers of a seed's marks, beside those of its other questions."""
+"""The stream of random numbers of a seed's marks."""
 _PLANNED = 48
-"""Questions of a plan, as in VPBench_Scenes_mini: all that a table asks has its share."""
+"""Questions of a plan, as in VPBench_Scenes_mini: everything that a table asks has its share."""
 _SEVERAL = 0.35
-"""Of all samples have several marks, if they find room: of these a table asks only how many."""
-_TRIED = 3
-"""Ways of marking an image for one question."""
+"""Share of samples with several marks, if there is room: a table asks only to count them."""
+_MOST_CHOICES = 3
+"""Choices of objects to mark for a question that are tried."""
 _SCENES = 3
-"""Scenes that are looked at before a question is put in an easier way."""
+"""Scenes that are tried before an easier question is asked."""
 _PASSES = 3
-"""Times that a plan is gone through for different questions, of which there may be too few."""
+"""Passes through a plan in search of different questions."""
 _COLOURS_TRIED = 8
-"""Times that a question about a mark of chance colour is put."""
+"""Attempts at a question about a mark of random colour."""
 
 
 def mark_sample(seed: int, turns: int, count: tuple[int, int], size: tuple[int, int]) -> Sample:
-    """Several questions about one set of marks on one scene, each answered by a letter.
+    """Return several questions about one set of marks on one scene, each answered by a letter.
 
     Args:
-        seed: of the scene; where it does not take the marks, a next one is taken.
+        seed: of the scene; the next seeds are tried if its scene cannot be marked.
         turns: the most questions.
         count: fewest and most objects.
         size: (width, height) of the scene in pixels.
     """
-    asked = marked_questions(seed, turns, count, size)
-    opening = message(asked.queries[0], QUESTION)[:-1]
-    both = zip(asked.posed, asked.queries, strict=True)
-    made = tuple(turn(posed, query, asked.shown) for posed, query in both)
-    return Sample((asked.shown,), opening, made, asked.marks)
+    questions = marked_questions(seed, turns, count, size)
+    opening = message(questions.queries[0], QUESTION)[:-1]
+    rows = zip(questions.posed, questions.queries, strict=True)
+    drawn = tuple(turn(posed, query, questions.shown) for posed, query in rows)
+    return Sample((questions.shown,), opening, drawn, questions.marks)
 
 
 class MarkQuestions(NamedTuple):
-    """A scene with marks, the questions about them, and these as rows of a table."""
+    """A scene with marks, and questions about them, also as rows of a table."""
 
     shown: Scene
     marks: tuple[SampleMark, ...]
@@ -89,30 +89,30 @@ class MarkQuestions(NamedTuple):
 def marked_questions(
     seed: int, turns: int, count: tuple[int, int], size: tuple[int, int]
 ) -> MarkQuestions:
-    """What :func:`mark_sample` is made of; its arguments are the same."""
+    """Return the questions of :func:`mark_sample`; the arguments are the same."""
     rng = rng_of(Stream.QUESTION, seed, _STREAM)
     shown, marks = _scene_with_marks(rng, seed, count, size)
-    found: dict[VPQuery, PosedMarks] = {_row(rng, marks.first.posed): marks.first.posed}
-    for one in chain.from_iterable(_more(rng, marks) for _ in range(_PASSES)):
-        if len(found) >= turns:
+    questions: dict[VPQuery, PosedMarks] = {_row(rng, marks.first.posed): marks.first.posed}
+    for question in chain.from_iterable(_more(rng, marks) for _ in range(_PASSES)):
+        if len(questions) >= turns:
             break
-        found.setdefault(_row(rng, one), one)
-    return MarkQuestions(shown, _drawn(marks), tuple(found.values()), tuple(found))
+        questions.setdefault(_row(rng, question), question)
+    return MarkQuestions(shown, _drawn(marks), tuple(questions.values()), tuple(questions))
 
 
 def turn(posed: PosedMarks, query: VPQuery, shown: Scene) -> Turn:
-    """A question's turn; it is about the marked objects that it asks for."""
+    """Return the turn of a question, with the marked objects that it asks for."""
     slot = posed.slot
-    # Those of another colour come last; and of a mark that is not there, none is asked for.
+    # Objects marked in another colour come last. An absent mark has no object.
     asked = () if slot.absence is Absence.TRUE else posed.marked[: slot.marks]
-    objects = _placed(one.box for one in asked)
+    objects = _placed(target.box for target in asked)
     request = message(query, QUESTION)[-1].value
-    named = [PhraseSpan(request.index(posed.question) + len(posed.question), objects)]
+    phrases = [PhraseSpan(request.index(posed.question) + len(posed.question), objects)]
     for letter, option in query.options:
         line = f"\n{letter}. {option}"
         end = request.index(f"{line}\n") + len(line)
-        named.append(PhraseSpan(end, _meant(option, posed, shown), letter == query.answer))
-    return Turn(request, query.answer, objects, 0, tuple(named))
+        phrases.append(PhraseSpan(end, _meant(option, posed, shown), letter == query.answer))
+    return Turn(request, query.answer, objects, 0, tuple(phrases))
 
 
 def _placed(boxes: Iterable[Corners]) -> PlacedBoxes:
@@ -120,7 +120,7 @@ def _placed(boxes: Iterable[Corners]) -> PlacedBoxes:
 
 
 def _meant(option: str, posed: PosedMarks, shown: Scene) -> PlacedBoxes | None:
-    """What an option names in the image; None where it names nothing that has a place."""
+    """Return the objects that an option names; None if it names nothing that has a place."""
     if posed.slot.kind is QuestionKind.LOCALISATION:
         box = _field_box(option, posed.slot.fields, shown.width, shown.height)
         return None if box is None else _placed([box])
@@ -129,45 +129,45 @@ def _meant(option: str, posed: PosedMarks, shown: Scene) -> PlacedBoxes | None:
         return _placed(same) if option in SHAPES else None
     if posed.slot.form is Form.WHICH and option != ABSENT:
         there = posed.slot.absence is not Absence.TRUE and option == posed.right
-        return _placed(one.box for one in posed.marked) if there else ()
+        return _placed(target.box for target in posed.marked) if there else ()
     return None
 
 
 def _field_box(name: str, fields: Fields, width: int, height: int) -> Corners | None:
-    """The box of a field in pixels of the image; None of what is no field."""
+    """Return the box of a field in pixels of the image; None if no field has the name."""
     parts = fields.value
-    for field, called in FIELD_NAMES[fields].items():
-        if called == name:
+    for field, field_name in FIELD_NAMES[fields].items():
+        if field_name == name:
             x, y = field.across * width / parts, field.down * height / parts
             return x, y, x + width / parts, y + height / parts
     return None
 
 
 def _drawn(marks: _Marks) -> tuple[SampleMark, ...]:
-    found, shape = marks.drawn.found, marks.slot.style.shape
-    assert found is not None, "the first question was asked"
-    # What contrasts has a name once it is drawn, which only the first mark's is known of.
-    colours = [found.colour, *[*marks.drawn.colours.values()][1:]]
+    image, shape = marks.drawn.image, marks.slot.style.shape
+    assert image is not None, "the first question was asked"
+    # A contrasting colour gets its name when it is drawn; only the first mark's name is known.
+    colours = [image.colour, *[*marks.drawn.colours.values()][1:]]
     return tuple(
-        SampleMark(cover, shape, c) for cover, c in zip(found.covers, colours, strict=True)
+        SampleMark(cover, shape, c) for cover, c in zip(image.covers, colours, strict=True)
     )
 
 
-def _row(rng: Rng, one: PosedMarks) -> VPQuery:
-    """A question as the row of a table, the right option at any letter."""
-    letter = LETTERS[rng.randint(len(one.wrong) + 1)]
-    (row,) = mark_rows([one], 0, QUESTION.table)
-    return replace(row, images=(IMAGE,), options=options_of(one, letter), answer=letter)
+def _row(rng: Rng, posed: PosedMarks) -> VPQuery:
+    """Return a question as the row of a table, the right option at a random letter."""
+    letter = LETTERS[rng.randint(len(posed.wrong) + 1)]
+    (row,) = mark_rows([posed], 0, QUESTION.table)
+    return replace(row, images=(IMAGE,), options=options_of(posed, letter), answer=letter)
 
 
 # --- the first question, for which the marks are drawn --------------------------------------------
 
 
 class _Marks(NamedTuple):
-    """An image once marked, and what it takes to ask more about it."""
+    """A marked image, and the state that further questions about it need."""
 
     image: AnnotatedImage
-    seen: OutlinedPixels
+    pixels: OutlinedPixels
     slots: Sequence[Slot]
     slot: Slot
     choice: MarkChoice
@@ -178,7 +178,7 @@ class _Marks(NamedTuple):
 def _scene_with_marks(
     rng: Rng, seed: int, count: tuple[int, int], size: tuple[int, int]
 ) -> tuple[Scene, _Marks]:
-    """The first scene from a seed on that takes the marks of a question, with these."""
+    """Return the first scene from a seed on that can be marked for a question, with the marks."""
     slots = _slots(rng)
     for scene_seed in count_from(seed):
         patient = scene_seed - seed < _SCENES
@@ -190,25 +190,25 @@ def _scene_with_marks(
 
 
 class _DrawnOnce(Marker):
-    """Draws once; after that it gives that image again, and nothing for other marks."""
+    """Marker that draws once, then returns the same image, and None for other marks."""
 
     def __init__(self, marker: Marker) -> None:
         self._marker = marker
-        self.found: MarkedImage | None = None
+        self.image: MarkedImage | None = None
         self.colours: dict[int, str] = {}
 
     def marked(self, places: Sequence[int], colours: Sequence[str]) -> MarkedImage | None:
-        wanted = dict(zip(places, colours, strict=True))
-        if self.found is None:
-            self.found, self.colours = self._marker.marked(places, colours), wanted
-        if self.found is None or wanted != self.colours:
+        requested = dict(zip(places, colours, strict=True))
+        if self.image is None:
+            self.image, self.colours = self._marker.marked(places, colours), requested
+        if self.image is None or requested != self.colours:
             return None
-        covers = dict(zip(self.colours, self.found.covers, strict=True))
-        return self.found._replace(covers=tuple(covers[place] for place in places))
+        covers = dict(zip(self.colours, self.image.covers, strict=True))
+        return self.image._replace(covers=tuple(covers[place] for place in places))
 
 
 class _AnyOthers(ClassCounts):
-    """The shapes of scenes, none more likely than another."""
+    """The shapes of scenes, all equally likely."""
 
     def __init__(self, rng: Rng) -> None:
         names = list(SHAPES)
@@ -222,7 +222,7 @@ class _AnyOthers(ClassCounts):
 
 
 def _slots(rng: Rng) -> list[Slot]:
-    """What a table would ask, in chance order; the first is what marks are drawn for."""
+    """Return the questions of a table in random order; marks are drawn for the first."""
     planned = plan(_PLANNED, rng.randint(2**31), tuple(Shape))
     slots = [planned[i] for i in rng.permutation(len(planned))]
     several = rng.random_sample() < _SEVERAL
@@ -232,24 +232,24 @@ def _slots(rng: Rng) -> list[Slot]:
 def _marked(
     rng: Rng, scene: Scene, owners: Owners, slots: Sequence[Slot], patient: bool
 ) -> _Marks | None:
-    """A scene marked for the first of questions, if it does for it.
+    """Return a scene marked for the first of the slots; None if it cannot be.
 
-    ``patient`` waits for a scene that takes as many marks of the shape as planned.
+    ``patient`` accepts only as many marks of the shape as planned.
     """
     objects = tuple(LabelledBox(thing.look.shape, thing.box) for thing in scene.things)
-    seen = OutlinedPixels(scene.pixels, outlines(owners, len(objects)))
-    image = AnnotatedImage(IMAGE, scene.width, scene.height, objects, lambda: seen)
+    pixels = OutlinedPixels(scene.pixels, outlines(owners, len(objects)))
+    image = AnnotatedImage(IMAGE, scene.width, scene.height, objects, lambda: pixels)
     planned = slots[0]
-    ways = easier_slots(planned)
+    candidates = easier_slots(planned)
     if patient:
-        ways = takewhile(lambda slot: _as_planned(slot, planned), ways)
-    for slot in ways:
-        drawing = marker_of(slot, image, seen)
+        candidates = takewhile(lambda slot: _as_planned(slot, planned), candidates)
+    for slot in candidates:
+        marker = marker_of(slot, image, pixels)
         for choice in _choices(rng, slot, image):
-            once = _DrawnOnce(drawing)
+            once = _DrawnOnce(marker)
             first = posed(slot, image, once, choice, _AnyOthers(rng), rng)
             if first is not None:
-                return _Marks(image, seen, slots, slot, choice, first, once)
+                return _Marks(image, pixels, slots, slot, choice, first, once)
     return None
 
 
@@ -258,42 +258,42 @@ def _as_planned(slot: Slot, planned: Slot) -> bool:
 
 
 def _choices(rng: Rng, slot: Slot, image: AnnotatedImage) -> Iterator[MarkChoice]:
-    """Some ways to mark an image for a question; any field as likely, where fields are asked."""
+    """Yield some choices of objects to mark; all fields are equally likely if fields are asked."""
     fields: list[str | None] = [None]
     if slot.kind is QuestionKind.LOCALISATION:
         names = list(FIELD_NAMES[slot.fields].values())
         fields = [names[i] for i in rng.permutation(len(names))]
-    found = (one for field in fields for one in choices(slot, image, field, rng))
-    return islice(found, _TRIED)
+    candidates = (choice for field in fields for choice in choices(slot, image, field, rng))
+    return islice(candidates, _MOST_CHOICES)
 
 
 # --- the next questions, about the same marks -----------------------------------------------------
 
 
 def _more(rng: Rng, marks: _Marks) -> Iterator[PosedMarks]:
-    """What else a plan asks that can be asked of marks that are drawn."""
+    """Yield the other questions of a plan that fit the marks that are drawn."""
     for slot in (marks.slots[i] for i in rng.permutation(len(marks.slots))):
-        again = replace(slot, style=marks.slot.style, colour=marks.slot.colour)
+        new_slot = replace(slot, style=marks.slot.style, colour=marks.slot.colour)
         choice = marks.choice
         if len(choice.places) == 1:
             if slot.marks > 1:
                 continue
-            asked = _of_one(rng, again, marks)
+            further = _of_single_mark(rng, new_slot, marks)
         else:
-            asked = _of_several(rng, again, marks)
-        if asked is None:
+            further = _of_several_marks(rng, new_slot, marks)
+        if further is None:
             continue
-        again, choice = asked
-        # A mark of another colour gets any: ask until it is the one that was drawn.
+        new_slot, choice = further
+        # A mark of another colour gets a random colour: repeat until it is the drawn one.
         for _ in range(_COLOURS_TRIED):
-            found = posed(again, marks.image, marks.drawn, choice, _AnyOthers(rng), rng)
-            if found is not None:
-                yield found.posed
+            shown = posed(new_slot, marks.image, marks.drawn, choice, _AnyOthers(rng), rng)
+            if shown is not None:
+                yield shown.posed
                 break
 
 
-def _of_one(rng: Rng, slot: Slot, marks: _Marks) -> tuple[Slot, MarkChoice] | None:
-    """A question about the one mark, if a table would mark its object for it."""
+def _of_single_mark(rng: Rng, slot: Slot, marks: _Marks) -> tuple[Slot, MarkChoice] | None:
+    """Return a question about the single mark, if a table would mark its object for it."""
     (place,) = marks.choice.places
     image, field = marks.image, None
     if slot.kind is QuestionKind.LOCALISATION:
@@ -301,11 +301,11 @@ def _of_one(rng: Rng, slot: Slot, marks: _Marks) -> tuple[Slot, MarkChoice] | No
         field = field_of(box, image.width, image.height, slot.fields)
         if field is None:
             return None
-    # Even questions have no marks beside those that are counted.
+    # Even questions have only marks that are counted.
     slot = replace(slot, number=0)
     if slot.kind is QuestionKind.REFERENCE and marks.slot.kind is not QuestionKind.REFERENCE:
-        # It must leave more of the object to be seen than other questions ask for.
-        marker = marker_of(slot, image, marks.seen)
+        # The mark must hide less of the object than for other questions.
+        marker = marker_of(slot, image, marks.pixels)
         if marker.marked([place], [marks.drawn.colours[place]]) is None:
             return None
     for choice in choices(slot, image, field, rng):
@@ -314,15 +314,15 @@ def _of_one(rng: Rng, slot: Slot, marks: _Marks) -> tuple[Slot, MarkChoice] | No
     return None
 
 
-def _of_several(rng: Rng, slot: Slot, marks: _Marks) -> tuple[Slot, MarkChoice] | None:
-    """How many there are, or whether: of those that were counted first, or of the one beside."""
+def _of_several_marks(rng: Rng, slot: Slot, marks: _Marks) -> tuple[Slot, MarkChoice] | None:
+    """Return a question that counts marks or asks whether there are any, in either colour."""
     choice, counted = marks.choice, len(marks.choice.places) - marks.choice.decoys
     if slot.kind is not QuestionKind.COUNTING and slot.form is not Form.IS_THERE:
         return None
     if choice.decoys and not rng.randint(3):
         places = choice.places
-        beside = places[counted:]
-        colour = marks.drawn.colours[beside[0]]
-        slot = replace(slot, colour=colour, marks=len(beside))
-        return slot, MarkChoice((*beside, *places[:counted]), counted, None)
+        decoys = places[counted:]
+        colour = marks.drawn.colours[decoys[0]]
+        slot = replace(slot, colour=colour, marks=len(decoys))
+        return slot, MarkChoice((*decoys, *places[:counted]), counted, None)
     return replace(slot, marks=counted), choice

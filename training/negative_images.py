@@ -1,8 +1,8 @@
-"""Images of nothing that FindIt-Nano knows: noise, edges and patterns that look like photographs.
+"""Images without anything that FindIt-Nano knows: noise, edges and patterns like photographs.
 
-They are made from numbers alone, so that no photograph is trained on.  Shapes that the model knows
-are avoided: what is round is longer than wide or has a soft edge, what has corners has five or
-more, or is much longer than wide.
+They are computed, so no photograph is trained on. Shapes that the model knows are avoided: round
+things are longer than wide or have a soft edge, others have five corners or more, or are much
+longer than wide.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NEGATIVE_SIZES: tuple[Size, ...] = (
     (264, 96),
     (96, 264),
 )
-"""What images are shrunk to: whole visual tokens, at most 168 x 168 pixels' worth."""
+"""Sizes that images are shrunk to: whole visual tokens, at most 168 x 168 pixels' worth."""
 
 NEGATIVE_SHOT_SIZES: tuple[Size, ...] = (
     (96, 96),
@@ -45,12 +45,12 @@ NEGATIVE_SHOT_SIZES: tuple[Size, ...] = (
 
 
 def negative_image(rng: Rng, size: Size) -> Pixels:
-    """An image of ``size``: a ground, things on it in one of many ways, light and grain."""
+    """Return an image of ``size``: a ground, things on it, light and grain."""
     return _finished(rng, _canvas(rng, size))
 
 
 def negative_frames(rng: Rng, frames: int, size: Size) -> tuple[Pixels, ...]:
-    """Frames of ``size`` in which a camera glides over a wild image, or zooms into it."""
+    """Return frames of ``size`` in which a camera moves over a negative image or zooms into it."""
     width, height = size
     zooms = rng.randint(3) == 0
     margin = rng.uniform(0.1, 0.4)
@@ -62,14 +62,16 @@ def negative_frames(rng: Rng, frames: int, size: Size) -> tuple[Pixels, ...]:
         done = frame / max(frames - 1, 1)
         scale = 1 + margin * (1 - done) if zooms else 1.0
         place = start + (end - start) * done
-        rows = _seen(high, height, scale, place[0])
-        columns = _seen(wide, width, scale, place[1])
+        rows = _visible(high, height, scale, place[0])
+        columns = _visible(wide, width, scale, place[1])
         out.append(pixels[rows[:, None], columns[None, :]])
     return tuple(out)
 
 
-def _seen(length: int, shown: int, scale: float, place: float) -> np.ndarray[tuple[int], np.dtype]:
-    """The pixels of one axis that a frame of ``shown`` pixels shows."""
+def _visible(
+    length: int, shown: int, scale: float, place: float
+) -> np.ndarray[tuple[int], np.dtype]:
+    """Return the pixels of one axis that a frame of ``shown`` pixels shows."""
     first = (length - shown * scale) * place
     return np.clip((first + np.arange(shown) * scale).astype(np.int64), 0, length - 1)
 
@@ -84,7 +86,7 @@ class _Palette(NamedTuple):
     grey: bool
 
     def pick(self, rng: Rng) -> Floats:
-        """A colour of the palette, a little off, or any at all."""
+        """Return a colour near one of the palette, or any colour."""
         if rng.randint(5) == 0 and not self.grey:
             return np.asarray(rng.uniform(0.0, 255.0, 3))
         off = np.asarray(rng.uniform(-40.0, 40.0, 1 if self.grey else 3))
@@ -102,13 +104,13 @@ def _palette(rng: Rng) -> _Palette:
 
 
 def _across(length: int, knots: int) -> Floats:
-    """Weights (length, knots) that draw straight lines between evenly spaced knots."""
+    """Return weights (length, knots) of linear interpolation between evenly spaced knots."""
     at = np.linspace(0.0, knots - 1.0, length)[:, None]
     return np.maximum(0.0, 1.0 - np.abs(at - np.arange(knots)[None, :]))
 
 
 def _noise(rng: Rng, width: int, height: int) -> Floats:
-    """Octaves of smooth noise (height, width), 0 to 1; blotchy or long in one direction."""
+    """Return octaves of smooth noise (height, width), 0 to 1; blotchy or stretched."""
     cell = rng.uniform(24.0, 120.0)
     stretch = (1.0, 1.0, 4.0, 0.25)[rng.randint(4)]
     rough = rng.uniform(0.3, 0.75)
@@ -126,7 +128,7 @@ def _noise(rng: Rng, width: int, height: int) -> Floats:
 
 
 def _coloured(field: Floats, palette: _Palette) -> Floats:
-    """Field values from 0 to 1 as colours between those of the palette: (height, width, 3)."""
+    """Map values from 0 to 1 to colours between those of the palette: (height, width, 3)."""
     stops = np.linspace(0.0, 1.0, len(palette.colours))
     flat = field.ravel()
     lines = [np.interp(flat, stops, palette.colours[:, channel]) for channel in range(3)]
@@ -141,7 +143,7 @@ def _smooth(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
 
 
 def _wall(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
-    """One colour with light from one side and a little noise."""
+    """Paint one colour with light from one side and a little noise."""
     x, y = np.linspace(-0.5, 0.5, width)[None, :], np.linspace(-0.5, 0.5, height)[:, None]
     light = rng.uniform(-70.0, 70.0) * x + rng.uniform(-70.0, 70.0) * y
     light = light + (_noise(rng, width, height) - 0.5) * rng.uniform(0.0, 30.0)
@@ -149,7 +151,7 @@ def _wall(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
 
 
 def _horizon(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
-    """A smooth upper part, a rough lower one, and a line between them that is nowhere straight."""
+    """Paint a smooth upper part, a rough lower part, and a crooked line between them."""
     line = rng.uniform(0.25, 0.8) * height
     ridge = _noise(rng, width, 1)[0] * rng.uniform(0.0, 0.4) * height
     soft = rng.uniform(0.5, 6.0)
@@ -159,14 +161,14 @@ def _horizon(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
 
 
 def _silhouette(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
-    """Two tones with a hard, winding border."""
+    """Paint two tones with a hard, winding border."""
     share = np.clip((_noise(rng, width, height) - rng.uniform(0.35, 0.65)) * 40.0, 0.0, 1.0)
-    one, other = palette.pick(rng), np.full(3, rng.uniform(0.0, 255.0))
-    return np.asarray(one + (other - one) * share[..., None])
+    tone, other = palette.pick(rng), np.full(3, rng.uniform(0.0, 255.0))
+    return np.asarray(tone + (other - tone) * share[..., None])
 
 
 def _stripes(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
-    """Planks, fences, fabric: soft lines in any direction, bent a little."""
+    """Paint planks, fences, fabric: soft lines in any direction, bent a little."""
     x, y = np.arange(width)[None, :], np.arange(height)[:, None]
     across, down = rng.uniform(-1.0, 1.0, 2)
     period = rng.uniform(8.0, 60.0)
@@ -184,7 +186,7 @@ _GROUNDS: tuple[_Ground, ...] = (_smooth, _wall, _wall, _horizon, _silhouette, _
 
 
 class _Patch(NamedTuple):
-    """A part of a canvas: where it begins, and coordinates from the middle of what lies there."""
+    """A part of a canvas: its corner, and coordinates relative to the middle of a thing."""
 
     top: int
     left: int
@@ -201,21 +203,21 @@ def _patch(canvas: Floats, x: float, y: float, reach: float) -> _Patch:
 
 
 def _turn(rng: Rng) -> tuple[float, float]:
-    """Any direction, as a vector of length 1."""
+    """Return a random direction as a vector of length 1."""
     a, b = rng.uniform(-1.0, 1.0, 2) + 1e-6
     length = float(np.sqrt(a * a + b * b))
     return float(a) / length, float(b) / length
 
 
 def _oval(rng: Rng, x: Floats, y: Floats, half: float) -> Floats:
-    """Signed distance in pixels, negative inside, to an outline that is longer than wide."""
+    """Return the signed distance in pixels, negative inside, to an oval longer than wide."""
     a, b = _turn(rng)
     along, across = a * x + b * y, (a * y - b * x) * rng.uniform(1.6, 4.0)
     return np.sqrt(along * along + across * across) - half
 
 
 def _bar(rng: Rng, x: Floats, y: Floats, half: float) -> Floats:
-    """The same of a rectangle: a post, a limb, a window."""
+    """Return the signed distance to a rectangle: a post, a limb, a window."""
     a, b = ((1.0, 0.0), (0.0, 1.0), _turn(rng))[rng.randint(3)]
     along, across = np.abs(a * x + b * y), np.abs(a * y - b * x)
     return np.maximum(along - half, across - half / rng.uniform(1.8, 12.0))
@@ -230,7 +232,7 @@ _CORNERS = {
 
 
 def _stone(rng: Rng, x: Floats, y: Floats, half: float) -> Floats:
-    """The same of a crooked polygon with five corners or more."""
+    """Return the signed distance to a crooked polygon with five corners or more."""
     normals = _CORNERS[5 + rng.randint(3)]
     a, b = _turn(rng)
     along, across = a * x + b * y, (a * y - b * x) * rng.uniform(1.0, 2.0)
@@ -243,7 +245,7 @@ _OUTLINES = (_oval, _oval, _bar, _bar, _stone)
 
 
 def _put(rng: Rng, canvas: Floats, palette: _Palette) -> None:
-    """One thing, or a row of them, with a shade and a texture of its own, painted in place."""
+    """Paint one thing, or a row of the same thing, with a shade and a texture."""
     height, width, _ = canvas.shape
     share = rng.random_sample()
     half = 5.0 + 0.5 * max(width, height) * share * share
@@ -282,7 +284,7 @@ def _canvas(rng: Rng, size: Size) -> Floats:
 
 
 def _finished(rng: Rng, canvas: Floats) -> Pixels:
-    """Light, contrast, dull colours, dark corners and grain, in the way of a camera."""
+    """Apply light, contrast, dull colours, dark corners and grain, as a camera does."""
     height, width, _ = canvas.shape
     canvas = (canvas - 128.0) * rng.uniform(0.5, 1.3) + 128.0 + rng.uniform(-50.0, 50.0)
     canvas += (canvas.mean(axis=2, keepdims=True) - canvas) * rng.uniform(0.0, 0.9)

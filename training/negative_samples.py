@@ -1,8 +1,8 @@
-"""Samples in saying that nothing is there: photographs, words and instances that are unknown.
+"""Negative samples: unknown images, words and instances, of which nothing is there.
 
-FindIt-Nano knows rendered scenes and nothing else.  Asked about anything else it shall say so, in
-the format that was asked for, and neither guess nor go on for ever.  Images are noise that looks
-like photographs (:mod:`.negative_images`), in some samples scenes; words are those it never learns
+FindIt-Nano knows rendered scenes only. Asked about anything else it must answer "nothing", in the
+format of the request, and neither guess nor continue without end. Images are noise that looks like
+photographs (:mod:`.negative_images`), in some samples scenes; words are never learned
 (:mod:`.negative_words`), sometimes shapes that are not there.
 """
 
@@ -35,7 +35,7 @@ from vlmeval_findit.data.rendered.drawing import SHAPES, Look, Rng
 from vlmeval_findit.data.rendered.scene import SHOT_SIZE, look, pick
 
 _STREAM = 16
-"""What random numbers of these samples are for: none of the scenes' own streams."""
+"""The stream of random numbers of these samples; scenes use others."""
 
 _COUNT = (2, 4)
 """Fewest and most objects of a scene: room for them in images that are long and narrow."""
@@ -49,73 +49,75 @@ _DATASETS = {
 _TASKS: Mapping[str, float] = {"detection": 3, "multilabel": 4, "refexp": 3, "described": 2}
 
 _NOT_IN_NOISE = ("circle", "ring", "triangle", "diamond")
-"""Shapes that no wild image holds: bars may cross there, or show a square part."""
+"""Shapes that no negative image contains: bars may cross there, or show a square part."""
 
 _MOST_LABELS = 12
 
 
-def nothing(how: ReplyFormat) -> str:
-    """The reply that adheres and says as plainly as its format can that nothing is there.
+def nothing(reply_format: ReplyFormat) -> str:
+    """Return the reply that means "nothing is there" and adheres to a format.
 
-    For one image that is the empty list.  Over frames the protocol takes an empty list for no
-    answer in the format (docs/protocol.md): a nested reply can say a frame with no boxes, every
-    other has to say a box, and says one without extent.
+    For one image that is the empty list. Over frames the protocol takes an empty list for no
+    answer in the format (docs/protocol.md): a nested reply can have a frame with no boxes, every
+    other format needs a box, which gets no extent.
     """
-    if how.frames == 1:
-        return write([], how)
-    if how.output == "json" and how.structure == "nested":
-        return json.dumps([{"frame_idx": 1, PLURAL_KEYS.get(how.key, how.key): []}])
-    return write([BoxToWrite((0.0, 0.0, 0.0, 0.0))], how, digits=0)
+    if reply_format.frames == 1:
+        return write([], reply_format)
+    if reply_format.output == "json" and reply_format.structure == "nested":
+        return json.dumps(
+            [{"frame_idx": 1, PLURAL_KEYS.get(reply_format.key, reply_format.key): []}]
+        )
+    return write([BoxToWrite((0.0, 0.0, 0.0, 0.0))], reply_format, digits=0)
 
 
 # --- samples --------------------------------------------------------------------------------------
 
 
 def negative_sample(seed: int, turns: int, shares: Shares, size: Size) -> Sample:
-    """Questions of every image family about one image of ``size``: a wild one, or a scene.
+    """Return questions of every image family about one image of ``size``: a negative, or a scene.
 
-    What is unknown is not there.  Of a list of labels about a scene, some may be there.
+    Unknown things are not there. Of a list of labels about a scene, some may be there.
     """
     rng = _rng(seed)
     shown = (
         scene(seed, _COUNT, size) if rng.randint(3) == 0 else Scene(negative_image(rng, size), ())
     )
-    asked = []
+    drawn = []
     for _ in range(turns):
         task = draw(rng, _TASKS)
         question = _question(rng, shown, task)
         variant = draw_variant(rng, shares, _DATASETS[task], task == "multilabel")
-        asked.append(turn_of(question, variant, shown, [0] * len(question.boxes), shares.units))
-    return Sample((shown,), opening("Scenes"), tuple(asked))
+        drawn.append(turn_of(question, variant, shown, [0] * len(question.boxes), shares.units))
+    return Sample((shown,), opening("Scenes"), tuple(drawn))
 
 
 def negative_clip_sample(seed: int, turns: int, shares: Shares, frames: int, size: Size) -> Sample:
-    """Unknown labels, or shapes that are not there, in the frames of a clip."""
+    """Return questions about unknown labels, or absent shapes, in the frames of a clip."""
     rng = _rng(seed, frames)
     if rng.randint(3) == 0:
         shown = clip(seed, frames, _COUNT, size)
     else:
         shown = tuple(Scene(pixels, ()) for pixels in negative_frames(rng, frames, size))
     absent = _absent(shown)
-    asked = []
+    drawn = []
     for _ in range(turns):
         variant = draw_variant(rng, shares, "Scenes_video", frames=frames)
-        said = pick(rng, absent) if absent and rng.randint(8) == 0 else label(rng)
-        asked.append(_turn_of_nothing(said, variant, shown[0], shares.units))
-    return Sample(shown, opening("Scenes_video", frames), tuple(asked))
+        name = pick(rng, absent) if absent and rng.randint(8) == 0 else label(rng)
+        drawn.append(_turn_of_nothing(name, variant, shown[0], shares.units))
+    return Sample(shown, opening("Scenes_video", frames), tuple(drawn))
 
 
 def negative_shot_sample(
     seed: int, turns: int, shares: Shares, size: Size, shots: Sequence[Size] = (SHOT_SIZE,)
 ) -> Sample:
-    """Reference shots of an object that the image does not show, asked in several formats.
+    """Return questions about an object, shown by reference shots, that the image does not contain.
 
     Args:
-        seed: of what is shown and asked.
-        turns: how many formats.
-        shares: those of the formats.
+        seed: of images and questions.
+        turns: number of formats.
+        shares: of the formats.
         size: of the image.
-        shots: of each reference shot; an object that is known has shots of its own size only.
+        shots: size of each reference shot; known objects are shown at :data:`SHOT_SIZE` only.
     """
     rng = _rng(seed, len(shots))
     shown = (
@@ -125,30 +127,30 @@ def negative_shot_sample(
         other = _other_look(rng, shown)
         references = [shot(seed + number, other) for number in range(len(shots))]
     else:
-        references = [Scene(negative_image(rng, each), ()) for each in shots]
-    asked = tuple(
+        references = [Scene(negative_image(rng, shot_size), ()) for shot_size in shots]
+    drawn = tuple(
         _turn_of_nothing("-", draw_variant(rng, shares, "Scenes_insdet"), shown, shares.units)
         for _ in range(turns)
     )
     shots_and_scene = opening("Scenes_insdet", references=len(shots))
-    return Sample((*references, shown), shots_and_scene, asked)
+    return Sample((*references, shown), shots_and_scene, drawn)
 
 
 def _rng(seed: int, *more: int) -> Rng:
     return np.random.RandomState([_STREAM, seed, *more])
 
 
-def _turn_of_nothing(said: str, variant: Variant, shown: Scene, units: Units) -> Turn:
-    turn = turn_of(PosedQuestion(said, ()), variant, shown, [], units)
+def _turn_of_nothing(name: str, variant: Variant, shown: Scene, units: Units) -> Turn:
+    turn = turn_of(PosedQuestion(name, ()), variant, shown, [], units)
     return turn._replace(reply=nothing(UNIT_ROWS[units].reads(variant.reply)))
 
 
 def _other_look(rng: Rng, shown: Scene) -> Look:
-    """The look of nothing on an image."""
+    """Return a look that no object of an image has."""
     while True:
-        found = look(rng)
-        if all(thing.look != found for thing in shown.things):
-            return found
+        other = look(rng)
+        if all(thing.look != other for thing in shown.things):
+            return other
 
 
 # --- questions ------------------------------------------------------------------------------------
@@ -165,9 +167,7 @@ def _question(rng: Rng, shown: Scene, task: str) -> PosedQuestion:
 
 
 def _several(rng: Rng, shown: Scene, absent: Sequence[str]) -> PosedQuestion:
-    """Several labels: those of which nothing is there, and about half of the times on a scene some
-    of which something is.
-    """
+    """Ask for several absent labels and, on about half of the scenes, some that are there."""
     names = labels(rng, 1 + rng.randint(_MOST_LABELS // 2 if rng.randint(3) else _MOST_LABELS))
     if absent and rng.randint(5) == 0:
         names[-1] = pick(rng, absent)
@@ -177,13 +177,13 @@ def _several(rng: Rng, shown: Scene, absent: Sequence[str]) -> PosedQuestion:
             here = present.pop(rng.randint(len(present)))
             names.insert(rng.randint(len(names) + 1), here)
         del names[_MOST_LABELS:]
-    found = [(t.look.shape, t.box) for t in shown.things if t.look.shape in names]
+    labelled = [(t.look.shape, t.box) for t in shown.things if t.look.shape in names]
     return PosedQuestion(
-        ", ".join(names), tuple(box for _, box in found), tuple(shape for shape, _ in found)
+        ", ".join(names), tuple(box for _, box in labelled), tuple(shape for shape, _ in labelled)
     )
 
 
 def _absent(images: Sequence[Scene]) -> list[str]:
-    """Known shapes that no image shows."""
+    """Return the known shapes that no image shows."""
     there = {thing.look.shape for shown in images for thing in shown.things}
     return [shape for shape in (SHAPES if there else _NOT_IN_NOISE) if shape not in there]

@@ -1,4 +1,4 @@
-"""Labels and expressions that FindIt-Nano does not know: everyday words, and words that are none.
+"""Labels and expressions that FindIt-Nano does not know: everyday and invented words.
 
 No word of the photographs' questions is here: they are held out (tests/training/test_negatives.py).
 """
@@ -41,62 +41,62 @@ RELATED_BY = (
     "far from",
     "in front of",
 )
-"""What may stand between two things of an expression."""
+"""Relations between two things of an expression."""
 
 _MOST_WORDS = 12
 
 _CONSONANTS, _VOWELS = "bcdfghjklmnpqrstvwxyz", "aeiou"
 
 
-def made_up(rng: Rng) -> str:
-    """A word of two to four syllables that stands in no dictionary, or hardly ever."""
-    said = ""
+def invented_word(rng: Rng) -> str:
+    """Return a word of two to four syllables that is in hardly any dictionary."""
+    word = ""
     for _ in range(2 + rng.randint(3)):
-        said += _any(rng, _CONSONANTS) + _any(rng, _VOWELS)
-        said += _any(rng, _CONSONANTS) if rng.randint(3) == 0 else ""
-    return said
+        word += _any(rng, _CONSONANTS) + _any(rng, _VOWELS)
+        word += _any(rng, _CONSONANTS) if rng.randint(3) == 0 else ""
+    return word
 
 
 def noun(rng: Rng) -> str:
-    """A noun, most often a real one, sometimes of several things."""
-    said = made_up(rng) if rng.randint(4) == 0 else _any(rng, NOUNS)
-    several = "es" if said.endswith(("s", "x", "sh", "ch")) else "s"
-    return said + several if rng.randint(6) == 0 else said
+    """Return a noun, mostly a real word, sometimes in the plural."""
+    word = invented_word(rng) if rng.randint(4) == 0 else _any(rng, NOUNS)
+    plural = "es" if word.endswith(("s", "x", "sh", "ch")) else "s"
+    return word + plural if rng.randint(6) == 0 else word
 
 
 def label(rng: Rng) -> str:
-    """What a detection asks for: ``bus``, ``garden-gate``, ``wooden Chair``; without commas."""
-    said = noun(rng)
+    """Return a label of a detection: ``bus``, ``garden-gate``, ``wooden Chair``; without commas."""
+    words = noun(rng)
     if rng.randint(4) == 0:
-        said = f"{_any(rng, NOUNS)}{'- '[rng.randint(2)]}{said}"
+        words = f"{_any(rng, NOUNS)}{'- '[rng.randint(2)]}{words}"
     if rng.randint(6) == 0:
-        said = f"{_any(rng, ADJECTIVES)} {said}"
-    return _in_case(rng, said)
+        words = f"{_any(rng, ADJECTIVES)} {words}"
+    return _in_random_case(rng, words)
 
 
 def labels(rng: Rng, count: int) -> list[str]:
-    """So many labels, each once."""
-    found: dict[str, None] = {}
-    while len(found) < count:
-        found[label(rng)] = None
-    return list(found)
+    """Return ``count`` different labels."""
+    unique: dict[str, None] = {}
+    while len(unique) < count:
+        unique[label(rng)] = None
+    return list(unique)
 
 
 def expression(rng: Rng) -> str:
-    """Two to twelve words that mean something of an unknown kind.
+    """Return two to twelve words that mean an unknown thing.
 
     ``the man wearing the blue shirt left of the car``.
     """
-    said = f"the {_with_adjectives(rng)}" if rng.randint(5) else f"{_with_adjectives(rng)} there"
+    words = f"the {_with_adjectives(rng)}" if rng.randint(5) else f"{_with_adjectives(rng)} there"
     for _ in range(rng.randint(3)):
-        more = f"{said} {_any(rng, RELATED_BY)} the {_with_adjectives(rng)}"
+        more = f"{words} {_any(rng, RELATED_BY)} the {_with_adjectives(rng)}"
         if len(more.split()) <= _MOST_WORDS:
-            said = more
-    return _in_case(rng, said)
+            words = more
+    return _in_random_case(rng, words)
 
 
 def of_a_shape(rng: Rng, shape: str) -> str:
-    """An expression of words that the model knows: ``the striped green ring``."""
+    """Return an expression of words that the model knows: ``the striped green ring``."""
     looks = [_any(rng, tuple(table)) for table in (TEXTURES, COLOURS) if rng.randint(2)]
     return " ".join(["the", *looks, shape])
 
@@ -106,14 +106,14 @@ def _with_adjectives(rng: Rng) -> str:
     return " ".join([*(_any(rng, ADJECTIVES) for _ in range(count)), noun(rng)])
 
 
-def _in_case(rng: Rng, said: str) -> str:
-    """Most often as it is."""
+def _in_random_case(rng: Rng, words: str) -> str:
+    """Change the case of some words; most stay as they are."""
     kind = rng.randint(16)
     if kind == 0:
-        return said.upper()
+        return words.upper()
     if kind == 1:
-        return said.title()
-    return said[0].upper() + said[1:] if kind in (2, 3) else said
+        return words.title()
+    return words[0].upper() + words[1:] if kind in (2, 3) else words
 
 
 def _any(rng: Rng, names: Sequence[str]) -> str:

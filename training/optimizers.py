@@ -1,7 +1,7 @@
 """Muon for the matrices, AdamW for the rest.
 
-torch has a Muon of its own, but it orthogonalises in bfloat16, which some processors cannot
-multiply; this one takes the type that it is given.
+torch has a Muon too, but it orthogonalises in bfloat16, which some processors cannot multiply;
+this implementation orthogonalises in any type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _A, _B, _C = 3.4445, -4.775, 2.0315
 
 
 class Muon(torch.optim.Optimizer):  # type: ignore[misc]
-    """Momentum whose updates are orthogonalised: every direction of a matrix learns as fast.
+    """Orthogonalise the updates of momentum: every direction of a matrix learns as fast.
 
     Args:
         params: matrices (more dimensions are flattened into the second).
@@ -48,8 +48,8 @@ class Muon(torch.optim.Optimizer):  # type: ignore[misc]
                 state = self.state[weight]
                 if not state:
                     state["momentum"] = torch.zeros_like(weight)
-                kept = state["momentum"].lerp_(weight.grad, 1 - group["momentum"])
-                ahead = weight.grad.lerp(kept, group["momentum"]).flatten(1)
+                average = state["momentum"].lerp_(weight.grad, 1 - group["momentum"])
+                ahead = weight.grad.lerp(average, group["momentum"]).flatten(1)
                 update = orthogonal(ahead, self._precision).view_as(weight)
                 size = 0.2 * max(ahead.shape) ** 0.5
                 weight.mul_(1 - group["lr"] * group["weight_decay"])
@@ -57,7 +57,7 @@ class Muon(torch.optim.Optimizer):  # type: ignore[misc]
 
 
 def orthogonal(matrix: Any, precision: torch.dtype = torch.float32, steps: int = 5) -> Any:
-    """About the nearest matrix whose singular values are all 1."""
+    """Approximate the nearest matrix whose singular values are all 1."""
     wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
     x = (wide / (wide.norm() + 1e-7)).to(precision)
     for _ in range(steps):
@@ -68,7 +68,7 @@ def orthogonal(matrix: Any, precision: torch.dtype = torch.float32, steps: int =
 
 
 def rate_at(step: int, steps: int, rate: float, warmup: int) -> float:
-    """The learning rate of a step: up to ``rate`` over ``warmup`` steps, down along half a cosine.
+    """Return a step's learning rate: up to ``rate`` over ``warmup`` steps, down half a cosine.
 
     >>> rate_at(0, 100, 1.0, 10), rate_at(50, 100, 1.0, 10)
     (0.1, 0.5)
@@ -77,7 +77,7 @@ def rate_at(step: int, steps: int, rate: float, warmup: int) -> float:
 
 
 def step_all(optimizers: Sequence[tuple[Any, float]], rate: float) -> None:
-    """One step of every optimizer, at its own multiple of a learning rate; gradients are gone."""
+    """Step every optimizer at its multiple of the learning rate, and clear the gradients."""
     for optimizer, factor in optimizers:
         for group in optimizer.param_groups:
             group["lr"] = rate * factor

@@ -1,8 +1,7 @@
 """Pairs of scenes that differ in one attribute of one object, with a caption of each.
 
-Background, tints and all other objects are the same, pixel by pixel.  Objects do not overlap and
-none lies where two words for its place would do, so a caption that is made from the description is
-one that nobody can doubt.
+Background, tints and all other objects are the same, pixel by pixel. Objects do not overlap and
+none lies where two words for its place would do, so no caption can be doubted.
 """
 
 from __future__ import annotations
@@ -34,26 +33,26 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "shape": tuple(SHAPES),
     "place": tuple(word for row in PLACES for word in row),
 }
-"""What can be said of an object and its values, in the order in which it is said."""
+"""Attributes of an object and their values, in the order of a caption."""
 
 NO_SHAPE = "shape"
-"""The noun of an object whose shape is not said."""
+"""The noun of an object whose shape a caption leaves out."""
 
 _MARGIN = 5.0
 """Pixels between an object's centre and the next third."""
 _GAP = 3.0
 """Pixels between two objects."""
 _TRIES = 50
-"""To place objects, before they begin anew."""
+"""Attempts to place objects before starting again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScenePair:
     """Two scenes, what they differ in, and a caption of each that is not true of the other.
 
-    The first of ``things`` is the object that differs, in both scenes.  ``attribute`` is a key of
-    :data:`CHANGES`.  Which of the two is the left one says nothing.  ``first`` is where that object
-    lies in the left and in the right scene, ``others`` where all others do.
+    The first of ``things`` is the object that differs, in both scenes. ``attribute`` is a key of
+    :data:`CHANGES`.  The order of the two is random. ``first`` is the place of that object in the
+    left and in the right scene, ``others`` are the places of all others.
     """
 
     left: Scene
@@ -66,7 +65,7 @@ class ScenePair:
 
 
 class _Object(NamedTuple):
-    """What is painted of an object: ``tint`` is the seed of how its colour is off."""
+    """An object to paint; ``tint`` is the seed of the deviation of its colour."""
 
     look: Look
     size: str
@@ -75,10 +74,9 @@ class _Object(NamedTuple):
 
 
 def scene_pair(seed: int, size: tuple[int, int] | None = None) -> ScenePair:
-    """The pair of a seed, which is any of :data:`~training.scenes.SPLITS`.
+    """Return the pair of a seed, which is any of :data:`~training.scenes.SPLITS`.
 
-    PerSide images are of a ``size``, (width, height) in pixels; where it is None, of the one that
-    the seed says.
+    Both images have ``size``, (width, height) in pixels; None: the size follows from the seed.
 
     >>> pair = scene_pair(2)
     >>> pair.attribute
@@ -92,7 +90,7 @@ def scene_pair(seed: int, size: tuple[int, int] | None = None) -> ScenePair:
     attribute = pick(rng, CHANGES)
     frame = frame if size is None else size
     background = drawing.background(rng, *frame)
-    objects, changed = _two_ways(rng, frame, CHANGES[attribute])
+    objects, changed = _objects_and_changed(rng, frame, CHANGES[attribute])
     scenes = [_painted(background, objects), _painted(background, [changed, *objects[1:]])]
     first = [_placed(objects[0]), _placed(changed)]
     if rng.randint(2):
@@ -100,16 +98,16 @@ def scene_pair(seed: int, size: tuple[int, int] | None = None) -> ScenePair:
         first.reverse()
     left, right = scenes
     others = tuple(map(_placed, objects[1:]))
-    where = ((first[0], first[1]), others)
-    return ScenePair(left, right, attribute, caption(left), caption(right), *where)
+    both = (first[0], first[1])
+    return ScenePair(left, right, attribute, caption(left), caption(right), both, others)
 
 
-def _placed(one: _Object) -> Placed:
-    return (*one.place, one.tint)
+def _placed(thing: _Object) -> Placed:
+    return (*thing.place, thing.tint)
 
 
 def attribute_of(seed: int) -> str:
-    """What the pair of a seed differs in, without painting it."""
+    """Return the attribute in which the pair of a seed differs, without painting it."""
     return pick(pair_stream(seed)[0], CHANGES)
 
 
@@ -117,19 +115,19 @@ def attribute_of(seed: int) -> str:
 
 
 def caption(scene: Scene) -> str:
-    """Every object of a scene in words, in their order."""
+    """Describe every object of a scene, in their order."""
     return "; ".join(described(thing, scene) for thing in scene.things)
 
 
 def described(thing: Thing, scene: Scene) -> str:
-    """``a small striped red circle at the upper left``."""
+    """Describe an object: ``a small striped red circle at the upper left``."""
     shape, colour, texture = thing.look
     where = place_word(thing.centre, (scene.width, scene.height))
     return f"a {thing.size} {texture} {colour} {shape} {where}"
 
 
 def place_word(centre: tuple[float, float], frame: tuple[int, int]) -> str:
-    """Where a point (x, y) lies in an image (width, height), in pixels: one of :data:`PLACES`."""
+    """Return the words of :data:`PLACES` for a point (x, y) in a frame (width, height)."""
     column, row = (min(int(3 * at / side), 2) for at, side in zip(centre, frame, strict=True))
     return PLACES[row][column]
 
@@ -142,18 +140,18 @@ def values_of(thing: Thing, scene: Scene) -> dict[str, str]:
 
 def phrase(values: Mapping[str, str], names: Collection[str]) -> str:
     """Describe an object by some of its attributes."""
-    said = [
+    words = [
         values[name] if name in names else NO_SHAPE
         for name in ATTRIBUTES
         if name in names or name == "shape"
     ]
-    return f"{'an' if said[0] == 'orange' else 'a'} {' '.join(said)}"
+    return f"{'an' if words[0] == 'orange' else 'a'} {' '.join(words)}"
 
 
 def tells_apart(
     left: Sequence[Mapping[str, str]], right: Sequence[Mapping[str, str]], names: Collection[str]
 ) -> bool:
-    """Whether no object of one scene has the values of the other scene's first, by attributes."""
+    """Return whether no object shares these attributes with the other scene's first object."""
     return not any(
         all(other[name] == first[0][name] for name in names)
         for first, others in ((left, right), (right, left))
@@ -164,7 +162,7 @@ def tells_apart(
 # --- what may differ ------------------------------------------------------------------------------
 
 Change = Callable[[Rng, tuple[int, int], _Object], _Object]
-"""The same object, but for one attribute, in a frame of (width, height) pixels."""
+"""Return an object with another value of one attribute, in a frame of (width, height) pixels."""
 
 
 def _another_colour(rng: Rng, frame: tuple[int, int], old: _Object) -> _Object:
@@ -198,7 +196,7 @@ CHANGES: dict[str, Change] = {
     "size": _another_size,
     "place": _another_place,
 }
-"""How an object becomes another one, by the attribute in which the two differ."""
+"""Functions that change an object, by the attribute that they change."""
 
 
 def _other(rng: Rng, table: Iterable[str], than: str) -> str:
@@ -208,8 +206,10 @@ def _other(rng: Rng, table: Iterable[str], than: str) -> str:
 # --- placing and painting -------------------------------------------------------------------------
 
 
-def _two_ways(rng: Rng, frame: tuple[int, int], change: Change) -> tuple[list[_Object], _Object]:
-    """Objects, and what the first of them is in the other scene, all with room around them."""
+def _objects_and_changed(
+    rng: Rng, frame: tuple[int, int], change: Change
+) -> tuple[list[_Object], _Object]:
+    """Return objects, and the first as it is in the other scene, all with room around them."""
     count = rng.randint(2, MOST_THINGS + 1)
     while True:
         objects: list[_Object] = []
@@ -232,13 +232,13 @@ def _any_object(rng: Rng, frame: tuple[int, int]) -> _Object:
 
 
 def _anywhere(rng: Rng, frame: tuple[int, int], half: float) -> Placement:
-    """A place for an object of half a size, in the frame as a whole."""
+    """Return a random place where an object of ``half`` its size lies in the frame."""
     x, y = (rng.uniform(half + 1, side - half - 1) for side in frame)
     return Placement(x, y, half)
 
 
 def _fits(new: _Object, others: Sequence[_Object], frame: tuple[int, int]) -> bool:
-    """Whether it lies in the frame, in one third of each side beyond doubt, and off the others."""
+    """Return whether an object lies in the frame, clearly in one third of each side, and alone."""
     x, y, half = new.place
     return _certain(new.place, frame) and all(
         max(abs(x - a.x), abs(y - a.y)) >= half + a.half + _GAP for a in (o.place for o in others)
@@ -255,10 +255,10 @@ def _certain(place: Placement, frame: tuple[int, int]) -> bool:
 
 def _painted(background: drawing.Floats, objects: Sequence[_Object]) -> Scene:
     canvas = background.copy()
-    tints = [drawing.tinted(Rng(one.tint), one.look.colour) for one in objects]
-    boxes = paint_all(canvas, [(one.look, one.place) for one in objects], tints, 0.0)
+    tints = [drawing.tinted(Rng(thing.tint), thing.look.colour) for thing in objects]
+    boxes = paint_all(canvas, [(thing.look, thing.place) for thing in objects], tints, 0.0)
     things = []
-    for one, box in zip(objects, boxes, strict=True):
+    for thing, box in zip(objects, boxes, strict=True):
         assert box is not None, "objects lie in the frame and hide nothing of each other"
-        things.append(Thing(one.look, one.size, box))
+        things.append(Thing(thing.look, thing.size, box))
     return Scene(drawing.as_pixels(canvas), tuple(things))

@@ -1,7 +1,7 @@
-"""What can be asked of a scene, one function a task family.
+"""Questions about a scene: one function for each task family.
 
-Every function takes random numbers and a scene and gives a label (a name, names, an expression)
-with the boxes that are right for it, or None where the scene does not allow such a question.
+Every function takes random numbers and a scene, and returns a label (a name, names, an expression)
+with the right boxes, or None if the scene does not allow such a question.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from vlmeval_findit.data.rendered.scene import HALVES, Stream, pick, rng_of
 Item = TypeVar("Item")
 
 ANY_SHAPE = "shape"
-"""The noun of an expression that names none."""
+"""The noun of an expression without a shape."""
 
 
 class PosedQuestion(NamedTuple):
     """A question's label and its right answer.
 
-    ``boxes`` are (x1, y1, x2, y2) in pixels of the scene; ``labels[i]`` is the label of box i, and
-    there are none where the question has one label.
+    ``boxes`` are (x1, y1, x2, y2) in pixels of the scene; ``labels[i]`` is the label of box i;
+    empty if the question has one label.
     """
 
     label: str
@@ -36,21 +36,21 @@ class PosedQuestion(NamedTuple):
 
 
 def detection(rng: Rng, scene: Scene) -> PosedQuestion:
-    """Every object of one shape that is there."""
+    """Ask for every object of one shape that is there."""
     shape = pick(rng, sorted({thing.look.shape for thing in scene.things}))
     return PosedQuestion(shape, tuple(t.box for t in scene.things if t.look.shape == shape))
 
 
 def several(rng: Rng, scene: Scene) -> PosedQuestion:
-    """Every object of several shapes, most of which are there."""
+    """Ask for every object of several shapes, most of which are there."""
     present = sorted({thing.look.shape for thing in scene.things})
     absent = [shape for shape in SHAPES if shape not in present]
     shapes = shuffled(rng, present)[: max(2, rng.randint(len(present)) + 1)]
     if rng.randint(4) == 0 or len(shapes) == 1:
         shapes = shuffled(rng, [*shapes, pick(rng, absent)])
-    found = [(shape, t.box) for shape in shapes for t in scene.things if t.look.shape == shape]
+    labelled = [(shape, t.box) for shape in shapes for t in scene.things if t.look.shape == shape]
     return PosedQuestion(
-        ", ".join(shapes), tuple(box for _, box in found), tuple(shape for shape, _ in found)
+        ", ".join(shapes), tuple(box for _, box in labelled), tuple(shape for shape, _ in labelled)
     )
 
 
@@ -63,10 +63,10 @@ ATTRIBUTES: dict[str, Attribute] = {
     "texture": lambda thing: thing.look.texture,
     "colour": lambda thing: thing.look.colour,
 }
-"""What can be said of an object before its noun, in the order in which it is said."""
+"""Attributes before the noun, in the order of an expression."""
 
 _MARGIN = 16.0
-"""Pixels by which a relation holds between two centres, so that nobody can doubt it."""
+"""Pixels by which a relation must hold between two centres, so that nobody can doubt it."""
 
 RELATIONS: dict[str, Callable[[Thing, Thing], float]] = {
     "left of": lambda a, b: b.centre[0] - a.centre[0],
@@ -78,21 +78,21 @@ RELATIONS: dict[str, Callable[[Thing, Thing], float]] = {
 
 
 def referring(rng: Rng, scene: Scene) -> PosedQuestion | None:
-    """The one object that an expression means; its shape alone would mean several."""
+    """Ask for one object by an expression; its shape alone would mean several."""
     twins = [t for t in scene.things if len(_alike(scene, t)) > 1]
     if not twins:
         return None
     target = twins[rng.randint(len(twins))]
     by_relation, by_attribute = _relations(scene, target), _attributes(scene, target)
     if by_relation and (rng.randint(5) < 2 or not by_attribute):
-        said = by_relation[rng.randint(len(by_relation))]
+        words = by_relation[rng.randint(len(by_relation))]
         if rng.randint(2):
-            said = f"{_value(rng, target)} {said}"
+            words = f"{_value(rng, target)} {words}"
     elif by_attribute:
-        said = by_attribute[rng.randint(len(by_attribute))]
+        words = by_attribute[rng.randint(len(by_attribute))]
     else:
         return None
-    return PosedQuestion(f"the {said}", (target.box,))
+    return PosedQuestion(f"the {words}", (target.box,))
 
 
 def _alike(scene: Scene, thing: Thing) -> list[Thing]:
@@ -104,17 +104,19 @@ def _value(rng: Rng, thing: Thing) -> str:
 
 
 def _attributes(scene: Scene, target: Thing) -> list[str]:
-    """The shortest expressions by attributes that mean the target alone."""
+    """Return the shortest expressions by attributes that mean the target alone."""
     twins = [t for t in _alike(scene, target) if t is not target]
     names = [*ATTRIBUTES]
     for size in (1, 2, 3):
-        found = [
-            " ".join([*(ATTRIBUTES[n](target) for n in kept), target.look.shape])
-            for kept in _subsets(names, size)
-            if not any(all(ATTRIBUTES[n](t) == ATTRIBUTES[n](target) for n in kept) for t in twins)
+        expressions = [
+            " ".join([*(ATTRIBUTES[n](target) for n in subset), target.look.shape])
+            for subset in _subsets(names, size)
+            if not any(
+                all(ATTRIBUTES[n](t) == ATTRIBUTES[n](target) for n in subset) for t in twins
+            )
         ]
-        if found:
-            return found
+        if expressions:
+            return expressions
     return []
 
 
@@ -127,7 +129,7 @@ def _subsets(names: list[str], size: int) -> list[list[str]]:
 
 
 def _relations(scene: Scene, target: Thing) -> list[str]:
-    """``ring left of the cross``: the cross is the only one, and no other ring is left of it."""
+    """Return ``ring left of the cross``: there is one cross, and no other ring is left of it."""
     twins = [t for t in _alike(scene, target) if t is not target]
     anchors = [
         t for t in scene.things if t.look.shape != target.look.shape and len(_alike(scene, t)) == 1
@@ -141,53 +143,52 @@ def _relations(scene: Scene, target: Thing) -> list[str]:
 
 
 def described(rng: Rng, scene: Scene) -> PosedQuestion:
-    """Every object that an expression describes: any number, often none."""
+    """Ask for every object that an expression describes: any number, often none."""
     if rng.randint(3):
         thing = scene.things[rng.randint(len(scene.things))]
-        values = {name: of(thing) for name, of in ATTRIBUTES.items()}
+        values = {name: value_of(thing) for name, value_of in ATTRIBUTES.items()}
         shape = thing.look.shape
     else:
         values = {"size": pick(rng, HALVES), "texture": pick(rng, TEXTURES)}
         values["colour"] = pick(rng, COLOURS)
         shape = pick(rng, SHAPES)
-    kept = shuffled(rng, [*ATTRIBUTES])[: 1 + rng.randint(2)]
-    said = [values[name] for name in ATTRIBUTES if name in kept]
+    named = shuffled(rng, [*ATTRIBUTES])[: 1 + rng.randint(2)]
+    adjectives = [values[name] for name in ATTRIBUTES if name in named]
     noun = shape if rng.randint(2) else ANY_SHAPE
     boxes = tuple(
         t.box
         for t in scene.things
         if noun in (ANY_SHAPE, t.look.shape)
-        and all(ATTRIBUTES[name](t) == values[name] for name in kept)
+        and all(ATTRIBUTES[name](t) == values[name] for name in named)
     )
-    return PosedQuestion(" ".join([*said, noun]), boxes)
+    return PosedQuestion(" ".join([*adjectives, noun]), boxes)
 
 
 def instance(rng: Rng, scene: Scene) -> tuple[PosedQuestion, Look] | None:
-    """One object that looks like no other, to be found by a reference shot of its look."""
+    """Ask for one object that looks like no other, by a reference shot of its look."""
     single = [t for t in scene.things if sum(o.look == t.look for o in scene.things) == 1]
     if not single:
         return None
     thing = single[rng.randint(len(single))]
-    said = f"{thing.look.texture} {thing.look.colour} {thing.look.shape}"
-    return PosedQuestion(said, (thing.box,)), thing.look
+    words = f"{thing.look.texture} {thing.look.colour} {thing.look.shape}"
+    return PosedQuestion(words, (thing.box,)), thing.look
 
 
 def in_clip(rng: Rng, frames: Sequence[Scene]) -> tuple[PosedQuestion, tuple[int, ...]]:
-    """Every object of one shape in every frame, and the frame of each box, counted from 0."""
+    """Ask for every object of one shape in every frame; also return each box's frame, from 0."""
     shape = pick(rng, sorted({t.look.shape for frame in frames for t in frame.things}))
-    found = [
+    boxes = [
         (number, thing.box)
         for number, frame in enumerate(frames)
         for thing in frame.things
         if thing.look.shape == shape
     ]
-    return PosedQuestion(shape, tuple(box for _, box in found)), tuple(
-        number for number, _ in found
-    )
+    numbers = tuple(number for number, _ in boxes)
+    return PosedQuestion(shape, tuple(box for _, box in boxes)), numbers
 
 
 def shuffled(rng: Rng, items: Sequence[Item]) -> list[Item]:
-    """Shuffle. Written out, because numpy promises its streams but not its shuffles."""
+    """Shuffle. numpy promises its streams to stay the same, but not its shuffles."""
     rest: list[Item] = list(items)
     out: list[Item] = []
     while rest:
@@ -200,7 +201,7 @@ def shuffled(rng: Rng, items: Sequence[Item]) -> list[Item]:
 
 @dataclass(frozen=True, slots=True)
 class SceneSet:
-    """How large a set is, and the split that its seeds are of."""
+    """The size of a set, and the split of its seeds."""
 
     split: str
     scenes: int
@@ -216,7 +217,7 @@ SETS = {
 
 
 class ShownScene(NamedTuple):
-    """A scene of a set with everything that is asked of it."""
+    """A scene of a set with all its questions."""
 
     seed: int
     scene: Scene
@@ -226,7 +227,7 @@ class ShownScene(NamedTuple):
 
 
 def shown_scenes(scenes: SceneSet) -> Iterator[ShownScene]:
-    """The scenes of a set, in order."""
+    """Yield the scenes of a set, in order."""
     count = 0
     for seed in SPLITS[scenes.split]:
         if count == scenes.scenes:
@@ -239,12 +240,12 @@ def shown_scenes(scenes: SceneSet) -> Iterator[ShownScene]:
 
 @lru_cache(maxsize=4096)
 def _shown(seed: int) -> ShownScene | None:
-    """A seed's scene with its questions; None where one of them cannot be asked."""
+    """Return a seed's scene with its questions; None if one of them cannot be asked."""
     shown = render_scene(seed)
     rng = rng_of(Stream.QUESTION, seed)
     expression = referring(rng, shown)
-    found = instance(rng, shown)
-    if expression is None or found is None:
+    posed = instance(rng, shown)
+    if expression is None or posed is None:
         return None
     questions = {
         "": detection(rng, shown),
@@ -252,5 +253,5 @@ def _shown(seed: int) -> ShownScene | None:
         "refexp": expression,
         "described": described(rng, shown),
     }
-    alone, look = found
+    alone, look = posed
     return ShownScene(seed, shown, questions, alone, shot(seed, look))

@@ -1,6 +1,6 @@
 """Training samples of FindIt-Nano: scenes of the train split, questions, and right replies.
 
-A sample is what the benchmark would ask and what a perfect model would reply, by the package's own
+A sample is a question of the benchmark and a perfect model's reply, by the package's
 prompts and writer, so training and scoring cannot drift apart. Formats have unequal shares: the
 model prefers one, as real models do. Needs no torch.
 """
@@ -34,12 +34,12 @@ from vlmeval_findit.models.model_table import MODELS, NANO, NANO_PX
 
 
 class Units(Enum):
-    """What a model's coordinates are counted in."""
+    """Units of a model's coordinates."""
 
     THOUSANDTHS = "thousandths"
     """Of the image, in steps of 5 (of 10 for centres, so that halves are steps too)."""
     PIXELS = "pixels"
-    """Of the image as the model sees it; scenes are seen as they are."""
+    """Of the image as the model sees it; scenes are not resized."""
 
 
 UNIT_ROWS: Mapping[Units, ModelRow] = {
@@ -112,7 +112,7 @@ class Sample(NamedTuple):
 def draw_variant(
     rng: Rng, shares: Shares, dataset: str, multilabel: bool = False, frames: int = 1
 ) -> Variant:
-    """Draw a variant of a dataset by its shares; one outside the grid is drawn again."""
+    """Draw a variant of a dataset by its shares; draw again if it is outside the grid."""
     while True:
         output = draw(rng, shares.output)
         chosen = Variant(
@@ -184,18 +184,18 @@ def turn_of(
         step = 10 if variant.representation == "cxcywh" else 5
         boxes = tuple(_grid(box, *size, step) for box in question.boxes)
     boxes_written = [BoxToWrite(boxes[i], labels[i], frames[i]) for i in order]
-    how = UNIT_ROWS[units].reads(variant.reply)
+    reply_format = UNIT_ROWS[units].reads(variant.reply)
     query = FindItQuery(0, question.label, *size, ("",) * variant.frames, Truth((), ()))
     return Turn(
         prompts.request(query, variant),
-        write(boxes_written, how, digits=0),
+        write(boxes_written, reply_format, digits=0),
         tuple((first + frames[i], question.boxes[i]) for i in order),
-        how.numbers.width,
+        reply_format.numbers.width,
     )
 
 
 def _grid(box: Corners, width: int, height: int, step: int) -> Corners:
-    """Thousandths of the image, in whole steps."""
+    """Return a box in thousandths of the image, in whole steps."""
     x1, y1, x2, y2 = (
         float(step * int(np.floor(n / size * 1000 / step + 0.5)))
         for n, size in zip(box, (width, height, width, height), strict=True)
@@ -226,21 +226,21 @@ def scene_sample(
 def instance_sample(
     seed: int, turns: int, shares: Shares, count: tuple[int, int], size: tuple[int, int]
 ) -> Sample:
-    """Return one object of a scene by a reference shot, asked in several formats."""
+    """Return questions in several formats about one object, shown by a reference shot."""
     rng = rng_of(Stream.QUESTION, seed)
-    found = None
-    while found is None:
+    posed = None
+    while posed is None:
         shown = scene(seed, count, size)
-        found = asking.instance(rng, shown)
+        posed = asking.instance(rng, shown)
         seed += 1
-    question, look = found
+    question, target = posed
     drawn = tuple(
         turn_of(
             question, draw_variant(rng, shares, "Scenes_insdet"), shown, [0], shares.units, first=1
         )
         for _ in range(turns)
     )
-    return Sample((shot(seed, look), shown), opening("Scenes_insdet"), drawn)
+    return Sample((shot(seed, target), shown), opening("Scenes_insdet"), drawn)
 
 
 def clip_sample(

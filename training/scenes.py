@@ -1,4 +1,4 @@
-"""Scenes with their objects: which seeds are for what, and what is seen where."""
+"""Scenes with their objects, and the seeds of each split."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPLITS = {
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """An object of a scene: how it looks, what its size is called, and the box of what is seen.
+    """An object of a scene: its look, the name of its size, and the box of its visible part.
 
     ``box`` is (x1, y1, x2, y2) in pixels of the scene, whole numbers, the far sides exclusive.
     """
@@ -80,7 +80,7 @@ def _scene(canvas: Floats, placings: Sequence[Placing], boxes: Sequence[Corners 
 def scene_and_owners(
     seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | None = None
 ) -> tuple[Scene, Owners]:
-    """Return the scene of a seed, and which of its objects is seen at every pixel."""
+    """Return the scene of a seed, and the object that is visible at each pixel."""
     canvas, placings, boxes = composed(seed, count, size)
     shown = _scene(canvas, placings, boxes)
     return shown, paint_owners(canvas, places(placings), [(0, 0, 0)] * len(placings))

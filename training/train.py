@@ -56,18 +56,18 @@ class Learner(Protocol):
         """Return the metrics of a checkpoint on the validation split, in percent."""
 
 
-def learner_of(path: Path, device: str = "cpu", begun: Path | None = None) -> Learner:
+def learner_of(path: Path, device: str = "cpu", checkpoint: Path | None = None) -> Learner:
     """Return the learner of a recipe file; ValueError if the recipe is invalid.
 
-    ``begun`` is a checkpoint of the same training. Its tokenizer is used: a tokenizer learnt again
+    ``checkpoint`` is of the same training. Its tokenizer is used: a tokenizer that is learnt again
     may number its tokens differently if a prompt was reworded in between.
     """
     from training.nano.learner import NanoLearner, read_nano_recipe
     from training.siglip.learner import SiglipLearner, read_siglip_recipe
 
     if "side" in (yaml.safe_load(path.read_text(encoding="utf-8")) or {}):
-        return SiglipLearner(read_siglip_recipe(path), device, begun)
-    return NanoLearner(read_nano_recipe(path), device, begun)
+        return SiglipLearner(read_siglip_recipe(path), device, checkpoint)
+    return NanoLearner(read_nano_recipe(path), device, checkpoint)
 
 
 class Training:

@@ -1,9 +1,8 @@
 """Tokenizer, processor and model of FindIt-Nano: the Qwen3-VL architecture, very small.
 
-Whatever stands between the labels, the fields and the numbers of many requests is one token, and so
-is every word of a label and every coordinate; the rest of the world's words are byte-level BPE.
-Short sequences are what makes training on a processor feasible, and a colour that is one token is
-learnt in a tenth of the time that its letters take.
+Frequent phrases of requests, every word of a label and every coordinate are one token each; all
+other words are byte-level BPE. Short sequences make training on a processor feasible, and a colour
+that is one token is learnt in a tenth of the time that its letters take.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ PATCH = 12
 """Pixels of a patch's side; two by two patches are one visual token."""
 TOKEN_SIDE = 2 * PATCH
 MOST_PIXELS = 168 * 168
-"""An image is shrunk to at most this; scenes are that size already and pass as they are."""
+"""Most pixels of an image; scenes are not larger and not resized."""
 LEAST_PIXELS = 4 * TOKEN_SIDE * TOKEN_SIDE
 
 COORDINATE_STEP = 5
-"""Thousandths of the image are said in multiples of this; pixels are all said."""
+"""Coordinates in thousandths are multiples of this; pixels are whole numbers."""
 THOUSANDTHS = tuple(range(0, 1001, COORDINATE_STEP))
 PIXELS = tuple(range(241))
 """A scene's longer side is 192 pixels; photographs are shrunk to 264 at most, a rare side."""
 COORDINATES = tuple(sorted({*THOUSANDTHS, *PIXELS}))
-"""Units that are one token each, whichever of the two a model answers in."""
+"""Coordinates that are one token each, in either unit."""
 COORDINATE_STYLES = ("{}", ", {}")
-"""A coordinate is one token, and so is one with the comma before it: replies get shorter."""
+"""A coordinate is one token with or without a comma before it, so replies get shorter."""
 
 _SPECIAL = (
     "<|endoftext|>",
@@ -68,35 +67,37 @@ _DIGIT = r"(?<![a-z_])\d"
 """Digits of numbers stand alone; those of ``bbox_2d`` and ``x1`` do not."""
 _SENTENCE = r"(?<=\. )"
 _SHORTEST_PHRASE = 8
-_PHRASE_SEEN = 4
-"""A phrase of so many letters that stands in so many texts is a token."""
+_LEAST_TEXTS = 4
+"""A phrase of :data:`_SHORTEST_PHRASE` letters in so many texts is a token."""
 
 
 def words() -> list[str]:
-    """The words that a label is made of: tokens that no merge crosses."""
+    """Return the words of labels: tokens that no merge crosses."""
     return [*SHAPES, *COLOURS, *TEXTURES, *HALVES, *RELATIONS, ANY_SHAPE]
 
 
 def build_tokenizer(corpus: Iterable[str], size: int) -> Any:
-    """A tokenizer trained on a corpus.
+    """Train a tokenizer on a corpus.
 
     Args:
         corpus: requests and replies.
         size: tokens of words and parts of words; phrases and coordinates are not counted.
     """
     names = "|".join(sorted(words(), key=len, reverse=True))
-    apart = rf" ?\b(?:{names})\b|{_FIELDS}|{_DIGIT}|\n"
+    separators = rf" ?\b(?:{names})\b|{_FIELDS}|{_DIGIT}|\n"
     texts = list(corpus)
-    seen = Counter(piece for text in texts for piece in re.split(f"{apart}|{_SENTENCE}", text))
+    counts = Counter(
+        piece for text in texts for piece in re.split(f"{separators}|{_SENTENCE}", text)
+    )
     phrases = [
-        piece for piece, n in seen.items() if len(piece) >= _SHORTEST_PHRASE and n >= _PHRASE_SEEN
+        piece for piece, n in counts.items() if len(piece) >= _SHORTEST_PHRASE and n >= _LEAST_TEXTS
     ]
-    # In the order of their lengths, so that it does not depend on that of the corpus.
+    # Sorted, so that the result does not depend on the order of the corpus.
     phrases.sort(key=lambda phrase: (-len(phrase), phrase))
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(apart), "isolated"),
+            pre_tokenizers.Split(Regex(separators), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
@@ -107,8 +108,10 @@ def build_tokenizer(corpus: Iterable[str], size: int) -> Any:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    known = re.compile("|".join(map(re.escape, phrases)) or r"(?!)")
-    tokenizer.train_from_iterator((rest for text in texts for rest in known.split(text)), trainer)
+    phrase_pattern = re.compile("|".join(map(re.escape, phrases)) or r"(?!)")
+    tokenizer.train_from_iterator(
+        (rest for text in texts for rest in phrase_pattern.split(text)), trainer
+    )
     tokenizer.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
     alone, following = COORDINATE_STYLES
     for n in COORDINATES:
@@ -134,21 +137,21 @@ def build_tokenizer(corpus: Iterable[str], size: int) -> Any:
 
 
 def build_processor(tokenizer: Any) -> Any:
-    """Qwen3-VL's processor with small patches."""
+    """Build Qwen3-VL's processor with small patches."""
     size = {"shortest_edge": LEAST_PIXELS, "longest_edge": MOST_PIXELS}
     half = [0.5, 0.5, 0.5]
-    same: dict[str, Any] = {"size": size, "patch_size": PATCH, "merge_size": 2}
-    same |= {"temporal_patch_size": 2, "image_mean": half, "image_std": half}
+    shared: dict[str, Any] = {"size": size, "patch_size": PATCH, "merge_size": 2}
+    shared |= {"temporal_patch_size": 2, "image_mean": half, "image_std": half}
     return hf.Qwen3VLProcessor(
-        image_processor=hf.Qwen2VLImageProcessor(**same),
+        image_processor=hf.Qwen2VLImageProcessor(**shared),
         tokenizer=tokenizer,
-        video_processor=hf.Qwen3VLVideoProcessor(**same),
+        video_processor=hf.Qwen3VLVideoProcessor(**shared),
         chat_template=CHAT_TEMPLATE,
     )
 
 
 def build_model(tokenizer: Any, text: Mapping[str, int], vision: Mapping[str, int]) -> Any:
-    """A Qwen3-VL of these shapes, initialised from torch's current seed.
+    """Build a Qwen3-VL of these shapes, initialised from torch's current seed.
 
     Args:
         tokenizer: of :func:`build_tokenizer`.
@@ -204,8 +207,8 @@ def build_model(tokenizer: Any, text: Mapping[str, int], vision: Mapping[str, in
     return model
 
 
-def loaded(folder: str | Path) -> tuple[Any, Any]:
-    """Processor and model of a checkpoint, in float32."""
+def load(folder: str | Path) -> tuple[Any, Any]:
+    """Load processor and model of a checkpoint, in float32."""
     model = hf.Qwen3VLForConditionalGeneration.from_pretrained(
         folder, dtype=torch.float32, attn_implementation="sdpa"
     )
@@ -213,11 +216,11 @@ def loaded(folder: str | Path) -> tuple[Any, Any]:
 
 
 _GRID = 14
-"""Positions along each side of the vision tower's learned grid: one a patch of a square scene."""
+"""Positions along each side of the vision tower's learned grid, as a square scene has patches."""
 
 
 def _start_ordered(model: Any, tokenizer: Any) -> None:
-    """Begin with positions and coordinates that know their order: waves, not noise.
+    """Initialise positions and coordinates with waves that express their order.
 
     Learning from scratch that 410 lies between 400 and 420 takes most of a short training.
     """
@@ -235,14 +238,14 @@ def _start_ordered(model: Any, tokenizer: Any) -> None:
 
 
 def _waves(at: Any, width: int, highest: float) -> Any:
-    """Sines and cosines of places in 0 to 1: (places, width)."""
+    """Return sines and cosines of places in 0 to 1: (places, width)."""
     speeds = torch.exp(torch.linspace(0.0, math.log(highest), width // 2)) * math.pi / 2
     angles = at[:, None] * speeds
     return torch.cat([torch.sin(angles), torch.cos(angles)], 1)
 
 
 def coordinate_ids(tokenizer: Any, numbers: Sequence[int] = COORDINATES) -> list[list[int]]:
-    """The tokens of numbers, in order: a list a style of writing them."""
+    """Return the tokens of numbers, in order: a list for each style of writing."""
     return [
         [tokenizer.convert_tokens_to_ids(style.format(n)) for n in numbers]
         for style in COORDINATE_STYLES
@@ -250,5 +253,5 @@ def coordinate_ids(tokenizer: Any, numbers: Sequence[int] = COORDINATES) -> list
 
 
 def coordinates(tokenizer: Any) -> frozenset[int]:
-    """The tokens that are coordinates, however written."""
+    """Return the tokens that are coordinates, in every style."""
     return frozenset(chain(*coordinate_ids(tokenizer)))

@@ -1,8 +1,8 @@
-"""Attention over a batch of turns, without masks: who sees whom follows from the batch's shape.
+"""Attention over a batch of turns, without masks: it follows from the batch's shape.
 
-The opening sees itself up to each token; a turn sees the opening and itself up to each token; the
-patches of an image see each other.  A mask of a whole row would be mostly "no" and cost several
-times as much, and so would a call for every image.
+The opening attends to itself causally, a turn to the opening and causally to itself, the patches of
+an image to each other. A mask of a whole row, or a call for every image, would cost several times
+as much.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from transformers.models.qwen3_vl.modeling_qwen3_vl import apply_rotary_pos_emb_
 from training.nano.batches import Layout
 
 NAME = "findit_turns"
-"""By which a model's configuration asks for it."""
+"""Name of this implementation in a model's configuration."""
 
 
 def use(model: Any) -> None:
-    """Have a Qwen3-VL attend by the ``turns`` (a :class:`Layout`) that each call is given."""
+    """Make a Qwen3-VL attend by ``turns``, a :class:`Layout` that is passed to each call."""
     model.model.language_model.set_attn_implementation(NAME)
     for block in model.model.visual.blocks:
-        block.attn.forward = MethodType(_attend_pictures, block.attn)
+        block.attn.forward = MethodType(_attend_images, block.attn)
 
 
 def attend(
@@ -37,12 +37,12 @@ def attend(
     turns: Layout,
     **_: Any,
 ) -> tuple[Any, None]:
-    """Attention as transformers calls it: (B, heads, T, D) each, out (B, T, heads, D).
+    """Compute attention as transformers calls it: (B, heads, T, D) each, out (B, T, heads, D).
 
     Args:
         module: the caller.
         query, key, value: of whole rows.
-        attention_mask: not looked at.
+        attention_mask: ignored.
         scaling: of the scores.
         turns: the rows' layout.
     """
@@ -55,24 +55,24 @@ def attend(
 
     (q0, q), (k0, k), (v0, v) = split(query), split(key), split(value)
     first = torch.softmax(q0 @ k0.transpose(-1, -2) + _later(opening, query), -1) @ v0
-    own = q @ k.transpose(-1, -2) + _later(length, query)
+    inner = q @ k.transpose(-1, -2) + _later(length, query)
     before = q.flatten(2, 3) @ k0.transpose(-1, -2)
-    scores = torch.cat([before.reshape(batch, heads, slots, length, opening), own], -1)
+    scores = torch.cat([before.reshape(batch, heads, slots, length, opening), inner], -1)
     shares = torch.softmax(scores, -1)
-    seen = shares[..., :opening].flatten(2, 3) @ v0
-    turn = (shares[..., opening:] @ v).flatten(2, 3) + seen
+    from_opening = shares[..., :opening].flatten(2, 3) @ v0
+    turn = (shares[..., opening:] @ v).flatten(2, 3) + from_opening
     return torch.cat([first, turn], 2).transpose(1, 2), None
 
 
 def _later(length: int, like: Any) -> Any:
-    """(length, length), added to scores: minus infinity for what comes later."""
+    """Return (length, length) to add to scores: minus infinity for later tokens."""
     return torch.full((length, length), float("-inf"), dtype=like.dtype, device=like.device).triu(1)
 
 
-def _attend_pictures(
+def _attend_images(
     self: Any, hidden_states: Any, position_embeddings: Any, turns: Layout, **_: Any
 ) -> Any:
-    """Forward of the vision tower's attention: (all patches, width), rows one behind the other."""
+    """Run the vision tower's attention on all patches (patches, width), row after row."""
     total, width = hidden_states.shape
     query, key, value = self.qkv(hidden_states).reshape(total, 3, self.num_heads, -1).unbind(1)
     query, key = apply_rotary_pos_emb_vision(query, key, *position_embeddings)
@@ -81,11 +81,11 @@ def _attend_pictures(
         x.reshape(total // row, row, self.num_heads, -1).transpose(1, 2).split(turns.patches, 2)
         for x in (query * self.scaling, key.to(value.dtype), value)
     ]
-    seen = [
+    outputs = [
         torch.softmax(q.to(v.dtype) @ k.transpose(-1, -2), -1) @ v
         for q, k, v in zip(*parts, strict=True)
     ]
-    return self.proj(torch.cat(seen, 2).transpose(1, 2).reshape(total, width))
+    return self.proj(torch.cat(outputs, 2).transpose(1, 2).reshape(total, width))
 
 
 ALL_ATTENTION_FUNCTIONS.register(NAME, attend)

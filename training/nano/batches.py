@@ -1,9 +1,8 @@
-"""Samples as tensors: every turn of a sample shares its images, and is hidden from the others.
+"""Samples as tensors: the turns of a sample share its images and are hidden from each other.
 
-A row of a batch is the opening (images and what stands between them), then the turns in slots of
-one length.  A turn sees the opening and itself, at the positions that it would have alone; so one
-pass teaches several questions at the price of one image, and the shape alone says who sees whom
-(:mod:`training.nano.attention`).
+A row of a batch is the opening (images and the text between them), then the turns in slots of one
+length. A turn attends to the opening and to itself, at the positions that it would have alone; so
+one pass teaches several questions at the price of one image (:mod:`training.nano.attention`).
 """
 
 from __future__ import annotations
@@ -25,27 +24,24 @@ from vlmeval_findit.models.local.encoding import MessageEncoder
 from vlmeval_findit.models.model_table import MODELS
 
 IGNORED = -100
-"""The target of what is not to be learnt."""
+"""The target of tokens that are not to be learnt."""
 
 CELL = 4 + len(SHAPES) + len(COLOURS) + len(TEXTURES)
-"""What is known of a visual token: four sides, then a place for every name (see :func:`cells`)."""
+"""Values of a visual token: four sides, then a place for every name (see :func:`cells`)."""
 
 MARK_SHAPES = tuple(Shape)
 MARK_COLOURS = tuple(style.COLOURS)
 MARK = len(MARK_SHAPES) + len(MARK_COLOURS)
-"""What is known of the mark on a visual token: a place for every name (see :func:`mark_cells`)."""
+"""Values of the mark on a visual token: a place for every name (see :func:`mark_cells`)."""
 
 
 class Layout(NamedTuple):
-    """Where the parts of a row are: ``opening`` tokens, then ``slots`` turns of ``length`` each.
-
-    ``patches`` are those of each of its images.
-    """
+    """The parts of a row: ``opening`` tokens, then ``slots`` turns of ``length`` each."""
 
     opening: int
     slots: int
     length: int
-    patches: tuple[int, ...]
+    patches: tuple[int, ...]  # of each image
 
 
 class Batch(NamedTuple):
@@ -62,7 +58,7 @@ class Batch(NamedTuple):
     pointers: Any  # (N, 2): row and place of a token before a coordinate of an object
     pointer_maps: Any  # (N, V): how that object covers the visual tokens; rows sum to 1
     phrases: Any  # (M, 2): row and place of the last token of a request or of a phrase in it
-    phrase_maps: Any  # (M, V): 1 where a visual token lies on what it means
+    phrase_maps: Any  # (M, V): 1 where a visual token lies on an object that it means
     options: Any  # (K, 2): row and place of the last token of an option
     options_right: Any  # (K,): 1 for right ones
     visual: Any  # (V,): places of visual tokens
@@ -72,29 +68,29 @@ class Batch(NamedTuple):
 
 
 class RowLimit(NamedTuple):
-    """How many turns a row gets, and the tokens that each may have."""
+    """The most turns of a row, and the most tokens of a turn."""
 
     turns: int
     length: int
 
 
-_SAID_BEFORE = frozenset({3, 4, 6, 7})
-"""Of four corners' eight numbers, those that repeat one: near it is wrong there, as it makes no
-rectangle, so they are learnt as words are."""
+_REPEATED = frozenset({3, 4, 6, 7})
+"""Of four corners' eight numbers, those that repeat an earlier number: a near miss makes no
+rectangle there, so they are learnt as words are."""
 
 
 class Tokens(NamedTuple):
     """A turn as tokens."""
 
     ids: list[int]  # with the end of the reply
-    request: int  # so many of them are the request
+    request: int  # number of the request's tokens
     objects: list[tuple[int, int]]
-    """(place in ``ids`` of a coordinate or of a word, which object of the turn it belongs to)."""
+    """(place in ``ids`` of a coordinate or of a word, number of its object in the turn)."""
     phrases: list[int]  # places of the last tokens of the turn's phrases
 
 
 class Writer:
-    """Makes batches with a processor, exactly as the package's own encoder would."""
+    """Makes batches with a processor, exactly as the package's encoder does."""
 
     def __init__(self, processor: Any, model: Any) -> None:
         family = MODELS["FindIt-Nano"].local
@@ -107,10 +103,10 @@ class Writer:
         self._numbers = coordinates(processor.tokenizer)
 
     def batch(self, samples: Sequence[Sample], room: RowLimit) -> Batch:
-        """A batch of samples with the same opening and images of the same sizes.
+        """Return a batch of samples with the same opening and images of the same sizes.
 
         Args:
-            samples: one a row.
+            samples: one for each row.
             room: turns that are too long for it are left out, the longest others come first.
         """
         sizes = tuple((s.width, s.height) for s in samples[0].images)
@@ -131,28 +127,28 @@ class Writer:
         visual = torch.tensor([i for i, token in enumerate(opening) if token == self._image_id])
         maps = [_maps(sample.images) for sample in samples]
         pointers, pointer_maps, phrases, phrase_maps, options, right = [], [], [], [], [], []
-        for row, (sample, said) in enumerate(zip(samples, turns, strict=True)):
-            for slot, (turn, tokens) in enumerate(said):
+        for row, (sample, row_turns) in enumerate(zip(samples, turns, strict=True)):
+            for slot, (turn, tokens) in enumerate(row_turns):
                 at = layout.opening + slot * layout.length
                 end = at + len(tokens.ids)
                 ids[row, at:end] = torch.tensor(tokens.ids)
                 targets[row, at + tokens.request - 1 : end - 1] = ids[
                     row, at + tokens.request : end
                 ]
-                under = [_cover(sample.images, *one) for one in turn.objects]
+                covers = [_cover(sample.images, *placed) for placed in turn.objects]
                 phrases.append((row, at + tokens.request - 1))
-                phrase_maps.append(_covers(under, len(visual)))
+                phrase_maps.append(_covers(covers, len(visual)))
                 for place, phrase in zip(tokens.phrases, turn.phrases, strict=True):
                     if phrase.objects is not None:
                         phrases.append((row, at + place))
-                        there = [_cover(sample.images, *one) for one in phrase.objects]
-                        phrase_maps.append(_covers(there, len(visual)))
+                        meant = [_cover(sample.images, *placed) for placed in phrase.objects]
+                        phrase_maps.append(_covers(meant, len(visual)))
                     if phrase.right is not None:
                         options.append((row, at + place))
                         right.append(float(phrase.right))
-                for place, which in tokens.objects:
+                for place, number in tokens.objects:
                     pointers.append((row, at + place - 1))
-                    pointer_maps.append(under[which])
+                    pointer_maps.append(covers[number])
         return Batch(
             layout=layout,
             ids=ids,
@@ -175,7 +171,7 @@ class Writer:
     def _opening(
         self, opening: Message, sizes: tuple[tuple[int, int], ...]
     ) -> tuple[list[int], Any, int]:
-        """Token ids up to the last image's end, their positions (3, 1, tokens), the next one."""
+        """Return ids up to the last image's end, their positions (3, 1, tokens), and the next."""
         text = self._encoder.chat(opening)
         head = text[: text.rindex("<|vision_end|>") + len("<|vision_end|>")]
         grids = [(1, h * 2 // TOKEN_SIDE, w * 2 // TOKEN_SIDE) for w, h in sizes]
@@ -190,12 +186,12 @@ class Writer:
         return ids, positions, int(positions.max()) + 1
 
     def _fitting(self, turns: Sequence[Turn], room: RowLimit) -> list[tuple[Turn, Tokens]]:
-        """The longest turns that fit; where none does, the shortest."""
-        made = sorted(
+        """Return the longest turns that fit; if none fits, the shortest."""
+        encoded = sorted(
             ((turn, self._tokens(turn)) for turn in turns), key=lambda pair: -len(pair[1].ids)
         )
-        fitting = [pair for pair in made if len(pair[1].ids) <= room.length]
-        return fitting[: room.turns] or made[-1:]
+        fitting = [pair for pair in encoded if len(pair[1].ids) <= room.length]
+        return fitting[: room.turns] or encoded[-1:]
 
     def _tokens(self, turn: Turn) -> Tokens:
         request = self._ids(f"{turn.request}<|im_end|>\n<|im_start|>assistant\n")
@@ -211,23 +207,23 @@ class Writer:
         objects = [
             (len(request) + place, i // turn.numbers)
             for i, place in enumerate(places)
-            if turn.numbers != 8 or i % 8 not in _SAID_BEFORE
+            if turn.numbers != 8 or i % 8 not in _REPEATED
         ]
-        objects += [(len(request) + place, which) for place, which in self._in_words(turn)]
+        objects += [(len(request) + place, number) for place, number in self._in_words(turn)]
         return Tokens([*request, *reply], len(request), objects, phrases)
 
     def _in_words(self, turn: Turn) -> Iterator[tuple[int, int]]:
-        """Places in a reply of the tokens of words, and the object that each is of."""
+        """Yield places of tokens in a reply in words, and the object that each describes."""
         if turn.reply_spans:
             spans = self._tokenizer(turn.reply, return_offsets_mapping=True).offset_mapping
             for place, (first, last) in enumerate(spans):
-                for one in turn.reply_spans:
-                    if one.start < last and first < one.end:
-                        yield place, one.which
+                for span in turn.reply_spans:
+                    if span.start < last and first < span.end:
+                        yield place, span.which
 
     @lru_cache(maxsize=4096)  # noqa: B019 - one writer a run
     def _counts_frames(self, token: int) -> bool:
-        """Whether what follows a token is a frame's number: it looks like a coordinate."""
+        """Return whether a frame's number follows a token: it looks like a coordinate."""
         return bool(self._tokenizer.decode([token]).rstrip().endswith('frame_idx":'))
 
     def _ids(self, text: str) -> list[int]:
@@ -243,11 +239,11 @@ def _maps(images: Sequence[Scene]) -> Any:
 
 
 def cells(shown: Scene) -> Any:
-    """What is known of every visual token of an image: (tokens, CELL).
+    """Return the values of every visual token of an image: (tokens, CELL).
 
     Four distances from the token's middle to the sides of the object in front there, in pixels,
-    left, top, right, bottom; then 1 at its shape, its colour, its texture.  All zero where no
-    object is.
+    left, top, right, bottom; then 1 at its shape, its colour, its texture. All zero without an
+    object.
     """
     across, down = shown.width // TOKEN_SIDE, shown.height // TOKEN_SIDE
     out = torch.zeros(down, across, CELL)
@@ -270,7 +266,7 @@ def _mark_maps(sample: Sample) -> Any:
 
 
 def mark_cells(shown: Scene, marks: Sequence[SampleMark]) -> Any:
-    """What is known of the marks on every visual token of an image: (tokens, MARK).
+    """Return the marks on every visual token of an image: (tokens, MARK).
 
     1 at the shape and at the colour of a mark that covers some pixels there.
     """
@@ -278,21 +274,21 @@ def mark_cells(shown: Scene, marks: Sequence[SampleMark]) -> Any:
     out = torch.zeros(down, across, MARK)
     for mark in marks:
         parts = torch.from_numpy(mark.cover).reshape(down, TOKEN_SIDE, across, TOKEN_SIDE)
-        there = parts.sum((1, 3)) >= _SEEN_FROM
+        there = parts.sum((1, 3)) >= _LEAST_PIXELS
         out[..., MARK_SHAPES.index(mark.shape)][there] = 1
         if mark.colour != style.CONTRAST:
             out[..., len(MARK_SHAPES) + MARK_COLOURS.index(mark.colour)][there] = 1
     return out.flatten(0, 1)
 
 
-_SEEN_FROM = 8
-"""Pixels of a mark on a visual token, which has 576."""
+_LEAST_PIXELS = 8
+"""Least pixels of a mark on a visual token, which has 576."""
 
 
 def _under(box: Sequence[float], across: int, down: int) -> list[tuple[int, int]]:
-    """(row, column) of the visual tokens whose middle a box holds, by a margin of three pixels."""
+    """Return (row, column) of visual tokens whose middle is in a box, with a margin of 3 pixels."""
     x1, y1, x2, y2 = box
-    found = [
+    tokens = [
         (row, column)
         for row in range(down)
         for column in range(across)
@@ -300,16 +296,16 @@ def _under(box: Sequence[float], across: int, down: int) -> list[tuple[int, int]
         and y1 - 3 <= (row + 0.5) * TOKEN_SIDE <= y2 + 3
     ]
     middle = (int((y1 + y2) / 2 / TOKEN_SIDE), int((x1 + x2) / 2 / TOKEN_SIDE))
-    return found or [(min(middle[0], down - 1), min(middle[1], across - 1))]
+    return tokens or [(min(middle[0], down - 1), min(middle[1], across - 1))]
 
 
 def _covers(parts: Sequence[Any], tokens: int) -> Any:
-    """1 where one of some maps lies over a visual token: (tokens,)."""
+    """Return 1 where any map covers a visual token: (tokens,)."""
     return (sum(parts, torch.zeros(tokens)) > 0).float()
 
 
 def _cover(images: Sequence[Scene], image: int, box: Sequence[float]) -> Any:
-    """How a box lies over the visual tokens of all images: (V,), adding up to 1."""
+    """Return the share of a box on each visual token of all images: (V,), adding up to 1."""
     parts = []
     for number, shown in enumerate(images):
         across, down = shown.width // TOKEN_SIDE, shown.height // TOKEN_SIDE

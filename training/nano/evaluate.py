@@ -1,7 +1,7 @@
 """Score a checkpoint on rendered scenes: ``python -m training.nano.evaluate FOLDER``.
 
-Replies come from the package's own runner and are scored by its own scorer, without VLMEvalKit, so
-it is fast enough to be called during a training.
+Replies come from the package's runner and are scored by its scorer, without VLMEvalKit, so it is
+fast enough to be called during a training.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     names = [f"FindIt_Scenes_mini{task}_{FORMAT}" for task in VALIDATION_TASKS]
     parser.add_argument("--data", nargs="+", default=names, metavar="FindIt_...")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--like", choices=SHIPPED, default=NANO, help="the model that it becomes")
+    parser.add_argument(
+        "--like", choices=SHIPPED, default=NANO, help="the shipped model that it becomes"
+    )
     options = parser.parse_args(arguments)
     for run in evaluate(options.checkpoint, options.data, options.device, model=options.like):
         metrics = [f"{name} {value:.1f}" for name, value in list(run.metric_values.items())[:3]]

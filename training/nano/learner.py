@@ -71,12 +71,12 @@ def _recipe(values: Mapping[str, Any]) -> NanoRecipe:
         NanoStage(**{**stage, "objects": tuple(stage["objects"])}) for stage in values["stages"]
     )
     shares = Shares(**{**values["shares"], "units": Units(values["shares"]["units"])})
-    made = {"softness": tuple(values["softness"]), "shares": shares, "stages": stages}
+    converted = {"softness": tuple(values["softness"]), "shares": shares, "stages": stages}
     for stage in stages:
         stage.shares(shares)
         for kind in stage.kinds.keys() - KINDS.keys():
             raise ValueError(f"no kind {kind!r} of samples; there are {', '.join(KINDS)}")
-    return NanoRecipe(**{**values, **made})
+    return NanoRecipe(**{**values, **converted})
 
 
 # --- samples of a step ----------------------------------------------------------------------------
@@ -155,8 +155,8 @@ KINDS: Mapping[str, SampleKind] = {
 }
 """By the names that stages use."""
 
-_SPELT = ("scenes", "instances", "clips", "marks", "pairs")
-"""Kinds from whose words the tokenizer is learnt; words of negatives stay unknown."""
+_SPELLED = ("scenes", "instances", "clips", "marks", "pairs")
+"""Kinds whose words the tokenizer learns; words of negatives stay unknown."""
 
 _SHOTS = (*[(SHOT_SIZE,)] * 4, *((size,) for size in NEGATIVE_SHOT_SIZES), ((96, 48), (168, 48)))
 """Sizes of the reference shots of a step of negatives."""
@@ -188,12 +188,12 @@ def samples_of(
 def corpus(recipe: NanoRecipe) -> Iterator[str]:
     """Yield the text of samples of every kind, to learn a tokenizer from.
 
-    All tasks are equally frequent, or rare ones would be spelt letter by letter; formats have their
-    shares.
+    All tasks are equally frequent, or rare words would be spelled letter by letter; formats have
+    their shares.
     """
     tasks = dict.fromkeys(samples.TASKS, 1.0)
     for i in range(recipe.corpus):
-        for place, name in enumerate(_SPELT):
+        for place, name in enumerate(_SPELLED):
             kind = KINDS[name]
             step_draw = StepDraw(
                 shares=replace(recipe.shares, task=tasks),
@@ -217,12 +217,14 @@ class NanoLearner:
 
     tables = frozenset({"embed_tokens", "lm_head", "pos_embed"})
 
-    def __init__(self, recipe: NanoRecipe, device: str = "cpu", begun: Path | None = None) -> None:
+    def __init__(
+        self, recipe: NanoRecipe, device: str = "cpu", checkpoint: Path | None = None
+    ) -> None:
         torch.manual_seed(recipe.seed)
         self.recipe = recipe
-        start = begun or (recipe.start and SHIPPED.get(recipe.start, recipe.start))
+        start = checkpoint or (recipe.start and SHIPPED.get(recipe.start, recipe.start))
         if start:
-            self.processor, self.model = architecture.loaded(start)
+            self.processor, self.model = architecture.load(start)
         else:
             tokenizer = architecture.build_tokenizer(corpus(recipe), recipe.vocabulary)
             self.processor = architecture.build_processor(tokenizer)

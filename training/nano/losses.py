@@ -1,9 +1,9 @@
 """The losses of FindIt-Nano.
 
-That of the reply's tokens; and auxiliary ones, with heads that are not shipped, that shorten the
-training: which object and which mark lie under each visual token (``cells``); that a token before a
-coordinate points at the object of that coordinate (``pointers``); and, at the end of a request or a
-phrase, which visual tokens it means, and at the end of an option, whether it is right
+The loss of the reply's tokens, and auxiliary losses that shorten the training, with heads that are
+not shipped: which object and which mark lie under each visual token (``cells``); that a token
+before a coordinate points at the object of that coordinate (``pointers``); at the end of a request
+or a phrase, which visual tokens it means, and at the end of an option, whether it is right
 (``phrases``).
 """
 
@@ -21,17 +21,17 @@ from training.nano.architecture import coordinate_ids
 from training.nano.batches import IGNORED, MARK, Batch
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES
 
-_LOOK = 64
+_HEAD_WIDTH = 64
 _FAR = 72.0
 """Pixels: distances in the loss are counted in these."""
 _MARKS = 10.0
-"""Weighs marks against objects: most of a map's places have none."""
+"""Weight of marks against objects: most of a map's places have no mark."""
 _OPTIONS = 0.3
-"""Weighs whether an option is right against which visual tokens are meant: most are not."""
-_SELDOM = 2.0
-"""Before anything is known, one visual token in eight is taken to be meant."""
+"""Weight of the rightness of options against the visual tokens that phrases mean."""
+_PRIOR = 2.0
+"""Logit of the prior that a phrase means a visual token: one in eight."""
 _WORDS = 2.0
-"""Weighs what is no coordinate: which objects there are is a word or two of a long reply."""
+"""Weight of tokens that are no coordinates: few words of a long reply name the objects."""
 
 
 class Heads(nn.Module):  # type: ignore[misc]
@@ -40,14 +40,14 @@ class Heads(nn.Module):  # type: ignore[misc]
     def __init__(self, width: int, layers: int) -> None:
         super().__init__()
         self.cell = nn.Linear(width, 1 + 4 + len(SHAPES) + len(COLOURS) + len(TEXTURES))
-        self.pointer_queries = nn.ModuleList([nn.Linear(width, _LOOK) for _ in range(layers)])
-        self.pointer_keys = nn.ModuleList([nn.Linear(width, _LOOK) for _ in range(layers)])
+        self.pointer_queries = nn.ModuleList([nn.Linear(width, _HEAD_WIDTH) for _ in range(layers)])
+        self.pointer_keys = nn.ModuleList([nn.Linear(width, _HEAD_WIDTH) for _ in range(layers)])
         self.mark = nn.Linear(width, MARK)
-        self.phrase_queries = nn.ModuleList([nn.Linear(width, _LOOK) for _ in range(layers)])
-        self.phrase_keys = nn.ModuleList([nn.Linear(width, _LOOK) for _ in range(layers)])
+        self.phrase_queries = nn.ModuleList([nn.Linear(width, _HEAD_WIDTH) for _ in range(layers)])
+        self.phrase_keys = nn.ModuleList([nn.Linear(width, _HEAD_WIDTH) for _ in range(layers)])
         self.option_right = nn.ModuleList([nn.Linear(width, 1) for _ in range(layers)])
         for new in (self.mark, *self.phrase_queries, *self.option_right):
-            # They may come to a model that has learnt: they begin by saying nothing.
+            # The model may be trained already: new heads begin with zero.
             nn.init.zeros_(new.weight)
             nn.init.zeros_(new.bias)
 
@@ -73,9 +73,9 @@ class Grader:
 
     Args:
         model: the language model with its vision tower.
-        heads: trained beside it.
+        heads: trained with it.
         tokenizer: whose coordinates are ordered.
-        numbers: the coordinates that the model says, in order.
+        numbers: the coordinates of the model's replies, in order.
     """
 
     def __init__(self, model: Any, heads: Heads, tokenizer: Any, numbers: Sequence[int]) -> None:
@@ -88,52 +88,52 @@ class Grader:
         for style, ids in enumerate(self._coordinates):
             self._place[ids], self._style[ids] = torch.arange(len(ids), device=device), style
         self._numbers = torch.tensor([*numbers], dtype=torch.float32, device=device)
-        self._seen: list[Any] = []
+        self._visual: list[Any] = []
         model.model.visual.merger.register_forward_hook(
-            lambda module, given, out: self._seen.append(out)
+            lambda module, inputs, out: self._visual.append(out)
         )
 
     def grade(self, batch: Batch, softness: float) -> Losses:
-        """The losses of a batch; gradients flow through all of them.
+        """Return the losses of a batch; gradients flow through all of them.
 
         Args:
-            batch: of the model's own tokenizer.
-            softness: a coordinate's target is a bell of this width, in the coordinate's own units,
-                around the right one: near misses are better than far ones.
+            batch: of the model's tokenizer.
+            softness: width, in the coordinate's units, of the bell around the right coordinate
+                that is its target: near misses cost less than far ones.
         """
-        self._seen.clear()
+        self._visual.clear()
         out = self._model.model(
             input_ids=batch.ids,
             pixel_values=batch.pixels,
             image_grid_thw=batch.grid,
-            # Four dimensions are taken as they are; the layout says who sees whom.
+            # A mask of four dimensions is passed on unchanged; attention follows from the layout.
             attention_mask=batch.positions.new_zeros(1, 1, 1, 1),
             position_ids=batch.positions,
             use_cache=False,
             output_hidden_states=True,
             turns=batch.layout,
         )
-        seen = self._seen[0].reshape(len(batch.ids), len(batch.visual), -1)
+        visual = self._visual[0].reshape(len(batch.ids), len(batch.visual), -1)
         reply, right, off = self._reply(out.last_hidden_state, batch, softness)
         layers = out.hidden_states[-1 - len(self._heads.pointer_queries) : -1]
-        cells = self._cells(seen.float(), batch.cells)
+        cells = self._cells(visual.float(), batch.cells)
         marks = functional.binary_cross_entropy_with_logits(
-            self._heads.mark(seen).float(), batch.marks
+            self._heads.mark(visual).float(), batch.marks
         )
         phrases = self._phrases(layers, batch) + _OPTIONS * self._options(layers, batch)
         pointers = self._pointers(layers, batch)
         return Losses(reply, cells + _MARKS * marks, pointers, phrases, right, off)
 
     def _reply(self, hidden: Any, batch: Batch, softness: float) -> tuple[Any, float, float]:
-        asked = batch.targets != IGNORED
-        target = batch.targets[asked]
-        scores = functional.log_softmax(self._model.lm_head(hidden[asked]).float(), -1)
-        said = torch.zeros_like(asked)
-        said[batch.pointers[:, 0], batch.pointers[:, 1]] = True
-        numbers = said[asked] & (self._place[target] >= 0)
+        learnt = batch.targets != IGNORED
+        target = batch.targets[learnt]
+        scores = functional.log_softmax(self._model.lm_head(hidden[learnt]).float(), -1)
+        pointing = torch.zeros_like(learnt)
+        pointing[batch.pointers[:, 0], batch.pointers[:, 1]] = True
+        numbers = pointing[learnt] & (self._place[target] >= 0)
         place = self._place[target[numbers]]
         hard = -scores[~numbers].gather(1, target[~numbers, None]).sum()
-        # Shares among all tokens, not among coordinates: what is no coordinate is wrong here too.
+        # Shares among all tokens, not among coordinates: other tokens are wrong here too.
         among = scores[numbers].gather(1, self._coordinates[self._style[target[numbers]]])
         apart = (self._numbers[place, None] - self._numbers) / softness
         soft = -(among * torch.softmax(-apart.square() / 2, -1)).sum()
@@ -142,9 +142,9 @@ class Grader:
         off = wrong.mean().item() if len(wrong) else 0.0
         return (_WORDS * hard + soft) / len(target), right, off
 
-    def _cells(self, seen: Any, cells: Any) -> Any:
-        """Whether an object is there, its sides, its shape, colour and texture."""
-        guess = self._heads.cell(seen)
+    def _cells(self, visual: Any, cells: Any) -> Any:
+        """Return the loss of whether an object is there, its sides, shape, colour and texture."""
+        guess = self._heads.cell(visual)
         names = cells[..., 4:]
         there = names.sum(-1) > 0
         loss = functional.binary_cross_entropy_with_logits(guess[..., 0], there.float())
@@ -155,13 +155,13 @@ class Grader:
         first = 0
         for size in (len(SHAPES), len(COLOURS), len(TEXTURES)):
             scores = guess[:, 5 + first : 5 + first + size]
-            which = truth[:, 4 + first : 4 + first + size].argmax(-1)
-            loss = loss + functional.cross_entropy(scores, which)
+            values = truth[:, 4 + first : 4 + first + size].argmax(-1)
+            loss = loss + functional.cross_entropy(scores, values)
             first += size
         return loss
 
     def _pointers(self, layers: Any, batch: Batch) -> Any:
-        """Cross-entropy of where a coordinate's token looks, a mean over layers."""
+        """Return the cross-entropy of a coordinate token's pointer, a mean over layers."""
         if not len(batch.pointers):
             return batch.pointer_maps.new_zeros(())
         rows, places = batch.pointers.T
@@ -171,12 +171,12 @@ class Grader:
         ):
             query = queries(hidden[rows, places])
             key = keys(hidden[:, batch.visual])[rows]
-            scores = (key @ query[..., None]).squeeze(-1).float() / _LOOK**0.5
+            scores = (key @ query[..., None]).squeeze(-1).float() / _HEAD_WIDTH**0.5
             total = total - (torch.log_softmax(scores, -1) * batch.pointer_maps).sum(-1).mean()
         return total / len(layers)
 
     def _phrases(self, layers: Any, batch: Batch) -> Any:
-        """Cross-entropy of which visual tokens lie on what is meant, a mean over layers."""
+        """Return the cross-entropy of the visual tokens that phrases mean, a mean over layers."""
         rows, places = batch.phrases.T
         total = batch.phrase_maps.new_zeros(())
         for queries, keys, hidden in zip(
@@ -185,12 +185,12 @@ class Grader:
             even = functional.rms_norm(hidden, hidden.shape[-1:])
             query = queries(even[rows, places])
             key = keys(even[:, batch.visual])[rows]
-            scores = (key @ query[..., None]).squeeze(-1).float() / _LOOK**0.5 - _SELDOM
+            scores = (key @ query[..., None]).squeeze(-1).float() / _HEAD_WIDTH**0.5 - _PRIOR
             total = total + functional.binary_cross_entropy_with_logits(scores, batch.phrase_maps)
         return total / len(layers)
 
     def _options(self, layers: Any, batch: Batch) -> Any:
-        """Cross-entropy of whether an option is right, a mean over layers."""
+        """Return the cross-entropy of whether an option is right, a mean over layers."""
         total = batch.options_right.new_zeros(())
         if not len(batch.options_right):
             return total

@@ -1,7 +1,7 @@
 """Score a dual encoder: ``python -m training.siglip.evaluate [NAME] --split test``.
 
 Images and captions go through the code that loads any dual encoder. A pair is right if each caption
-is at least as near to its own image as to the other.
+is at least as near to its image as to the other.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def evaluate(name: str, split: str, pairs: int) -> PairScores:
     towers = Towers(checkpoint_of(name))
     scene_pairs = [scene_pair(seed) for seed in SPLITS[split][:pairs]]
     with TemporaryDirectory() as folder:
-        images = towers.images([*_written(scene_pairs, Path(folder))])
+        images = towers.images([*_image_files(scene_pairs, Path(folder))])
     captions = [
         caption for pair in scene_pairs for caption in (pair.left_caption, pair.right_caption)
     ]
@@ -82,7 +82,7 @@ def evaluate(name: str, split: str, pairs: int) -> PairScores:
     )
 
 
-def _written(pairs: Iterable[ScenePair], folder: Path) -> Iterable[Path]:
+def _image_files(pairs: Iterable[ScenePair], folder: Path) -> Iterable[Path]:
     for i, pair in enumerate(pairs):
         for name, scene in (("left", pair.left), ("right", pair.right)):
             path = folder / f"{i}-{name}.png"

@@ -23,8 +23,8 @@ class SiglipStage:
     """A part of the training, up to a step."""
 
     until: int
-    cells: float  # weight of the loss of what lies under patches
-    shares: Mapping[str, float]  # how often pairs differ in each attribute, as weights
+    cells: float  # weight of the loss of objects under patches
+    shares: Mapping[str, float]  # weights of the attributes in which pairs differ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class SiglipRecipe(Recipe):
     pairs: int  # per step
     plain: float  # share of pairs that keep their full captions
     sharpness: float  # scale of cosines within a pair
-    within: float  # weights of the losses beside SigLIP's own
+    within: float  # weights of the losses in addition to SigLIP's
     facts: float
     validation: int  # pairs
 
@@ -60,12 +60,12 @@ class SiglipLearner:
     tables = frozenset({"token_embedding", "position_embedding", "patch_embedding", "probe"})
 
     def __init__(
-        self, recipe: SiglipRecipe, device: str = "cpu", begun: Path | None = None
+        self, recipe: SiglipRecipe, device: str = "cpu", checkpoint: Path | None = None
     ) -> None:
         torch.manual_seed(recipe.seed)
         self.recipe = recipe
-        if begun is not None:
-            self.processor = hf.AutoProcessor.from_pretrained(begun)
+        if checkpoint is not None:
+            self.processor = hf.AutoProcessor.from_pretrained(checkpoint)
         else:
             captions = samples.corpus(recipe.seed, recipe.corpus // 10, recipe.plain)
             tokenizer = build_tokenizer(captions, recipe.vocabulary)
@@ -80,12 +80,12 @@ class SiglipLearner:
 
     def batch_of(self, drawn: Sequence[PairSample]) -> Batch:
         """Return the tensors of samples."""
-        scenes = [scene for one in drawn for scene in (one.pair.left, one.pair.right)]
-        captions = [caption for one in drawn for caption in one.captions]
+        scenes = [scene for sample in drawn for scene in (sample.pair.left, sample.pair.right)]
+        captions = [caption for sample in drawn for caption in sample.captions]
         full = [
-            caption in (one.pair.left_caption, one.pair.right_caption)
-            for one in drawn
-            for caption in one.captions
+            caption in (sample.pair.left_caption, sample.pair.right_caption)
+            for sample in drawn
+            for caption in sample.captions
         ]
         ids = self.processor.tokenizer(
             captions, padding="max_length", truncation=True, return_tensors="pt"

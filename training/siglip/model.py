@@ -1,9 +1,8 @@
 """FindIt-Nano-SigLIP's tokenizer, processor, model and losses: the SigLIP architecture, very small.
 
-The losses: SigLIP's own over a batch; that a caption is nearer to its own image than to the other
-of the pair, and an image to its own caption; and, with heads that are not shipped, two that shorten
-the training: what lies under each patch, and what the scene contains, which one head reads from
-images and from captions.
+The losses: SigLIP's over a batch; within a pair, that a caption is nearest to its image and an
+image to its caption; and, with heads that are not shipped, two that shorten the training: the
+object under each patch, and the contents of the scene, read from images and from captions.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _PAD, _END = "<pad>", "</s>"
 
 
 def build_tokenizer(corpus: Iterable[str], size: int) -> Any:
-    """A byte-level BPE tokenizer of at most ``size`` tokens; a caption ends with a token."""
+    """Train a byte-level BPE tokenizer of at most ``size`` tokens; a caption ends with a token."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
@@ -63,13 +62,13 @@ def build_tokenizer(corpus: Iterable[str], size: int) -> Any:
 
 
 def build_processor(tokenizer: Any, side: int) -> Any:
-    """A SigLIP processor whose images are ``side`` x ``side`` pixels."""
+    """Build a SigLIP processor whose images are ``side`` x ``side`` pixels."""
     images = hf.SiglipImageProcessor(size={"height": side, "width": side})
     return hf.SiglipProcessor(image_processor=images, tokenizer=tokenizer)
 
 
 def build_model(tokenizer: Any, text: Mapping[str, int], vision: Mapping[str, int]) -> Any:
-    """A SigLIP with random weights; ``text`` and ``vision`` are entries of its configurations."""
+    """Build a SigLIP with random weights; ``text`` and ``vision`` are configuration entries."""
     config = hf.SiglipConfig(
         text_config={
             **text,
@@ -82,7 +81,7 @@ def build_model(tokenizer: Any, text: Mapping[str, int], vision: Mapping[str, in
         vision_config=dict(vision),
     )
     model = hf.SiglipModel(config)
-    # As SigLIP's authors begin: nearly all of a batch's captions are of other images.
+    # SigLIP's initial values: nearly all of a batch's captions are of other images.
     model.logit_scale.data.fill_(math.log(10.0))
     model.logit_bias.data.fill_(-10.0)
     return model
@@ -108,7 +107,7 @@ class Batch(NamedTuple):
     ids: Any  # (2n, 64)
     cells: Any  # (2n, patches, 5)
     facts: Any  # (2n, facts)
-    full: Any  # (2n,): whether the caption says everything that the scene has
+    full: Any  # (2n,): whether the caption describes the whole scene
 
 
 class Losses(NamedTuple):
@@ -127,23 +126,23 @@ class Losses(NamedTuple):
 
 
 def features(model: Any, batch: Batch) -> tuple[Any, Any, Any]:
-    """Pooled images and captions (2n x d each), and the patches (2n x patches x d)."""
-    seen = model.vision_model(pixel_values=batch.pixels)
-    said = model.text_model(input_ids=batch.ids)
-    return seen.pooler_output, said.pooler_output, seen.last_hidden_state
+    """Return pooled images and captions (2n x d each), and the patches (2n x patches x d)."""
+    images = model.vision_model(pixel_values=batch.pixels)
+    captions = model.text_model(input_ids=batch.ids)
+    return images.pooler_output, captions.pooler_output, images.last_hidden_state
 
 
 def both_right(images: Any, captions: Any) -> Any:
-    """Of each pair, whether both captions are at least as near to their own image: n booleans."""
+    """Return n booleans: both captions of a pair are nearest to their image; ties count."""
     a, b = functional.normalize(images, dim=-1), functional.normalize(captions, dim=-1)
     near = torch.einsum("pcd,pid->pci", b.unflatten(0, (-1, 2)), a.unflatten(0, (-1, 2)))
     return (near[:, 0, 0] >= near[:, 0, 1]) & (near[:, 1, 1] >= near[:, 1, 0])
 
 
 def grade(model: Any, heads: Heads, batch: Batch, sharpness: float) -> Losses:
-    """The losses of a batch; gradients flow through all of them.
+    """Return the losses of a batch; gradients flow through all of them.
 
-    ``sharpness`` is the scale of the cosines where two of a pair are told apart.
+    ``sharpness`` is the scale of the cosines within a pair.
     """
     images, captions, patches = (out.float() for out in features(model, batch))
     a, b = functional.normalize(images, dim=-1), functional.normalize(captions, dim=-1)
@@ -153,16 +152,18 @@ def grade(model: Any, heads: Heads, batch: Batch, sharpness: float) -> Losses:
     sigmoid = -functional.logsigmoid(scores * signs).sum() / len(a)
     pairs = torch.arange(len(a), device=a.device).view(-1, 2)
     near = sharpness * cosines[pairs[:, :, None], pairs[:, None, :]]
-    own = torch.tensor([0, 1], device=a.device).expand(len(pairs), 2)
-    within = functional.cross_entropy(near, own) + functional.cross_entropy(
-        near.transpose(1, 2), own
+    matching = torch.tensor([0, 1], device=a.device).expand(len(pairs), 2)
+    within = functional.cross_entropy(near, matching) + functional.cross_entropy(
+        near.transpose(1, 2), matching
     )
     right = both_right(images, captions).float().mean().item()
     facts = functional.binary_cross_entropy_with_logits(heads.facts(images), batch.facts)
-    told = functional.binary_cross_entropy_with_logits(
+    caption_facts = functional.binary_cross_entropy_with_logits(
         heads.facts(captions[batch.full]), batch.facts[batch.full]
     )
-    return Losses(sigmoid, within, _cells(heads, patches, batch.cells), facts + told, right)
+    return Losses(
+        sigmoid, within, _cells(heads, patches, batch.cells), facts + caption_facts, right
+    )
 
 
 def _cells(heads: Heads, patches: Any, cells: Any) -> Any:

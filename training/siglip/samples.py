@@ -1,7 +1,7 @@
-"""What FindIt-Nano-SigLIP is taught: pairs of scenes of the train split, and captions of them.
+"""Training samples of FindIt-Nano-SigLIP: pairs of scenes of the train split, with captions.
 
-A caption says of every object all that can be said, as the pairs' own captions do, or less: some
-objects, some attributes, in any order.  What is left out never makes it true of the other scene.
+A caption is complete, as the pairs' captions are, or names some objects and some attributes, in any
+order. An omission never makes it true of the other scene.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ OPENINGS = ("", "", "there is ", "a picture of ", "this image shows ")
 SEPARATORS = ("; ", ", ", ", ", " and ", ". ")
 
 _STREAM = 1
-"""Names the random numbers of a step's pairs, beside those of FindIt-Nano's."""
+"""The stream of random numbers of a step's pairs; FindIt-Nano's steps use another."""
 
 
 class PairSample(NamedTuple):
-    """Two images, a caption of each, and what they differ in."""
+    """A pair of scenes with a caption of each."""
 
     pair: ScenePair
     captions: tuple[str, str]
 
 
 def plain_sample(seed: int) -> PairSample:
-    """The pair of a seed with its own captions."""
+    """Return the pair of a seed with its complete captions."""
     pair = scene_pair(seed)
     return PairSample(pair, (pair.left_caption, pair.right_caption))
 
@@ -72,28 +72,28 @@ def _some(rng: Rng, share: float) -> list[str]:
 def samples_of(
     seed: int, step: int, pairs: int, plain: float, shares: Mapping[str, float]
 ) -> list[PairSample]:
-    """The samples of a step.
+    """Return the samples of a step.
 
-    ``plain`` is the share of pairs that keep their own captions, ``shares`` how often pairs differ
-    in each attribute, as weights.
+    ``plain`` is the share of pairs with complete captions, ``shares`` are weights of the attributes
+    in pair_seed pairs differ.
     """
     rng = rng_of(Stream.BATCH, seed, step, 1, _STREAM)
-    made = []
+    drawn = []
     for _ in range(pairs):
-        attribute, which = draw(rng, shares), _train_seed(rng)
-        while attribute_of(which) != attribute:
-            which = _train_seed(rng)
-        made.append(_lesson(rng, which, plain))
-    return made
+        attribute, pair_seed = draw(rng, shares), _train_seed(rng)
+        while attribute_of(pair_seed) != attribute:
+            pair_seed = _train_seed(rng)
+        drawn.append(_sample(rng, pair_seed, plain))
+    return drawn
 
 
 def corpus(seed: int, tens: int, plain: float) -> list[str]:
-    """Captions to learn a tokenizer from, those of ten pairs at a time."""
+    """Return captions to learn a tokenizer from, of ``tens`` times ten pairs."""
     captions: list[str] = []
     for ten in range(tens):
         rng = rng_of(Stream.BATCH, seed, ten, 0, _STREAM)
         for _ in range(10):
-            captions += _lesson(rng, _train_seed(rng), plain).captions
+            captions += _sample(rng, _train_seed(rng), plain).captions
     return captions
 
 
@@ -102,14 +102,14 @@ def _train_seed(rng: Rng) -> int:
     return split.start + int(rng.random_sample() * len(split))
 
 
-def _lesson(rng: Rng, seed: int, plain: float) -> PairSample:
+def _sample(rng: Rng, seed: int, plain: float) -> PairSample:
     return plain_sample(seed) if rng.random_sample() < plain else varied_sample(rng, seed)
 
 
-# --- what lies where, and what is there at all ----------------------------------------------------
+# --- targets of the auxiliary losses --------------------------------------------------------------
 
 VALUES = tuple((name, value) for name, values in ATTRIBUTES.items() for value in values)
-"""Every value of every attribute, by its number."""
+"""Every value of every attribute."""
 
 _NUMBERS = {value: i for i, value in enumerate(VALUES)}
 BONDS = tuple(
@@ -125,9 +125,9 @@ NOTHING = -1
 
 
 def cells_of(scene: Scene, grid: int) -> Any:
-    """What lies under the middle of each patch: (grid * grid) x 5 values, -1 where nothing does.
+    """Return the object under the middle of each patch: (grid * grid) x 5 values, -1 for none.
 
-    Patches are counted by rows; the image fills the grid, whatever its sides.
+    Patches are counted by rows; the image is stretched to the grid.
     """
     cells = np.full((grid, grid, len(ATTRIBUTES)), NOTHING)
     x = (np.arange(grid) + 0.5) / grid * scene.width
@@ -141,7 +141,7 @@ def cells_of(scene: Scene, grid: int) -> Any:
 
 
 def facts_of(scene: Scene) -> Any:
-    """Which values, and which two values of one object, a scene has: zeros and ones."""
+    """Return which values, and which two values of one object, a scene has: zeros and ones."""
     facts = np.zeros(len(VALUES) + len(BONDS), dtype=np.float32)
     for thing in scene.things:
         numbers = [_NUMBERS[item] for item in values_of(thing, scene).items()]

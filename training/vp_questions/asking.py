@@ -1,7 +1,7 @@
-"""A question that is to be and an image: the question with its marked image, if it can be asked.
+"""Ask a planned question about an image, if the image allows it.
 
-First the objects to mark are chosen by their boxes alone (:func:`choices`), then the image is
-read, marked and asked about (:func:`posed`).  Either gives nothing where the image does not do.
+First objects to mark are chosen by their boxes alone (:func:`choices`), then the image is read,
+marked and asked about (:func:`posed`). Both return nothing if the image is not suitable.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from vlmeval_findit.marks.region import Region
 from vlmeval_findit.marks.style import CONTRAST, Shape
 
 LEAST_SIDE = 14.0
-"""Pixels of an object that can be marked."""
+"""Least width and height, in pixels, of an object that can be marked."""
 MOST_AREA = 0.7
-"""Of the image: what fills it need not be marked."""
+"""Most area, as a share of the image, of an object that can be marked."""
 WRONG = 3
-"""Options that are not right."""
+"""Number of wrong options."""
 
 
 class MarkChoice(NamedTuple):
@@ -54,9 +54,9 @@ class MarkChoice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PosedMarks:
-    """A question with its right option and the others, and what is marked in which image.
+    """A question with its options, its image and the marked objects.
 
-    ``amount`` is how many marks there are, of whatever colour.
+    ``amount`` is the number of marks of any colour.
     """
 
     slot: Slot
@@ -71,7 +71,7 @@ class PosedMarks:
 
 
 class ShownQuestion(NamedTuple):
-    """A question with its image, marks drawn: where, and in which colours."""
+    """A question with its marked image, and regions and colours of the marks."""
 
     posed: PosedMarks
     pixels: Pixels
@@ -83,22 +83,22 @@ class ShownQuestion(NamedTuple):
 
 
 def choices(slot: Slot, image: AnnotatedImage, field: str | None, rng: Rng) -> Iterator[MarkChoice]:
-    """The objects that could be marked, in chance order, going by the boxes of an image.
+    """Yield objects that could be marked, in random order, by the boxes of an image.
 
     Args:
-        slot: what is to be asked.
-        image: of what.
-        field: where the object must lie, if that is asked.
-        rng: chance.
+        slot: the planned question.
+        image: the image.
+        field: field in which the object must lie, if the question is about fields.
+        rng: random numbers.
     """
     alone = [i for i, _ in enumerate(image.objects) if can_be_marked(image, i)]
     alone = [alone[i] for i in rng.permutation(len(alone))]
     if slot.kind is QuestionKind.COUNTING:
-        # Every second is to be counted beside a mark of another colour.
+        # Every second image has a mark of another colour that is not to be counted.
         decoys = int(slot.number % 2 and slot.colour != CONTRAST and slot.marks < MOST_MARKS)
         for many in (slot.marks + decoys, slot.marks):
             if many <= len(alone):
-                for _ in range(_TRIED):
+                for _ in range(_MOST_CHOICES):
                     places = tuple(alone[i] for i in rng.permutation(len(alone))[:many])
                     yield MarkChoice(places, many - slot.marks, None)
         return
@@ -112,12 +112,12 @@ def choices(slot: Slot, image: AnnotatedImage, field: str | None, rng: Rng) -> I
             yield MarkChoice((place,), 0, field)
 
 
-_TRIED = 4
-"""Ways of choosing several objects of an image."""
+_MOST_CHOICES = 4
+"""Random choices of several objects of an image."""
 
 
 def can_be_marked(image: AnnotatedImage, place: int) -> bool:
-    """Whether an object is neither tiny nor all of the image, and alone of its class there."""
+    """Return whether an object has a suitable size and overlaps no other object of its class."""
     target = image.objects[place]
     x1, y1, x2, y2 = target.box
     if min(x2 - x1, y2 - y1) < LEAST_SIDE:
@@ -132,13 +132,13 @@ def can_be_marked(image: AnnotatedImage, place: int) -> bool:
 
 
 _POINTING = (Shape.ARROW, Shape.TAG, Shape.POINT, Shape.SCRIBBLE)
-"""Shapes that say a place, not how far an object reaches."""
+"""Shapes that show the place of an object, not its extent."""
 
 
 def is_partly_hidden(image: AnnotatedImage, place: int) -> bool:
-    """Whether another object lies over a part of this one, or this one over a part of it.
+    """Return whether an object overlaps another in part.
 
-    A part of an object, or what it is a part of, lies in the other as a whole.
+    An object inside another, such as a part of it, does not count.
     """
     box = image.objects[place].box
     return any(
@@ -168,14 +168,14 @@ def _area(box: Corners) -> float:
 # --- what to ask ----------------------------------------------------------------------------------
 
 
-def marker_of(slot: Slot, image: AnnotatedImage, seen: OutlinedPixels) -> Marker:
-    """Draws the marks of a question on its image."""
+def marker_of(slot: Slot, image: AnnotatedImage, pixels: OutlinedPixels) -> Marker:
+    """Return the marker that draws the marks of a question on its image."""
     regions = [
-        region_of(one.box, outlines, image.width, image.height)
-        for one, outlines in zip(image.objects, seen.outlines, strict=True)
+        region_of(target.box, outlines, image.width, image.height)
+        for target, outlines in zip(image.objects, pixels.outlines, strict=True)
     ]
     hidden = Hidden.LITTLE if slot.kind is QuestionKind.REFERENCE else Hidden.SOME
-    return Marker(seen.pixels, regions, slot.style, hidden)
+    return Marker(pixels.pixels, regions, slot.style, hidden)
 
 
 def posed(
@@ -186,17 +186,17 @@ def posed(
     classes: ClassCounts,
     rng: Rng,
 ) -> ShownQuestion | None:
-    """The question about chosen objects; None where it would have no clear answer."""
+    """Return the question about chosen objects; None if it would have no clear answer."""
     targets = [image.objects[i] for i in choice.places]
-    asked = len(targets) - choice.decoys
-    colours = [slot.colour] * asked + [other_colour(slot.colour, rng)] * choice.decoys
-    found = marker.marked(choice.places, colours)
-    if found is None or not _are_alone(image, choice, found):
+    counted = len(targets) - choice.decoys
+    colours = [slot.colour] * counted + [other_colour(slot.colour, rng)] * choice.decoys
+    marked = marker.marked(choice.places, colours)
+    if marked is None or not _are_alone(image, choice, marked):
         return None
-    drawn = MarkName(slot.style, found.colour if len(targets) == 1 else _said(slot.colour))
-    there = {name.bare for name in (drawn, *(MarkName(slot.style, c) for c in colours[asked:]))}
+    drawn = MarkName(slot.style, marked.colour if len(targets) == 1 else _named_colour(slot.colour))
+    there = {name.bare for name in (drawn, *(MarkName(slot.style, c) for c in colours[counted:]))}
     named = undrawn_mark(drawn, there, rng) if slot.absence is Absence.TRUE else drawn
-    options = _options(slot, image, choice, classes, found, drawn, rng)
+    options = _options(slot, image, choice, classes, marked, drawn, rng)
     if options is None:
         return None
     right, wrong = options
@@ -211,16 +211,16 @@ def posed(
         choice.field,
         tuple(targets),
     )
-    return ShownQuestion(question, found.pixels, found.regions, tuple(colours))
+    return ShownQuestion(question, marked.pixels, marked.regions, tuple(colours))
 
 
-def _said(colour: str) -> str | None:
+def _named_colour(colour: str) -> str | None:
     return None if colour == CONTRAST else colour
 
 
-def _are_alone(image: AnnotatedImage, choice: MarkChoice, found: MarkedImage) -> bool:
-    """Whether no other object of a marked class lies under its mark."""
-    for place, cover in zip(choice.places, found.covers, strict=True):
+def _are_alone(image: AnnotatedImage, choice: MarkChoice, marked: MarkedImage) -> bool:
+    """Return whether no other object of a marked class lies under its mark."""
+    for place, cover in zip(choice.places, marked.covers, strict=True):
         target = image.objects[place]
         for i, other in enumerate(image.objects):
             same = i != place and other.label == target.label
@@ -234,16 +234,16 @@ def _options(
     image: AnnotatedImage,
     choice: MarkChoice,
     classes: ClassCounts,
-    found: MarkedImage,
+    marked: MarkedImage,
     drawn: MarkName,
     rng: Rng,
 ) -> tuple[str, tuple[str, ...]] | None:
-    """The right option and the wrong ones; None where there are not enough of these."""
+    """Return the right option and the wrong ones; None if there are too few wrong ones."""
     if slot.form is Form.IS_THERE:
         return (NO, (YES,)) if slot.absence is Absence.TRUE else (YES, (NO,))
     if slot.form is Form.WHICH:
-        right = drawn.one
-        wrong = [name.one for name in other_marks(drawn, rng)]
+        right = drawn.singular
+        wrong = [name.singular for name in other_marks(drawn, rng)]
     elif slot.kind is QuestionKind.COUNTING:
         counted = len(choice.places) - choice.decoys
         right = str(counted)
@@ -255,11 +255,11 @@ def _options(
         wrong = [wrong[i] for i in rng.permutation(len(wrong))]
     else:
         right = image.objects[choice.places[0]].label
-        wrong = _other_classes(image, choice.places[0], classes, found, rng)
+        wrong = _other_classes(image, choice.places[0], classes, marked, rng)
     if len(wrong) < WRONG:
         return None
     if slot.absence is Absence.TRUE:
-        # What would be right if it were asked of the mark that is there stands among them.
+        # The right option for the mark that is there is among the wrong ones.
         shown = wrong if slot.form is Form.WHICH else [right, *wrong]
         return ABSENT, tuple(shown[:WRONG])
     if slot.absence is Absence.OFFERED:
@@ -268,14 +268,18 @@ def _options(
 
 
 def _other_classes(
-    image: AnnotatedImage, place: int, classes: ClassCounts, found: MarkedImage, rng: Rng
+    image: AnnotatedImage, place: int, classes: ClassCounts, marked: MarkedImage, rng: Rng
 ) -> list[str]:
-    """Classes that are not what is marked: of the image first, then those often seen with it."""
+    """Return other classes: of the image first, then those often together with the marked class."""
     target = image.objects[place]
     under = {
-        other.label for other in image.objects if lies_under(other.box, found.covers[0], target.box)
+        other.label
+        for other in image.objects
+        if lies_under(other.box, marked.covers[0], target.box)
     }
-    here = sorted({other.label for other in image.objects} - under)
-    here = [here[i] for i in rng.permutation(len(here))]
-    away = [label for label in classes.likely_with(target.label) if label not in {*here, *under}]
-    return [label for label in (*here, *away) if label != target.label]
+    present = sorted({other.label for other in image.objects} - under)
+    present = [present[i] for i in rng.permutation(len(present))]
+    further = [
+        label for label in classes.likely_with(target.label) if label not in {*present, *under}
+    ]
+    return [label for label in (*present, *further) if label != target.label]

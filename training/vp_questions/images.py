@@ -1,4 +1,4 @@
-"""Annotated images, from which questions about marks are made: rendered scenes."""
+"""Annotated images for questions about marks: rendered scenes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LabelledBox(NamedTuple):
 
 
 class OutlinedPixels(NamedTuple):
-    """The pixels of an image, and the outlines of every object (none: boxes are all there is)."""
+    """The pixels of an image, and the outlines of every object (none: only boxes are known)."""
 
     pixels: Pixels
     outlines: tuple[tuple[Polygon, ...], ...]
@@ -39,9 +39,9 @@ class OutlinedPixels(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedImage:
-    """An image and all its objects; boxes are in pixels of what ``read`` gives.
+    """An image and all its objects; boxes are in pixels of what ``read`` returns.
 
-    ``read`` raises ImageFileError where the file cannot be read.
+    ``read`` raises ImageFileError if the file cannot be read.
     """
 
     name: str
@@ -52,25 +52,25 @@ class AnnotatedImage:
 
 
 class ClassCounts:
-    """How often classes are seen, and with which others."""
+    """Numbers of images with a class, and with two classes together."""
 
     def __init__(self, images: Iterable[AnnotatedImage]) -> None:
-        self._seen: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._together: dict[str, Counter[str]] = {}
         for image in images:
-            labels = {one.label for one in image.objects}
-            self._seen.update(labels)
+            labels = {target.label for target in image.objects}
+            self._counts.update(labels)
             for label in labels:
                 self._together.setdefault(label, Counter()).update(labels - {label})
 
     def __len__(self) -> int:
-        return len(self._seen)
+        return len(self._counts)
 
     def likely_with(self, label: str) -> list[str]:
-        """All other classes: those that are most often seen with this one first."""
+        """Return all other classes, those most often together with this class first."""
         together = self._together.get(label, Counter())
-        others = (other for other in self._seen if other != label)
-        return sorted(others, key=lambda other: (-together[other], -self._seen[other], other))
+        others = (other for other in self._counts if other != label)
+        return sorted(others, key=lambda other: (-together[other], -self._counts[other], other))
 
 
 def scene_images(name: str, most: int) -> list[AnnotatedImage]:

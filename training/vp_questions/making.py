@@ -1,4 +1,4 @@
-"""A whole set of questions about marks, as rows of a table."""
+"""A set of questions about marks, as rows of a table."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from vlmeval_findit.benchmarks.vpbench.vp_query import LETTERS, QuestionKind, VP
 from vlmeval_findit.marks.style import CONTRAST, STYLES, Shape, Style, default_style
 
 _MOST_READ = 12
-"""Images that are read before a question is put in an easier way."""
+"""Images that are read before an easier question is asked."""
 
 
 def questions(
     images: Sequence[AnnotatedImage], count: int, seed: int, shapes: Sequence[Shape] = tuple(Shape)
 ) -> Iterator[ShownQuestion]:
-    """Yield the questions of a set, in order; one for which there is no image is left out.
+    """Yield the questions of a set, in order, without those that no image allows.
 
     Args:
         images: to ask about.
-        count: how many questions are wanted.
+        count: number of questions.
         seed: of all random choices.
         shapes: of marks.
     """
@@ -38,86 +38,87 @@ def questions(
             yield shown
 
 
-def lettered(asked: Sequence[PosedMarks], seed: int) -> list[str]:
-    """The letter of every right answer: each of A to D as often as the others or once more.
+def lettered(posed_marks: Sequence[PosedMarks], seed: int) -> list[str]:
+    """Return the letter of every right answer: each of A to D equally often, or once more.
 
-    Questions with two options have A and B in turn, those that say yes and those that say no.
+    Questions with two options have A and B in turn, separately for "yes" and for "no".
     """
     share = {
-        letter: (len(asked) + LETTERS[::-1].index(letter)) // len(LETTERS) for letter in LETTERS
+        letter: (len(posed_marks) + LETTERS[::-1].index(letter)) // len(LETTERS)
+        for letter in LETTERS
     }
-    letters = [""] * len(asked)
+    letters = [""] * len(posed_marks)
     turns: dict[str, int] = {}
-    for i, one in enumerate(asked):
-        if len(one.wrong) + 1 < len(LETTERS):
-            # One answer begins with A, the other with B.
-            turn = turns.setdefault(one.right, len(turns))
-            letters[i] = LETTERS[turn % (len(one.wrong) + 1)]
-            turns[one.right] = turn + 1
+    for i, question in enumerate(posed_marks):
+        if len(question.wrong) + 1 < len(LETTERS):
+            # "Yes" begins with A, "no" with B, or the other way round.
+            turn = turns.setdefault(question.right, len(turns))
+            letters[i] = LETTERS[turn % (len(question.wrong) + 1)]
+            turns[question.right] = turn + 1
             share[letters[i]] -= 1
     left = [letter for letter in LETTERS for _ in range(share[letter])]
     open_ = [i for i, letter in enumerate(letters) if not letter]
-    rng = np.random.RandomState([seed, len(asked)])
+    rng = np.random.RandomState([seed, len(posed_marks)])
     for i, letter in zip(open_, spread(left, len(open_), rng), strict=True):
         letters[i] = letter
     return letters
 
 
-def options_of(one: PosedMarks, letter: str) -> tuple[tuple[str, str], ...]:
-    """(letter, text), the right option at its letter."""
-    texts = list(one.wrong)
-    texts.insert(LETTERS.index(letter), one.right)
+def options_of(question: PosedMarks, letter: str) -> tuple[tuple[str, str], ...]:
+    """Return (letter, text) of every option, the right one at ``letter``."""
+    texts = list(question.wrong)
+    texts.insert(LETTERS.index(letter), question.right)
     return tuple(zip(LETTERS, texts, strict=False))
 
 
 class _Search:
-    """Images for questions: those that were used least are tried first."""
+    """Search for an image of each question: those that were used least first."""
 
     def __init__(self, images: Sequence[AnnotatedImage]) -> None:
-        self._pictures = images
+        self._images = images
         self._classes = ClassCounts(images)
         self._used: Counter[str] = Counter()
         self._fields: Counter[str] = Counter()
 
     def find(self, slot: Slot, rng: Rng) -> ShownQuestion | None:
         for easier in easier_slots(slot):
-            for field in self._wanted(easier):
-                found = self._first(easier, field, rng)
-                if found is not None:
-                    self._used[found.posed.image] += 1
+            for field in self._fields_to_try(easier):
+                shown = self._first(easier, field, rng)
+                if shown is not None:
+                    self._used[shown.posed.image] += 1
                     if field is not None:
                         self._fields[field] += 1
-                    return found
+                    return shown
         return None
 
-    def _wanted(self, slot: Slot) -> Sequence[str | None]:
-        """The fields in which an object may lie; those that were asked for least first."""
+    def _fields_to_try(self, slot: Slot) -> Sequence[str | None]:
+        """Return the fields in which an object may lie; those that were asked for least first."""
         if slot.kind is not QuestionKind.LOCALISATION:
             return [None]
         return sorted(FIELD_NAMES[slot.fields].values(), key=lambda name: self._fields[name])
 
     def _first(self, slot: Slot, field: str | None, rng: Rng) -> ShownQuestion | None:
-        chance = rng.permutation(len(self._pictures))
-        order = sorted(chance, key=lambda i: self._used[self._pictures[i].name])
+        shuffled = rng.permutation(len(self._images))
+        order = sorted(shuffled, key=lambda i: self._used[self._images[i].name])
         read = 0
         for i in order:
-            image = self._pictures[i]
+            image = self._images[i]
             marker: Marker | None = None
             for choice in choices(slot, image, field, rng):
                 if marker is None:
                     marker = marker_of(slot, image, image.read())
                     read += 1
-                found = posed(slot, image, marker, choice, self._classes, rng)
-                if found is not None:
-                    return found
+                shown = posed(slot, image, marker, choice, self._classes, rng)
+                if shown is not None:
+                    return shown
             if read == _MOST_READ:
                 return None
         return None
 
 
 def easier_slots(slot: Slot) -> Iterator[Slot]:
-    """A question as planned, then with thinner lines, of other variants, in contrast, of fewer
-    marks, of another shape.
+    """Yield a question as planned, then easier: thinner lines, other variants, contrast, fewer
+    marks, another shape.
     """
     style = slot.style
     widths = [width for width in (*reversed(WIDTHS), 1) if width < style.width]
@@ -126,8 +127,8 @@ def easier_slots(slot: Slot) -> Iterator[Slot]:
     others = [variant for variant in STYLES[style.shape] if variant != style.variant]
     styles += [Style(style.shape, variant, thin) for variant in others]
     for marks in range(slot.marks, 0, -1):
-        for one in styles:
-            yield replace(slot, style=one, marks=marks)
+        for variant_style in styles:
+            yield replace(slot, style=variant_style, marks=marks)
         yield replace(slot, style=replace(style, width=thin), colour=CONTRAST, marks=marks)
     first = slot.number % len(_ANYWHERE)
     for shape in (*_ANYWHERE[first:], *_ANYWHERE[:first]):
@@ -139,37 +140,37 @@ _ANYWHERE = (Shape.BOX, Shape.OVAL, Shape.ARROW, Shape.POINT)
 """Shapes that most objects can be marked with."""
 
 
-def mark_rows(asked: Sequence[PosedMarks], seed: int, source: str) -> list[VPQuery]:
-    """Questions as rows of a table."""
-    letters = lettered(asked, seed)
+def mark_rows(posed_marks: Sequence[PosedMarks], seed: int, source: str) -> list[VPQuery]:
+    """Return questions as rows of a table."""
+    letters = lettered(posed_marks, seed)
     return [
         VPQuery(
             index=index,
-            label=one.question,
+            label=posed.question,
             images=(image_name(index),),
-            hint=one.hint,
-            question=one.question,
-            options=options_of(one, letter),
+            hint=posed.hint,
+            question=posed.question,
+            options=options_of(posed, letter),
             answer=letter,
-            amount=str(one.amount),
-            shapes=(one.slot.style.shape.value,),
-            properties=_properties(one.slot.style, one.slot.colour),
-            kind=one.slot.kind,
-            absent=one.slot.absence is Absence.TRUE,
+            amount=str(posed.amount),
+            shapes=(posed.slot.style.shape.value,),
+            properties=_properties(posed.slot.style, posed.slot.colour),
+            kind=posed.slot.kind,
+            absent=posed.slot.absence is Absence.TRUE,
             source=source,
-            cluster=one.image,
+            cluster=posed.image,
         )
-        for index, (one, letter) in enumerate(zip(asked, letters, strict=True), 1)
+        for index, (posed, letter) in enumerate(zip(posed_marks, letters, strict=True), 1)
     ]
 
 
 def _properties(style: Style, colour: str) -> tuple[str, ...]:
-    """Colour, variant and line width, as far as the shape has them."""
+    """Return colour, variant and line width, as far as the shape has them."""
     has_width = STYLES[style.shape][style.variant].has_width
     known = (colour, style.variant, f"width {style.width}" if has_width else "")
     return tuple(filter(None, known))
 
 
 def image_name(index: int) -> str:
-    """The file of a row's image."""
+    """Return the file name of a row's image."""
     return f"{index:05d}.png"

@@ -1,4 +1,4 @@
-"""Marks on an image, drawn and looked at: None where a person would not see which they are."""
+"""Marks on an image, drawn and checked: None if a person could not recognise them."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from vlmeval_findit.marks.shapes import SHAFT
 from vlmeval_findit.marks.style import Shape, Style
 
 Cover = npt.NDArray[np.bool_]
-"""height x width: where a mark was drawn."""
+"""height x width: the pixels of a mark."""
 
 INSET = 3
-"""Pixels from the border of an image: so far inside lie boxes whose line is to be seen."""
+"""Least pixels between a marked box and the border of the image, so that its line is visible."""
 
 _APART = 3
-"""Pixels between two marks, so that nobody takes them for one."""
+"""Least pixels between two marks, so that they are not read as one."""
 
-_SEEN_BY = 200
-"""How far a colour lies from another that one notices: 0 to 765, weighted as eyes are."""
-_TINT_SEEN_BY = 100
-"""The same where the image shines through."""
-_LEAST_SEEN = 0.6
-"""Of what is drawn, and of what is around it."""
+_VISIBLE_DISTANCE = 200
+"""Distance between two colours that is noticed: 0 to 765, weighted as eyes are."""
+_TINT_DISTANCE = 100
+"""The same if the image shines through."""
+_LEAST_VISIBLE = 0.6
+"""Least share of the mark, and of its surroundings, that must differ."""
 _TINTED_BY = 40
-"""Of 255: by so much is a channel above the others where a see-through tint has its colour."""
+"""Least difference, of 255, of a tint's channel from the others."""
 
 _LEAST_COVERED = {Shape.POINT: 100}
-"""Pixels: a smaller one is taken for a part of the object."""
+"""Least pixels of a mark: a smaller one looks like a part of the object."""
 _LEAST_LONG = 16
-"""Pixels from end to end of a scribble, which must be four times as long as it is wide too."""
+"""Least length of a scribble in pixels; it must also be four times its width."""
 _LEAST_WITHIN = 0.95
-"""Of a mark that lies in the middle of an object."""
+"""Least share of a mark in the middle of an object that lies in its box."""
 
 _AROUND = (Shape.BOX, Shape.OVAL, Shape.CONTOUR)
 
 
 class MarkedImage(NamedTuple):
-    """An image with marks: the colour of the first, what every mark covers, and where it is."""
+    """An image with marks: the colour of the first, and pixels and region of every mark."""
 
     pixels: Pixels
     colour: str
@@ -57,18 +57,18 @@ class MarkedImage(NamedTuple):
 
 
 def region_of(box: Corners, outlines: tuple[Polygon, ...], width: int, height: int) -> Region:
-    """Where an object is marked: its box, a little inside the image, and its outlines."""
+    """Return the region to mark: an object's box, a little inside the image, and its outlines."""
     x1, y1 = max(box[0], INSET), max(box[1], INSET)
     x2, y2 = min(box[2], width - 1 - INSET), min(box[3], height - 1 - INSET)
     return Region((x1, y1, max(x2 - x1, 0.0), max(y2 - y1, 0.0)), outlines)
 
 
 class Hidden(Enum):
-    """The most of an object's box that a mark in its middle may cover."""
+    """Largest share of an object's box that a mark in its middle may cover."""
 
     SOME = 0.35
     LITTLE = 0.13
-    """So that what it is can be said."""
+    """So that the object can be named."""
 
 
 class Marker:
@@ -91,11 +91,11 @@ class Marker:
         self._covers: dict[int, Cover | None] = {}
 
     def marked(self, places: Sequence[int], colours: Sequence[str]) -> MarkedImage | None:
-        """The image with a mark on every region, if all can be seen and told apart.
+        """Return the image with a mark on every region; None if a mark cannot be recognised.
 
         Args:
             places: of the regions.
-            colours: one a region.
+            colours: one for each region.
         """
         covers = []
         for place in places:
@@ -112,38 +112,38 @@ class Marker:
         first = drawn.colours_used[0]
         named = [first] if len(places) == 1 else colours
         shows = all(
-            self._is_seen(drawn.pixels, cover, colour)
+            self._is_visible(drawn.pixels, cover, colour)
             for cover, colour in zip(covers, named, strict=True)
         )
         return MarkedImage(drawn.pixels, first, tuple(covers), regions) if shows else None
 
     def _cover(self, place: int) -> Cover | None:
-        """What a mark covers; None where it does not do for its region."""
+        """Return the pixels of a mark; None if it is not suitable for its region."""
         if place not in self._covers:
             height, width, _ = self._pixels.shape
             args = (self._regions[place], self._style, width, height)
-            self._covers[place] = _cover(*args) if _does(*args, self._hidden) else None
+            self._covers[place] = _cover(*args) if _is_suitable(*args, self._hidden) else None
         return self._covers[place]
 
-    def _is_seen(self, after: Pixels, cover: Cover, colour: str) -> bool:
-        """Whether a mark differs from what it covers and from what is around it."""
+    def _is_visible(self, after: Pixels, cover: Cover, colour: str) -> bool:
+        """Return whether a mark differs from the pixels under it and around it."""
         mark = after[cover]
         if self._style.shape is Shape.MASK:
             before = self._pixels[cover]
-            # A red tint on something red is taken for its own colour.
+            # A red tint on something red is not recognised.
             tinted = _is_tinted(mark, colour) and not _is_tinted(before, colour)
             tells = tinted or self._style.variant != "plain"
-            return tells and _share(mark, before, _TINT_SEEN_BY) >= _LEAST_SEEN
+            return tells and _share(mark, before, _TINT_DISTANCE) >= _LEAST_VISIBLE
         around = self._pixels[_wider(cover) & ~cover]
         main = np.median(mark, axis=0).astype(np.uint8)
         return (
-            _share(mark, self._pixels[cover], _SEEN_BY) >= _LEAST_SEEN
-            and _share(main, around, _SEEN_BY) >= _LEAST_SEEN
+            _share(mark, self._pixels[cover], _VISIBLE_DISTANCE) >= _LEAST_VISIBLE
+            and _share(main, around, _VISIBLE_DISTANCE) >= _LEAST_VISIBLE
         )
 
 
 def lies_under(box: Corners, mark: Cover, target: Corners) -> bool:
-    """Whether an object has a part of a mark, or of the box of what is marked, in its own box."""
+    """Return whether an object's box overlaps a mark or the box of the marked object."""
     x1, y1, x2, y2 = box
     if min(x2, target[2]) > max(x1, target[0]) and min(y2, target[3]) > max(y1, target[1]):
         return True
@@ -152,8 +152,8 @@ def lies_under(box: Corners, mark: Cover, target: Corners) -> bool:
 
 
 @lru_cache(maxsize=1 << 16)
-def _does(region: Region, style: Style, width: int, height: int, hidden: Hidden) -> bool:
-    """Whether a mark of a style has room, is large enough, and leaves its object to be seen."""
+def _is_suitable(region: Region, style: Style, width: int, height: int, hidden: Hidden) -> bool:
+    """Return whether a mark has room, is large enough, and leaves its object visible."""
     if style.shape in NEED_OUTLINES and not region.outlines:
         return False
     if not _has_room(region, style, width, height):
@@ -174,7 +174,7 @@ def _does(region: Region, style: Style, width: int, height: int, hidden: Hidden)
 
 
 def _cover(region: Region, style: Style, width: int, height: int) -> Cover:
-    """What a mark covers; red changes whatever is black."""
+    """Return the pixels of a mark: where red changes a black image."""
     canvas = np.zeros((height, width, 3), dtype=np.uint8)
     red, green, blue = np.moveaxis(draw_marks(canvas, [region], style, "red").pixels, 2, 0)
     cover: Cover = (red | green | blue) > 0
@@ -204,9 +204,9 @@ def _wider(cover: Cover) -> Cover:
 
 
 def _share(a: Pixels, b: Pixels, far: int) -> float:
-    """The part of pixels (n x 3) that are far from others.
+    """Return the share of pixels (n x 3) that are far from others.
 
-    In whole numbers, which are the same everywhere.
+    Computed in integers, which are the same on every machine.
     """
     difference = a.astype(np.int64) - b.astype(np.int64)
     distances = (difference * difference) @ np.array([2, 4, 3])
@@ -214,7 +214,7 @@ def _share(a: Pixels, b: Pixels, far: int) -> float:
 
 
 def _is_tinted(mark: Pixels, colour: str) -> bool:
-    """Whether see-through pixels (n x 3) have their colour; black ones have none."""
+    """Return whether see-through pixels (n x 3) have their colour; black has none."""
     if colour not in _CHANNEL:
         return False
     mean = mark.mean(axis=0)

@@ -1,6 +1,4 @@
-"""What is to be asked, before any image is looked at: kinds, styles and absent marks, spread
-evenly.
-"""
+"""The plan of a set's questions: kinds, styles and absent marks, spread evenly."""
 
 from __future__ import annotations
 
@@ -25,24 +23,24 @@ KINDS = (
     QuestionKind.REFERENCE,
 )
 WIDTHS = (2, 3, 4, 6)
-"""Line widths in pixels.  A line of one pixel is lost where an image is made smaller."""
+"""Line widths in pixels. A line of one pixel is lost when an image is made smaller."""
 _LEAST_WIDTH = {Shape.POINT: 3}
-"""A point is four times as wide, and is still to be told from the dots of an image."""
+"""A point is four times as wide, and must differ from the dots of an image."""
 MOST_MARKS = 4
 NEED_OUTLINES = frozenset({Shape.MASK, Shape.CONTOUR, Shape.SCRIBBLE})
-"""Shapes that a box alone cannot carry."""
+"""Shapes that need more than a box."""
 ABSENT_ONE_IN = 8
 
 
 class Fields(Enum):
-    """Into how many equal fields an image is divided, across and down alike."""
+    """Number of equal fields across and down an image."""
 
     FOUR = 2
     NINE = 3
 
 
 class Absence(Enum):
-    """Whether an option says that there is no such mark, and whether that is right."""
+    """Whether the option "no such mark" is offered, and whether it is right."""
 
     NOT_OFFERED = "not offered"
     OFFERED = "offered"
@@ -50,7 +48,7 @@ class Absence(Enum):
 
 
 class Form(Enum):
-    """How a question is put, where its kind can be in more than one way."""
+    """Wording of a question, if its kind has several."""
 
     ONLY = "only"
     IS_THERE = "is there"
@@ -59,7 +57,7 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A question that is to be: ``marks`` is how many of the asked mark are drawn."""
+    """A planned question; ``marks`` is the number of marks that it asks for."""
 
     number: int
     kind: QuestionKind
@@ -75,15 +73,15 @@ Value = TypeVar("Value")
 
 
 def plan(count: int, seed: int, shapes: Sequence[Shape]) -> list[Slot]:
-    """So many questions, everything in them spread evenly.
+    """Plan questions with all properties spread evenly.
 
-    One of eight asks for a mark that is not there.  The option that says so stands in four times as
-    many questions with four options, and in all with two: by itself it says nothing.
+    One of eight asks for a mark that is not there. The option for that is in four times as many
+    questions with four options, and in all with two, so that its presence reveals nothing.
 
     Args:
-        count: of questions.
-        seed: what is chance follows from it.
-        shapes: which may be drawn.
+        count: number of questions.
+        seed: of all random choices.
+        shapes: shapes that may be drawn.
     """
     rng = np.random.RandomState([seed, count])
     ordered = spread(KINDS, count, rng)
@@ -105,7 +103,7 @@ def plan(count: int, seed: int, shapes: Sequence[Shape]) -> list[Slot]:
 
 
 def spread(values: Iterable[Value], count: int, rng: Rng) -> list[Value]:
-    """Values in chance order, each as often as the others or once more.
+    """Return values in random order, each equally often, or once more.
 
     >>> sorted(spread("abc", 4, np.random.RandomState(0)))
     ['a', 'a', 'b', 'c']
@@ -116,7 +114,7 @@ def spread(values: Iterable[Value], count: int, rng: Rng) -> list[Value]:
 
 
 def _styles(shapes: Sequence[Shape], widths: Sequence[int]) -> list[Style]:
-    """Every shape with its variants in turn."""
+    """Return a style for every shape, with its variants in turn."""
     used: Counter[Shape] = Counter()
     styles = []
     for shape, width in zip(shapes, widths, strict=True):
@@ -128,11 +126,10 @@ def _styles(shapes: Sequence[Shape], widths: Sequence[int]) -> list[Style]:
 
 
 def _forms(kinds: Sequence[QuestionKind]) -> list[Form]:
-    """Existence is asked in two ways, in turn."""
+    """Return the forms: two in turn for existence."""
     turns = _turns(kinds)
-    ways = (Form.IS_THERE, Form.WHICH)
     return [
-        ways[turn % 2] if kind is QuestionKind.EXISTENCE else Form.ONLY
+        (Form.IS_THERE, Form.WHICH)[turn % 2] if kind is QuestionKind.EXISTENCE else Form.ONLY
         for kind, turn in zip(kinds, turns, strict=True)
     ]
 
@@ -142,17 +139,17 @@ def _alternating(kinds: Sequence[QuestionKind]) -> list[Fields]:
 
 
 def _turns(kinds: Sequence[QuestionKind]) -> list[int]:
-    """How many of its kind come before each."""
-    seen: Counter[QuestionKind] = Counter()
+    """Return how many of the same kind come before each."""
+    counts: Counter[QuestionKind] = Counter()
     turns = []
     for kind in kinds:
-        turns.append(seen[kind])
-        seen[kind] += 1
+        turns.append(counts[kind])
+        counts[kind] += 1
     return turns
 
 
 def _absences(slots: Sequence[Slot], rng: Rng) -> list[Absence]:
-    found = [slot.absence for slot in slots]
+    absences = [slot.absence for slot in slots]
     shuffled = [slots[i] for i in rng.permutation(len(slots))]
     yes_no = [slot.number for slot in shuffled if slot.form is Form.IS_THERE]
     four = [slot for slot in shuffled if slot.form is not Form.IS_THERE]
@@ -160,13 +157,13 @@ def _absences(slots: Sequence[Slot], rng: Rng) -> list[Absence]:
     turns = _turns([slot.kind for slot in four])
     rest = [four[i].number for i in sorted(range(len(four)), key=turns.__getitem__)]
     absent = round(len(slots) / ABSENT_ONE_IN)
-    said_no = min(len(yes_no) // 2, absent)
+    yes_no_absent = min(len(yes_no) // 2, absent)
     for place, number in enumerate(yes_no):
-        # Two options: the one that says no is there anyway.
-        found[number] = Absence.TRUE if place < said_no else Absence.OFFERED
-    among_four = absent - said_no
+        # With two options, "no" is always offered.
+        absences[number] = Absence.TRUE if place < yes_no_absent else Absence.OFFERED
+    among_four = absent - yes_no_absent
     for number in rest[:among_four]:
-        found[number] = Absence.TRUE
+        absences[number] = Absence.TRUE
     for number in rest[among_four : 4 * among_four]:
-        found[number] = Absence.OFFERED
-    return found
+        absences[number] = Absence.OFFERED
+    return absences

@@ -41,14 +41,14 @@ FIELD_NAMES: Mapping[Fields, Mapping[Field, str]] = {
 }
 
 _MARGIN = 0.06
-"""Of an image's side: so far from the borders of its field must a centre be."""
+"""Least distance of a centre from the borders of its field, as a share of the image's side."""
 
 _LEAST_INSIDE = 0.6
-"""Of a box's area: so much must lie in the field of its centre."""
+"""Least share of a box's area in the field of its centre."""
 
 
 def field_of(box: Corners, width: int, height: int, fields: Fields) -> str | None:
-    """The field that a box lies in; None where somebody might doubt it.
+    """Return the field of a box; None if it is doubtful.
 
     >>> field_of((10, 10, 30, 30), 100, 100, Fields.FOUR)
     'top left'
@@ -58,8 +58,8 @@ def field_of(box: Corners, width: int, height: int, fields: Fields) -> str | Non
     Args:
         box: (x1, y1, x2, y2) in pixels of the image.
         width: of the image, in pixels.
-        height: likewise.
-        fields: how many there are.
+        height: of the image, in pixels.
+        fields: the number of fields.
     """
     across, down = _place(box[0], box[2], width, fields), _place(box[1], box[3], height, fields)
     if across is None or down is None:
@@ -70,7 +70,7 @@ def field_of(box: Corners, width: int, height: int, fields: Fields) -> str | Non
 
 
 def _place(first: float, last: float, side: int, fields: Fields) -> int | None:
-    """The place of a centre along one side; None near a border between fields."""
+    """Return the place of a centre along one side; None near a border between fields."""
     centre = (first + last) / 2 / side
     if not 0.0 <= centre < 1.0:
         return None
@@ -80,7 +80,7 @@ def _place(first: float, last: float, side: int, fields: Fields) -> int | None:
 
 
 def _inside(first: float, last: float, side: int, fields: Fields, place: int) -> float:
-    """The part of a stretch that lies in a field."""
+    """Return the share of an interval that lies in a field."""
     begin, end = side * place / fields.value, side * (place + 1) / fields.value
     return max(min(last, end) - max(first, begin), 0.0) / max(last - first, 1e-9)
 
@@ -88,17 +88,17 @@ def _inside(first: float, last: float, side: int, fields: Fields, place: int) ->
 # --- marks ----------------------------------------------------------------------------------------
 
 ABSENT = "There is no such mark in the image."
-"""The option that says so."""
+"""The option for an absent mark."""
 NO = "No, there is no such mark in the image."
 YES = "Yes"
 
 
 class MarkName(NamedTuple):
-    """What a mark is called; ``colour`` is None where several are meant, of any colours.
+    """The name of a mark; ``colour`` is None for marks of several colours.
 
-    >>> MarkName(Style(Shape.OVAL), "red").one, MarkName(Style(Shape.OVAL), None).one
+    >>> MarkName(Style(Shape.OVAL), "red").singular, MarkName(Style(Shape.OVAL), None).singular
     ('a red oval', 'an oval')
-    >>> MarkName(Style(Shape.BOX, "none"), "red").several
+    >>> MarkName(Style(Shape.BOX, "none"), "red").plural
     'red boxes'
     """
 
@@ -112,11 +112,11 @@ class MarkName(NamedTuple):
         return words_of(self.style, self.colour)
 
     @property
-    def one(self) -> str:
+    def singular(self) -> str:
         return f"{'an' if self.bare[0] in 'aeiou' else 'a'} {self.bare}"
 
     @property
-    def several(self) -> str:
+    def plural(self) -> str:
         return f"{self.bare}{'es' if self.bare.endswith('x') else 's'}"
 
 
@@ -135,7 +135,7 @@ _DRAWN = "Marks were drawn on the image; they are no part of what it shows."
 
 
 def hint_of(form: Form, name: MarkName) -> str:
-    """What the mark that a question names looks like, whether or not it is there.
+    """Describe the mark that a question names, whether or not it is there.
 
     >>> hint_of(Form.ONLY, MarkName(Style(Shape.OVAL), "red")).split("; ")[-1]
     'they are no part of what it shows. A red oval is an ellipse around an object.'
@@ -144,11 +144,11 @@ def hint_of(form: Form, name: MarkName) -> str:
         return _DRAWN
     words = STYLES[name.style.shape][name.style.variant].words
     looks = _LOOKS[name.style.shape].format(sign=words.split()[0])
-    return f"{_DRAWN} {name.one.capitalize()} is {looks}."
+    return f"{_DRAWN} {name.singular.capitalize()} is {looks}."
 
 
 def question_of(kind: QuestionKind, form: Form, name: MarkName, fields: Fields) -> str:
-    """The question about a mark.
+    """Return the question about a mark.
 
     >>> box = MarkName(Style(Shape.BOX, "none"), "red")
     >>> question_of(QuestionKind.COUNTING, Form.ONLY, box, Fields.NINE)
@@ -157,9 +157,9 @@ def question_of(kind: QuestionKind, form: Form, name: MarkName, fields: Fields) 
     'What is marked by the red box?'
     """
     if kind is QuestionKind.EXISTENCE:
-        return WHICH if form is Form.WHICH else f"Is there {name.one} in the image?"
+        return WHICH if form is Form.WHICH else f"Is there {name.singular} in the image?"
     if kind is QuestionKind.COUNTING:
-        return f"How many {name.several} are drawn on the image?"
+        return f"How many {name.plural} are drawn on the image?"
     if kind is QuestionKind.LOCALISATION:
         return _WHERE[fields].format(name=name.bare)
     return f"What is marked by the {name.bare}?"
@@ -187,17 +187,17 @@ LOOK_ALIKE = frozenset(
         frozenset({Shape.MASK, Shape.OVAL}),
     }
 )
-"""Shapes of which one may be taken for the other: the contour of a square is a box."""
+"""Pairs of shapes that look alike: the contour of a square is a box."""
 
 
 def other_colour(colour: str, rng: Rng) -> str:
-    """Any colour but this one."""
-    others = [one for one in COLOURS if one != colour]
+    """Return a random other colour."""
+    others = [other for other in COLOURS if other != colour]
     return others[rng.randint(len(others))]
 
 
 def other_marks(drawn: MarkName, rng: Rng) -> list[MarkName]:
-    """Three marks that nobody takes for this one: of another colour, of another shape, of both."""
+    """Return three different marks: of another colour, of another shape, of both."""
     assert drawn.colour is not None
     shape, another = _other_styles(drawn.style, rng)[:2]
     colour = other_colour(drawn.colour, rng)
@@ -209,7 +209,7 @@ def other_marks(drawn: MarkName, rng: Rng) -> list[MarkName]:
 
 
 def undrawn_mark(drawn: MarkName, there: set[str], rng: Rng) -> MarkName:
-    """A mark of another colour or another shape than those that are there."""
+    """Return a mark of another colour or shape than the marks in the image."""
     if drawn.colour is not None and rng.randint(2):
         colours = [c for c in COLOURS if MarkName(drawn.style, c).bare not in there]
         return MarkName(drawn.style, colours[rng.randint(len(colours))])
@@ -217,7 +217,7 @@ def undrawn_mark(drawn: MarkName, there: set[str], rng: Rng) -> MarkName:
 
 
 def _other_styles(style: Style, rng: Rng) -> list[Style]:
-    """The other shapes, those left out that look alike, in chance order."""
+    """Return the other shapes in random order, without those that look alike."""
     shapes = [
         shape
         for shape in Shape
