@@ -198,7 +198,7 @@ ANTHROPIC = Protocol(
 _GOOGLE = {"contents", "generationConfig", "safetySettings"}
 _GENERATION = {
     "temperature", "maxOutputTokens", "thinkingConfig", "responseMimeType", "responseJsonSchema",
-    "responseLogprobs", "logprobs",
+    "responseLogprobs", "logprobs", "seed",
 }  # fmt: skip
 
 

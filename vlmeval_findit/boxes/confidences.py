@@ -68,6 +68,14 @@ DEFINITIONS = {
     )
 }  # fmt: skip
 
+AGREEMENT = "agreement"
+"""A confidence of boxes of which several samples were asked; see :mod:`..runs.samples`."""
+
+MEANS = {name: row.means for name, row in DEFINITIONS.items()} | {
+    AGREEMENT: "the share of the other samples with such a box (its label, IoU 0.5 or more)"
+}
+"""All confidences that boxes may have, by name."""
+
 DEFAULT = "mean"
 
 Confidences = Mapping[str, list[float | None]]  # By definition: 0 to 1 per box (None: has none)

@@ -45,6 +45,7 @@ GROUPS = {
         "leaderboard": ("leaderboard", "models x datasets with intervals, from scored runs"),
         "compare": ("compare", "how two runs differ: metrics, intervals, queries"),
         "errors": ("errors", "which error types cost a run its points, and where"),
+        "samples": ("samples", "several replies to each query: mean, consensus, pass@k"),
         "calibration": ("calibration", "average precision and calibration by token probabilities"),
         "coords": ("coords", "in which coordinates a run's answers really are"),
         "report": ("report", "one page with plots and every answer on its image"),

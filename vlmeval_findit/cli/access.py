@@ -46,7 +46,7 @@ USED_BY: Mapping[str, frozenset[Access]] = {
     "like": _HTTP_OR_BATCH | {Access.CHECKPOINT, Access.SERVED},
     **dict.fromkeys(("base_url", "header", "extra_body", "key", "prices"), _HTTP_OR_BATCH),
     **dict.fromkeys(("system", "prompt_template"), _ASKED_IN_WORDS),
-    "temperature": _HERE | _PAID | {Access.SERVED, Access.BATCH},
+    **dict.fromkeys(("temperature", "samples"), _HERE | _PAID | {Access.SERVED, Access.BATCH}),
     **dict.fromkeys(("batch_size", "device"), _HERE),
     "dtype": _HERE | {Access.SERVED},
     **dict.fromkeys(("api_nproc", "nproc"), _CONCURRENT),
@@ -61,7 +61,8 @@ USED_BY: Mapping[str, frozenset[Access]] = {
 }
 """Flags that not every access uses, by their names in :class:`.ModelOptions`."""
 
-USED_BY_EACH = ("temperature", "batch_size", "device", "dtype", "system", "prompt_template")
+USED_BY_EACH = ("temperature", "samples", "batch_size", "device", "dtype")
+USED_BY_EACH += ("system", "prompt_template")
 """Flags that every model of a command has to use: its answers, or its time, depend on them."""
 
 USED_BY_NONE: Mapping[str, str] = {
@@ -91,6 +92,7 @@ FINDIT_ONLY = (
         "batch_size",
         "dtype",
         "device",
+        "samples",
     ),
 )
 """FindIt's flags that VLMEvalKit's own datasets do not use."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from ..leaderboard.run_tables import calibration_table, legend, ranking_table
 from ..runs.box_confidences import NoConfidenceError
 from ..runs.calibration import CalibrationResult, measure_calibration
 from ..runs.prediction_names import prediction_files
+from ..runs.samples import add_agreement, sample_files
 from ..runs.score import score_file
 from ..runs.score_files import settings_of_score
 from .options import (
@@ -50,15 +52,22 @@ def command(
 ) -> int:
     """Print average precision and calibration of boxes by the probabilities of their tokens.
 
-    Boxes are ranked by each definition of confidence and in the order of the replies.
-    Needs no model. Of several runs those without --logprobs are left out.
+    Boxes are ranked by each definition of confidence and in the order of the replies. With several
+    samples of a query, their agreement is a confidence of the boxes in the first.
+    Needs no model. Of several runs those without --logprobs and --samples are left out.
     """
     settings = settings_from({"space": space, "force": force})
     results: list[CalibrationResult] = []
     paths = prediction_files(runs)
     for path in paths:
         try:
-            run = score_file(path, settings_of_score(path, settings), dataset)
+            run, *others = (
+                score_file(each, settings_of_score(each, settings), dataset)
+                for each in sample_files(path)
+            )
+            if others:
+                rows = add_agreement(run.rows, [other.rows for other in others])
+                run = replace(run, rows=rows)
             result = measure_calibration(run, path)
         except NotBoxesError as error:
             print(f"{path}: left out: {error}", file=sys.stderr)
@@ -66,7 +75,7 @@ def command(
         except NoConfidenceError:
             if len(paths) == 1:
                 raise
-            print(f"{path}: left out: not asked with --logprobs", file=sys.stderr)
+            print(f"{path}: left out: not asked with --logprobs or --samples", file=sys.stderr)
             continue
         results.append(result)
         print(f"{printable(result.model)} on {result.dataset}")

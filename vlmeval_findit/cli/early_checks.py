@@ -55,6 +55,7 @@ class _Amounts(CallOptions):
     limit: Count = 1
     max_usd: Dollars = 1.0
     temperature: Number = 0.0
+    samples: Count = 1
     api_nproc: Count = 1
     nproc: Count = 1
     retry: Count = 1

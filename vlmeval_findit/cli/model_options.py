@@ -37,6 +37,13 @@ REPLICAS = click.option(
     help="Replicas of the model on a Ray cluster.",
     show_default=False,
 )
+SAMPLES = click.option(
+    "--samples",
+    type=int,
+    metavar="N",
+    help="Replies to each query, for the samples command; needs --temperature.  [default: 1]",
+    show_default=False,
+)
 LOGPROBS = click.option(
     "--logprobs",
     is_flag=True,

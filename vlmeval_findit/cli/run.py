@@ -43,6 +43,7 @@ from ..models.http.spending import Budget
 from ..models.model_table import check_settings, known_model
 from ..models.options import ModelOptions
 from ..serving.processes import end
+from ..sweeps.sweep_file import Sweep, refuse_samples
 from .access import FINDIT_ONLY, REPLAY, Access, access_of, flag_name, refuse_unused
 from .early_checks import (
     MODEL_COMMAND,
@@ -54,7 +55,7 @@ from .early_checks import (
     check_prompt,
     check_rows,
 )
-from .model_options import DRY_RUN, LOGPROBS, MODEL, SKIP_MISSING, model_options
+from .model_options import DRY_RUN, LOGPROBS, MODEL, SAMPLES, SKIP_MISSING, model_options
 from .options import (
     PATH,
     Command,
@@ -66,6 +67,7 @@ from .options import (
     print_note,
 )
 from .printing import print_rows, report_spending
+from .sweep import run_or_count, with_options
 
 MODES = ("all", "infer", "eval")
 
@@ -175,7 +177,7 @@ class _RunCommand(Command):
     metavar="CLONE",
     help="Use the prompts of the release, from a clone of it.",
 )
-@model_options(DRY_RUN, LOGPROBS, force_option, SKIP_MISSING)
+@model_options(SAMPLES, DRY_RUN, LOGPROBS, force_option, SKIP_MISSING)
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT FLAGS]...")
 def command(**values: Any) -> int:
     """Ask models about datasets and score the answers.
@@ -188,6 +190,8 @@ def command(**values: Any) -> int:
     check_amounts(options, limit=run.limit)
     datasets = _datasets(run)
     questions = [parse(name) for name in datasets]
+    if options.samples is not None:
+        return _run_samples(run, questions)
     runner = None
     if not options.dry_run or package_folder() is not None:
         runner = find_runner([*run.rest, *_flags_for_host(run, run.model)])
@@ -267,6 +271,34 @@ def _run(
         folders = dict.fromkeys(str(Path(run.work_dir) / model) for model in models)
         print_note(f"FindIt: answers and scores in {', '.join(folders)}")
     return report_spending(budget) or OUTCOMES.status or (SOME_FAILED if missing else 0)
+
+
+def _run_samples(run: RunOptions, questions: Sequence[Question]) -> int:
+    """Ask for several replies to each query as a sweep: VLMEvalKit's runner has one.
+
+    Raises:
+        ValueError: an option is not for sweeps, or a model does not sample.
+    """
+    _check_named(run)
+    others = [name for name in run.data if not is_meant(name)]
+    flags = {"--config": run.config, "--reuse": run.reuse, "--mode": run.mode != "all"}
+    settings = {"--judge-args": {*run.settings} - {"space"}}
+    given = [flag for flag, value in {**flags, **settings}.items() if value] + [*run.rest]
+    if others or given:
+        what = f"{others[0]} is no dataset of FindIt's" if others else f"leave {given[0]} out"
+        raise ValueError(f"--samples: {what}: only FindIt's engine asks a query more than once")
+    folder = Path(run.work_dir)
+    sweep = Sweep(
+        models=tuple(_entries(run)),
+        questions=tuple(questions),
+        limit=run.limit,
+        work_dir=folder,
+        journal=folder / "calls.jsonl",
+        skip_missing=skips_missing(),
+    )
+    sweep = with_options(sweep, run.options)
+    refuse_samples(sweep)
+    return run_or_count(sweep, run.options, folder / "best_formats.yaml")
 
 
 def _set_environment(run: RunOptions) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +44,14 @@ from ..runs.format_file import (
 )
 from ..serving.processes import end
 from ..serving.programs import PROGRAMS
-from ..sweeps.sweep_file import Race, Sweep, all_questions, in_best_formats, read_sweep
+from ..sweeps.sweep_file import (
+    Race,
+    Sweep,
+    all_questions,
+    in_best_formats,
+    read_sweep,
+    refuse_samples,
+)
 from ..sweeps.sweep_run import UnfinishedError, run_sweep
 from .access import USED_BY_EACH, Access, access_of, refuse_unused
 from .early_checks import check_amounts, check_prompt, check_sweep
@@ -53,6 +61,7 @@ from .model_options import (
     EXECUTOR,
     LOGPROBS,
     REPLICAS,
+    SAMPLES,
     SKIP_MISSING,
     model_options,
 )
@@ -83,7 +92,7 @@ _WITHOUT_HOST = (Access.SERVER, Access.PROVIDER, Access.BATCH)
     help="Overrides work_dir in the file; calls.jsonl is there too, unless --journal names it.",
 )
 @click.option("--journal", type=PATH, metavar="FILE", help="Overrides journal in the file.")
-@model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, LOGPROBS, force_option, SKIP_MISSING)
+@model_options(SAMPLES, DRY_RUN, BATCH, EXECUTOR, REPLICAS, LOGPROBS, force_option, SKIP_MISSING)
 def command(
     options: ModelOptions,
     config: Path,
@@ -101,6 +110,7 @@ def command(
     check_amounts(options, limit=limit)
     sweep = with_options(sweep, options)
     sweep = replace(sweep, limit=limit or sweep.limit, journal=journal or sweep.journal)
+    refuse_samples(sweep)
     if formats is not None:
         if sweep.race is not None:
             raise ValueError(f"{config} races formats, and --formats asks each model in one only")
@@ -122,6 +132,7 @@ def with_options(sweep: Sweep, options: ModelOptions) -> Sweep:
     return replace(
         sweep,
         models=tuple(map(options.applied, sweep.models)),
+        samples=options.samples or sweep.samples,
         logprobs=options.logprobs or sweep.logprobs,
         force=options.force,
         skip_missing=options.skip_missing_images or sweep.skip_missing,
@@ -235,15 +246,19 @@ def run(sweep: Sweep, factories: BackendFactories, formats_file: Path) -> int:
     if formats_file.is_file():
         BestFormats(formats_file)  # Refused before the first call, if it is something else
     results, status = results_of(sweep, factories)
+    failed = sum(result.failed for result in results)
+    results = [result for result in results if result.sample == 1]
     print_rows(_row(result) for result in results if status or result.dropped is None)
     if status:
         return status
     for entry in sweep.models:
         if temperature := entry.settings.get("temperature"):
             print(f"{entry.name}: replies were sampled at temperature {temperature:g}")
+    if sweep.samples > 1:
+        command = f"python run_findit.py samples {shlex.quote(str(sweep.work_dir))}"
+        print_folded(as_called(f"These are the first of {sweep.samples} samples; all: {command}"))
     report_formats(results, formats_file, sweep.race, sweep.models)
     _print_coordinate_checks(results)
-    failed = sum(result.failed for result in results)
     if failed:
         print(f"{failed} calls failed; run the same command again to ask them again.")
     return SOME_FAILED if failed else 0

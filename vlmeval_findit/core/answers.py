@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
@@ -26,6 +26,15 @@ class Batch(NamedTuple):
     questions: tuple[Question, ...]  # What each message asks
     shares_images: bool  # Other messages, here or elsewhere, have the same images
     logprobs: bool = False  # Record logprobs
+    seeds: tuple[int, ...] = ()  # Of each message's random numbers, where replies are sampled
+
+    def single(self) -> Iterator[Batch]:
+        """Split it, a batch for each message."""
+        for at in range(len(self.messages)):
+            one = slice(at, at + 1)
+            yield self._replace(
+                messages=self.messages[one], questions=self.questions[one], seeds=self.seeds[one]
+            )
 
 
 class StopReason(Enum):

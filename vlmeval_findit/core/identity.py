@@ -22,6 +22,7 @@ SPACE = "coordinate space"  # Key in :meth:`Identity.compared`
 GIVEN = "given when scored"  # Begins the source of a space that was not the recorded one
 PROVIDER = "provider "  # Prefix of ``kind`` for models behind a provider's protocol
 PLUGIN = "plug-in "  # Prefix of keys in :meth:`Identity.compared`
+SAMPLE = "sample"  # Setting that is the number of one of several replies, if not the first
 SOURCE = "source of the class"  # Key in :meth:`Identity.compared`
 
 
@@ -48,11 +49,11 @@ class Answering:
     def sampled(self) -> str | None:
         """Say at which temperature replies are sampled; None: greedily, as far as is known."""
         temperature = self.settings.get("temperature")
-        return (
-            f"replies were sampled at temperature {temperature}"
-            if temperature and float(temperature)
-            else None
-        )
+        if not temperature or not float(temperature):
+            return None
+        sample = self.settings.get(SAMPLE)
+        which = "" if sample is None else f" (sample {sample})"
+        return f"replies were sampled at temperature {temperature}{which}"
 
 
 class Described(NamedTuple):

@@ -76,20 +76,35 @@ def in_other_spaces(folder: Path) -> list[Path]:
     return sorted(path for path in files_below(folder) if fnmatch(path.name, pattern))
 
 
+MORE_SAMPLES = "more_samples"
+"""Folder beside the first of several replies to each query, with a folder for each other."""
+
+
+def sample_path(first: Path, sample: int | str) -> Path:
+    """Return the predictions of another sample, by those of the first.
+
+    >>> sample_path(Path("runs/m/m_FindIt_Pascal_xyxy_json.json"), 2).parent
+    PosixPath('runs/m/more_samples/2')
+    """
+    return first.parent / MORE_SAMPLES / str(sample) / first.name
+
+
 CHECKSUMS = "checksums.json"  # In every folder that ``export`` wrote
 WRITTEN_BY = "vlmeval_findit export"
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder, without those of exports: they are copies of runs.
+    """Yield the files below a folder, without those of exports, which are copies of runs, and of
+    further samples.
 
-    An exported folder that is named itself has its files.
+    A folder of these that is named itself has its files.
     """
     for name, folders, files in os.walk(folder):
         place = Path(name)
         if CHECKSUMS in files and place != folder and _is_exported(place / CHECKSUMS):
             folders.clear()
         else:
+            folders[:] = [folder for folder in folders if folder != MORE_SAMPLES]
             yield from (place / file for file in files)
 
 

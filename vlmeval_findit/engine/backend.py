@@ -100,6 +100,7 @@ def batch_of(item: WorkItem) -> Batch:
         questions=tuple(call.cell.question for call in item.calls),
         shares_images=item.shares_images,
         logprobs=item.calls[0].cell.logprobs,
+        seeds=tuple(seed for call in item.calls if (seed := call.seed) is not None),
     )
 
 
@@ -133,8 +134,7 @@ def answers_in_turn(
         client.cancelled_by(is_stopped)
     parts = [batch]
     if not client.answers_together(shares_images=batch.shares_images):
-        pairs = zip(batch.messages, batch.questions, strict=True)
-        parts = [batch._replace(messages=(m,), questions=(q,)) for m, q in pairs]
+        parts = [*batch.single()]
     with suppress(CancelledError):
         for part in parts:
             if is_stopped():

@@ -164,7 +164,7 @@ class _BatchRun:
     def _call(self, item: WorkItem) -> ChatCall:
         (call,), cell = item.calls, item.calls[0].cell
         shared = item.shares_images
-        return self.service.call(call.message, cell.question, cell.logprobs, shared)
+        return self.service.call(call.message, cell.question, cell.logprobs, shared, call.seed)
 
     async def answers(self) -> AsyncGenerator[WorkResult, None]:
         """Yield all answers as batches end; if no more can be had, the last one says why."""

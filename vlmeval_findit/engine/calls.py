@@ -20,6 +20,7 @@ from ..core.benchmark import PromptSet
 from ..core.custom_prompt import CustomPrompt, prompt_set
 from ..core.files import file_sha256
 from ..core.folders import Folder, image_folder
+from ..core.identity import SAMPLE
 from ..core.messages import Message, PartKind, Reference, located, prompt_hash
 from ..core.question import AnyTask, Question
 
@@ -159,6 +160,12 @@ class Cell:
     left_out: tuple[int, ...]  # rows without a usable image
     settings: Mapping[str, Any] = field(default_factory=dict)  # beside the messages
     logprobs: bool = False  # whether log-probabilities are recorded
+    sample: int = 1  # which of several replies to each query, from 1
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether replies are sampled, not greedy."""
+        return bool(float(self.settings.get("temperature") or 0))
 
     @property
     def task(self) -> AnyTask:
@@ -218,6 +225,11 @@ class Call(NamedTuple):
         return self.cell.prompt_hashes.sha256[32 * self.at : 32 * self.at + 32].hex()
 
     @property
+    def seed(self) -> int | None:
+        """Seed of its random numbers, which is its own in every sample; None: greedy."""
+        return int(self.key[:8], 16) >> 1 if self.cell.is_sampled else None
+
+    @property
     def message(self) -> Message:
         """Built on every access: the messages of a whole plan would fill the memory."""
         return self.cell.prompts.message(self.row)
@@ -238,11 +250,16 @@ class Call(NamedTuple):
         )
 
 
-def settings_of(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of(question: Question, given: Mapping[str, Any], sample: int = 1) -> dict[str, Any]:
     """Return what answers depend on besides the message: user settings and the protocol's."""
     held = {} if question.reply_schema is None else {"reply_schema": question.reply_schema}
     asked = {"max_new_tokens": question.max_new_tokens, "image_folder": question.images}
-    return {**asked, **held, **given}
+    return {**asked, **held, **given, **sample_setting(sample)}
+
+
+def sample_setting(sample: int) -> dict[str, Any]:
+    """Return the setting that tells a sample apart; the first is what one reply a query is."""
+    return {SAMPLE: sample} if sample > 1 else {}
 
 
 NO_ANSWER_DEPENDS = frozenset(

@@ -45,6 +45,7 @@ class CellBuilder:
         *,
         logprobs: bool = False,
         prompt: CustomPrompt | None = None,
+        sample: int = 1,
     ) -> Cell:
         """Return the cell of a model, with its settings if known, and a question's first usable
         rows.
@@ -62,8 +63,9 @@ class CellBuilder:
             prompts=prompts,
             rows=self._rows.setdefault(rows, rows),  # shared by all formats of a table
             left_out=tuple(sorted(left_out)),
-            settings=settings_of(question, given),
+            settings=settings_of(question, given, sample),
             logprobs=logprobs,
+            sample=sample,
         )
 
     def _prompts_for(self, question: Question, model: str, prompt: CustomPrompt | None) -> Prompts:

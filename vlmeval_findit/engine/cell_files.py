@@ -64,7 +64,8 @@ def finished_cell(output: Output, journal: JournalView) -> CellResult:
         if not _is_scored(run, path, details):
             details.seek(0)
             write_score(run, path, details)
-    return replace(result_of(run, path), failed=count_failed(cell, keys, journal))
+    failed = count_failed(cell, keys, journal)
+    return replace(result_of(run, path), failed=failed, sample=cell.sample)
 
 
 def _details(folder: Path | None = None) -> IO[str]:

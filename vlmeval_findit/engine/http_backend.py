@@ -151,7 +151,7 @@ def _calls_of(items: Iterable[WorkItem], service: HttpService) -> Iterator[tuple
         # Calls over the same images are neighbours: providers are told to cache those.
         shared = image != "" and image in (before, after)
         before = image
-        arguments = (call.message, call.cell.question, call.cell.logprobs, shared)
+        arguments = (call.message, call.cell.question, call.cell.logprobs, shared, call.seed)
         yield image, (call, ChatCall(service.model, service.budget, *arguments))
 
 

@@ -94,19 +94,30 @@ class FindItLocalModel(FindItModel):
         return self.generate_batch([message], question_of(dataset).name)[0]
 
     def generate_batch(
-        self, messages: Sequence[HostMessage], dataset: str, *, logprobs: bool = False
+        self,
+        messages: Sequence[HostMessage],
+        dataset: str,
+        *,
+        logprobs: bool = False,
+        seeds: Sequence[int] = (),
     ) -> list[RecordedReply]:
         """The replies to messages of one dataset, in their order, worked out together.
 
-        With ``logprobs`` they record log-probabilities of their tokens.
+        With ``logprobs`` they record log-probabilities of their tokens. ``seeds`` are of each
+        message's random numbers, where the model samples.
         """
         asked = [from_host_message(one) for one in messages]
         with self._lock:
             ask = self._runner.answer_batch
-            return _replies(ask(asked, question_of(dataset), logprobs=logprobs))
+            return _replies(ask(asked, question_of(dataset), logprobs=logprobs, seeds=seeds))
 
     def generate_variants(
-        self, messages: Sequence[HostMessage], dataset: str, *, logprobs: bool = False
+        self,
+        messages: Sequence[HostMessage],
+        dataset: str,
+        *,
+        logprobs: bool = False,
+        seeds: Sequence[int] = (),
     ) -> list[RecordedReply]:
         """The replies to questions over the same images, which are encoded and prefilled once.
 
@@ -115,7 +126,7 @@ class FindItLocalModel(FindItModel):
         asked = [from_host_message(one) for one in messages]
         with self._lock:
             ask = self._runner.answer_variants
-            return _replies(ask(asked, question_of(dataset), logprobs=logprobs))
+            return _replies(ask(asked, question_of(dataset), logprobs=logprobs, seeds=seeds))
 
 
 def _replies(answers: Sequence[LocalReply]) -> list[RecordedReply]:

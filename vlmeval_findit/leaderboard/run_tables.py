@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ..boxes.confidences import DEFINITIONS
-from ..core.estimate import FEWEST
-from ..core.statistics import ALPHA, DRAWN, INTERVALS, Difference, correct
+from ..boxes.confidences import MEANS
+from ..core.estimate import FEWEST, Estimate
+from ..core.statistics import ALPHA, DRAWN, INTERVALS, Difference, correct, metric_intervals
 from ..runs.average_precision import APValue, RankingResult
 from ..runs.calibration import CalibrationResult, DefinitionResult
-from ..runs.run_statistics import intervals
+from ..runs.run_statistics import estimate, intervals
+from ..runs.samples import SamplesScore
 from ..runs.scored_run import Run
 from .table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
@@ -80,6 +81,50 @@ def _compared(
     return [name, *values, TableCell(test.value, test.interval), TableCell(p_value, sign=sign)]
 
 
+# --- samples --------------------------------------------------------------------------------------
+
+
+def samples_table(score: SamplesScore, consensus: Run | None) -> Table:
+    """Make one row a summary of several samples: their mean, their consensus, the best by truth."""
+    count = len(score.runs)
+
+    def row(name: str, found: Estimate) -> list[Value]:
+        bounds = metric_intervals(found)
+        names = [metric.name for metric in score.metrics]
+        return [name, *(Cell(found.value(each), bounds.get(each)) for each in names)]
+
+    def extreme(name: str, choose: Callable[[Iterable[float]], float]) -> list[Value]:
+        values = [[each.value(metric.name) for each in score.each] for metric in score.metrics]
+        return [name, *(choose(v for v in row if v is not None) for row in values)]
+
+    rows = [row(f"mean of {count} samples", score.mean)]
+    rows += [extreme("lowest sample", min), extreme("highest sample", max)]
+    if consensus is not None:
+        rows.append(row("consensus", estimate(consensus, score.metrics)))
+    rows.append(row("best sample by truth", score.best))
+    fields = [Field("replies"), *(value(metric.title) for metric in score.metrics)]
+    return Table("Samples", fields, rows)
+
+
+def passes_table(score: SamplesScore) -> Table:
+    """Make one row of pass@k, for each k."""
+    assert score.passes is not None
+    bounds = metric_intervals(score.passes)
+    names = [metric.name for metric in score.passes.metrics]
+    cells = [Cell(score.passes.value(name), bounds[name]) for name in names]
+    return Table("pass@k", list(map(value, names)), [cells])
+
+
+def samples_legend(score: SamplesScore, consensus: Run | None) -> Note:
+    """Explain the words of both tables."""
+    lines = ["best sample by truth: what choosing among the samples could reach; no score"]
+    if consensus is not None:
+        lines.append("consensus: boxes in more than half of a query's answers, as one reply")
+    if score.passes is not None:
+        lines.append("pass@k: one of k samples solves the query: all objects hit, no box too many")
+    return Note("", [*lines, f"brackets: {INTERVALS}"])
+
+
 # --- confidences ----------------------------------------------------------------------------------
 
 
@@ -130,7 +175,7 @@ def _calibrated(result: DefinitionResult) -> list[Value]:
 def legend(runs: Sequence[CalibrationResult]) -> Note:
     """Explain the words of both tables."""
     names = {each.definition for run in runs for each in run.by_definition}
-    lines = [f"{name}: {row.means}" for name, row in DEFINITIONS.items() if name in names]
+    lines = [f"{name}: {means}" for name, means in MEANS.items() if name in names]
     lines += [
         "gain: over the order of output; ≈: not significant",
         f"brackets: 95 %, images resampled {DRAWN} times; none of fewer than {FEWEST} images",

@@ -16,7 +16,6 @@ from typing import Any
 
 from ..core.answers import Answer, Batch, Cancellable, error_line, refused_if_it_quotes
 from ..core.messages import Message, Part, PartKind, Reference, split_system, system
-from ..core.question import Question
 from ..core.redaction import quoted
 from ..core.replies import call_failed, recorded
 
@@ -58,8 +57,9 @@ class GenerateClient:
 
     It must have ``generate(message=, dataset=)``. If present, ``generate_variants`` gets messages
     over the same images and ``generate_batch`` those of one question; with a parameter
-    ``logprobs`` they record log-probabilities. A true ``takes_system`` says that it gets the system
-    text with each message; others have it since they were made.
+    ``logprobs`` they record log-probabilities, with ``seeds`` they sample by these. A true
+    ``takes_system`` says that it gets the system text with each message; others have it since they
+    were made.
     """
 
     def __init__(self, model: Any) -> None:
@@ -85,10 +85,7 @@ class GenerateClient:
     def _answers(self, batch: Batch) -> list[Answer]:
         if len(batch.messages) > 1 and (together := self._together(batch)) is not None:
             return together
-        return [
-            self._one(message, question, batch.logprobs)
-            for message, question in zip(batch.messages, batch.questions, strict=True)
-        ]
+        return [*map(self._one, batch.single())]
 
     def cancelled_by(self, told: Callable[[], bool]) -> None:
         if isinstance(self._model, Cancellable):
@@ -97,16 +94,17 @@ class GenerateClient:
     def answers_together(self, *, shares_images: bool) -> bool:
         return hasattr(self._model, "generate_variants" if shares_images else "generate_batch")
 
-    def _one(self, message: Message, question: Question, logprobs: bool) -> Answer:
-        batch = self._way("generate_batch", question, logprobs) if logprobs else None
-        if batch is not None and "logprobs" in batch.keywords:
-            return _timed(lambda: batch([self._host_message(message)]), 1)[0]
+    def _one(self, batch: Batch) -> Answer:
+        (message,), (question,) = batch.messages, batch.questions
+        ask = self._way("generate_batch", batch) if batch.logprobs or batch.seeds else None
+        if ask is not None and {"logprobs", "seeds"} & ask.keywords.keys():
+            return _timed(lambda: ask([self._host_message(message)]), 1)[0]
         said = {"message": self._host_message(message), "dataset": question.name}
         return _timed(lambda: [self._model.generate(**said)], 1)[0]
 
     def _together(self, batch: Batch) -> list[Answer] | None:
         name = "generate_variants" if batch.shares_images else "generate_batch"
-        ask = self._way(name, batch.questions[0], batch.logprobs)
+        ask = self._way(name, batch)
         if ask is None:
             return None
         count = len(batch.messages)
@@ -123,12 +121,14 @@ class GenerateClient:
             _, message = split_system(message)
         return to_host_message(message)
 
-    def _way(self, name: str, question: Question, logprobs: bool) -> partial[Any] | None:
+    def _way(self, name: str, batch: Batch) -> partial[Any] | None:
         """Return a batch method with its arguments; None if the model has none."""
         method = getattr(self._model, name, None)
         if method is None:
             return None
-        given = {"dataset": question.name, **({"logprobs": True} if logprobs else {})}
+        given: dict[str, Any] = {"dataset": batch.questions[0].name}
+        given |= {"logprobs": True} if batch.logprobs else {}
+        given |= {"seeds": batch.seeds} if batch.seeds else {}
         taken = inspect.signature(method).parameters
         return partial(method, **{key: value for key, value in given.items() if key in taken})
 

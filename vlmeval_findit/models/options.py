@@ -38,6 +38,7 @@ class ModelOptions:
     header: tuple[str, ...] = ()  # NAME: VALUE
     extra_body: str | None = None  # JSON
     temperature: float | None = None
+    samples: int | None = None
     batch_size: int | None = None
     dtype: str | None = None
     device: str | None = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from ..boxes.confidences import DEFINITIONS
+from ..boxes.confidences import MEANS
 from ..core.drawing import Curve
 from ..core.formatting import printable, short
 from ..core.metric import Metric
@@ -406,7 +406,7 @@ def _diagonal() -> dict[str, Any]:
 def definition(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the colour of a definition, the same wherever it is drawn."""
     there = {row["by"] for row in rows}
-    known = [*DEFINITIONS]
+    known = [*MEANS]
     return {
         "field": "by", "type": "nominal", "title": None, "legend": {"orient": "bottom"},
         "scale": {"domain": [one for one in known if one in there],

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..boxes.confidences import DEFINITIONS
+from ..boxes.confidences import MEANS
 from ..core.scored_row import ScoredRow
 
 Array = NDArray[np.float64]
@@ -52,7 +52,7 @@ def confidences_of(row: ScoredRow, definition: str) -> list[float | None]:
 def definitions_in(rows: Sequence[ScoredRow]) -> list[str]:
     """Return the definitions by which some box of these rows has a confidence."""
     names = {name for row in rows for name in row.details.get("confidences", {})}
-    return [name for name in DEFINITIONS if name in names]
+    return [name for name in MEANS if name in names]
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class CellResult:
     compared: bool = True
     coords_doubt: str | None = None
     dropped: DroppedFormat | None = None
+    sample: int = 1
 
     @property
     def metric_values(self) -> Mapping[str, float | None]:

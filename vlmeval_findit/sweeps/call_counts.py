@@ -369,7 +369,11 @@ def sweep_groups(
         found = all_questions(sweep, entry.name)
         given = settings[entry.name]
         how: Any = {"logprobs": sweep.logprobs, "prompt": entry.prompt}
-        return tuple(tables.cell(entry.name, one, sweep.limit, given, **how) for one in found)
+        return tuple(
+            tables.cell(entry.name, one, sweep.limit, given, sample=sample, **how)
+            for one in found
+            for sample in range(1, sweep.samples + 1)
+        )
 
     share = 1.0 if sweep.batch is None else HALF
     return [

@@ -80,6 +80,7 @@ class SweepOptions(Config):
     """Options of a sweep that its file has under the same names."""
 
     limit: Count | None = None  # rows of every table; None: all
+    samples: Count = 1  # replies to each query
     logprobs: YesNo = False  # record log-probabilities of the replies' tokens
     inference: CallOptions = field(default_factory=CallOptions)
     max_usd: Dollars | None = None
@@ -408,6 +409,30 @@ def _refuse_race(sweep: Sweep) -> None:
     if not metric.share or metric.better is Better.LOWER:
         why = f"only shares race, and {metric.title} is none: ask all formats, without a race"
         raise MisplacedError(why, "race")
+
+
+def refuse_samples(sweep: Sweep) -> None:
+    """Refuse several samples of models that answer greedily, or where formats are chosen.
+
+    Raises:
+        ValueError: the message names the model.
+    """
+    if sweep.samples == 1:
+        return
+    if sweep.race is not None or len(sweep.stages) > 1:
+        raise ValueError("samples: formats are chosen by greedy replies: no race, and no stages")
+    for entry in sweep.models:
+        where = f"line {entry.line}: " if entry.line else ""
+        if not entry.settings.get("temperature"):
+            raise ValueError(
+                f"{where}samples: {sweep.samples} greedy replies of {entry.name} would be equal: "
+                "say --temperature 0.7 (in a file, `temperature` of the model)"
+            )
+        if "seed" in entry.settings:
+            raise ValueError(
+                f"{where}samples: {entry.name} has the seed of every sample in its settings: "
+                "leave `seed` out, each sample has its own"
+            )
 
 
 def _cells_by_stage(sweep: Sweep) -> list[list[Variant]]:

@@ -11,6 +11,7 @@ from typing import Any
 from ..core.answers import StopReason
 from ..core.lock import Lock, Watch
 from ..core.question import Question
+from ..core.run_files import MORE_SAMPLES
 from ..core.settings import settings_from
 from ..engine.answering import BackendFactories, Engine, ModelStoppedError
 from ..engine.calls import Cell, settings_of
@@ -18,7 +19,7 @@ from ..engine.cancel import CancelToken
 from ..engine.cell_builder import CellBuilder
 from ..engine.cell_files import clean_up, merge_predictions
 from ..engine.journal.writer import ONE_WRITER, Journal, lock_path
-from ..engine.outputs import Output, prediction_path, prepare_output
+from ..engine.outputs import Output, of_sample, prediction_path, prepare_output
 from ..engine.plan import ItemSizes
 from ..engine.sink import Watcher
 from ..models.entry import ModelEntry
@@ -64,7 +65,9 @@ def run_sweep(
         engine.check()
         stack.enter_context(Lock(sweep_lock, ONE_WRITER, watch))
         for entry in sweep.models:
-            clean_up(sweep.work_dir / entry.name)
+            folder = sweep.work_dir / entry.name
+            for each in (folder, *folder.glob(f"{MORE_SAMPLES}/*")):
+                clean_up(each)
         return _stages(sweep, engine, CellBuilder(sweep.skip_missing))
 
 
@@ -85,9 +88,10 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
             done.update(racing.front if racing else ())
             how: Any = {"logprobs": sweep.logprobs, "prompt": entry.prompt}
             cells = [
-                tables.cell(entry.name, one, sweep.limit, **how)
+                tables.cell(entry.name, one, sweep.limit, sample=sample, **how)
                 for one in stage_questions(sweep, entry.name, stage, winner)
                 if one not in done
+                for sample in range(1, sweep.samples + 1)
             ]
             work = _prepare(sweep, engine, entry, cells)
             prepared.append((entry, work))
@@ -144,7 +148,8 @@ def _prepare(
     settings = settings_from(given)
     factory, outputs = engine.factories[entry.name], []
     for cell in cells:
-        cell = replace(cell, settings=settings_of(cell.question, factory.settings(entry)))
-        who, path = factory.describe(entry, cell.question), prediction_path(sweep.work_dir, cell)
+        asked = settings_of(cell.question, factory.settings(entry), cell.sample)
+        cell, path = replace(cell, settings=asked), prediction_path(sweep.work_dir, cell)
+        who = of_sample(factory.describe(entry, cell.question), cell.sample)
         outputs.append(prepare_output(path, cell, settings, who, factory.version))
     return outputs

@@ -21,7 +21,8 @@ from .model_server import ModelServer, is_unknown
 from .schema import check_request, is_unconstrained, refuse_unconstrained, without_schema
 from .spending import Budget
 
-_ALWAYS = {"model", "messages", "max_tokens", "temperature", "usage", "provider", "reasoning"}
+_ALWAYS = {"model", "messages", "max_tokens", "temperature", "seed"}
+_ALWAYS |= {"usage", "provider", "reasoning"}
 """Fields that every service takes, or that a user cannot remove."""
 
 
@@ -35,6 +36,7 @@ class ChatCall:
     question: Question
     logprobs: bool = False
     shared: bool = False  # whether other calls have the same images
+    seed: int | None = None  # of its random numbers, where replies are sampled
     request: ChatRequest | None = None
     began: float = 0.0
     attempts: int = 0
@@ -78,8 +80,11 @@ class ChatCall:
     async def made_request(self, images: EncodedImages) -> ChatRequest:
         """Build its request, with marks for the images; a broken one may raise anything."""
         shown = await images.all(self.model.wanted_images(self.message, self.question))
-        self.request = self.model.request(self.message, self.question, shown, shared=self.shared)
-        return self.request
+        request = self.model.request(self.message, self.question, shown, shared=self.shared)
+        if self.seed is not None:
+            request = request._replace(body={"seed": self.seed, **request.body})
+        self.request = request
+        return request
 
     async def _check_schemas(
         self, server: ModelServer, client: HttpClient, request: ChatRequest

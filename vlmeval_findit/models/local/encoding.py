@@ -35,6 +35,7 @@ class Encoded:
     types: tuple[int, ...]  # 1: image feature, 0: text
     features: Mapping[str, Any]  # tensors of all images, in order along their first dimension
     images: tuple[Mapping[str, Any], ...]  # records of sizes
+    seed: int | None = None  # of its reply's random numbers, where replies are sampled
 
 
 class MessageEncoder:

@@ -1,4 +1,4 @@
-"""Logits processors: enforce a JSON schema, and record log-probabilities.
+"""Logits processors: enforce a JSON schema, sample, and record log-probabilities.
 
 llguidance needs no torch extension or compile step, and takes any tokenizer of ``tokenizers`` and
 any of our schemas.
@@ -92,6 +92,31 @@ def _allowed(matcher: Any, width: int, stops: Sequence[int]) -> NDArray[np.bool_
         return ends
     bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
     return np.unpackbits(bits, bitorder="little", count=width).astype(np.bool_)
+
+
+class SeededSampler:
+    """Samples each row from its whole distribution by random numbers of its own.
+
+    The largest of logits / temperature plus Gumbel noise is a sample of their softmax (the Gumbel
+    trick), so greedy decoding after it samples. A row's reply is the same in any batch. It must
+    come last.
+    """
+
+    def __init__(self, temperature: float, seeds: Sequence[int | None]) -> None:
+        self._temperature = temperature
+        self._seeds = [int(torch.randint(2**31, ())) if s is None else s for s in seeds]
+        self._generators: list[Any] = []
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Return a step's logits (rows, vocabulary) with noise; -inf stays."""
+        if not self._generators:
+            self._generators = [
+                torch.Generator(scores.device).manual_seed(seed) for seed in self._seeds
+            ]
+        drawn = torch.empty_like(scores, dtype=torch.float32)
+        for row, generator in zip(drawn, self._generators, strict=True):
+            row.exponential_(generator=generator)
+        return scores.float() / self._temperature - drawn.log()
 
 
 class LogprobRecorder:

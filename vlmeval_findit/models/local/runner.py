@@ -190,21 +190,34 @@ class LocalRunner:
         self._told = told
 
     def answer_batch(
-        self, messages: Sequence[Message], question: Question, *, logprobs: bool = False
+        self,
+        messages: Sequence[Message],
+        question: Question,
+        *,
+        logprobs: bool = False,
+        seeds: Sequence[int] = (),
     ) -> list[LocalReply]:
-        """Answer messages of one question; what is unreadable or too large is a failed call."""
+        """Answer messages of one question; what is unreadable or too large is a failed call.
+
+        ``seeds`` are of each reply's random numbers, where replies are sampled (default: torch's).
+        """
         how = plan(self._row, question, self._settings, logprobs=logprobs)
         return in_batches(
-            messages,
-            length=lambda message: _expected(message, how.bounds),
+            list(zip(messages, seeds or (None,) * len(messages), strict=True)),
+            length=lambda asked: _expected(asked[0], how.bounds),
             limit=self._limit,
             answer=lambda batch: self._answer(batch, how),
-            give_up=lambda message, why: failed_answer(why, how),
+            give_up=lambda asked, why: failed_answer(why, how),
             free=free_memory,
         )
 
     def answer_variants(
-        self, messages: Sequence[Message], question: Question, *, logprobs: bool = False
+        self,
+        messages: Sequence[Message],
+        question: Question,
+        *,
+        logprobs: bool = False,
+        seeds: Sequence[int] = (),
     ) -> list[LocalReply]:
         """Answer messages that share their images with one prefill, or else as
         :meth:`answer_batch`.
@@ -213,15 +226,18 @@ class LocalRunner:
 
         how = plan(self._row, question, self._settings, logprobs=logprobs)
         encoded = self._encode_variants(messages, how)
+        if encoded and seeds:
+            pairs = zip(encoded, seeds, strict=True)
+            encoded = [replace(one, seed=seed) for one, seed in pairs]
         shared = common_length([one.ids for one in encoded]) if encoded else 0
         if len(messages) < 2 or not shared or not covers_images(encoded[0], shared):
-            return self.answer_batch(messages, question, logprobs=logprobs)
+            return self.answer_batch(messages, question, logprobs=logprobs, seeds=seeds)
         try:
             prefix = prefill(self._loaded, encoded[0], shared)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            return self.answer_batch(messages, question, logprobs=logprobs)
+            return self.answer_batch(messages, question, logprobs=logprobs, seeds=seeds)
         go_on = partial(continue_variants, self._loaded, prefix, how=self._decoding(how))
         return in_batches(
             encoded,
@@ -246,15 +262,18 @@ class LocalRunner:
         others = [encoder.encode_like(first, message) for message in messages[1:]]
         return [] if None in others else [first, *others]
 
-    def _answer(self, batch: Sequence[Message], how: GenerationPlan) -> list[LocalReply]:
+    def _answer(
+        self, batch: Sequence[tuple[Message, int | None]], how: GenerationPlan
+    ) -> list[LocalReply]:
         from .transformer import generate
 
         images = ImageSet(how.bounds)
         encoded: dict[int, Any] = {}
         answers: dict[int, LocalReply] = {}
-        for at, message in enumerate(batch):
+        for at, (message, seed) in enumerate(batch):
             try:
-                encoded[at] = self._loaded.encoder.encode(message, images, how.bounds)
+                one = self._loaded.encoder.encode(message, images, how.bounds)
+                encoded[at] = replace(one, seed=seed)
             except OSError as error:
                 answers[at] = failed_answer(f"{type(error).__name__}: {error}", how)
         asked = list(encoded.values())

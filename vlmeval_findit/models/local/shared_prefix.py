@@ -93,7 +93,7 @@ def _as_one_batch(
     inputs = _after(prefix, variants, loaded.encoder.pad_id)
     inputs = {key: value.to(loaded.device) for key, value in inputs.items()}
     inputs["cache"] = state
-    return continue_rows(loaded, inputs, how)
+    return continue_rows(loaded, inputs, how, [one.seed for one in variants])
 
 
 def _after(prefix: Prefix, variants: Sequence[Encoded], pad_id: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from ..reply_tokens import GeneratedTokens
 from ..revision import revision_of
 from .device import DeviceChoice
 from .encoding import Encoded, MessageEncoder, collate
-from .logits import LogprobRecorder, SchemaMask
+from .logits import LogprobRecorder, SchemaMask, SeededSampler
 
 log = logging.getLogger(__name__)
 
@@ -187,11 +187,15 @@ class _Cancelled(StoppingCriteria):  # type: ignore[misc]
 
 def generate(loaded: Loaded, batch: Sequence[Encoded], how: Decoding) -> list[Generated]:
     """Answer a batch."""
-    return continue_rows(loaded, loaded.inputs(batch), how)
+    return continue_rows(loaded, loaded.inputs(batch), how, [one.seed for one in batch])
 
 
-def continue_rows(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> list[Generated]:
+def continue_rows(
+    loaded: Loaded, inputs: dict[str, Any], how: Decoding, seeds: Sequence[int | None]
+) -> list[Generated]:
     """Continue every row of ``inputs`` (tensors of shape (rows, tokens)), perhaps from a cache.
+
+    A row that is sampled depends on its seed (None: torch's random numbers), not on other rows.
 
     Raises:
         ValueError: the schema cannot be enforced here.
@@ -205,12 +209,14 @@ def continue_rows(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> list
         known = partial(loaded.encoder.grammar_tokenizer, stops=tuple(stops))
         # After the one that records the model's own distribution.
         processors.append(SchemaMask(how.schema, known, stops, prompt))
+    if how.temperature:
+        processors.append(SeededSampler(how.temperature, seeds))
     cancelled = _Cancelled(how.told or (lambda: False))
     with torch.no_grad():
         output = loaded.model.generate(
             **inputs,
             max_new_tokens=how.limit,
-            **_sampling(how.temperature),
+            do_sample=False,  # the sampler decides by the largest number
             eos_token_id=stops,
             pad_token_id=loaded.encoder.pad_id,
             stopping_criteria=StoppingCriteriaList([cancelled]),
@@ -221,13 +227,6 @@ def continue_rows(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> list
     new = output[:, prompt:]
     logprobs = [None] * len(new) if chosen is None else chosen.of(new)
     return [ended(row, stops, found) for row, found in zip(new.tolist(), logprobs, strict=True)]
-
-
-def _sampling(temperature: float) -> dict[str, Any]:
-    """Return the arguments of ``generate`` that sample at a temperature; 0: greedily."""
-    if not temperature:
-        return {"do_sample": False}
-    return {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
 
 
 def ended(

@@ -84,8 +84,15 @@ class BatchService:
         self._timeout = timeout
         self._images = EncodedImages()
 
-    def call(self, message: Message, question: Question, logprobs: bool, shared: bool) -> ChatCall:
-        made = ChatCall(self._model, self.budget, message, question, logprobs, shared)
+    def call(
+        self,
+        message: Message,
+        question: Question,
+        logprobs: bool,
+        shared: bool,
+        seed: int | None = None,
+    ) -> ChatCall:
+        made = ChatCall(self._model, self.budget, message, question, logprobs, shared, seed)
         made.attempts, made.server = 1, self.name
         return made
 

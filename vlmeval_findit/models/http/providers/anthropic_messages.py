@@ -27,7 +27,7 @@ def messages_request(body: Mapping[str, Any]) -> dict[str, Any]:
     >>> messages_request({"model": "m", "messages": [], "max_tokens": 9})
     {'model': 'm', 'messages': [], 'max_tokens': 9}
     """
-    made = {name: value for name, value in body.items() if name not in _SAID_OTHERWISE}
+    made = {name: value for name, value in body.items() if name not in _LEFT_OUT}
     made["messages"] = [
         {**message, "content": [_part(part) for part in message["content"]]}
         for message in body["messages"]
@@ -50,7 +50,8 @@ def messages_request(body: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-_SAID_OTHERWISE = ("max_completion_tokens", "reasoning_effort", "response_format")
+# Said otherwise; there is no seed
+_LEFT_OUT = ("max_completion_tokens", "reasoning_effort", "response_format", "seed")
 
 
 def _part(part: Mapping[str, Any]) -> dict[str, Any]:

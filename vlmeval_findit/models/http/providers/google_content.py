@@ -30,8 +30,7 @@ def content_request(body: Mapping[str, Any]) -> dict[str, Any]:
     {'contents': [], 'generationConfig': {'maxOutputTokens': 9}}
     """
     config: dict[str, Any] = {"maxOutputTokens": limit_in(body)}
-    if "temperature" in body:
-        config["temperature"] = body["temperature"]
+    config |= {name: body[name] for name in ("temperature", "seed") if name in body}
     effort = body.get("reasoning_effort")
     if effort == "none":
         config["thinkingConfig"] = {"thinkingBudget": 0}
@@ -53,7 +52,7 @@ def content_request(body: Mapping[str, Any]) -> dict[str, Any]:
     return {**instruction, "contents": contents, "generationConfig": config, **more}
 
 
-_TAKEN = {"model", "messages", *LIMIT_FIELDS, "temperature", "reasoning_effort"}
+_TAKEN = {"model", "messages", *LIMIT_FIELDS, "temperature", "seed", "reasoning_effort"}
 _TAKEN |= {"response_format", "logprobs", "top_logprobs"}
 
 

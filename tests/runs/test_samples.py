@@ -1,0 +1,332 @@
+"""Several replies to each query: values, intervals, pass@k, agreement, consensus."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scored_runs import World, failing, saying, speaking, world
+
+from vlmeval_findit.boxes.confidences import AGREEMENT
+from vlmeval_findit.boxes.writing import BoxToWrite
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.estimate import FEWEST, clustered_sums, estimate_metrics, mean
+from vlmeval_findit.core.identity import SAMPLE, Identity
+from vlmeval_findit.core.metric import Metric
+from vlmeval_findit.core.replies import FAILED
+from vlmeval_findit.core.run_files import MORE_SAMPLES
+from vlmeval_findit.core.scored_row import ScoredRow
+from vlmeval_findit.core.statistics import bounds, metric_intervals
+from vlmeval_findit.runs.consensus import fuse, write_consensus
+from vlmeval_findit.runs.run_statistics import StatisticsError
+from vlmeval_findit.runs.samples import (
+    SamplesError,
+    add_agreement,
+    load_samples,
+    pass_at,
+    pass_estimate,
+    sample_files,
+    score_samples,
+)
+from vlmeval_findit.runs.scored_run import load_runs
+
+__all__ = ["world"]
+
+NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
+Answer = Callable[[Any, np.random.Generator], str]
+
+
+def sampled(world: World, answers: Sequence[Answer], name: str = NAME) -> Path:
+    """Write and score a sample for each way of answering, and return the file of the first."""
+
+    def numbered(sample: int) -> Callable[[Identity], Identity]:
+        settings = {"temperature": 0.7, **({SAMPLE: sample} if sample > 1 else {})}
+        return lambda run: replace(run, answering=replace(run.answering, settings=settings))
+
+    paths = [
+        world.predict(
+            "M",
+            name,
+            answer,
+            change=numbered(sample),
+            folder=f"{MORE_SAMPLES}/{sample}" if sample > 1 else "",
+        )
+        for sample, answer in enumerate(answers, 1)
+    ]
+    assert sample_files(paths[0]) == paths
+    return paths[0]
+
+
+def random(name: str, seed: int) -> Answer:
+    """A model that says boxes by chance, other ones in each sample."""
+    answer, generator = speaking(name, 0.6, 40), np.random.default_rng(seed)
+    return lambda query, _: answer(query, generator)
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+@given(n=st.integers(1, 7), data=st.data())
+def test_pass_at_k_is_the_share_of_draws_with_a_solved_sample(n: int, data: st.DataObject) -> None:
+    solved, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
+    draws = list(combinations([at < solved for at in range(n)], k))
+    assert pass_at(n, solved, k) == pytest.approx(fmean(map(any, draws)))
+
+
+METRIC = Metric("F1", {"tp": 2}, {"n": 1})
+PAIRS = st.tuples(st.integers(0, 3), st.integers(3, 6))
+
+
+@given(
+    st.lists(st.lists(PAIRS, min_size=3, max_size=3), min_size=5, max_size=12),
+    st.integers(1, 3),
+)
+def test_an_image_with_all_its_samples_is_one_cluster(
+    queries: list[list[tuple[int, int]]], per_image: int
+) -> None:
+    """Against a slow, plain implementation."""
+    samples = [
+        [
+            ScoredRow(at, f"{at // per_image}.png", {"tp": row[sample][0], "n": 2 * row[sample][1]})
+            for at, row in enumerate(queries)
+        ]
+        for sample in range(3)
+    ]
+    found = mean([estimate_metrics([METRIC], clustered_sums(rows, "x")) for rows in samples])
+    images = sorted({row.source for row in samples[0]})
+    count, variance, values = len(images), 0.0, []
+    moves = {image: list[float]() for image in images}
+    for rows in samples:
+        whole = sum(row.sums["n"] for row in rows)
+        values.append(2 * sum(row.sums["tp"] for row in rows) / whole)
+        for image in images:
+            inside = [row for row in rows if row.source == image]
+            moved = sum(2 * row.sums["tp"] - values[-1] * row.sums["n"] for row in inside)
+            moves[image].append(moved / whole)
+    variance = sum(fmean(each) ** 2 for each in moves.values()) * count / max(1, count - 1)
+    assert found.value("F1") == pytest.approx(100 * fmean(values))
+    if count >= FEWEST:
+        expected = bounds(fmean(values), variance, count)
+        interval = metric_intervals(found)["F1"]
+        assert interval is not None
+        assert expected is not None
+        assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_equal_samples_say_no_more_than_one(world: World) -> None:
+    path = sampled(world, [speaking(NAME, 0.6, 25)] * 3)
+    score = score_samples(load_samples(path))
+    assert metric_intervals(score.mean) == metric_intervals(score.each[0])
+
+
+def test_the_samples_of_a_run_against_plain_sums(world: World) -> None:
+    runs = load_samples(sampled(world, [random(NAME, seed) for seed in range(3)] + [failing]))
+    score, benchmark = score_samples(runs), runs[0].benchmark
+    headline = benchmark.with_failures
+    assert score.metrics[0] == headline, "a call failed"
+    assert score.failed == 4
+    values = [headline.value(run.sums) or 0.0 for run in runs]
+    assert len({*values}) > 2
+    assert score.mean.value(headline.name) == pytest.approx(fmean(values))
+    best, solved = [], []
+    for at in range(12):
+        rows = [run.rows[at] for run in runs]
+        scores = [-1.0 if row.failed else benchmark.query_score(row) for row in rows]
+        best.append(max(scores))
+        solved.append(sum(each == 100 for each in scores))
+    # Every query has two objects, so the values of queries weigh nearly alike.
+    assert score.best.value(headline.name) == pytest.approx(fmean(best), abs=3)
+    assert score.passes is not None
+    assert [metric.name for metric in score.passes.metrics] == ["pass@1", "pass@2", "pass@4"]
+    for k in (1, 2, 4):
+        plain = fmean(pass_at(4, each, k) for each in solved)
+        assert score.passes.value(f"pass@{k}") == pytest.approx(100 * plain)
+    assert score.passes.value("pass@4") == pytest.approx(100 * fmean(each > 0 for each in solved))
+
+
+def test_a_failed_call_is_best_only_where_all_failed(world: World) -> None:
+    always = saying(f"{FAILED} via API.")
+    score = score_samples(load_samples(sampled(world, [failing, saying("[]"), always])))
+    assert score.best.value(score.metrics[0].name) == 0
+    runs = load_samples(sampled(world, [always] * 3))
+    assert score_samples(runs).best.value(score.metrics[0].name) == 0
+    assert pass_estimate(runs).value("pass@2") == 0
+
+
+# --- what belongs together ------------------------------------------------------------------------
+
+
+def test_only_samples_of_one_run_are_taken_together(world: World) -> None:
+    first = world.predict("Alone", NAME, saying("[]"))
+    with pytest.raises(SamplesError, match=r"one reply to each query.*--samples 8 --temperature"):
+        load_samples(first)
+    path = sampled(world, [saying("[]")] * 2)
+    other = sample_files(path)[1]
+    identity = other.with_name(f"{other.stem}_identity.json")
+    identity.write_text(identity.read_text().replace('"temperature": 0.7', '"temperature": 1.0'))
+    assert main(["score", str(other)]) == 0
+    with pytest.raises(SamplesError, match=r"is no sample of .* setting temperature"):
+        load_samples(path)
+    world.predict("M", NAME, saying("[]"), rows=5, folder=f"{MORE_SAMPLES}/2")
+    with pytest.raises(StatisticsError, match="only runs over the same rows"):
+        load_samples(path)
+
+
+def test_further_samples_are_no_runs_of_a_folder(world: World) -> None:
+    path = sampled(world, [saying("[]")] * 3)
+    assert [run.path for run in load_runs([world.runs])] == [path]
+    named = load_runs([world.runs / MORE_SAMPLES])
+    assert [run.path for run in named] == sample_files(path)[1:], "unless it is named"
+
+
+# --- agreement ------------------------------------------------------------------------------------
+
+
+def row(boxes: Any, *, failed: bool = False, **details: Any) -> ScoredRow:
+    return ScoredRow(0, "a.png", {}, failed=failed, details={"boxes": boxes, **details})
+
+
+A, NEAR_A, B = [0.0, 0.0, 10.0, 10.0], [0.0, 0.0, 10.0, 8.0], [50.0, 50.0, 60.0, 60.0]
+
+
+@pytest.mark.parametrize(
+    ("boxes", "others", "shares"),
+    [
+        ([A, B], [row([NEAR_A]), row([NEAR_A, B]), row([]), row([B])], [0.5, 0.5]),
+        ([A], [row([A], failed=True), row([NEAR_A])], [1.0]),
+        ([A], [row([A], failed=True)], None),
+        ([[None, 0.0, 1.0, 1.0], A], [row([A, [None] * 4])], [0.0, 1.0]),
+    ],
+)
+def test_agreement_is_the_share_of_other_answers(
+    boxes: Any, others: list[ScoredRow], shares: list[float] | None
+) -> None:
+    (found,) = add_agreement([row(boxes)], [[each] for each in others])
+    assert found.details.get("confidences", {}).get(AGREEMENT) == shares
+
+
+def test_agreement_is_of_a_label_and_a_frame() -> None:
+    mine = row([A, A], labels=["Cat", "dog"], frames=[0, 1])
+    others = [
+        row([A, A], labels=["cat.", "dog"], frames=[0, 0]),
+        row([A], labels=["dog"], frames=[1]),
+    ]
+    (found,) = add_agreement([mine], [[each] for each in others])
+    assert found.details["confidences"][AGREEMENT] == [0.5, 0.5]
+
+
+# --- consensus ------------------------------------------------------------------------------------
+
+
+def box(corners: Sequence[float], label: str = "", frame: int = 0) -> BoxToWrite:
+    x1, y1, x2, y2 = corners
+    return BoxToWrite((x1, y1, x2, y2), label, frame)
+
+
+@pytest.mark.parametrize(
+    ("samples", "merged"),
+    [
+        ([[A], [A], [B]], [A]),
+        ([[A], [NEAR_A], []], [[0.0, 0.0, 10.0, 9.0]]),
+        ([[A], [B]], []),  # half is not most
+        ([[A], [], []], []),
+        ([[], []], []),
+        ([[A, A], [B], [B, [5.0, 5.0, 5.0, 9.0]]], [B]),  # a box said twice has one vote
+        ([[B, A], [A, B], [A]], [A, B]),
+    ],
+)
+def test_boxes_of_most_samples_are_merged(samples: Any, merged: Any) -> None:
+    found = fuse([list(map(box, sample)) for sample in samples])
+    assert [each.box for each in found] == [pytest.approx(tuple(each)) for each in merged]
+
+
+def test_only_boxes_of_one_label_and_frame_are_merged() -> None:
+    samples = [
+        [box(A, "Cat"), box(B, "dog", 1)],
+        [box(A, "cat"), box(B, "dog", 2)],
+        [box(A, "dog"), box(B, "dog", 1)],
+    ]
+    assert [each[1:] for each in fuse(samples)] == [("Cat", 0), ("dog", 1)]
+
+
+def test_the_consensus_is_a_reply_like_any_other(world: World) -> None:
+    name = "FindIt_Pascal_multilabel_cxcywh_text"
+    good = speaking(name, 1.0)
+    path = sampled(world, [good, saying("[]"), good], name)
+    found = write_consensus(load_samples(path))
+    assert found.metric_values["F1@0.5"] == found.metric_values["Adherence"] == 100
+    assert found.metric_values["mIoU"] == pytest.approx(100, abs=0.2)
+    assert found.path.parent == world.runs / MORE_SAMPLES / "consensus"
+    assert found.provenance.identity is not None
+    assert found.provenance.identity.answering.sampled == (
+        "replies were sampled at temperature 0.7 (sample consensus of 3)"
+    )
+    before = found.path.read_bytes()
+    assert write_consensus(load_samples(path)).sums == found.sums
+    assert found.path.read_bytes() == before, "written twice it is the same"
+    assert main(["score", str(found.path)]) == 0, "and scored again by anybody"
+
+
+def test_no_box_not_readable_and_failed_stay_three_things(world: World) -> None:
+    box_ = '[{"bbox_2d": [100, 100, 300, 600]}]'
+    replies = {
+        0: ([box_, box_, f"{FAILED} x"], 1, None),  # two of two answers
+        1: ([box_, "[]", "oh [", "[]"], 0, None),
+        2: (["oh [", "oh [", "[]"], 0, "not JSON"),
+        3: ([f"{FAILED} x"] * 4, 0, "failed call"),
+        4: ([box_, box_, "oh [", "[]"], 0, None),  # half of four answers
+        5: ([f"{FAILED} x", f"{FAILED} y", f"{FAILED} z", box_], 1, None),
+    }
+
+    def answer(sample: int) -> Answer:
+        def reply(query: Any, generator: Any) -> str:
+            texts = replies.get(query.index, (["[]"], 0, None))[0]
+            return texts[min(sample, len(texts) - 1)]
+
+        return reply
+
+    found = write_consensus(load_samples(sampled(world, [answer(at) for at in range(4)])))
+    for index, (_, boxes, reason) in replies.items():
+        scored = found.rows[index]
+        assert len(scored.details["boxes"]) == boxes, index
+        assert scored.reason == reason, index
+        assert scored.failed == (reason == "failed call")
+    assert found.failed == 1
+    texts = [each["prediction"] for each in json.loads(found.path.read_text())]
+    assert texts[2] == "oh ["
+    assert "the calls of all samples failed" in texts[3]
+
+
+def test_the_command_prints_all_of_it(
+    world: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    world.predict("Alone", NAME, saying("[]"))
+    sampled(world, [random(NAME, seed) for seed in range(4)])
+    assert main(["samples", str(world.runs), "--json", str(tmp_path / "samples.json")]) == 0
+    printed = capsys.readouterr()
+    for words in ("mean of 4 samples", "consensus", "best sample by truth", "pass@4", "brackets"):
+        assert words in printed.out
+    assert "1 runs with one reply a query were left out" in printed.err
+    (values,) = json.loads((tmp_path / "samples.json").read_text())
+    assert [len(table["rows"]) for table in values["tables"]] == [5, 1]
+    assert main(["samples", str(world.runs / "Alone_FindIt_Pascal_xyxy_json_bbox_2d.json")]) == 2
+    assert "--samples 8 --temperature 0.7" in capsys.readouterr().err
+
+
+def test_calibration_has_the_agreement_of_samples(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sampled(world, [random(NAME, seed) for seed in range(4)])
+    assert main(["calibration", str(world.runs)]) == 0
+    printed = capsys.readouterr().out
+    assert "by agreement" in printed
+    assert "agreement: the share of the other samples with such a box" in printed
