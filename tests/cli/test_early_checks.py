@@ -216,6 +216,23 @@ REFUSED = {
         ("search", "--model", "FullImage", "--data", "Scenes_mini", "--temperature", "1"),
         "--temperature has no effect: FullImage is a baseline",
     ),
+    "samples without a temperature": (
+        (*NANO, "--samples", "8"),
+        "samples: 8 greedy replies of FindIt-Nano would be equal: say --temperature 0.7",
+    ),
+    "samples of a baseline": (
+        ("--data", DATA, "--model", "FullImage", "--samples", "8", "--temperature", "1"),
+        "has no effect: FullImage is a baseline",
+    ),
+    "samples under a flag of VLMEvalKit's runner": (
+        (*NANO, "--samples", "8", "--temperature", "1", "--mode", "eval"),
+        "--samples: leave --mode out",
+    ),
+    "samples of another dataset": (
+        (*NANO, "--data", "MMBench", "--samples", "8", "--temperature", "1"),
+        "--samples: MMBench is no dataset of FindIt's",
+    ),
+    "no samples": ((*NANO, "--samples", "0"), "--samples: 0 should be"),
     "temperature below 0": ((*NANO, "--temperature", "-1"), "--temperature: -1.0 should be a num"),
     "temperature that is not taken": (
         (

@@ -322,6 +322,37 @@ def test_a_temperature_samples() -> None:
     assert texts != [answer.text for answer in greedy]
 
 
+def test_a_seeded_reply_is_the_same_in_any_batch() -> None:
+    hot = runner("Qwen3-VL", temperature=50.0)
+    asked, seeds = questions(), [11, 12, 13, 14]
+
+    def texts(messages: Any, seeds: list[int]) -> list[str]:
+        return [one.text for one in hot.answer_batch(messages, VARIANT, seeds=seeds)]
+
+    together = texts(asked, seeds)
+    assert texts(asked[::-1], seeds[::-1]) == together[::-1]
+    assert [texts([asked[at]], [seeds[at]])[0] for at in range(4)] == together
+    assert texts(asked, [seed + 1 for seed in seeds]) != together
+    samples = [asked[0]] * 4
+    shared = [one.text for one in hot.answer_variants(samples, VARIANT, seeds=seeds)]
+    assert shared == texts(samples, seeds)
+    assert len({*shared}) == 4
+
+
+def test_seeds_draw_from_the_whole_distribution() -> None:
+    import torch
+
+    from vlmeval_findit.models.local.logits import SeededSampler
+
+    logits, rows = torch.tensor([2.0, 0.0, float("-inf"), 1.0]), 4000
+    sample = SeededSampler(0.5, range(rows))
+    drawn = sample(None, logits.expand(rows, -1)).argmax(dim=-1)
+    shares = torch.bincount(drawn, minlength=4) / rows
+    assert torch.allclose(shares, (logits / 0.5).softmax(dim=-1), atol=0.02)
+    again = sample(None, logits.expand(rows, -1)).argmax(dim=-1)
+    assert (again != drawn).float().mean() > 0.1, "the next token has other random numbers"
+
+
 @pytest.mark.parametrize("row", ROWS)
 def test_the_familys_stop_tokens_are_known_to_its_tokenizer(row: str) -> None:
     encoder = ready(row)._loaded.encoder

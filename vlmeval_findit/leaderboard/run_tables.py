@@ -91,7 +91,7 @@ def samples_table(score: SamplesScore, consensus: Run | None) -> Table:
     def row(name: str, found: Estimate) -> list[Value]:
         bounds = metric_intervals(found)
         names = [metric.name for metric in score.metrics]
-        return [name, *(Cell(found.value(each), bounds.get(each)) for each in names)]
+        return [name, *(TableCell(found.value(each), bounds.get(each)) for each in names)]
 
     def extreme(name: str, choose: Callable[[Iterable[float]], float]) -> list[Value]:
         values = [[each.value(metric.name) for each in score.each] for metric in score.metrics]
@@ -111,7 +111,7 @@ def passes_table(score: SamplesScore) -> Table:
     assert score.passes is not None
     bounds = metric_intervals(score.passes)
     names = [metric.name for metric in score.passes.metrics]
-    cells = [Cell(score.passes.value(name), bounds[name]) for name in names]
+    cells = [TableCell(score.passes.value(name), bounds[name]) for name in names]
     return Table("pass@k", list(map(value, names)), [cells])
 
 

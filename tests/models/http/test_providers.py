@@ -40,6 +40,8 @@ from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.endpoints import provider_endpoints
 from vlmeval_findit.models.http.providers import table
+from vlmeval_findit.models.http.providers.anthropic_messages import messages_request
+from vlmeval_findit.models.http.providers.google_content import content_request
 from vlmeval_findit.models.http.providers.table import Provider
 from vlmeval_findit.models.http.schema import WORDS
 
@@ -137,6 +139,14 @@ def test_requests_are_what_the_model_table_says(picture: Path) -> None:
     config = found["google"]["generationConfig"]
     assert config.pop("thinkingConfig") in ({"thinkingBudget": 0}, {"thinking_budget": 0})
     assert config == {"temperature": 0.0, "maxOutputTokens": 768}
+
+
+def test_a_seed_goes_where_there_is_such_a_field() -> None:
+    body = {"model": "m", "messages": [], "max_tokens": 9, "temperature": 0.7, "seed": 3}
+    asked = content_request(body)
+    assert asked["generationConfig"] == {"maxOutputTokens": 9, "temperature": 0.7, "seed": 3}
+    assert "seed" not in asked
+    assert "seed" not in messages_request(body)
 
 
 @pytest.mark.parametrize(
