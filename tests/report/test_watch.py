@@ -91,6 +91,12 @@ def test_failed_calls_are_counted_and_asked_again(tmp_path: Path) -> None:
     assert (again.answered, again.failed) == (24, 0)
 
 
+def test_of_several_samples_the_first_is_shown(tmp_path: Path) -> None:
+    run(tmp_path, samples=2)
+    ended = Followed([place_of(tmp_path)]).look(99.0)
+    assert (len(ended.cells), ended.answered, ended.left) == (4, 24, 0)
+
+
 def test_a_killed_sweep_has_ended_with_calls_left(tmp_path: Path) -> None:
     followed = Followed([place_of(tmp_path)])
     looking = Looking(followed, {8})

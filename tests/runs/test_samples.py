@@ -268,7 +268,7 @@ def test_the_consensus_is_a_reply_like_any_other(world: World) -> None:
     assert found.path.parent == world.runs / MORE_SAMPLES / "consensus"
     assert found.provenance.identity is not None
     assert found.provenance.identity.answering.sampled == (
-        "replies were sampled at temperature 0.7 (sample consensus of 3)"
+        "replies were sampled at temperature 0.7 (consensus of 3 samples)"
     )
     before = found.path.read_bytes()
     assert write_consensus(load_samples(path)).sums == found.sums

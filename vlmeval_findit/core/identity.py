@@ -51,9 +51,14 @@ class Answering:
         temperature = self.settings.get("temperature")
         if not temperature or not float(temperature):
             return None
-        sample = self.settings.get(SAMPLE)
-        which = "" if sample is None else f" (sample {sample})"
-        return f"replies were sampled at temperature {temperature}{which}"
+        how = f"replies were sampled at temperature {temperature}"
+        match self.settings.get(SAMPLE):
+            case None:
+                return how
+            case int(number):
+                return f"{how} (sample {number})"
+            case merged:
+                return f"{how} ({merged} samples)"
 
 
 class Described(NamedTuple):

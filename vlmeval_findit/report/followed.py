@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import benchmarks
-from ..core.identity import Identity, IdentityError, read_identity
+from ..core.identity import SAMPLE, Identity, IdentityError, read_identity
 from ..core.lock import is_held
 from ..core.question import Question, QuestionError
 from ..core.replies import recorded
-from ..core.run_files import RunFiles
+from ..core.run_files import MORE_SAMPLES, RunFiles
 from ..engine.cell_builder import CellBuilder
 from ..engine.journal.view import JournalTail
 from ..engine.journal.writer import lock_path
@@ -229,9 +229,11 @@ class _Call(NamedTuple):
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> _Call | None:
-        """Return the call of a record; None of one that does not say which row it is of."""
+        """Return the call of a record; None of one that does not say which row it is of, or is
+        of a further sample.
+        """
         row = record.get("row")
-        if not isinstance(row, int):
+        if not isinstance(row, int) or SAMPLE in record.get("settings", {}):
             return None
         cost = recorded(record["extra_records"]).call.get("cost")
         seconds = record.get("seconds")
@@ -353,7 +355,8 @@ def _files_of(place: Place) -> tuple[list[Path], list[Path], list[Path]]:
     """Return identities, journals and locks of a place, each file once."""
     identities: list[Path] = []
     journals, locks = [*place.journals], [lock_path(path) for path in place.journals]
-    for folder, _, names in os.walk(place.folder):
+    for folder, folders, names in os.walk(place.folder):
+        folders[:] = [inner for inner in folders if inner != MORE_SAMPLES]
         for name in sorted(names):
             path = Path(folder, name)
             # VLMEvalKit links files of a run's folder into the model's: one run, two paths.
