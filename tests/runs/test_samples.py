@@ -322,6 +322,22 @@ def test_the_command_prints_all_of_it(
     assert "--samples 8 --temperature 0.7" in capsys.readouterr().err
 
 
+def test_samples_of_points_have_no_consensus(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = sampled(world, [saying('[{"point_2d": [400, 400]}]')] * 2, "FindIt_Pascal_point_json")
+    assert main(["samples", str(path)]) == 0
+    printed = capsys.readouterr()
+    assert "no consensus: FindIt_Pascal_point_json: its answers are no boxes" in printed.err
+    assert "Pointing accuracy" in printed.out
+    assert "pass@2" in printed.out
+
+
+def test_answers_without_boxes_have_no_agreement() -> None:
+    letters = ScoredRow(0, "a.png", {}, details={"letter": "B"})
+    assert add_agreement([letters], [[letters]]) == (letters,)
+
+
 def test_calibration_has_the_agreement_of_samples(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:

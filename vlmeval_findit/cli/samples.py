@@ -44,8 +44,8 @@ def command(runs: tuple[Path, ...], json_file: Path | None) -> int:
         except NotBoxesError as error:
             print(f"{name}: no consensus: {error}", file=sys.stderr)
         identity = first.provenance.identity
-        how = (identity and identity.answering.sampled) or "greedy replies"
-        print_folded(f"{name}: {len(first.rows)} queries, {sources(first.rows)} images; {how}")
+        sampling = (identity and identity.answering.sampled) or "greedy replies"
+        print_folded(f"{name}: {len(first.rows)} queries, {sources(first.rows)} images; {sampling}")
         tables = [samples_table(score, consensus)]
         tables += [passes_table(score)] if score.passes is not None else []
         for table in tables:

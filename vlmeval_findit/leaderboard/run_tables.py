@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ..boxes.confidences import MEANS
 from ..core.estimate import FEWEST, Estimate
@@ -88,17 +88,17 @@ def samples_table(score: SamplesScore, consensus: Run | None) -> Table:
     """Make one row a summary of several samples: their mean, their consensus, the best by truth."""
     count = len(score.runs)
 
-    def row(name: str, found: Estimate) -> list[Value]:
-        bounds = metric_intervals(found)
-        names = [metric.name for metric in score.metrics]
-        return [name, *(TableCell(found.value(each), bounds.get(each)) for each in names)]
+    names = [metric.name for metric in score.metrics]
 
-    def extreme(name: str, choose: Callable[[Iterable[float]], float]) -> list[Value]:
-        values = [[each.value(metric.name) for each in score.each] for metric in score.metrics]
-        return [name, *(choose(v for v in row if v is not None) for row in values)]
+    def row(name: str, summary: Estimate) -> list[Value]:
+        bounds = metric_intervals(summary)
+        return [name, *(TableCell(summary.value(each), bounds.get(each)) for each in names)]
 
+    each_value = [[sample.value(name) for sample in score.each] for name in names]
+    known = [[number for number in values if number is not None] for values in each_value]
     rows = [row(f"mean of {count} samples", score.mean)]
-    rows += [extreme("lowest sample", min), extreme("highest sample", max)]
+    rows.append(["lowest sample", *(min(values, default=None) for values in known)])
+    rows.append(["highest sample", *(max(values, default=None) for values in known)])
     if consensus is not None:
         rows.append(row("consensus", estimate(consensus, score.metrics)))
     rows.append(row("best sample by truth", score.best))

@@ -163,12 +163,8 @@ def pass_estimate(runs: Sequence[Run]) -> Estimate:
 
 
 def boxes_of(row: ScoredRow) -> list[BoxToWrite | None]:
-    """Return the boxes of a reply in pixels; None for one that is not finite.
-
-    Raises:
-        KeyError: its answer is no boxes.
-    """
-    boxes = row.details["boxes"]
+    """Return the boxes of a reply in pixels, None for each that is not finite."""
+    boxes = row.details.get("boxes", ())
     labels = row.details.get("labels") or [""] * len(boxes)
     frames = row.details.get("frames") or [0] * len(boxes)
     return [
@@ -195,7 +191,7 @@ def add_agreement(
 
 
 def _with_agreement(row: ScoredRow, others: Sequence[Callable[[BoxToWrite], bool]]) -> ScoredRow:
-    if not others or not row.details["boxes"]:
+    if not others or not row.details.get("boxes"):
         return row
     shares = [
         0.0 if box is None else sum(agrees(box) for agrees in others) / len(others)
