@@ -77,8 +77,8 @@ def _row(
     row: dict[str, Any] = {"index": rows[0].index}
     if not answers:
         why = "the calls of all samples failed"
-        record = with_error(replies[0].recorded.as_json(), why)
-        return {**row, "prediction": f"{FAILED} via API. {why}", "extra_records": record}
+        text, extra = f"{FAILED} via API. {why}", replies[0].recorded.as_json()
+        return {**row, "prediction": text, "extra_records": with_error(extra, why)}
     unreadable = [
         reply for row_, reply in answers if row_.reason is not None and not row_.details["boxes"]
     ]
