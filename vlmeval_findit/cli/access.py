@@ -61,8 +61,10 @@ USED_BY: Mapping[str, frozenset[Access]] = {
 }
 """Flags that not every access uses, by their names in :class:`.ModelOptions`."""
 
-USED_BY_EACH = ("temperature", "samples", "batch_size", "device", "dtype")
-USED_BY_EACH += ("system", "prompt_template")
+USED_BY_EACH = (
+    *("temperature", "samples", "batch_size", "device", "dtype"),
+    *("system", "prompt_template"),
+)
 """Flags that every model of a command has to use: its answers, or its time, depend on them."""
 
 USED_BY_NONE: Mapping[str, str] = {
