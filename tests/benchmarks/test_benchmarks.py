@@ -28,7 +28,7 @@ def test_a_name_without_a_prefix_is_refused_with_the_prefixes(name: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("stem", "found"),
+    ("stem", "result"),
     [
         (f"Qwen3-VL_{PASCAL}", ("Qwen3-VL", PASCAL)),
         (f"a_FindIt_b_{PASCAL}", ("a_FindIt_b", PASCAL)),
@@ -36,8 +36,10 @@ def test_a_name_without_a_prefix_is_refused_with_the_prefixes(name: str) -> None
         ("m_FindIt_Nothing_xyxy_json", None),
     ],
 )
-def test_a_file_is_named_after_model_and_question(stem: str, found: tuple[str, str] | None) -> None:
-    assert benchmarks.name_after_model(stem) == found
+def test_a_file_is_named_after_model_and_question(
+    stem: str, result: tuple[str, str] | None
+) -> None:
+    assert benchmarks.name_after_model(stem) == result
 
 
 def test_a_question_travels_to_another_machine() -> None:

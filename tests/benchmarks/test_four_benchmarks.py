@@ -43,12 +43,12 @@ def in_kind(asked: Asked, number: int) -> Answer:
         if part["type"] == "text"
     )
     if "right_image" in words:
-        said = '{"left_image": "a red circle", "right_image": "a blue square"}'
+        reply = '{"left_image": "a red circle", "right_image": "a blue square"}'
     elif "\nA. " in words:
-        said = f"The answer is {'ABCD'[len(words) % 4]}."
+        reply = f"The answer is {'ABCD'[len(words) % 4]}."
     else:
-        said = f'[{{"bbox_2d": [10, 20, {200 + len(words) % 700}, 900]}}]'
-    answer = completion(said)
+        reply = f'[{{"bbox_2d": [10, 20, {200 + len(words) % 700}, 900]}}]'
+    answer = completion(reply)
     return Answer(answer.body, delay=SECONDS)
 
 
@@ -102,10 +102,10 @@ def test_a_killed_sweep_over_all_benchmarks_ends_with_the_files_of_an_undisturbe
 
     keys = answered_keys(killed / "outputs" / "calls.jsonl")
     assert len(keys) == len(set(keys)) == CALLS, "no finished call was repeated"
-    ours, wanted = results(killed), results(quiet)
-    assert sum(name.endswith("_score.csv") for name in wanted) == len(NAMES)
-    assert ours.keys() == wanted.keys()
-    assert ours == wanted
+    actual, expected = results(killed), results(quiet)
+    assert sum(name.endswith("_score.csv") for name in expected) == len(NAMES)
+    assert actual.keys() == expected.keys()
+    assert actual == expected
     for name in NAMES:
         assert metric_values(predictions(quiet / "outputs", MODEL, name))
 

@@ -78,10 +78,12 @@ def test_a_run_is_scored_by_its_protocol(
 ) -> None:
     path = predictions(outputs, MODELS[data], data)
     assert len(replies(path)) == count
-    found = metric_values(path)
-    assert {name: found[name] for name in values} == values
+    result = metric_values(path)
+    assert {name: result[name] for name in values} == values
     if data == CAPTIONS:
-        assert found["captions"] >= found["pairs"] >= 80, "the encoder that ships tells pairs apart"
+        assert result["captions"] >= result["pairs"] >= 80, (
+            "the encoder that ships tells pairs apart"
+        )
         scorer = provenance(path)["scorer"]
         assert (scorer["name"], scorer["source"]) == (NANO_SIGLIP, f"default of {data}")
     if data == STAGE_2:

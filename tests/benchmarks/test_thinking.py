@@ -83,27 +83,27 @@ def test_an_answer_is_the_end_of_its_text_and_has_no_thought(text: str) -> None:
 
 
 def by_read(text: str) -> tuple[FormatFailure | str | None, int]:
-    found = findit.read(text, FORMAT, size=SIZE, space=SPACE)
-    return found.reason, len(found.boxes)
+    result = findit.read(text, FORMAT, size=SIZE, space=SPACE)
+    return result.reason, len(result.boxes)
 
 
 def by_score(text: str) -> tuple[FormatFailure | str | None, int]:
-    found = findit.score([text], [[TRUTH]], FORMAT, sizes=SIZE, space=SPACE).queries[0]
-    return found.reason, found.details["n_pred"]
+    result = findit.score([text], [[TRUTH]], FORMAT, sizes=SIZE, space=SPACE).queries[0]
+    return result.reason, result.details["n_pred"]
 
 
 def by_completion(text: str) -> tuple[FormatFailure | str | None, int]:
     """Over HTTP: a service that leaves the thought in its text."""
     choice = {"message": {"content": text}, "finish_reason": "stop"}
     got = read_completion(json.dumps({"choices": [choice]}).encode())
-    kept = Recorded(thought=got.thought, ends_in_thought=got.ends_in_thought)
-    return by_read(Reply(0, got.text, kept))  # type: ignore[arg-type]
+    stored = Recorded(thought=got.thought, ends_in_thought=got.ends_in_thought)
+    return by_read(Reply(0, got.text, stored))  # type: ignore[arg-type]
 
 
 def by_local_model(text: str) -> tuple[FormatFailure | str | None, int]:
     """A family of which nobody knows that it thinks."""
-    how = plan(MODELS["InternVL3"], parse(NAME), RunSettings())
-    got = spoken(how, "a prompt", text, "stop", (), {}, {})
+    settings_ = plan(MODELS["InternVL3"], parse(NAME), RunSettings())
+    got = spoken(settings_, "a prompt", text, "stop", (), {}, {})
     return by_read(Reply(0, got.text, got.recorded))  # type: ignore[arg-type]
 
 
@@ -136,8 +136,8 @@ def test_confidences_are_of_the_answer() -> None:
     ends = tuple(range(1, len(text) + 1))
     sure = [-2.0] * (len(text) - len(BOX)) + [0.0] * len(BOX)
     recorded = Recorded(token_logprobs=TokenLogprobs.of(ends, sure))
-    found = findit.score([Reply(0, text, recorded)], [[TRUTH]], FORMAT, sizes=SIZE, space=SPACE)
-    assert found.queries[0].details["confidences"]["product"] == [1.0]
+    result = findit.score([Reply(0, text, recorded)], [[TRUTH]], FORMAT, sizes=SIZE, space=SPACE)
+    assert result.queries[0].details["confidences"]["product"] == [1.0]
 
 
 @pytest.mark.parametrize("thought", THOUGHTS, ids=THOUGHTS.get)
@@ -145,7 +145,7 @@ def test_letters_and_captions_that_were_thought_of_are_none(thought: str) -> Non
     options = {"A": "cat", "B": "dog", "C": "cow"}
     spoken_ = Reply(0, f"It is A {thought} B")
     assert read_reply(spoken_, lambda text: read_choice(text, options)) == "B"
-    said = '{"left_image": "a", "right_image": "b"}'
-    assert captions_in(Reply(0, said.replace("a", "no") + thought + said)).left.caption == "a"
-    (reply,), _ = as_replies({"7": thought + said}, [ImagePair(0, "7", ("l.png", "r.png"))])
+    content = '{"left_image": "a", "right_image": "b"}'
+    assert captions_in(Reply(0, content.replace("a", "no") + thought + content)).left.caption == "a"
+    (reply,), _ = as_replies({"7": thought + content}, [ImagePair(0, "7", ("l.png", "r.png"))])
     assert captions_in(reply).right.caption == "b"

@@ -37,15 +37,15 @@ def sparsely(query: Query, match_rule: MatchRule = OVERLAP, cells: int = 7) -> M
         return matched(query, match_rule)
 
 
-def pair_runs(found: Matched, frames: Sequence[int]) -> list[tuple[int, int]]:
+def pair_runs(result: Matched, frames: Sequence[int]) -> list[tuple[int, int]]:
     """How many objects of every frame have a box."""
-    taken = [f for f, box in zip(frames, found.assigned, strict=True) if box != NO_BOX]
-    return [(frame, taken.count(frame)) for frame in sorted({*frames})]
+    assigned = [f for f, box in zip(frames, result.assigned, strict=True) if box != NO_BOX]
+    return [(frame, assigned.count(frame)) for frame in sorted({*frames})]
 
 
-def total(found: Matched) -> float:
+def total(result: Matched) -> float:
     """What an assignment is made to have the most of (protocol section 5)."""
-    return sum(found.ious) + sum(found.labels_agree)
+    return sum(result.ious) + sum(result.labels_agree)
 
 
 # --- the assignment itself ------------------------------------------------------------------------
@@ -86,14 +86,14 @@ def ugly(draw: st.DrawFn) -> Query:
     labelled, frames = draw(st.booleans()), draw(st.integers(1, 3))
 
     def side() -> tuple[list, list[str], list[int]]:
-        found = draw(st.lists(box, max_size=8))
-        labels = [draw(st.sampled_from(LABELS)) for _ in found] if labelled else []
-        return found, labels, sorted(draw(st.integers(0, frames - 1)) for _ in found)
+        result = draw(st.lists(box, max_size=8))
+        labels = [draw(st.sampled_from(LABELS)) for _ in result] if labelled else []
+        return result, labels, sorted(draw(st.integers(0, frames - 1)) for _ in result)
 
-    said, said_labels, said_frames = side()
+    predicted, said_labels, said_frames = side()
     true, true_labels, true_frames = side()
     return (
-        ParsedReply(said, said_labels, said_frames if frames > 1 else [], None),
+        ParsedReply(predicted, said_labels, said_frames if frames > 1 else [], None),
         Truth(tuple(true), tuple(true_frames), tuple(true_labels)),
     )
 
@@ -103,14 +103,14 @@ def ugly(draw: st.DrawFn) -> Query:
 def test_the_total_and_the_number_of_pairs_are_those_of_the_whole_table(
     match_rule: MatchRule, query: Query, cells: int
 ) -> None:
-    whole, found = matched(query, match_rule), sparsely(query, match_rule, cells)
-    assert total(found) == pytest.approx(total(whole), abs=1e-5)
+    whole, result = matched(query, match_rule), sparsely(query, match_rule, cells)
+    assert total(result) == pytest.approx(total(whole), abs=1e-5)
     frames = query[1].frames
-    assert pair_runs(found, frames) == pair_runs(whole, frames)
-    taken = [box for box in found.assigned if box != NO_BOX]
-    assert len(taken) == len({*taken})
+    assert pair_runs(result, frames) == pair_runs(whole, frames)
+    assigned = [box for box in result.assigned if box != NO_BOX]
+    assert len(assigned) == len({*assigned})
     said_frames = query[0].frames or [0] * len(query[0].boxes)
-    for frame, box in zip(frames, found.assigned, strict=True):
+    for frame, box in zip(frames, result.assigned, strict=True):
         assert box == NO_BOX or said_frames[box] == frame
 
 
@@ -125,17 +125,17 @@ def scattered(seed: int, labelled: bool, masked: bool = False) -> Query:
     objects = np.concatenate([corners, corners + 5 + chance.random(corners.shape) * 40], axis=1)
     true = objects[chance.integers(0, len(objects), chance.integers(1, 15))]
     near = objects[chance.integers(0, len(objects), 12)] + chance.normal(0, 6, (12, 4))
-    said = near[chance.integers(0, 12, chance.integers(1, 30))]
+    predicted = near[chance.integers(0, 12, chance.integers(1, 30))]
     if labelled:
-        said, true = (side + chance.normal(0, 2, side.shape) for side in (said, true))
-    frames = np.sort(chance.integers(0, 2, len(true))), chance.integers(0, 2, len(said))
-    labels = [chance.choice(LABELS, len(some)).tolist() * labelled for some in (true, said)]
+        predicted, true = (side + chance.normal(0, 2, side.shape) for side in (predicted, true))
+    frames = np.sort(chance.integers(0, 2, len(true))), chance.integers(0, 2, len(predicted))
+    labels = [chance.choice(LABELS, len(some)).tolist() * labelled for some in (true, predicted)]
     masks = tuple(
         packed_mask((chance.random((SIDE, SIDE)) < 0.4).astype(np.uint8)) if at % 2 else None
         for at in range(len(true))
     )
     return (
-        ParsedReply([*map(tuple, said.tolist())], labels[1], frames[1].tolist(), None),
+        ParsedReply([*map(tuple, predicted.tolist())], labels[1], frames[1].tolist(), None),
         Truth(
             tuple(map(tuple, true.tolist())),
             tuple(frames[0].tolist()),
@@ -151,10 +151,10 @@ def test_so_are_hits_and_ious_where_no_two_assignments_are_as_good(
     labelled: bool, seed: int
 ) -> None:
     query = scattered(seed, labelled)
-    whole, found = matched(query), sparsely(query)
-    assert found.tp == whole.tp
-    assert sorted(found.ious) == pytest.approx(sorted(whole.ious), abs=1e-6)
-    assert sum(found.labels_agree) == sum(whole.labels_agree)
+    whole, result = matched(query), sparsely(query)
+    assert result.tp == whole.tp
+    assert sorted(result.ious) == pytest.approx(sorted(whole.ious), abs=1e-6)
+    assert sum(result.labels_agree) == sum(whole.labels_agree)
 
 
 @given(st.integers(0, 10**6))
@@ -188,7 +188,7 @@ def test_a_query_is_assigned_by_its_whole_table_up_to_the_limit(
     queries = [query(3, 4), query(4, 3), query(13, 1), query(12, 1), query(0, 20)]
     together = match(*map(list, zip(*queries, strict=True)))
     assert calls == [13]
-    assert together == [matched(one) for one in queries]
+    assert together == [matched(each) for each in queries]
 
 
 def test_batches_end_where_their_pairs_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:

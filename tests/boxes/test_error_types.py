@@ -35,7 +35,7 @@ INF = float("inf")
 
 
 def answered(
-    said: Sequence[Any],
+    predicted: Sequence[Any],
     true: Sequence[Any],
     reason: FormatFailure | None = None,
     cut: bool = False,
@@ -43,36 +43,36 @@ def answered(
 ) -> MatchedQuery:
     """A query of boxes: (box), (label, box) or, of a video, (label, box, frame)."""
 
-    def parts(one: Any) -> tuple[str, Box, int]:
-        if len(one) == 4:
-            return "", one, 0
-        label, box, *frame = one
+    def parts(item: Any) -> tuple[str, Box, int]:
+        if len(item) == 4:
+            return "", item, 0
+        label, box, *frame = item
         return label, box, frame[0] if frame else 0
 
-    said, true = [parts(one) for one in said], [parts(one) for one in true]
-    labelled = any(label for label, _, _ in (*said, *true))
-    video = any(frame for _, _, frame in (*said, *true))
+    predicted, true = [parts(item) for item in predicted], [parts(item) for item in true]
+    labelled = any(label for label, _, _ in (*predicted, *true))
+    video = any(frame for _, _, frame in (*predicted, *true))
     truth = Truth(
         tuple(box for _, box, _ in true),
         tuple(frame for _, _, frame in true),
         tuple(label for label, _, _ in true) if labelled else (),
     )
     reading = ParsedReply(
-        [box for _, box, _ in said],
-        [label for label, _, _ in said] if labelled else [],
-        [frame for _, _, frame in said] if video else [],
+        [box for _, box, _ in predicted],
+        [label for label, _, _ in predicted] if labelled else [],
+        [frame for _, _, frame in predicted] if video else [],
         reason,
     )
     (matched,) = match([reading], [truth])
-    rejected = not said and not true and reason is None
+    rejected = not predicted and not true and reason is None
     return MatchedQuery(matched, reading, truth, cut, recoverable, rejected)
 
 
 def total(queries: Sequence[MatchedQuery]) -> dict[str, float]:
     """The sums of queries and of their events."""
     return add_up(
-        sums(one.reading, one.matched) | event_sums(events)
-        for one, events in zip(queries, classify_errors(queries), strict=True)
+        sums(item.reading, item.matched) | event_sums(events)
+        for item, events in zip(queries, classify_errors(queries), strict=True)
     )
 
 
@@ -243,18 +243,20 @@ def test_two_thousand_boxes_that_find_the_same_again_are_told_at_once() -> None:
 
 def test_flat_boxes_stand_for_objects_of_their_frame_and_label_in_order() -> None:
     flat = (5.0, 5.0, 5.0, 5.0)
-    said = [("cat", flat, 1), ("dog", flat, 0), ("Cat.", flat, 0), ("cat", flat, 0)]
+    predicted = [("cat", flat, 1), ("dog", flat, 0), ("Cat.", flat, 0), ("cat", flat, 0)]
     true = [("cat", (0.0, 0.0, 9.0, 9.0), 0), ("cat", (20.0, 0.0, 29.0, 9.0), 0),
             ("dog", (0.0, 0.0, 9.0, 9.0), 1)]  # fmt: skip
-    (events,) = classify_errors([answered(said, true)])
-    assert [(one.box, one.object) for one in events] == [
+    (events,) = classify_errors([answered(predicted, true)])
+    assert [(item.box, item.object) for item in events] == [
         (2, 0), (3, 1), (0, None), (1, None), (None, 2)
     ]  # fmt: skip
 
 
 def test_every_kind_has_a_case() -> None:
     there = {kind for _, events in CASES.values() for kind, _, _ in events}
-    assert there == {kind.value for kind in BoxError} == {one.name for one in ERROR_TYPES.values()}
+    assert (
+        there == {kind.value for kind in BoxError} == {item.name for item in ERROR_TYPES.values()}
+    )
 
 
 # --- prices ---------------------------------------------------------------------------------------
@@ -271,12 +273,12 @@ def test_the_worked_example() -> None:
         answered([("cat", (1, 1, 2, 2))], []),
         answered([], [("cat", A)]),
     ]
-    found = total(queries)
-    assert (found["tp"], found["n_pred"], found["n_gt"]) == (2, 7, 6)
-    assert ANALYSIS.score.value(found) == pytest.approx(400 / 13)
+    result = total(queries)
+    assert (result["tp"], result["n_pred"], result["n_gt"]) == (2, 7, 6)
+    assert ANALYSIS.score.value(result) == pytest.approx(400 / 13)
     pair, box, object_ = (100 * float(price) for price in prices(2, 7, 6))
     assert (pair, box, object_) == pytest.approx((16.0085, 5.1966, 10.8119), abs=1e-4)
-    points = {name: value for name, value in ANALYSIS.points(found).items() if value}
+    points = {name: value for name, value in ANALYSIS.points(result).items() if value}
     assert points == pytest.approx(
         {
             lost("localisation"): pair,
@@ -296,11 +298,13 @@ counts = st.integers(0, 30)
 
 @given(t=counts, pairs=counts, many=counts, few=counts)
 def test_points_add_up_to_what_the_score_lacks(t: int, pairs: int, many: int, few: int) -> None:
-    said, true = t + pairs + many, t + pairs + few
-    price = prices(t, said, true)
+    predicted, true = t + pairs + many, t + pairs + few
+    price = prices(t, predicted, true)
     paid = pairs * price.pair + many * price.box + few * price.object
     assert min(price) >= 0
-    assert float(paid) == pytest.approx(1 - 2 * t / (said + true) if said + true else 0, abs=1e-12)
+    assert float(paid) == pytest.approx(
+        1 - 2 * t / (predicted + true) if predicted + true else 0, abs=1e-12
+    )
 
 
 SHARE, WEIGHT = (np.polynomial.legendre.leggauss(120) + np.array([[1], [0]])) / 2
@@ -311,17 +315,17 @@ SHARE, WEIGHT = (np.polynomial.legendre.leggauss(120) + np.array([[1], [0]])) / 
 def test_the_closed_form_is_the_mean_gain_while_all_is_fixed(
     t: int, pairs: int, many: int, few: int
 ) -> None:
-    said, true = t + pairs + many, t + pairs + few
-    if not true or not said:
+    predicted, true = t + pairs + many, t + pairs + few
+    if not true or not predicted:
         return
-    whole = said + true + SHARE * (few - many)
+    whole = predicted + true + SHARE * (few - many)
     part = 2 * (t + SHARE * (pairs + few))
     pair, box = (2 / whole) @ WEIGHT, (part / whole**2) @ WEIGHT
-    assert np.array(prices(t, said, true)) == pytest.approx(np.array([pair, box, pair - box]))
+    assert np.array(prices(t, predicted, true)) == pytest.approx(np.array([pair, box, pair - box]))
 
 
 @pytest.mark.parametrize("n", [10, 1000, 10**7])
-def test_prices_are_smooth_where_as_many_are_said_as_there_are(n: int) -> None:
+def test_prices_are_smooth_where_predictions_equal_objects(n: int) -> None:
     """Around equal numbers, and around the change from series to quotient."""
     for centre in (n, int(n * 1.0202)):
         near = [prices(n // 2, centre + step, n) for step in (-1, 0, 1)]
@@ -332,13 +336,13 @@ def test_prices_are_smooth_where_as_many_are_said_as_there_are(n: int) -> None:
 def test_numbers_and_arrays_are_priced_alike() -> None:
     queries = [query for query, _ in CASES.values()]
     each = [total([query]) for query in queries] + [{}, total(queries)]
-    names = {name for one in each for name in one}
-    arrays = {name: np.array([one.get(name, 0) for one in each], float) for name in names}
-    found = ANALYSIS.points(arrays)
-    for at, one in enumerate(each):
-        points = ANALYSIS.points(one)
-        assert {key: values[at] for key, values in found.items()} == pytest.approx(points)
-        assert sum(points.values()) == pytest.approx(ANALYSIS.lost(one), abs=1e-9)
+    names = {name for item in each for name in item}
+    arrays = {name: np.array([item.get(name, 0) for item in each], float) for name in names}
+    result = ANALYSIS.points(arrays)
+    for at, item in enumerate(each):
+        points = ANALYSIS.points(item)
+        assert {key: values[at] for key, values in result.items()} == pytest.approx(points)
+        assert sum(points.values()) == pytest.approx(ANALYSIS.lost(item), abs=1e-9)
 
 
 boxes = st.tuples(*[st.integers(0, 12).map(float)] * 4)
@@ -351,21 +355,21 @@ labelled = st.tuples(st.sampled_from(["cat", "dog"]), boxes, st.integers(0, 2))
     st.sampled_from([None, *FormatFailure]),
     st.booleans(),
 )
-def test_whatever_is_said_the_counts_add_up(
-    said: list[Any], true: list[Any], reason: FormatFailure | None, cut: bool
+def test_for_any_answer_the_counts_add_up(
+    predicted: list[Any], true: list[Any], reason: FormatFailure | None, cut: bool
 ) -> None:
-    true.sort(key=lambda one: one[2])
+    true.sort(key=lambda item: item[2])
     if reason is FormatFailure.FAILED_CALL:
-        said = []
-    query = answered(said, true, reason, cut)
+        predicted = []
+    query = answered(predicted, true, reason, cut)
     (events,) = classify_errors([query])
     hits = query.matched.tp
-    assert hits + sum(event.box is not None for event in events) == len(said)
+    assert hits + sum(event.box is not None for event in events) == len(predicted)
     assert hits + sum(event.object is not None for event in events) == len(true)
     assert max(Counter(e.box for e in events if e.box is not None).values(), default=1) == 1
     assert max(Counter(e.object for e in events if e.object is not None).values(), default=1) == 1
-    found = total([query])
-    assert sum(ANALYSIS.points(found).values()) == pytest.approx(ANALYSIS.lost(found), abs=1e-9)
+    result = total([query])
+    assert sum(ANALYSIS.points(result).values()) == pytest.approx(ANALYSIS.lost(result), abs=1e-9)
 
 
 def test_what_an_event_leaves_out() -> None:
@@ -419,13 +423,13 @@ def row(right: float, reason: str | None = None, failed: bool = False, asked: in
 def test_what_a_row_lacks_is_one_event(given_: ScoredRow, events: dict[str, float]) -> None:
     analysis = AnswerErrors(Metric("A", {"right": 1}, {"asked": 1}), ("no letter", "wrong answer"))
     assert analysis.events(given_) == events
-    assert [one.name for one in analysis.error_types] == [
+    assert [item.name for item in analysis.error_types] == [
         "failed call", "no letter", "not readable", "wrong answer",
     ]  # fmt: skip
 
 
 def test_of_a_rate_that_should_be_low_the_loss_is_the_rate() -> None:
     analysis = AnswerErrors(Metric("E", {"wrong": 1}, {"asked": 1}, better=Better.LOWER))
-    found = ScoredRow(0, "a.jpg", {"wrong": 1, "asked": 4})
-    added = {**found.sums, **analysis.events(found)}
+    result = ScoredRow(0, "a.jpg", {"wrong": 1, "asked": 4})
+    added = {**result.sums, **analysis.events(result)}
     assert analysis.points(added)[WRONG.key] == analysis.lost(added) == 25

@@ -55,8 +55,8 @@ class Ugly(NamedTuple):
     frames: Sequence[int] = ()
 
 
-def rows(how: ReplyFormat, *table: Ugly) -> list[object]:
-    return [pytest.param(how, row, id=f"{spelt(how)}: {row.what}") for row in table]
+def rows(form: ReplyFormat, *table: Ugly) -> list[object]:
+    return [pytest.param(form, row, id=f"{spelt(form)}: {row.what}") for row in table]
 
 
 S, R = Repair, FormatFailure
@@ -242,39 +242,39 @@ REPLIES = [
 ]  # fmt: skip
 
 
-def lenient(reply: str, how: ReplyFormat) -> LenientReply | None:
-    return parse_leniently(reply, how, read(reply, how))
+def lenient(reply: str, form: ReplyFormat) -> LenientReply | None:
+    return parse_leniently(reply, form, read(reply, form))
 
 
-@pytest.mark.parametrize(("how", "row"), REPLIES)
-def test_ugly_replies(how: ReplyFormat, row: Ugly) -> None:
-    strict = read(row.reply, how)
+@pytest.mark.parametrize(("form", "row"), REPLIES)
+def test_ugly_replies(form: ReplyFormat, row: Ugly) -> None:
+    strict = read(row.reply, form)
     assert strict.reason is row.why
-    found = parse_leniently(row.reply, how, strict)
+    result = parse_leniently(row.reply, form, strict)
     if row.repairs is None:
-        assert found is None
+        assert result is None
         return
-    assert found is not None
-    assert found.reading == ParsedReply(
+    assert result is not None
+    assert result.reading == ParsedReply(
         tuple(row.boxes), tuple(row.labels), tuple(row.frames), row.why
     )
-    assert list(found.repairs) == list(row.repairs)
+    assert list(result.repairs) == list(row.repairs)
 
 
 # --- what holds for every reply -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("how", "row"), [p.values for p in TEXT_REPLIES + JSON_REPLIES])
-def test_every_strict_box_is_kept_and_adherent_replies_are_not_touched(
-    how: ReplyFormat, row: Row
+@pytest.mark.parametrize(("form", "row"), [p.values for p in TEXT_REPLIES + JSON_REPLIES])
+def test_strict_boxes_stay_and_adherent_replies_are_not_repaired(
+    form: ReplyFormat, row: Row
 ) -> None:
-    strict = read(row.reply, how)
-    found = parse_leniently(row.reply, how, strict)
+    strict = read(row.reply, form)
+    result = parse_leniently(row.reply, form, strict)
     if strict.reason is None:
-        assert found is None
-    elif found is not None:
-        assert found.reading.boxes[: len(strict.boxes)] == strict.boxes
-        assert found.reading.reason is strict.reason
+        assert result is None
+    elif result is not None:
+        assert result.reading.boxes[: len(strict.boxes)] == strict.boxes
+        assert result.reading.reason is strict.reason
 
 
 @pytest.mark.parametrize("why", [FormatFailure.FAILED_CALL, FormatFailure.TRUNCATED_THINKING, None])
@@ -290,27 +290,27 @@ labels = st.text("ab\"'\\,:[]{} é\n", min_size=1, max_size=6).filter(lambda s: 
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.sampled_from([how for how in FORMATS if how.output == "json"]), st.data())
+@given(st.sampled_from([form for form in FORMATS if form.output == "json"]), st.data())
 def test_of_any_beginning_of_a_reply_exactly_the_whole_boxes_are_read(
-    how: ReplyFormat, data: st.DataObject
+    form: ReplyFormat, data: st.DataObject
 ) -> None:
     corner = st.tuples(numbers, numbers, numbers, numbers).map(
         lambda n: (min(n[0], n[2]), min(n[1], n[3]), max(n[0], n[2]) + 1, max(n[1], n[3]) + 1)
     )
-    said = data.draw(
-        st.lists(st.builds(BoxToWrite, corner, labels, st.integers(0, how.frames - 1)), max_size=3)
+    some_boxes = data.draw(
+        st.lists(st.builds(BoxToWrite, corner, labels, st.integers(0, form.frames - 1)), max_size=3)
     )
     # In the order in which a nested reply has them.
-    said.sort(key=lambda one: (one.frame, one.label))
-    reply = write(said, how)
-    whole = read(reply, how)
+    some_boxes.sort(key=lambda each: (each.frame, each.label))
+    reply = write(some_boxes, form)
+    whole = read(reply, form)
     # What comes after the last number of the last box, less what shows that the number ends.
-    after = {"nested": 3, "decomposed": 1}.get(how.structure, 2)
-    ends = [len(write(said[:n], how)) - after for n in range(1, len(said) + 1)]
+    after = {"nested": 3, "decomposed": 1}.get(form.structure, 2)
+    ends = [len(write(some_boxes[:n], form)) - after for n in range(1, len(some_boxes) + 1)]
     for cut in range(len(reply)):
-        strict = read(reply[:cut], how)
-        found = parse_leniently(reply[:cut], how, strict)
-        boxes, labels_, frames, _ = found.reading if found is not None else strict
+        strict = read(reply[:cut], form)
+        result = parse_leniently(reply[:cut], form, strict)
+        boxes, labels_, frames, _ = result.reading if result is not None else strict
         n = sum(end <= cut for end in ends)
         assert boxes == whole.boxes[:n], reply[:cut]
         assert labels_ == whole.labels[:n] or not n
@@ -325,22 +325,22 @@ PIECES = [
 
 
 @given(st.sampled_from(FORMATS), st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
-def test_nothing_raises(how: ReplyFormat, reply: str) -> None:
-    strict = read(reply, how)
-    found = parse_leniently(reply, how, strict)
-    if found is None:
+def test_nothing_raises(form: ReplyFormat, reply: str) -> None:
+    strict = read(reply, form)
+    result = parse_leniently(reply, form, strict)
+    if result is None:
         return
-    count = len(found.reading.boxes)
-    assert len(found.reading.labels) == count * how.multilabel
-    assert len(found.reading.frames) == count * (how.frames > 1)
-    assert found.reading.boxes[: len(strict.boxes)] == strict.boxes
-    assert (count > len(strict.boxes) and found.repairs) or not count
+    count = len(result.reading.boxes)
+    assert len(result.reading.labels) == count * form.multilabel
+    assert len(result.reading.frames) == count * (form.frames > 1)
+    assert result.reading.boxes[: len(strict.boxes)] == strict.boxes
+    assert (count > len(strict.boxes) and result.repairs) or not count
 
 
 @settings(max_examples=50)
 @given(st.text(max_size=80), st.sampled_from(FORMATS))
-def test_nor_does_any_text(reply: str, how: ReplyFormat) -> None:
-    lenient(reply, how)
+def test_nor_does_any_text(reply: str, form: ReplyFormat) -> None:
+    lenient(reply, form)
 
 
 VALUES = st.recursive(
@@ -354,29 +354,29 @@ VALUES = st.recursive(
 def test_json_is_read_as_json_and_nothing_has_to_be_put_up_with(
     value: list[object], indent: int | None
 ) -> None:
-    [found] = values_in(json.dumps(value, indent=indent))
-    assert not found.repairs
-    assert _plain(found.value) == value
+    [result] = values_in(json.dumps(value, indent=indent))
+    assert not result.repairs
+    assert _plain(result.value) == value
 
 
 def _plain(value: object) -> object:
     if hasattr(value, "pairs"):
-        return {key: _plain(one) for key, one in value.pairs}
-    return [_plain(one) for one in value.items] if hasattr(value, "items") else value
+        return {key: _plain(each) for key, each in value.pairs}
+    return [_plain(each) for each in value.items] if hasattr(value, "items") else value
 
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_anything_that_is_long_takes_seconds_at_most(loop: str) -> None:
-    for how in (LABELS_VIDEO, TEXT):
+    for form in (LABELS_VIDEO, TEXT):
         strict = ParsedReply((), (), (), FormatFailure.NOT_JSON)
         start = time.process_time()
-        parse_leniently(LOOPS[loop], how, strict)
+        parse_leniently(LOOPS[loop], form, strict)
         assert time.process_time() - start < 5
 
 
 def test_what_is_longer_than_any_answer_is_read_to_a_point() -> None:
     long = f"[{BOX_A}, " + " " * LONGEST + BOX_B
-    found = lenient(long, JSON)
-    assert found is not None
-    assert found.reading.boxes == (A,)
-    assert found.repairs == (Repair.CUT_OFF,)
+    result = lenient(long, JSON)
+    assert result is not None
+    assert result.reading.boxes == (A,)
+    assert result.repairs == (Repair.CUT_OFF,)

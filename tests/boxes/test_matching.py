@@ -33,8 +33,8 @@ def truth(*boxes: Corners, labels: Sequence[str] = (), frames: Sequence[int] = (
     return Truth(boxes, tuple(frames) or (0,) * len(boxes), tuple(labels))
 
 
-def one(said: ParsedReply, true: Truth, to_pixels: ToPixels | None = None) -> Matched:
-    return match([said], [true], to_pixels and [to_pixels])[0]
+def match_one(predicted: ParsedReply, true: Truth, to_pixels: ToPixels | None = None) -> Matched:
+    return match([predicted], [true], to_pixels and [to_pixels])[0]
 
 
 # --- IoU ------------------------------------------------------------------------------------------
@@ -102,13 +102,13 @@ def test_iou_of_anything_is_finite(a: Corners, b: Corners) -> None:
 
 
 def test_every_truth_gets_the_box_that_is_assigned_to_it() -> None:
-    result = one(reading(FAR, HALF), truth(A, FAR))
+    result = match_one(reading(FAR, HALF), truth(A, FAR))
     assert result == Matched((FAR, HALF), (0.5, 1.0), (True, True), (1, 0), ())
     assert result.tp == 2
 
 
 @pytest.mark.parametrize(
-    ("said", "true", "ious", "hits"),
+    ("predicted", "true", "ious", "hits"),
     [
         pytest.param(reading(), truth(A), [0.0], [False], id="no box"),
         pytest.param(reading(A), truth(), [], [], id="no truth"),
@@ -132,15 +132,19 @@ def test_every_truth_gets_the_box_that_is_assigned_to_it() -> None:
         pytest.param(reading(A, labels=["cat"]), truth(A), [1.0], [False], id="a label too many"),
     ],
 )  # fmt: skip
-def test_one_query(said: ParsedReply, true: Truth, ious: list[float], hits: list[bool]) -> None:
-    result = one(said, true)
+def test_one_query(
+    predicted: ParsedReply, true: Truth, ious: list[float], hits: list[bool]
+) -> None:
+    result = match_one(predicted, true)
     assert result.ious == pytest.approx(ious)
     assert list(result.hits) == hits
-    assert len(result.boxes) == len(said.boxes)
+    assert len(result.boxes) == len(predicted.boxes)
 
 
 def test_boxes_are_scaled_by_axis() -> None:
-    result = one(reading((100, 200, 300, 400)), truth((50, 50, 150, 100)), ToPixels(0.5, 0.25))
+    result = match_one(
+        reading((100, 200, 300, 400)), truth((50, 50, 150, 100)), ToPixels(0.5, 0.25)
+    )
     assert result == Matched(((50, 50, 150, 100),), (1.0,), (True,), (0,), ())
 
 
@@ -164,18 +168,18 @@ def test_boxes_are_scaled_by_axis() -> None:
 )
 def test_labels_agree(left: str, right: str, agree: bool) -> None:
     assert (plain_label(left) == plain_label(right)) is agree
-    result = one(reading(A, labels=[left]), truth(A, labels=[right]))
+    result = match_one(reading(A, labels=[left]), truth(A, labels=[right]))
     assert result.ious == (1.0,)
     assert result.hits == (agree,)
 
 
 def test_frames_are_matched_one_by_one() -> None:
     true = truth(A, A, FAR, frames=[0, 1, 2])
-    result = one(reading(A, FAR, A, frames=[1, 2, 2]), true)
+    result = match_one(reading(A, FAR, A, frames=[1, 2, 2]), true)
     assert result.ious == (0.0, 1.0, 1.0)
-    assert one(reading(A, frames=[2]), true).tp == 0
+    assert match_one(reading(A, frames=[2]), true).tp == 0
     # Boxes stay in the order in which they were said.
-    assert one(reading(FAR, A, frames=[2, 0]), true) == Matched(
+    assert match_one(reading(FAR, A, frames=[2, 0]), true) == Matched(
         (FAR, A), (1.0, 0.0, 1.0), (True, False, True), (1, NO_BOX, 0), ()
     )
 
@@ -183,29 +187,33 @@ def test_frames_are_matched_one_by_one() -> None:
 @st.composite
 def queries(draw: st.DrawFn, labelled: bool, frames: int) -> tuple[ParsedReply, Truth]:
     def side() -> tuple[tuple[Corners, ...], tuple[str, ...], tuple[int, ...]]:
-        found = draw(st.lists(boxes(), max_size=3))
-        labels = [draw(st.sampled_from(["cat", "Dog", "a b"])) for _ in found] if labelled else []
-        in_order = sorted(draw(st.integers(0, frames - 1)) for _ in found)
-        return tuple(found), tuple(labels), tuple(in_order)
+        actual = draw(st.lists(boxes(), max_size=3))
+        labels = [draw(st.sampled_from(["cat", "Dog", "a b"])) for _ in actual] if labelled else []
+        in_order = sorted(draw(st.integers(0, frames - 1)) for _ in actual)
+        return tuple(actual), tuple(labels), tuple(in_order)
 
-    said, said_labels, said_frames = side()
+    predicted, said_labels, said_frames = side()
     true, true_labels, true_frames = side()
     return (
-        ParsedReply(said, said_labels, said_frames if frames > 1 else (), None),
+        ParsedReply(predicted, said_labels, said_frames if frames > 1 else (), None),
         Truth(true, true_frames, true_labels),
     )
 
 
-def cheapest_ious(said: ParsedReply, true: Truth, frame: int) -> list[list[float]]:
+def cheapest_ious(predicted: ParsedReply, true: Truth, frame: int) -> list[list[float]]:
     """The IoUs of the truths of a frame in each of its cheapest assignments, by trying all."""
-    rows = [i for i in range(len(said.boxes)) if not said.frames or said.frames[i] == frame]
+    rows = [
+        i
+        for i in range(len(predicted.boxes))
+        if not predicted.frames or predicted.frames[i] == frame
+    ]
     columns = [j for j, other in enumerate(true.frames) if other == frame]
 
     def agree(i: int, j: int) -> bool:
-        return bool(true.labels) and plain_label(said.labels[i]) == plain_label(true.labels[j])
+        return bool(true.labels) and plain_label(predicted.labels[i]) == plain_label(true.labels[j])
 
-    ious = [[iou_of(said.boxes[i], true.boxes[j]) for j in columns] for i in rows]
-    found: list[tuple[float, list[float]]] = []
+    ious = [[iou_of(predicted.boxes[i], true.boxes[j]) for j in columns] for i in rows]
+    actual: list[tuple[float, list[float]]] = []
     # Nobody (None) as often as there are truths: a truth need not have a box.
     for chosen in set(
         itertools.permutations([*range(len(rows)), *[None] * len(columns)], len(columns))
@@ -215,9 +223,9 @@ def cheapest_ious(said: ParsedReply, true: Truth, frame: int) -> list[list[float
         pairs = [(row, column) for column, row in enumerate(chosen) if row is not None]
         cost = sum(1 - ious[r][c] - agree(rows[r], columns[c]) for r, c in pairs)
         values = [0.0 if row is None else ious[row][c] for c, row in enumerate(chosen)]
-        found.append((cost, values))
-    least = min(cost for cost, _ in found)
-    return [values for cost, values in found if cost < least + 1e-5]
+        actual.append((cost, values))
+    least = min(cost for cost, _ in actual)
+    return [values for cost, values in actual if cost < least + 1e-5]
 
 
 @pytest.mark.parametrize("labelled", [False, True], ids=["one label", "labels"])
@@ -226,33 +234,33 @@ def cheapest_ious(said: ParsedReply, true: Truth, frame: int) -> list[list[float
 @settings(max_examples=40)
 def test_a_batch_of_queries(labelled: bool, frames: int, data: st.DataObject) -> None:
     """Query by query the cheapest assignment; and the same in batches of any size."""
-    found = data.draw(st.lists(queries(labelled, frames), max_size=6))
-    said, true = [r for r, _ in found], [t for _, t in found]
-    results = match(said, true)
-    for r, t, matched in zip(said, true, results, strict=True):
+    actual = data.draw(st.lists(queries(labelled, frames), max_size=6))
+    predicted, true = [r for r, _ in actual], [t for _, t in actual]
+    results = match(predicted, true)
+    for r, t, matched in zip(predicted, true, results, strict=True):
         assert matched.boxes == r.boxes
         assert len(matched.ious) == len(matched.hits) == len(t.boxes)
         for frame in set(t.frames):
-            ours = [v for v, f in zip(matched.ious, t.frames, strict=True) if f == frame]
+            computed = [v for v, f in zip(matched.ious, t.frames, strict=True) if f == frame]
             cheapest = cheapest_ious(r, t, frame)
-            assert any(ours == pytest.approx(values, abs=1e-5) for values in cheapest)
+            assert any(computed == pytest.approx(values, abs=1e-5) for values in cheapest)
     for size in (1, 2, 5):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(matching, "_BATCH", size)
-            assert match(said, true) == results
+            assert match(predicted, true) == results
 
 
-def test_the_match_says_which_box_took_which_object_and_whether_labels_agree() -> None:
-    said = reading(FAR, A, HALF, labels=["cat", "dog", "cat"])
-    result = one(said, truth(A, FAR, labels=["cat", "cat"]))
+def test_a_match_has_assignments_and_agreement_of_labels() -> None:
+    predicted = reading(FAR, A, HALF, labels=["cat", "dog", "cat"])
+    result = match_one(predicted, truth(A, FAR, labels=["cat", "cat"]))
     # The box that lies best has the other label: it costs more than one that lies half as well.
     assert result.assigned == (2, 0)
     assert result.labels_agree == (True, True)
-    alone = one(reading(A, labels=["dog"]), truth(A, FAR, labels=["cat", "cat"]))
+    alone = match_one(reading(A, labels=["dog"]), truth(A, FAR, labels=["cat", "cat"]))
     assert (alone.assigned, alone.labels_agree) == ((0, NO_BOX), (False, False))
 
 
 def test_queries_without_labels_say_nothing_of_them_whoever_else_is_in_their_batch() -> None:
-    said = [reading(A), reading(A, labels=["cat"])]
-    both = match(said, [truth(A), truth(A, labels=["cat"])])
+    predicted = [reading(A), reading(A, labels=["cat"])]
+    both = match(predicted, [truth(A), truth(A, labels=["cat"])])
     assert [result.labels_agree for result in both] == [(), (True,)]

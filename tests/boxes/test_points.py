@@ -72,7 +72,7 @@ def at(*points: tuple[float, float]) -> tuple[tuple[float, ...], ...]:
 
 
 @pytest.mark.parametrize(
-    ("how", "reply", "points", "reason"),
+    ("form", "reply", "points", "reason"),
     [
         (TEXT, "[10, 20]", [(10, 20)], None),
         (TEXT, "one at [10, 20],\nanother [ 3.5 ,4 ]", [(10, 20), (3.5, 4)], None),
@@ -110,12 +110,12 @@ def at(*points: tuple[float, float]) -> tuple[tuple[float, ...], ...]:
     ],
 )
 def test_what_is_read(
-    how: ReplyFormat,
+    form: ReplyFormat,
     reply: str,
     points: Sequence[tuple[float, float]],
     reason: FormatFailure | None,
 ) -> None:
-    reading = read(reply, how)
+    reading = read(reply, form)
     assert reading.boxes == at(*points)
     assert reading.reason is reason
 
@@ -132,32 +132,34 @@ FORMATS = [
 ]
 
 
-@pytest.mark.parametrize("how", FORMATS, ids=str)
-def test_what_is_written_is_read_and_its_places_are_known(how: ReplyFormat) -> None:
+@pytest.mark.parametrize("form", FORMATS, ids=str)
+def test_what_is_written_is_read_and_its_places_are_known(form: ReplyFormat) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     box = (10.0, 20.0, 30.0, 40.0)
-    last = 2 * (how.frames > 1)
-    reply = write([BoxToWrite(box, "cat"), BoxToWrite((1, 2, 4, 9), "dog", last)], how)
-    reading = read(reply, how)
+    last = 2 * (form.frames > 1)
+    reply = write([BoxToWrite(box, "cat"), BoxToWrite((1, 2, 4, 9), "dog", last)], form)
+    reading = read(reply, form)
     assert reading.boxes == at((20, 30), (2.5, 5.5))  # a box's centre
     assert reading.reason is None
-    assert reading.labels == (("cat", "dog") if how.multilabel else ())
-    assert reading.frames == ((0, 2) if how.frames > 1 else ())
-    if how.output == "json":
-        jsonschema.validate(json.loads(reply), schema_of(how))
+    assert reading.labels == (("cat", "dog") if form.multilabel else ())
+    assert reading.frames == ((0, 2) if form.frames > 1 else ())
+    if form.output == "json":
+        jsonschema.validate(json.loads(reply), schema_of(form))
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(
-                json.loads(write([BoxToWrite(box, "cat")], replace(how, representation="all"))),
-                schema_of(how),
-            ) if how.structure != "decomposed" else jsonschema.validate([{"x": 1}], schema_of(how))
-    said = [
-        [reply[slice(*span)] for span in place.numbers] for place in places(reply, how, reading)
+                json.loads(write([BoxToWrite(box, "cat")], replace(form, representation="all"))),
+                schema_of(form),
+            ) if form.structure != "decomposed" else jsonschema.validate(
+                [{"x": 1}], schema_of(form)
+            )
+    text = [
+        [reply[slice(*span)] for span in place.numbers] for place in places(reply, form, reading)
     ]  # type: ignore[union-attr]
-    assert said == [["20.0", "30.0"], ["2.5", "5.5"]]
+    assert text == [["20.0", "30.0"], ["2.5", "5.5"]]
 
 
 @pytest.mark.parametrize(
-    ("how", "reply", "points"),
+    ("form", "reply", "points"),
     [
         (JSON, "(10, 20)", [(10, 20)]),
         (JSON, "[{'point': [10, 20]}, {'point': [30", [(10, 20)]),
@@ -174,19 +176,19 @@ def test_what_is_written_is_read_and_its_places_are_known(how: ReplyFormat) -> N
     ],
 )
 def test_what_a_tolerant_reader_takes(
-    how: ReplyFormat, reply: str, points: Sequence[tuple[float, float]] | None
+    form: ReplyFormat, reply: str, points: Sequence[tuple[float, float]] | None
 ) -> None:
-    strict = read(reply, how)
+    strict = read(reply, form)
     assert strict.reason is not None
-    found = parse_leniently(reply, how, strict)
-    assert (None if found is None else found.reading.boxes) == (points and at(*points))
+    result = parse_leniently(reply, form, strict)
+    assert (None if result is None else result.reading.boxes) == (points and at(*points))
 
 
 def test_a_key_of_points_is_no_label() -> None:
     reply = '[{"point_2d": [10, 20]}]'
-    found = parse_leniently(reply, LABELS_JSON, read(reply, LABELS_JSON))
-    assert found is not None
-    assert found.reading.labels == ("",)
+    result = parse_leniently(reply, LABELS_JSON, read(reply, LABELS_JSON))
+    assert result is not None
+    assert result.reading.labels == ("",)
 
 
 # --- judged ---------------------------------------------------------------------------------------
@@ -200,8 +202,8 @@ MASKED = Truth((BOX,), (0,), masks=(packed_mask(L_SHAPE),))
 
 def judged(truth: Truth, *points: tuple[float, float], labels: Sequence[str] = ()) -> list[bool]:
     reading = ParsedReply(at(*points), tuple(labels), (), None)  # type: ignore[arg-type]
-    (found,) = match([reading], [truth], None, MatchRule.POINT_IN_OBJECT)
-    return [*found.hits]
+    (result,) = match([reading], [truth], None, MatchRule.POINT_IN_OBJECT)
+    return [*result.hits]
 
 
 @pytest.mark.parametrize(
@@ -247,11 +249,11 @@ def test_a_batch_is_judged_as_its_queries_are_one_by_one() -> None:
     apart = [match([r], [t], [s], MatchRule.POINT_IN_OBJECT)[0]
              for r, t, s in zip(readings, truths, maps, strict=True)]  # fmt: skip
     assert together == apart
-    assert [one.hits for one in together] == [(True,), (True,), (), (False,)]
+    assert [each.hits for each in together] == [(True,), (True,), (), (False,)]
     # Boxes are judged as ever, whatever masks there are.
     boxes = [ParsedReply((BOX,), (), (), None)] * 2
     overlap = match(boxes, [MASKED, Truth((BOX,), (0,))])
-    assert [one.ious for one in overlap] == [(1.0,), (1.0,)]
+    assert [each.ious for each in overlap] == [(1.0,), (1.0,)]
 
 
 masks = st.integers(1, 12).flatmap(
@@ -260,7 +262,7 @@ masks = st.integers(1, 12).flatmap(
 
 
 @given(masks, st.floats(-3, 15), st.floats(-3, 15))
-def test_run_lengths_say_of_every_pixel_what_the_mask_says(
+def test_run_lengths_cover_the_pixels_of_the_mask(
     rows: list[list[int]], x: float, y: float
 ) -> None:
     mask = np.array(rows)
@@ -279,8 +281,10 @@ TARGET = [[0, 0, 100, 50]]
 def metric_values(
     replies: Sequence[str | None], truths: Sequence[Any], **more: Any
 ) -> dict[str, Any]:
-    how = {"sizes": (WIDTH, HEIGHT), "space": "pixels", **more}
-    return dict(findit.score(replies, truths, how.pop("format", "point_text"), **how).metric_values)
+    form = {"sizes": (WIDTH, HEIGHT), "space": "pixels", **more}
+    return dict(
+        findit.score(replies, truths, form.pop("format", "point_text"), **form).metric_values
+    )
 
 
 def as_screenspot(replies: Sequence[Sequence[tuple[float, float]]], box: Sequence[float]) -> float:
@@ -306,22 +310,22 @@ coordinates = st.tuples(st.integers(0, WIDTH), st.integers(0, HEIGHT))
 answers = st.lists(st.lists(coordinates, max_size=4), min_size=1, max_size=8)
 
 
-def said(points: Sequence[tuple[float, float]]) -> str:
+def text(points: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"[{x}, {y}]" for x, y in points) or "[]"
 
 
 @given(answers)
-def test_the_figures_are_those_of_the_published_sets_on_one_target(
+def test_metrics_equal_those_of_published_sets_on_one_target(
     replies: list[list[tuple[int, int]]],
 ) -> None:
-    several = metric_values([*map(said, replies)], [MASKED] * len(replies))
+    several = metric_values([*map(text, replies)], [MASKED] * len(replies))
     assert several["Points inside"] == pytest.approx(as_refspatial(replies, L_SHAPE))
     single = [points[:1] for points in replies]
     truths = [Truth((BOX,), (0,))] * len(replies)
-    found = metric_values([*map(said, single)], truths)
-    assert found["Pointing accuracy"] == pytest.approx(as_screenspot(single, BOX))
-    assert found["Points inside"] == pytest.approx(found["Pointing accuracy"])
-    masked = metric_values([*map(said, single)], [MASKED] * len(replies))
+    result = metric_values([*map(text, single)], truths)
+    assert result["Pointing accuracy"] == pytest.approx(as_screenspot(single, BOX))
+    assert result["Points inside"] == pytest.approx(result["Pointing accuracy"])
+    masked = metric_values([*map(text, single)], [MASKED] * len(replies))
     assert masked["Pointing accuracy"] == pytest.approx(as_refspatial(single, L_SHAPE))
 
 
@@ -337,26 +341,26 @@ def test_a_point_too_many_costs_and_so_does_an_object_too_few() -> None:
 
 
 def test_nothing_to_find_no_answer_and_no_call_are_three_things() -> None:
-    found = metric_values(["[]", "[5, 5]", "what?"], [[], [], []])
-    assert found["Rejection accuracy"] == pytest.approx(100 / 3)
-    assert found["False-alarm rate"] == pytest.approx(100 / 3)
-    assert found["Points inside"] is None  # nothing could be pointed at
-    found = metric_values(["[5, 5]", "sorry", None], [TARGET] * 3)
-    assert found["Pointing accuracy"] == 50
-    assert found["Pointing accuracy (failed calls as misses)"] == pytest.approx(100 / 3)
-    assert found["Adherence"] == 50
+    result = metric_values(["[]", "[5, 5]", "what?"], [[], [], []])
+    assert result["Rejection accuracy"] == pytest.approx(100 / 3)
+    assert result["False-alarm rate"] == pytest.approx(100 / 3)
+    assert result["Points inside"] is None  # nothing could be pointed at
+    result = metric_values(["[5, 5]", "sorry", None], [TARGET] * 3)
+    assert result["Pointing accuracy"] == 50
+    assert result["Pointing accuracy (failed calls as misses)"] == pytest.approx(100 / 3)
+    assert result["Adherence"] == 50
 
 
-def test_the_reward_of_points_is_their_own() -> None:
-    how = {"sizes": (WIDTH, HEIGHT), "space": "pixels", "by": "pointing"}
+def test_the_reward_of_points() -> None:
+    form = {"sizes": (WIDTH, HEIGHT), "space": "pixels", "by": "pointing"}
     replies = ["[5, 5]", "[5, 5] [150, 90]", "[]", None]
-    made = findit.reward(replies, [TARGET] * 4, "point_text", **how)  # type: ignore[call-overload]
-    assert made[:3].tolist() == [1, 0.5, 0]
-    assert np.isnan(made[3])
+    built = findit.reward(replies, [TARGET] * 4, "point_text", **form)  # type: ignore[call-overload]
+    assert built[:3].tolist() == [1, 0.5, 0]
+    assert np.isnan(built[3])
     with pytest.raises(ValueError, match=r"point has no f1 \(it has: adherence, pointing\)"):
         findit.reward("[5, 5]", TARGET, "point_text", sizes=(9, 9), space="pixels")
     with pytest.raises(ValueError, match="xyxy has no pointing"):
-        findit.reward("[5, 5]", TARGET, "xyxy_text", **how)  # type: ignore[call-overload]
+        findit.reward("[5, 5]", TARGET, "xyxy_text", **form)  # type: ignore[call-overload]
 
 
 # --- names and the grid ---------------------------------------------------------------------------
@@ -394,7 +398,7 @@ def test_all_representations_are_those_of_the_paper() -> None:
 def test_a_sweep_never_compares_boxes_with_points() -> None:
     start = "models: FullImage\ndatasets: Demo\n"
     sweep = parse_sweep(start + "representations: point\nkeys: [point, point_2d]")
-    assert [one.format for one in stage_questions(sweep, "FullImage", 0)] == [
+    assert [each.format for each in stage_questions(sweep, "FullImage", 0)] == [
         "point_text", "point_json", "point_json_point_2d"
     ]  # fmt: skip
     stages = "stages:\n- {representations: point, keys: [point]}\n- {representations: winner, "
@@ -419,9 +423,9 @@ def test_masks_go_with_their_frames() -> None:
     left, right = packed_mask(L_SHAPE), packed_mask(np.fliplr(L_SHAPE))
     truth = Truth((BOX,) * 3, (0, 1, 2), masks=(left, None, right))
     video = replace(query(0), images=("a.png", "b.png", "c.png"), truth=truth)
-    kept = thinned(video, 2).truth
-    assert len(kept.boxes) == len(kept.masks) == 2
-    assert [truth.masks[frame] for frame in thin(3, 2)] == [*kept.masks]
+    stored = thinned(video, 2).truth
+    assert len(stored.boxes) == len(stored.masks) == 2
+    assert [truth.masks[frame] for frame in thin(3, 2)] == [*stored.masks]
 
 
 def test_masks_go_through_tables(tmp_path: Path) -> None:
@@ -482,7 +486,7 @@ def test_a_mask_that_cannot_be_unpacked_is_refused_before_points_are_asked_for(
 # --- runs: boards, reports, exports, coords -------------------------------------------------------
 
 
-def test_points_have_a_board_of_their_own(world: World) -> None:
+def test_points_have_a_separate_board(world: World) -> None:
     boxes = world.run("Good", BOXES, speaking(BOXES, 0.9, 5))
     points = world.run("Good", POINT, speaking(POINT, 0.7))
     in_json = world.run("Good", JSON_NAME, speaking(JSON_NAME, 0.5))
@@ -492,7 +496,7 @@ def test_points_have_a_board_of_their_own(world: World) -> None:
     assert first.models == ("Good",)
     assert second.models == ("Good", "Silent")
     assert second.headline.name == "Pointing accuracy"
-    assert not {"F1@0.5", "mIoU"} & {one.name for one in second.shown}
+    assert not {"F1@0.5", "mIoU"} & {each.name for each in second.shown}
     (column,) = second.datasets
     cell = second.cells["Good", column.name]
     assert cell.format == "point_text"  # chosen among points, by their figure

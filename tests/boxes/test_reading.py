@@ -58,17 +58,17 @@ class Row(NamedTuple):
     frames: Sequence[int] = ()
 
 
-def spelt(how: ReplyFormat) -> str:
+def spelt(form: ReplyFormat) -> str:
     """A format as the id of a test."""
-    words = [how.output, how.representation]
-    words += [how.key] * (how.key != DEFAULT_KEY)
-    words += [how.structure] * (how.structure != DEFAULT_STRUCTURE)
-    words += ["labels"] * how.multilabel + [f"f{how.frames}"] * (how.frames > 1)
+    words = [form.output, form.representation]
+    words += [form.key] * (form.key != DEFAULT_KEY)
+    words += [form.structure] * (form.structure != DEFAULT_STRUCTURE)
+    words += ["labels"] * form.multilabel + [f"f{form.frames}"] * (form.frames > 1)
     return " ".join(words)
 
 
-def rows(how: ReplyFormat, *table: Row) -> list[object]:
-    return [pytest.param(how, row, id=f"{spelt(how)}: {row.what}") for row in table]
+def rows(form: ReplyFormat, *table: Row) -> list[object]:
+    return [pytest.param(form, row, id=f"{spelt(form)}: {row.what}") for row in table]
 
 
 OPEN, CLOSE = "<|begin_of_box|>", "<|end_of_box|>"
@@ -454,10 +454,10 @@ JSON_REPLIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("how", "row"), TEXT_REPLIES + JSON_REPLIES)
-def test_what_is_read(how: ReplyFormat, row: Row) -> None:
+@pytest.mark.parametrize(("form", "row"), TEXT_REPLIES + JSON_REPLIES)
+def test_what_is_read(form: ReplyFormat, row: Row) -> None:
     expected = ParsedReply(tuple(row.boxes), tuple(row.labels), tuple(row.frames), row.reason)
-    assert read(row.reply, how) == expected
+    assert read(row.reply, form) == expected
 
 
 # --- what no reply may do -------------------------------------------------------------------------
@@ -493,39 +493,39 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-def check(reading: ParsedReply, how: ReplyFormat) -> None:
+def check(reading: ParsedReply, form: ReplyFormat) -> None:
     """What holds for every reading."""
     assert all(len(box) == 4 for box in reading.boxes)
-    assert len(reading.labels) == (len(reading.boxes) if how.multilabel else 0)
-    assert len(reading.frames) == (len(reading.boxes) if how.frames > 1 else 0)
-    assert all(0 <= frame < how.frames for frame in reading.frames)
+    assert len(reading.labels) == (len(reading.boxes) if form.multilabel else 0)
+    assert len(reading.frames) == (len(reading.boxes) if form.frames > 1 else 0)
+    assert all(0 <= frame < form.frames for frame in reading.frames)
 
 
 @given(st.sampled_from(FORMATS), st.text() | st.lists(PIECES).map("".join))
-def test_no_text_raises(how: ReplyFormat, reply: str) -> None:
-    check(read(reply, how), how)
+def test_no_text_raises(form: ReplyFormat, reply: str) -> None:
+    check(read(reply, form), form)
 
 
 @given(st.sampled_from(FORMATS), VALUES)
-def test_no_json_raises(how: ReplyFormat, value: object) -> None:
-    check(read(json.dumps(value), how), how)
-    check(read(json.dumps([value]), how), how)
+def test_no_json_raises(form: ReplyFormat, value: object) -> None:
+    check(read(json.dumps(value), form), form)
+    check(read(json.dumps([value]), form), form)
 
 
 @given(st.sampled_from(FORMATS), st.integers(0, 200), st.integers(0, 9), PIECES)
-def test_no_spoilt_reply_raises(how: ReplyFormat, at: int, deleted: int, piece: str) -> None:
-    reply = write(EXAMPLE[: 1 + (how.frames > 1)], how)
+def test_no_spoilt_reply_raises(form: ReplyFormat, at: int, deleted: int, piece: str) -> None:
+    reply = write(EXAMPLE[: 1 + (form.frames > 1)], form)
     spoilt = reply[:at] + piece + reply[at + deleted :]
-    check(read(spoilt, how), how)
+    check(read(spoilt, form), form)
 
 
-@pytest.mark.parametrize("how", FORMATS, ids=spelt)
-def test_no_end_of_a_reply_raises(how: ReplyFormat) -> None:
-    reply = write(EXAMPLE, how)
+@pytest.mark.parametrize("form", FORMATS, ids=spelt)
+def test_no_end_of_a_reply_raises(form: ReplyFormat) -> None:
+    reply = write(EXAMPLE, form)
     for end in range(len(reply)):
-        reading = read(reply[:end], how)
-        check(reading, how)
-        if how.output == "json":
+        reading = read(reply[:end], form)
+        check(reading, form)
+        if form.output == "json":
             assert reading.reason in (R.EMPTY, R.TRUNCATED)
 
 
@@ -536,51 +536,51 @@ COORDINATES = st.integers(0, 4_000_000).map(lambda n: n / 1000)
 
 
 @st.composite
-def said(draw: st.DrawFn, how: ReplyFormat, min_size: int = 0) -> list[BoxToWrite]:
+def some_boxes(draw: st.DrawFn, form: ReplyFormat, min_size: int = 0) -> list[BoxToWrite]:
     """Boxes that a model could say in a format, grouped as its structure groups them."""
     boxes = []
-    for _ in range(draw(st.integers(max(min_size, int(how.frames > 1)), 5))):
+    for _ in range(draw(st.integers(max(min_size, int(form.frames > 1)), 5))):
         x, y, width, height = (draw(COORDINATES) for _ in range(4))
         boxes.append(
             BoxToWrite(
                 (x, y, x + width + 0.01, y + height + 0.01),
-                draw(LABEL_TEXTS) if how.multilabel else "",
-                draw(st.integers(0, how.frames - 1)),
+                draw(LABEL_TEXTS) if form.multilabel else "",
+                draw(st.integers(0, form.frames - 1)),
             )
         )
-    return boxes if how.structure != "nested" else grouped(boxes)
+    return boxes if form.structure != "nested" else grouped(boxes)
 
 
 def grouped(boxes: list[BoxToWrite]) -> list[BoxToWrite]:
     """In the order in which the nested structure says them: by first appearance of the group."""
     groups: dict[tuple[int, str], list[BoxToWrite]] = {}
-    for one in boxes:
-        groups.setdefault((one.frame, one.label), []).append(one)
-    return [one for group in groups.values() for one in group]
+    for each in boxes:
+        groups.setdefault((each.frame, each.label), []).append(each)
+    return [each for group in groups.values() for each in group]
 
 
-def assert_said(
-    reading: ParsedReply, boxes: list[BoxToWrite], how: ReplyFormat, tolerance: float
+def assert_reads_as(
+    reading: ParsedReply, boxes: list[BoxToWrite], form: ReplyFormat, tolerance: float
 ) -> None:
     assert reading.reason is None
     assert len(reading.boxes) == len(boxes)
-    for box, one in zip(reading.boxes, boxes, strict=True):
-        assert box == pytest.approx(one.box, abs=tolerance)
-    assert reading.labels == (tuple(one.label for one in boxes) if how.multilabel else ())
-    assert reading.frames == (tuple(one.frame for one in boxes) if how.frames > 1 else ())
+    for box, each in zip(reading.boxes, boxes, strict=True):
+        assert box == pytest.approx(each.box, abs=tolerance)
+    assert reading.labels == (tuple(each.label for each in boxes) if form.multilabel else ())
+    assert reading.frames == (tuple(each.frame for each in boxes) if form.frames > 1 else ())
 
 
-@pytest.mark.parametrize("how", FORMATS, ids=spelt)
+@pytest.mark.parametrize("form", FORMATS, ids=spelt)
 @settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
-def test_what_is_written_is_read(how: ReplyFormat, data: st.DataObject) -> None:
-    boxes = data.draw(said(how))
-    assert_said(read(write(boxes, how, digits=6), how), boxes, how, 1e-5)
+def test_what_is_written_is_read(form: ReplyFormat, data: st.DataObject) -> None:
+    boxes = data.draw(some_boxes(form))
+    assert_reads_as(read(write(boxes, form, digits=6), form), boxes, form, 1e-5)
 
 
 def test_nothing_is_written_as_an_empty_list() -> None:
-    for how in FORMATS:
-        assert write([], how) == "[]"
+    for form in FORMATS:
+        assert write([], form) == "[]"
 
 
 # --- reading takes linear time --------------------------------------------------------------------
@@ -654,8 +654,8 @@ LOOPED = [
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_anything_that_is_long_is_read_in_a_second_or_two(loop: str) -> None:
-    for how in LOOPED:
+    for form in LOOPED:
         start = time.process_time()
-        check(read(LOOPS[loop], how), how)
+        check(read(LOOPS[loop], form), form)
         took = time.process_time() - start
-        assert took < 2, f"{how} took {took:.1f} s"
+        assert took < 2, f"{form} took {took:.1f} s"

@@ -115,11 +115,11 @@ def test_the_size_that_numbers_refer_to(
 def test_a_letterbox_has_the_image_in_its_middle(
     side: int, size: tuple[int, int], corner: tuple[float, float]
 ) -> None:
-    found = reference(Space("letterbox", side=side), *size)
-    assert found[2:] == corner
+    result = reference(Space("letterbox", side=side), *size)
+    assert result[2:] == corner
     # What is left of it and above it is outside of the image.
     scale_x, scale_y, left, top = to_pixels(Space("letterbox", side=side), *size)
-    assert (found.left * scale_x + left, found.top * scale_y + top) == (0, 0)
+    assert (result.left * scale_x + left, result.top * scale_y + top) == (0, 0)
     assert ((side - corner[0]) * scale_x + left, (side - corner[1]) * scale_y + top) == size
 
 

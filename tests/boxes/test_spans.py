@@ -27,7 +27,7 @@ from test_reading import (
     TEXT,
     TEXT_REPLIES,
     Row,
-    said,
+    some_boxes,
     spelt,
 )
 
@@ -41,56 +41,56 @@ def at(reply: str, span: Span | None) -> str | None:
     return None if span is None else reply[slice(*span)]
 
 
-def found(reply: str, how: ReplyFormat) -> list[tuple[str, str | None, str | None] | None]:
+def located(reply: str, form: ReplyFormat) -> list[tuple[str, str | None, str | None] | None]:
     """Of every box the texts of its numbers, of its label, and of what stands before it."""
     return [
         None
-        if one is None
+        if each is None
         else (
-            " ".join(reply[slice(*span)] for span in one.numbers),
-            at(reply, one.label),
-            at(reply, one.before),
+            " ".join(reply[slice(*span)] for span in each.numbers),
+            at(reply, each.label),
+            at(reply, each.before),
         )
-        for one in places(reply, how, read(reply, how))
+        for each in places(reply, form, read(reply, form))
     ]
 
 
-@pytest.mark.parametrize("how", FORMATS, ids=spelt)
+@pytest.mark.parametrize("form", FORMATS, ids=spelt)
 @settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.data())
-def test_what_is_written_is_found(how: ReplyFormat, data: st.DataObject) -> None:
+def test_what_is_written_is_located(form: ReplyFormat, data: st.DataObject) -> None:
     """The places of a box hold the very numbers and the label that were written for it."""
-    boxes = data.draw(said(how))
-    reply = write(boxes, how, digits=3)
-    locations = places(reply, how, read(reply, how))
+    boxes = data.draw(some_boxes(form))
+    reply = write(boxes, form, digits=3)
+    locations = places(reply, form, read(reply, form))
     assert len(locations) == len(boxes)
-    for one, location in zip(boxes, locations, strict=True):
+    for each, location in zip(boxes, locations, strict=True):
         assert location is not None
-        written = [round(n, 3) for n in how.numbers.from_corners(one.box)]
+        written = [round(n, 3) for n in form.numbers.from_corners(each.box)]
         assert [float(reply[slice(*span)]) for span in location.numbers] == written
         said_label = at(reply, location.label)
-        if not how.multilabel or (how.key == CLASS_KEY and how.structure == "decomposed"):
-            assert said_label in (None, one.label)
-        elif how.output == "json":
+        if not form.multilabel or (form.key == CLASS_KEY and form.structure == "decomposed"):
+            assert said_label in (None, each.label)
+        elif form.output == "json":
             # A label that is the name of a key is not told from it.
-            assert said_label is None or json.loads(f'"{said_label}"') == one.label
+            assert said_label is None or json.loads(f'"{said_label}"') == each.label
         else:
-            assert said_label == one.label
-    places_of_numbers = [span for one in locations if one for span in one.numbers]
+            assert said_label == each.label
+    places_of_numbers = [span for each in locations if each for span in each.numbers]
     assert len(set(places_of_numbers)) == len(places_of_numbers), "no number makes two boxes"
 
 
-@pytest.mark.parametrize(("how", "row"), TEXT_REPLIES + JSON_REPLIES)
-def test_ugly_replies_are_found_too(how: ReplyFormat, row: Row) -> None:
-    reading = read(row.reply, how)
-    locations = places(row.reply, how, reading)
+@pytest.mark.parametrize(("form", "row"), TEXT_REPLIES + JSON_REPLIES)
+def test_boxes_of_ugly_replies_are_located(form: ReplyFormat, row: Row) -> None:
+    reading = read(row.reply, form)
+    locations = places(row.reply, form, reading)
     assert len(locations) == len(reading.boxes)
-    for box, one in zip(reading.boxes, locations, strict=True):
-        if one is None:
+    for box, each in zip(reading.boxes, locations, strict=True):
+        if each is None:
             assert row.what == "booleans are 0 and 1", "only these numbers are no numbers"
             continue
-        numbers = [float(row.reply[slice(*span)]) for span in one.numbers]
-        assert how.numbers.to_corners(numbers) == box
+        numbers = [float(row.reply[slice(*span)]) for span in each.numbers]
+        assert form.numbers.to_corners(numbers) == box
 
 
 A, B = '"bbox": [1, 2, 3, 4]', '"bbox": [5, 6, 7, 8]'
@@ -98,7 +98,7 @@ TWICE = '[{"bbox": [1, 1, 1, 1]}, {"bbox": [1, 1, 1, 1]}]'
 
 
 @pytest.mark.parametrize(
-    ("how", "reply", "expected"),
+    ("form", "reply", "expected"),
     [
         (TEXT, "[1, 2, 3, 4]\n[5, 6, 7, 8]", [("1 2 3 4", None, "["), ("5 6 7 8", None, "]\n[")]),
         (TEXT, "In 2026, at 1, 2, 3:\n[1, 2, 3, 4]", [("1 2 3 4", None, "[")]),
@@ -146,9 +146,9 @@ TWICE = '[{"bbox": [1, 1, 1, 1]}, {"bbox": [1, 1, 1, 1]}]'
     ],
 )  # fmt: skip
 def test_where_it_stands(
-    how: ReplyFormat, reply: str, expected: list[tuple[str, str | None, str | None] | None]
+    form: ReplyFormat, reply: str, expected: list[tuple[str, str | None, str | None] | None]
 ) -> None:
-    assert found(reply, how) == expected
+    assert located(reply, form) == expected
 
 
 @pytest.mark.parametrize(
@@ -157,11 +157,11 @@ def test_where_it_stands(
 )
 def test_looking_for_places_takes_linear_time(loop: str) -> None:
     piece = LOOPS[loop][:200_000]
-    for how, reply in (
+    for form, reply in (
         (FREE_TEXT, "[1, 2, 3, 4]" + piece),
         (JSON, f"```json\n[{{{A}}}]\n```" + piece),
         (JSON, f"```json\n[{{{A}}}]\n```" + '\\"' * 100_000),
     ):
         start = time.process_time()
-        assert places(reply, how, read(reply, how))[0] is not None
+        assert places(reply, form, read(reply, form))[0] is not None
         assert time.process_time() - start < 2

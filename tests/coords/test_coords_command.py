@@ -58,11 +58,11 @@ def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Deployment:
         habit: Habit = HABITS["good"],
         name: str = NAME,
     ) -> Path:
-        made = run(np.random.default_rng(0), PROFILES["phrases"], says, habit, queries)
-        write_table(tmp_path, "Pascal", [_row(i, one) for i, one in enumerate(made)], {})
+        built = run(np.random.default_rng(0), PROFILES["phrases"], says, habit, queries)
+        write_table(tmp_path, "Pascal", [_row(i, each) for i, each in enumerate(built)], {})
         path = tmp_path / "runs" / f"Model_{name}.json"
         path.parent.mkdir(exist_ok=True)
-        replies = [{"index": i, "prediction": _reply(one.numbers)} for i, one in enumerate(made)]
+        replies = [{"index": i, "prediction": _reply(each.numbers)} for i, each in enumerate(built)]
         path.write_text(json.dumps(replies), encoding="utf-8")
         recorded = run_identity(
             benchmarks.load(name),
@@ -77,10 +77,10 @@ def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Deployment:
     return make
 
 
-def _row(index: int, one: AnsweredQuery) -> Row:
-    boxes = tuple(map(tuple, one.truths))
+def _row(index: int, each: AnsweredQuery) -> Row:
+    boxes = tuple(map(tuple, each.truths))
     truth = Truth(boxes, (0,) * len(boxes))  # type: ignore[arg-type]
-    return Row(index, "thing", one.width, one.height, (f"{one.image}.jpg",), truth)
+    return Row(index, "thing", each.width, each.height, (f"{each.image}.jpg",), truth)
 
 
 def _reply(boxes: Sequence[Sequence[float]]) -> str:
@@ -123,7 +123,7 @@ def test_on_a_terminal_runs_are_a_line_each_those_in_doubt_first(
     assert "if the answers were read as" in capsys.readouterr().out
 
 
-def test_a_wrong_space_is_said_with_what_the_score_would_be(
+def test_a_wrong_space_is_reported_with_the_score_in_the_right_space(
     deployment: Deployment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = deployment(says=PIXELS)
@@ -169,16 +169,16 @@ def test_the_advised_command_scores_in_the_space_that_fits(
         words = shlex.split(capsys.readouterr().out.strip().splitlines()[-1])
         assert words[:2] in (["python", "run_findit.py"], ["findit", "score"])
         assert main(words[words.index("score") :]) == 0
-        said = capsys.readouterr().out
-        assert f"the recorded score is unchanged; this one is {other.score}" in said
-        assert "My Model (space-pixels)" in said
+        output = capsys.readouterr().out
+        assert f"the recorded score is unchanged; this one is {other.score}" in output
+        assert "My Model (space-pixels)" in output
         assert {file: file.read_bytes() for file in recorded} == recorded
-    found = load_run(other.provenance)
-    assert found.model == "My Model (space-pixels)"
-    assert found.metric_values["F1@0.5"] == pytest.approx(right["F1@0.5"])
-    (note,) = found.provenance.forced
+    result = load_run(other.provenance)
+    assert result.model == "My Model (space-pixels)"
+    assert result.metric_values["F1@0.5"] == pytest.approx(right["F1@0.5"])
+    (note,) = result.provenance.forced
     assert note.startswith("coordinate space: recorded")
-    (space,) = found.provenance.spaces
+    (space,) = result.provenance.spaces
     assert space.startswith("pixels (given when scored; coordinate space: recorded")
     for file in (other.score, other.provenance):
         assert coords(file) == 0
@@ -187,12 +187,12 @@ def test_the_advised_command_scores_in_the_space_that_fits(
     # A folder is the recorded scores; the other one is there where it is named.
     board = ["leaderboard", "--out", str(tmp_path / "board")]
     assert main([*board, str(path.parent)]) == 0
-    said = capsys.readouterr()
-    assert "space-pixels" not in said.out
-    assert f"name a file to see it: {other.provenance}" in said.err
+    output = capsys.readouterr()
+    assert "space-pixels" not in output.out
+    assert f"name a file to see it: {other.provenance}" in output.err
     assert main([*board, str(path), str(other.score)]) == 0
-    said = capsys.readouterr()
-    assert "My Model (space-pixels)" in said.out
+    output = capsys.readouterr()
+    assert "My Model (space-pixels)" in output.out
     table = (tmp_path / "board" / "leaderboard.md").read_text("utf-8")
     assert "My Model (space-pixels)" in table
     export = ["export", "--to", "coco", "--out", str(tmp_path / "coco")]
@@ -221,27 +221,27 @@ def test_numbers_are_those_of_the_reply(representation: str, deployment: Deploym
     says = convention(f"grid1000/{representation}")
     path = deployment(says=says, queries=10, name=f"FindIt_Pascal_{representation}_json_bbox_2d")
     task = benchmarks.load(f"FindIt_Pascal_{representation}_json_bbox_2d")
-    found = replies_of_run("Model", task, read_predictions(path), Settings(), read_identity(path))
-    assert found.declared.name == says.name
-    said = [box for query in found.queries for box in query.numbers]
+    result = replies_of_run("Model", task, read_predictions(path), Settings(), read_identity(path))
+    assert result.declared.name == says.name
+    output = [box for query in result.queries for box in query.numbers]
     replies = json.loads(path.read_text(encoding="utf-8"))
-    told = [one["bbox_2d"] for reply in replies for one in json.loads(reply["prediction"])]
-    assert np.allclose(said, told)
+    told = [each["bbox_2d"] for reply in replies for each in json.loads(reply["prediction"])]
+    assert np.allclose(output, told)
 
 
-def test_every_frame_of_a_video_is_evidence_of_its_own() -> None:
+def test_every_frame_of_a_video_is_a_query() -> None:
     truth = Truth(((1, 2, 3, 4), (5, 6, 7, 8)), (0, 2))
     row = Row(0, "cat", 100, 50, ("clip/1.jpg", "clip/2.jpg", "clip/3.jpg"), truth)
     reading = ParsedReply([(10, 20, 30, 40), (0, 0, 0, 0)], [], [1, 2], None)
     matched = MatchedReply(row, None, reading, None)  # type: ignore[arg-type]
     frames = RunReplies(GRID, [matched]).queries
-    assert [(list(one.truths), list(one.numbers)) for one in frames] == [
+    assert [(list(each.truths), list(each.numbers)) for each in frames] == [
         ([(1, 2, 3, 4)], []),
         ([], [[10, 20, 30, 40]]),
         # Eight numbers that are no rectangle are no box.
         ([(5, 6, 7, 8)], []),
     ]
-    assert {one.image for one in frames} == {"clip/1.jpg"}
+    assert {each.image for each in frames} == {"clip/1.jpg"}
 
 
 def test_a_run_of_ref_l4(
@@ -281,9 +281,9 @@ def scored(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, dict[st
     """What ``score`` prints, the bytes of score and details, and the provenance."""
     assert main(["score", str(path)]) == 0
     files = RunFiles(path)
-    kept = {name: getattr(files, name).read_bytes() for name in ("score", "details")}
+    stored = {name: getattr(files, name).read_bytes() for name in ("score", "details")}
     provenance = json.loads(files.provenance.read_text(encoding="utf-8"))
-    return capsys.readouterr().out, kept, provenance
+    return capsys.readouterr().out, stored, provenance
 
 
 def test_a_score_warns_of_a_wrong_space(
@@ -300,7 +300,7 @@ def test_a_score_warns_of_a_wrong_space(
     assert agree.endswith(" agree)")
     assert f": {doubt}\n" in capsys.readouterr().out
     pages = list((tmp_path / "board").rglob("*.md"))
-    assert any("Coordinate space in doubt" in one.read_text(encoding="utf-8") for one in pages)
+    assert any("Coordinate space in doubt" in each.read_text(encoding="utf-8") for each in pages)
     page = tmp_path / "report.html"
     assert main(["report", str(path), "--out", str(page)]) == 0
     assert "<h3>Coordinate space in doubt</h3>" in page.read_text(encoding="utf-8")
@@ -314,11 +314,11 @@ def test_no_figure_depends_on_the_coordinate_check(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path = deployment(says=says)
-    _, kept, provenance = scored(path, capsys)
+    _, stored, provenance = scored(path, capsys)
     monkeypatch.setattr(score_check, "sample", lambda task, rows: ())
     monkeypatch.setattr(score_check, "warning", lambda task, queries, spaces: "it is all wrong")
     _, without, other = scored(path, capsys)
-    assert kept == without
+    assert stored == without
     for values in (provenance, other):
         values.pop("coords_doubt")
         values.pop("scored_at")
@@ -358,7 +358,7 @@ def test_answers_that_are_no_numbers_are_no_evidence(deployment: Deployment) -> 
     assert coords(path) == 0
 
 
-def test_of_a_reply_with_very_many_boxes_a_few_are_kept(deployment: Deployment) -> None:
+def test_of_a_reply_with_very_many_boxes_a_few_are_sampled(deployment: Deployment) -> None:
     path = deployment(queries=8)
     replies = json.loads(path.read_text(encoding="utf-8"))
     replies[0]["prediction"] = _reply([[1, 2, 3, 4]] * 5000)

@@ -46,14 +46,14 @@ GOOD = Habit(miou=0.7)
 # --- conventions ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("one", conventions(), ids=lambda one: one.name)
-def test_what_is_said_is_read_back(one: Convention) -> None:
+@pytest.mark.parametrize("each", conventions(), ids=lambda each: each.name)
+def test_numbers_are_converted_back(each: Convention) -> None:
     boxes = objects(np.random.default_rng(0), PROFILES["phrases"], SIZES.shape[1]).T
-    frame = one.space.map_of(SIZES)
-    back = to_boxes(to_numbers(boxes, frame, one.order.numbers), frame, one.order.corners)
+    frame = each.space.map_of(SIZES)
+    back = to_boxes(to_numbers(boxes, frame, each.order.numbers), frame, each.order.corners)
     assert np.allclose(back.corners, boxes)
     inside_out = boxes[[2, 1, 0, 3]]
-    back = to_boxes(to_numbers(inside_out, frame, one.order.numbers), frame, one.order.corners)
+    back = to_boxes(to_numbers(inside_out, frame, each.order.numbers), frame, each.order.corners)
     assert np.allclose(back.corners, inside_out)
 
 
@@ -81,15 +81,15 @@ def test_what_is_said_is_read_back(one: Convention) -> None:
         ("smart_sizes_swapped/xyxy", [47.6, 64.4, 238, 322]),
     ],
 )
-def test_what_a_convention_says(name: str, numbers: list[float]) -> None:
-    one = convention(name)
+def test_numbers_of_a_convention(name: str, numbers: list[float]) -> None:
+    each = convention(name)
     box = np.array([[0.1], [0.1], [0.5], [0.5]])
-    frame = one.space.map_of(np.array([[640.0], [480.0]]))
-    assert to_numbers(box, frame, one.order.numbers)[:, 0] == pytest.approx(numbers)
+    frame = each.space.map_of(np.array([[640.0], [480.0]]))
+    assert to_numbers(box, frame, each.order.numbers)[:, 0] == pytest.approx(numbers)
 
 
 @pytest.mark.parametrize("row", [row for row in SPACES.values() if row.space], ids=lambda r: r.name)
-def test_spaces_of_the_score_are_the_scores_own(row: object) -> None:
+def test_spaces_equal_those_of_the_score(row: object) -> None:
     frame = row.map_of(SIZES)
     known = np.array([reference(row.space, int(w), int(h)) for w, h in SIZES.T], float)
     assert np.array_equal(np.concatenate([frame.scale, frame.offset]).T, known)
@@ -103,17 +103,17 @@ def test_a_declared_letterbox_fits_and_one_without_its_padding_does_not() -> Non
     frame = YOLO.space.map_of(np.array([[640, 375], [480, 500]], float))
     assert frame.scale.T.tolist() == [[640, 480], [480, 640]]
     assert frame.offset.T.tolist() == [[0, 80], [80, 0]]
-    made = run(np.random.default_rng(0), PROFILES["detection"], YOLO, GOOD, 120)
-    assert diagnose(run_arrays(made), YOLO).verdict is Verdict.FITS
+    simulated = run(np.random.default_rng(0), PROFILES["detection"], YOLO, GOOD, 120)
+    assert diagnose(run_arrays(simulated), YOLO).verdict is Verdict.FITS
     longer = convention("longer640/xyxy")  # the same scale
-    found = diagnose(run_arrays(made), longer)
-    assert found.verdict.alarms
+    result = diagnose(run_arrays(simulated), longer)
+    assert result.verdict.alarms
 
 
-def test_a_declared_space_with_settings_of_its_own_is_a_hypothesis() -> None:
+def test_a_declared_space_with_settings_is_a_hypothesis() -> None:
     space = Space("smart_resize", min_pixels=100352, max_pixels=802816)
     declared = Convention(row_of(space), ORDERS["xyxy"])
-    names = [one.name for one in conventions(declared)]
+    names = [each.name for each in conventions(declared)]
     assert declared.name in names
     assert len(names) == len(set(names)) == 333 + 5
 
@@ -152,7 +152,7 @@ def test_the_step_of_numbers(numbers: list[float], step: float) -> None:
     assert run_arrays([AnsweredQuery(10, 10, "a", [(0, 0, 5, 5)], [numbers])]).step == step
 
 
-def test_of_a_long_run_a_fixed_sample_is_looked_at() -> None:
+def test_of_a_long_run_a_fixed_sample_is_checked() -> None:
     queries = [
         AnsweredQuery(10, 10, str(i), [(0, 0, 5, 5)], [(i % 7, 1, 9, 9)] * 4) for i in range(900)
     ]
@@ -161,7 +161,7 @@ def test_of_a_long_run_a_fixed_sample_is_looked_at() -> None:
     assert np.array_equal(first.numbers, again.numbers)
 
 
-def test_of_a_reply_without_an_end_the_first_boxes_are_looked_at() -> None:
+def test_of_an_endless_reply_the_first_boxes_are_checked() -> None:
     query = AnsweredQuery(
         10, 10, "a", [(0, 0, 5, 5)], [(1, 1, 9, 9)] * 5000, ("cat",), ("cat",) * 5000
     )
@@ -196,21 +196,21 @@ GRID = convention("grid1000/xyxy")
     ],
 )
 def test_another_convention_is_named(declared: str, says: str, profile: str) -> None:
-    made = run(np.random.default_rng(3), PROFILES[profile], convention(says), GOOD, 120)
-    arrays = run_arrays(made)
-    found = diagnose(arrays, convention(declared))
-    assert found.verdict is Verdict.OTHER
-    assert found.fit is not None
-    assert convention_distance(arrays, found.fit.best, convention(says)) < 0.02
-    assert found.fit.best.name in found.fit.alike
-    assert found.fit.agree > 0.6 * found.answered
+    simulated = run(np.random.default_rng(3), PROFILES[profile], convention(says), GOOD, 120)
+    arrays = run_arrays(simulated)
+    result = diagnose(arrays, convention(declared))
+    assert result.verdict is Verdict.OTHER
+    assert result.fit is not None
+    assert convention_distance(arrays, result.fit.best, convention(says)) < 0.02
+    assert result.fit.best.name in result.fit.alike
+    assert result.fit.agree > 0.6 * result.answered
 
 
 @pytest.mark.parametrize("habit", HABITS)
 def test_a_right_run_does_not_alarm_whatever_its_model_does(habit: str) -> None:
-    made = run(np.random.default_rng(1), PROFILES["detection, 1024"], GRID, HABITS[habit], 100)
-    found = diagnose(run_arrays(made), GRID)
-    assert found.verdict in (Verdict.FITS, Verdict.UNDECIDED)
+    simulated = run(np.random.default_rng(1), PROFILES["detection, 1024"], GRID, HABITS[habit], 100)
+    result = diagnose(run_arrays(simulated), GRID)
+    assert result.verdict in (Verdict.FITS, Verdict.UNDECIDED)
 
 
 @pytest.mark.parametrize(
@@ -226,19 +226,19 @@ def test_a_frame_that_no_row_has(
     fault: Fault, scale: tuple[float, float], offset: tuple[float, float]
 ) -> None:
     declared = convention("claude_standard/xyxy")
-    made = run(np.random.default_rng(5), PROFILES["phrases"], declared, GOOD, 150, fault)
-    found = diagnose(run_arrays(made), declared)
-    assert found.verdict is Verdict.UNLISTED
-    assert found.fit is not None
-    how = fit_distortion(run_arrays(made), declared, scaled(scale[0]))
-    assert how.scale == pytest.approx(scale, abs=0.03)
-    assert how.at_origin == pytest.approx(offset, abs=0.015)
-    assert (np.abs(how.scale - scale) < 4 * how.scale_error).all()
-    assert (np.abs(how.at_origin - offset) < 4 * how.at_origin_error).all()
+    simulated = run(np.random.default_rng(5), PROFILES["phrases"], declared, GOOD, 150, fault)
+    result = diagnose(run_arrays(simulated), declared)
+    assert result.verdict is Verdict.UNLISTED
+    assert result.fit is not None
+    options = fit_distortion(run_arrays(simulated), declared, scaled(scale[0]))
+    assert options.scale == pytest.approx(scale, abs=0.03)
+    assert options.at_origin == pytest.approx(offset, abs=0.015)
+    assert (np.abs(options.scale - scale) < 4 * options.scale_error).all()
+    assert (np.abs(options.at_origin - offset) < 4 * options.at_origin_error).all()
 
 
 def test_a_small_drift_is_noted_and_is_no_alarm() -> None:
-    made = run(
+    simulated = run(
         np.random.default_rng(2),
         PROFILES["dense"],
         GRID,
@@ -246,25 +246,25 @@ def test_a_small_drift_is_noted_and_is_no_alarm() -> None:
         60,
         Fault((1.03, 1.03), (-0.015, -0.015)),
     )
-    found = diagnose(run_arrays(made), GRID)
-    assert not found.verdict.alarms
-    how = fit_distortion(run_arrays(made), GRID)
-    assert how.scale == pytest.approx([1.03, 1.03], abs=0.01)
+    result = diagnose(run_arrays(simulated), GRID)
+    assert not result.verdict.alarms
+    options = fit_distortion(run_arrays(simulated), GRID)
+    assert options.scale == pytest.approx([1.03, 1.03], abs=0.01)
 
 
 def test_two_conventions_in_one_run() -> None:
     other = convention("pixels/xyxy")
-    made = run(
+    simulated = run(
         np.random.default_rng(4),
         PROFILES["detection"],
         lambda rng: other if rng.random() < 0.3 else GRID,
         GOOD,
         200,
     )
-    found = diagnose(run_arrays(made), GRID)
-    assert found.verdict is Verdict.MIXED
-    assert found.fit is not None
-    assert found.fit.second.share == pytest.approx(0.3, abs=0.1)
+    result = diagnose(run_arrays(simulated), GRID)
+    assert result.verdict is Verdict.MIXED
+    assert result.fit is not None
+    assert result.fit.second.share == pytest.approx(0.3, abs=0.1)
 
 
 def test_sides_that_were_rounded_away_are_no_second_convention() -> None:
@@ -276,44 +276,44 @@ def test_sides_that_were_rounded_away_are_no_second_convention() -> None:
     for _ in range(3):  # what was simulated was drawn first
         rng.choice(3)
     declared = convention("claude_standard/xyxy")
-    made = run(rng, PROFILES["tiny, 8k"], declared, HABITS["coarse numbers"], 200)
-    assert not diagnose(run_arrays(made), declared).verdict.alarms
+    simulated = run(rng, PROFILES["tiny, 8k"], declared, HABITS["coarse numbers"], 200)
+    assert not diagnose(run_arrays(simulated), declared).verdict.alarms
 
 
 def test_a_second_convention_of_a_model_that_pulls() -> None:
     """Its boxes are bent to the middle: that explains none of those in the other convention."""
     pulls = Habit(miou=0.7, pull=0.1)
     other = convention("grid1000/cxcywh")
-    made = run(
+    simulated = run(
         np.random.default_rng(1),
         PROFILES["detection"],
         lambda rng: other if rng.random() < 0.2 else GRID,
         pulls,
         200,
     )
-    assert diagnose(run_arrays(made), GRID).verdict is Verdict.MIXED
+    assert diagnose(run_arrays(simulated), GRID).verdict is Verdict.MIXED
 
 
 def test_boxes_that_follow_nothing() -> None:
     blind = Habit(miou=0.7, garbage=1.0)
-    made = run(np.random.default_rng(0), PROFILES["phrases"], GRID, blind, 100)
-    assert diagnose(run_arrays(made), GRID).verdict is Verdict.NONE
+    simulated = run(np.random.default_rng(0), PROFILES["phrases"], GRID, blind, 100)
+    assert diagnose(run_arrays(simulated), GRID).verdict is Verdict.NONE
 
 
 @pytest.mark.parametrize("queries", [0, 4])
 def test_too_few(queries: int) -> None:
-    made = run(np.random.default_rng(0), PROFILES["phrases"], GRID, GOOD, queries)
-    found = diagnose(run_arrays(made), GRID)
-    assert (found.verdict, found.fit) == (Verdict.TOO_FEW, None)
+    simulated = run(np.random.default_rng(0), PROFILES["phrases"], GRID, GOOD, queries)
+    result = diagnose(run_arrays(simulated), GRID)
+    assert (result.verdict, result.fit) == (Verdict.TOO_FEW, None)
 
 
 def test_what_pictures_of_one_size_cannot_tell() -> None:
     square = replace(PROFILES["phrases"], sizes=((1000, 1000, 1.0),))
-    made = run(np.random.default_rng(0), square, GRID, GOOD, 100)
-    found = diagnose(run_arrays(made), convention("pixels/xyxy"))
-    assert found.verdict is Verdict.FITS
-    assert found.fit is not None
-    assert {"grid1000/xyxy", "pixels/xyxy", "letterbox1000/xyxy"} <= set(found.fit.alike)
+    simulated = run(np.random.default_rng(0), square, GRID, GOOD, 100)
+    result = diagnose(run_arrays(simulated), convention("pixels/xyxy"))
+    assert result.verdict is Verdict.FITS
+    assert result.fit is not None
+    assert {"grid1000/xyxy", "pixels/xyxy", "letterbox1000/xyxy"} <= set(result.fit.alike)
 
 
 # --- the rules ------------------------------------------------------------------------------------
@@ -321,7 +321,7 @@ def test_what_pictures_of_one_size_cannot_tell() -> None:
 PIXELS = convention("pixels/xyxy")
 
 
-def found(**changes: object) -> RunFit:
+def result(**changes: object) -> RunFit:
     """A clear case of another convention, changed."""
     usual = RunFit(
         best=PIXELS,
@@ -344,44 +344,44 @@ def found(**changes: object) -> RunFit:
 def bent(
     scale: tuple[float, float], offset: tuple[float, float], **changes: float
 ) -> UnlistedConvention:
-    how = replace(NO_DISTORTION, scale=np.array(scale), offset=np.array(offset))
-    made = UnlistedConvention(GRID, how, gain=59.0, distance=0.2, z_iou=4.0, signal=1000.0)
-    return made._replace(**changes)
+    options = replace(NO_DISTORTION, scale=np.array(scale), offset=np.array(offset))
+    simulated = UnlistedConvention(GRID, options, gain=59.0, distance=0.2, z_iou=4.0, signal=1000.0)
+    return simulated._replace(**changes)
 
 
 @pytest.mark.parametrize(
-    ("one", "verdict"),
+    ("each", "verdict"),
     [
-        (found(), Verdict.OTHER),
-        (found(llr=14.9), Verdict.UNDECIDED),
-        (found(z=1.9), Verdict.UNDECIDED),
-        (found(z_iou=1.9), Verdict.UNDECIDED),
-        (found(distance=0.01), Verdict.FITS),
-        (found(distance=0.01, rivals=("unit/xyxy",)), Verdict.UNDECIDED),
-        (found(signal=23.9), Verdict.NONE),
-        (found(signal=23.9, unlisted=bent((0.6, 0.6), (-0.2, -0.2), gain=101)), Verdict.UNLISTED),
-        (found(unlisted=bent((1.2, 1.2), (0.1, 0.1))), Verdict.UNLISTED),
-        (found(unlisted=bent((1.2, 1.2), (0.1, 0.1), gain=24.0)), Verdict.OTHER),
-        (found(unlisted=bent((1.2, 1.2), (0.1, 0.1), distance=0.04)), Verdict.OTHER),
-        (found(unlisted=bent((1.2, 1.2), (0.1, 0.1), gain=59, z_iou=2.9)), Verdict.OTHER),
+        (result(), Verdict.OTHER),
+        (result(llr=14.9), Verdict.UNDECIDED),
+        (result(z=1.9), Verdict.UNDECIDED),
+        (result(z_iou=1.9), Verdict.UNDECIDED),
+        (result(distance=0.01), Verdict.FITS),
+        (result(distance=0.01, rivals=("unit/xyxy",)), Verdict.UNDECIDED),
+        (result(signal=23.9), Verdict.NONE),
+        (result(signal=23.9, unlisted=bent((0.6, 0.6), (-0.2, -0.2), gain=101)), Verdict.UNLISTED),
+        (result(unlisted=bent((1.2, 1.2), (0.1, 0.1))), Verdict.UNLISTED),
+        (result(unlisted=bent((1.2, 1.2), (0.1, 0.1), gain=24.0)), Verdict.OTHER),
+        (result(unlisted=bent((1.2, 1.2), (0.1, 0.1), distance=0.04)), Verdict.OTHER),
+        (result(unlisted=bent((1.2, 1.2), (0.1, 0.1), gain=59, z_iou=2.9)), Verdict.OTHER),
         # What fits badly is no "fits".
         (
-            found(distance=0.0, unlisted=bent((1.2, 1.2), (0.1, 0.1), gain=59, z_iou=2.9)),
+            result(distance=0.0, unlisted=bent((1.2, 1.2), (0.1, 0.1), gain=59, z_iou=2.9)),
             Verdict.UNDECIDED,
         ),
         # A scale that changes within the run.
-        (found(unlisted=bent((1.2, 1.2), (0.1, 0.1), gain=61, z_iou=1.1)), Verdict.UNLISTED),
-        (found(unlisted=bent((1.02, 1.02), (0.01, 0.01))), Verdict.FITS),
-        (found(unlisted=bent((0.85, 0.85), (0.0, 0.01))), Verdict.FITS),
-        (found(unlisted=bent((0.85, 0.85), (-0.075, -0.075))), Verdict.UNLISTED),
-        (found(unlisted=bent((1.0, 1.0), (0.03, 0.0))), Verdict.UNLISTED),
-        (found(distance=0.0, second=SecondConvention(GRID, 0.2, 26.0, 0.9)), Verdict.MIXED),
-        (found(distance=0.0, second=SecondConvention(GRID, 0.04, 26.0, 0.9)), Verdict.FITS),
-        (found(distance=0.0, second=SecondConvention(GRID, 0.2, 24.0, 0.9)), Verdict.FITS),
-        (found(distance=0.0, second=SecondConvention(GRID, 0.2, 26.0, 0.3)), Verdict.FITS),
+        (result(unlisted=bent((1.2, 1.2), (0.1, 0.1), gain=61, z_iou=1.1)), Verdict.UNLISTED),
+        (result(unlisted=bent((1.02, 1.02), (0.01, 0.01))), Verdict.FITS),
+        (result(unlisted=bent((0.85, 0.85), (0.0, 0.01))), Verdict.FITS),
+        (result(unlisted=bent((0.85, 0.85), (-0.075, -0.075))), Verdict.UNLISTED),
+        (result(unlisted=bent((1.0, 1.0), (0.03, 0.0))), Verdict.UNLISTED),
+        (result(distance=0.0, second=SecondConvention(GRID, 0.2, 26.0, 0.9)), Verdict.MIXED),
+        (result(distance=0.0, second=SecondConvention(GRID, 0.04, 26.0, 0.9)), Verdict.FITS),
+        (result(distance=0.0, second=SecondConvention(GRID, 0.2, 24.0, 0.9)), Verdict.FITS),
+        (result(distance=0.0, second=SecondConvention(GRID, 0.2, 26.0, 0.3)), Verdict.FITS),
         # A model that draws boxes to the middle, and a part in another convention.
         (
-            found(
+            result(
                 unlisted=bent((0.85, 0.85), (0.0, 0.01)),
                 second=SecondConvention(PIXELS, 0.2, 26.0, 0.9),
             ),
@@ -389,5 +389,5 @@ def bent(
         ),
     ],
 )
-def test_the_first_rule_that_holds(one: RunFit, verdict: Verdict) -> None:
-    assert decide(one, GRID, boxes=100)[0] is verdict
+def test_the_first_rule_that_holds(each: RunFit, verdict: Verdict) -> None:
+    assert decide(each, GRID, boxes=100)[0] is verdict

@@ -61,7 +61,7 @@ def probe(server: ChatServer | str, *flags: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("declared", "answers", "status", "said"),
+    ("declared", "answers", "status", "output"),
     [
         ("grid1000", "grid1000/xyxy", 0, "confirmed"),
         (SMART, "smart_200704_1605632/xyxy", 0, "confirmed"),
@@ -80,13 +80,13 @@ def probe(server: ChatServer | str, *flags: str) -> int:
     ],
 )
 def test_what_is_declared_and_what_is_answered(
-    serve: Serve, capsys: Out, declared: str | None, answers: str, status: int, said: str
+    serve: Serve, capsys: Out, declared: str | None, answers: str, status: int, output: str
 ) -> None:
     server = serve(answering(convention(answers)))
     flags = [] if declared is None else ["--space", declared]
     assert probe(server, *flags) == status
     out = capsys.readouterr().out
-    assert said in " ".join(out.split())
+    assert output in " ".join(out.split())
     assert "20 answered with boxes, 0 without a box, 0 not readable, 0 calls" in out
     assert max(map(len, out.splitlines())) <= 80
     assert len(server.asked) == 20
@@ -160,7 +160,7 @@ def test_a_probe_is_asked_once(serve: Serve, capsys: Out) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "space", "said"),
+    ("answers", "space", "output"),
     [
         ("original/xyxy", None, "pixels"),
         ("smart_3136_1003520/xyxy", "grid1000", None),
@@ -168,7 +168,7 @@ def test_a_probe_is_asked_once(serve: Serve, capsys: Out) -> None:
     ],
 )
 def test_what_is_saved_is_accepted(
-    serve: Serve, tmp_path: Path, answers: str, space: str | None, said: str | None
+    serve: Serve, tmp_path: Path, answers: str, space: str | None, output: str | None
 ) -> None:
     """A second probe with it is confirmed, and a sweep takes it."""
     server = serve(answering(convention(answers)))
@@ -178,8 +178,8 @@ def test_what_is_saved_is_accepted(
     assert probe(server, *flags, "--model=mine=the/served-one") in (0, 1)
     (entry,) = read_sweep(tmp_path / "new/mine.yaml").models
     assert (entry.name, entry.served, entry.like) == ("mine", "the/served-one", "Qwen2.5-VL")
-    if said is not None:
-        assert entry.space == said
+    if output is not None:
+        assert entry.space == output
     assert probe(server, "--config", "new/mine.yaml") == 0
     assert server.asked[-1].body["model"] == "the/served-one"
     assert main(["sweep", "new/mine.yaml", "--base-url", server.url, "--limit=3"]) == 0

@@ -19,8 +19,8 @@ CUT, THINKING = Recorded(finish_reason="length"), Recorded(ends_in_thought=True)
 def row(text: str, recorded: Recorded) -> ScoredRow:
     query = Query(index=3, images=("a.jpg",), cluster="herd", right="B", size="small")
     task: Any = Task("Letters_Zoo_plain", LETTERS.parse("Letters_Zoo_plain"), Path(), {3: query})
-    (made,) = LETTERS.score_batch("M", task, [Reply(3, text, recorded)], Settings(), None).rows
-    return made
+    (built,) = LETTERS.score_batch("M", task, [Reply(3, text, recorded)], Settings(), None).rows
+    return built
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def row(text: str, recorded: Recorded) -> ScoredRow:
 def test_a_reply_becomes_a_row(
     text: str, recorded: Recorded, reason: str | None, sums: tuple[int | None, ...]
 ) -> None:
-    made = row(text, recorded)
-    assert (made.index, made.source, made.reason) == (3, "herd", reason)
-    assert made.failed is (reason == "failed call")
-    assert tuple(map(made.sums.get, ("asked", "answered", "readable", "right"))) == sums
+    built = row(text, recorded)
+    assert (built.index, built.source, built.reason) == (3, "herd", reason)
+    assert built.failed is (reason == "failed call")
+    assert tuple(map(built.sums.get, ("asked", "answered", "readable", "right"))) == sums

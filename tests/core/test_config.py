@@ -117,13 +117,13 @@ def test_a_bad_file_is_refused_with_its_line(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "race"), [("true", Race()), ("false", None), ("{seed: 3}", Race(3)), ("", None)]
+    ("reply", "race"), [("true", Race()), ("false", None), ("{seed: 3}", Race(3)), ("", None)]
 )
-def test_a_race_is_said_in_a_word_or_with_its_seed(said: str, race: Race | None) -> None:
-    assert parse_sweep(GOOD + f"race: {said}\nmax_usd:").race == race
+def test_a_race_is_a_word_or_a_seed(reply: str, race: Race | None) -> None:
+    assert parse_sweep(GOOD + f"race: {reply}\nmax_usd:").race == race
 
 
-def test_values_alone_are_lists_of_one_and_all_is_all() -> None:
+def test_a_single_value_is_a_list_and_all_is_every_value() -> None:
     sweep = parse_sweep("models: FullImage\ndatasets: all\nkeys: all\nlimit: 5\nwork_dir: w")
     assert sweep.models == (ModelEntry("FullImage", line=1),)
     assert sweep.tables == benchmark()
@@ -140,7 +140,7 @@ def test_values_alone_are_lists_of_one_and_all_is_all() -> None:
 HTTP = "datasets: Demo\nmodels: {name: Mine, space: unit"
 
 
-def test_what_a_sweep_says_of_models_over_http() -> None:
+def test_headers_and_limits_of_models_over_http() -> None:
     sweep = parse_sweep(
         f"{HTTP}, headers: {{api-key: of-my-own}}}}\nmax_usd: 2.5\ninference: {{timeout: 90}}"
     )

@@ -31,7 +31,7 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
-def test_the_umask_says_who_may_read_it(umask: int, tmp_path: Path) -> None:
+def test_the_umask_decides_who_may_read_a_file(umask: int, tmp_path: Path) -> None:
     before = os.umask(umask)
     try:
         with atomic_write(tmp_path / "text"):

@@ -45,7 +45,7 @@ def test_the_first_folder_that_has_a_table_wins(world: Path) -> None:
     ]  # fmt: skip
 
 
-def test_two_tables_of_one_name_are_said_once(
+def test_two_tables_of_one_name_are_reported_once(
     world: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, last = put(world / "named", "one"), put(world / "lmu", "another")
@@ -70,16 +70,16 @@ def test_the_same_table_twice_is_nothing_to_say(
 def test_a_table_that_is_nowhere_names_the_folders_and_the_command(world: Path) -> None:
     with pytest.raises(FileNotFoundError) as error:
         find_table("Pascal")
-    said = str(error.value)
-    assert all(str(folder) in said for folder in table_folders())
-    assert said.endswith("make it with: python run_findit.py data get Pascal [--from DIR]")
+    reply = str(error.value)
+    assert all(str(folder) in reply for folder in table_folders())
+    assert reply.endswith("make it with: python run_findit.py data get Pascal [--from DIR]")
 
 
 @pytest.mark.parametrize(
     ("folder", "known"),
     [("named", True), ("here/datasets_tsv", True), ("lmu", True), ("elsewhere", False)],
 )
-def test_folders_that_are_looked_in(world: Path, folder: str, known: bool) -> None:
+def test_folders_that_are_searched(world: Path, folder: str, known: bool) -> None:
     assert is_table_folder(world / folder) is known
     assert is_table_folder(world / "named" / ".." / folder) is known
 
@@ -93,10 +93,10 @@ def test_folders_that_are_looked_in(world: Path, folder: str, known: bool) -> No
 def test_a_rendered_table_that_is_gone_or_changed_is_made_again(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[str] = []
+    built: list[str] = []
 
     def prepare(dataset: object, table: str) -> None:
-        made.append("table")
+        built.append("table")
         origin = {"source_sha256": rendered.recipe_sha256(table)}
         write_table(world / "lmu", "Scenes_refexp", [], origin)
 
@@ -104,16 +104,16 @@ def test_a_rendered_table_that_is_gone_or_changed_is_made_again(
     dataset = DATASETS["Scenes_refexp"]
     for _ in range(2):
         rendered.ensure(dataset)
-    assert made == ["table"]
+    assert built == ["table"]
     table = world / "lmu" / "Scenes_refexp.tsv"
     table.unlink()
     rendered.ensure(dataset)
-    assert made == ["table"] * 2
+    assert built == ["table"] * 2
     for content in ("damaged", "[]", "{}", '{"source_sha256": "of other code"}'):
         table.with_suffix(".meta.json").write_text(content)
         assert made_of(table) != rendered.recipe_sha256("Scenes_refexp")
         rendered.ensure(dataset)
-    assert made == ["table"] * 6
+    assert built == ["table"] * 6
 
 
 # --- names of datasets become files ---------------------------------------------------------------

@@ -61,6 +61,6 @@ def test_no_cell_is_a_formula(sign: str, before: str) -> None:
 
 def test_rows_read_back() -> None:
     rows = [{"a": 'say "hi", you', "b": 1.23456}, {"a": "x;y\tz", "b": 2.0}]
-    found = list(csv.DictReader(StringIO(as_csv(rows))))
-    assert found == [{"a": 'say "hi", you', "b": "1.2346"}, {"a": r"x;y\x09z", "b": "2.0000"}]
+    result = list(csv.DictReader(StringIO(as_csv(rows))))
+    assert result == [{"a": 'say "hi", you', "b": "1.2346"}, {"a": r"x;y\x09z", "b": "2.0000"}]
     assert as_csv([]) == "\n"

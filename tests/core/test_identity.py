@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.core.identity import (
+    SOURCE,
     Answering,
     Identity,
     IdentityError,
@@ -83,17 +84,17 @@ def setting(**values: Any) -> Identity:
     ],
     ids=lambda value: value[:30] if isinstance(value, str) else "",
 )  # fmt: skip
-def test_what_contradicts_is_said_with_both_values(now: Identity, says: str) -> None:
-    found = identity_conflicts(RUN, now)
-    assert len(found) == 1
-    assert str(found[0]).startswith(says)
+def test_a_conflict_names_both_values(now: Identity, says: str) -> None:
+    result = identity_conflicts(RUN, now)
+    assert len(result) == 1
+    assert str(result[0]).startswith(says)
     assert now.digest != RUN.digest
     with pytest.raises(IdentityError) as error:
         merge_for_resume(RUN, now, False, Path("x.json"))
     assert says in str(error.value)
     assert "--force" in str(error.value)
     forced = merge_for_resume(RUN, now, True, Path("x.json"))
-    assert forced.forced == (f"went on: {found[0]}",)
+    assert forced.forced == (f"went on: {result[0]}",)
     assert forced.answering == now.answering
     # And again: what was forced once stays said, and is not forced again.
     assert merge_for_resume(forced, now, False, Path("x.json")).forced == forced.forced
@@ -143,19 +144,19 @@ def test_a_space_that_is_otherwise_is_told_from_the_rest() -> None:
     assert (space.is_space, table.is_space) == (True, False)
 
 
-def test_versions_matter_where_the_answers_are_made() -> None:
+def test_versions_count_where_the_answers_are_generated() -> None:
     other = {"torch": "9", "transformers": "9"}
     api = who(runs_here=False)
     assert identity_conflicts(api, replace(api, versions=other)) == []
     hosts = who(in_vlmevalkit=True, runs_here=False)
-    found = identity_conflicts(hosts, replace(hosts, host={"ms-vlmeval": "0.0.21"}))
-    assert [one.what for one in found] == ["VLMEvalKit"]
+    result = identity_conflicts(hosts, replace(hosts, host={"ms-vlmeval": "0.0.21"}))
+    assert [each.what for each in result] == ["VLMEvalKit"]
 
 
 def test_another_identifier_is_another_checkpoint() -> None:
     hub = who(checkpoint="Qwen/Qwen3-VL-8B-Instruct", revision=None)
     other = who(checkpoint="Qwen/Qwen3-VL-4B-Instruct", revision=None)
-    assert [one.what for one in identity_conflicts(hub, other)] == ["checkpoint"]
+    assert [each.what for each in identity_conflicts(hub, other)] == ["checkpoint"]
     here, moved = (who(checkpoint=path, revision="sha256:12") for path in ("/a", "/b"))
     assert here.digest == moved.digest
 
@@ -165,6 +166,21 @@ def test_many_contradictions_are_counted() -> None:
                   space={"kind": "unit"}, rows=())  # fmt: skip
     with pytest.raises(IdentityError, match="and 1 more"):
         merge_for_resume(RUN, now, False, Path("x.json"))
+    with pytest.raises(IdentityError) as five:
+        merge_for_resume(RUN, replace(now, model=RUN.model), False, Path("x.json"))
+    assert " more" not in str(five.value)
+
+
+def test_what_an_answer_depends_on() -> None:
+    assert RUN.made_by == {
+        **RUN.versions, "dtype": "float32", "attention": None, "engine": None
+    }  # fmt: skip
+    assert replace(RUN, versions={}).made_by.keys() == {"dtype", "attention", "engine"}
+    elsewhere = who(runs_here=False, in_vlmevalkit=True, source="ab", endpoint="http://a")
+    assert elsewhere.made_by == {"endpoint": "http://a", SOURCE: "ab", **RUN.host}
+    assert elsewhere.has_made(elsewhere.made_by)
+    assert RUN.has_made(RUN.made_by)
+    assert not RUN.has_made(elsewhere.made_by)
 
 
 # --- the file -------------------------------------------------------------------------------------
@@ -180,7 +196,7 @@ def test_it_is_read_back(tmp_path: Path) -> None:
     assert read_identity(tmp_path / "T20260101-000000" / path.name) == run
 
 
-def test_a_file_that_says_the_same_is_not_touched(tmp_path: Path) -> None:
+def test_an_equal_record_is_not_written_again(tmp_path: Path) -> None:
     path = tmp_path / "identity.json"
     write_identity(path, RUN)
     before = path.stat().st_mtime_ns, path.stat().st_ino

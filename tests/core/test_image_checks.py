@@ -40,7 +40,7 @@ def lmu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("{images: , sources: , root: }", "", "lmu/images/Pascal", "LMUData"),
     ],
 )
-def test_what_says_where_images_lie(
+def test_where_images_are_searched(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     config: str,
@@ -51,9 +51,9 @@ def test_what_says_where_images_lie(
     (tmp_path / "datasets.yaml").write_text(config)
     named = ",".join(pair.replace("=", f"={tmp_path}/") for pair in variable.split(",") if pair)
     monkeypatch.setenv("FINDIT_IMAGES", named)
-    found = image_folder("Pascal")
-    assert found.path == tmp_path / folder
-    assert found.source.endswith(source)
+    result = image_folder("Pascal")
+    assert result.path == tmp_path / folder
+    assert result.source.endswith(source)
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_a_configuration_names_places_in_text(tmp_path: Path, config: str, why: 
 
 
 def queries(tmp_path: Path, there: tuple[bool, ...]) -> list[FindItQuery]:
-    made = []
+    built = []
     for index, is_there in enumerate(there):
         if is_there:
             Image.new("RGB", (4, 3)).save(tmp_path / f"{index}.png")
-        made.append(FindItQuery(index, "x", 4, 3, (f"{index}.png",), Truth((), ())))
-    return made
+        built.append(FindItQuery(index, "x", 4, 3, (f"{index}.png",), Truth((), ())))
+    return built
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_size_that_no_table_states_is_none_to_hold_against(tmp_path: Path) -> 
         ]
 
 
-def test_rows_that_share_an_image_are_each_held_against_their_own_size(tmp_path: Path) -> None:
+def test_rows_that_share_an_image_are_each_checked_against_their_size(tmp_path: Path) -> None:
     (right,) = queries(tmp_path, (True,))
     wrong = replace(right, index=1, width=5)
     shot = replace(right, index=2, images=(), support=right.images)
@@ -136,11 +136,11 @@ def test_rows_that_share_an_image_are_each_held_against_their_own_size(tmp_path:
     assert rows_to_leave_out([right, wrong], folder, skip=True) == {1}
 
 
-@pytest.mark.parametrize(("said", "skips"), [("", False), ("0", False), ("1", True)])
-def test_the_environment_says_to_leave_rows_out(
-    monkeypatch: pytest.MonkeyPatch, said: str, skips: bool
+@pytest.mark.parametrize(("reply", "skips"), [("", False), ("0", False), ("1", True)])
+def test_the_environment_can_leave_rows_out(
+    monkeypatch: pytest.MonkeyPatch, reply: str, skips: bool
 ) -> None:
-    monkeypatch.setenv("FINDIT_SKIP_MISSING", said)
+    monkeypatch.setenv("FINDIT_SKIP_MISSING", reply)
     assert skips_missing() is skips
     monkeypatch.delenv("FINDIT_SKIP_MISSING")
     assert skips_missing() is False

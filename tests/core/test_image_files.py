@@ -41,9 +41,9 @@ SIZE = (48, 32)
 PIXELS = np.random.default_rng(0).integers(0, 255, (SIZE[1], SIZE[0], 3), dtype=np.uint8)
 
 
-def saved(kind: str, mode: str = "RGB", **how: object) -> bytes:
+def saved(kind: str, mode: str = "RGB", **options: object) -> bytes:
     out = io.BytesIO()
-    Image.fromarray(PIXELS).convert(mode).save(out, kind, **how)  # type: ignore[arg-type]
+    Image.fromarray(PIXELS).convert(mode).save(out, kind, **options)  # type: ignore[arg-type]
     return out.getvalue()
 
 
@@ -125,8 +125,8 @@ def checked(path: Path, size: tuple[int, int] | None) -> str | None:
     """What a run's check says of a scene, or of a reference shot, whose size is not known."""
     scene, shot = ((path.name,), ()) if size else ((), (path.name,))
     query = FindItQuery(0, "x", *(size or SIZE), scene, Truth((), ()), shot)
-    found = unusable([query], path.parent)
-    return found[0].why if found else None
+    result = unusable([query], path.parent)
+    return result[0].why if result else None
 
 
 @pytest.mark.parametrize(("content", "why"), BAD.values(), ids=BAD)
@@ -134,10 +134,10 @@ def test_a_picture_that_cannot_be_used_is_seen_in_its_header(
     file: Callable[[bytes], Path], content: bytes, why: str
 ) -> None:
     path = file(content)
-    for said in (checked(path, None), problem(path, None)):
-        assert said is not None
-        assert said.startswith(why)
-        assert "\n" not in said
+    for reply in (checked(path, None), problem(path, None)):
+        assert reply is not None
+        assert reply.startswith(why)
+        assert "\n" not in reply
 
 
 @pytest.mark.parametrize(("content", "why"), DAMAGED.values(), ids=DAMAGED)
@@ -146,12 +146,12 @@ def test_a_damaged_picture_is_seen_when_it_is_decoded(
 ) -> None:
     path = file(content)
     assert checked(path, None) is None
-    said = problem(path, None)
-    assert said is not None
-    assert said.startswith(why)
+    reply = problem(path, None)
+    assert reply is not None
+    assert reply.startswith(why)
     with pytest.raises(ImageFileError) as error:
         decode(path)
-    assert str(error.value) == f"{path} {said}"
+    assert str(error.value) == f"{path} {reply}"
 
 
 SENDERS: dict[str, Callable[[Path], object]] = {
@@ -165,7 +165,7 @@ SENDERS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("send", SENDERS.values(), ids=SENDERS)
 @pytest.mark.parametrize(
     "content",
-    [*(BAD[name][0] for name in ("empty", "SVG", "text")), *(one for one, _ in DAMAGED.values())],
+    [*(BAD[name][0] for name in ("empty", "SVG", "text")), *(each for each, _ in DAMAGED.values())],
     ids=["empty", "SVG", "text", *DAMAGED],
 )
 def test_sending_what_is_no_picture_is_an_error_of_one_line(
@@ -196,12 +196,12 @@ def test_the_stored_pixels_are_decoded(file: Callable[[bytes], Path]) -> None:
     assert orientation(path) == 6
 
 
-@pytest.mark.parametrize("said", [0, 9, 65535])
+@pytest.mark.parametrize("reply", [0, 9, 65535])
 def test_an_orientation_that_there_is_not_is_none(
-    file: Callable[[bytes], Path], said: object
+    file: Callable[[bytes], Path], reply: object
 ) -> None:
     exif = Image.Exif()
-    exif[0x0112] = said
+    exif[0x0112] = reply
     assert orientation(file(saved("JPEG", exif=exif))) == 1
 
 
@@ -232,8 +232,8 @@ def test_damaged_metadata_turns_nothing(file: Callable[[bytes], Path]) -> None:
 def test_how_large_a_picture_may_be(
     size: tuple[int, int], stated: tuple[int, int] | None, why: str | None
 ) -> None:
-    said = misfit(Header(size, "RGB", "PNG"), stated)
-    assert said == why or (why is not None and str(said).startswith(why))
+    reply = misfit(Header(size, "RGB", "PNG"), stated)
+    assert reply == why or (why is not None and str(reply).startswith(why))
     assert (size[0] * size[1] > (MOST if stated else MOST_UNSTATED)) == (
         why is not None and "more than" in why
     )
@@ -304,10 +304,10 @@ def test_whatever_a_reader_raises_is_an_error_of_one_line(
             raise error
 
         monkeypatch.setattr(Image.Image, "convert", fail)
-        said = problem(path, None)
-        assert said is not None
-        assert said.startswith("does not decode (")
-        assert "worse" not in said
+        reply = problem(path, None)
+        assert reply is not None
+        assert reply.startswith("does not decode (")
+        assert "worse" not in reply
 
 
 def test_a_queue_is_refused_and_nothing_waits_for_it(tmp_path: Path) -> None:
@@ -353,11 +353,11 @@ def test_only_one_function_opens_pictures() -> None:
     opening = re.compile(
         r"Image\.open\(|import Image\b.*\bopen|\bimread\(|\bimdecode\(|\bread_image\(|load_image\("
     )
-    found = [
+    result = [
         str(path.relative_to(root))
         for folder in ("vlmeval_findit", "training")
         for path in sorted((root / folder).rglob("*.py"))
         for line in path.read_text(encoding="utf-8").splitlines()
         if opening.search(line)
     ]
-    assert set(found) == {"vlmeval_findit/core/image_files.py"}
+    assert set(result) == {"vlmeval_findit/core/image_files.py"}

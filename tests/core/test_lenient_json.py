@@ -49,20 +49,20 @@ UGLY: list[tuple[str, list[dict[str, Any]]]] = [
 
 @pytest.mark.parametrize(("text", "expected"), UGLY, ids=[text[:30] for text, _ in UGLY])
 def test_ugly(text: str, expected: list[dict[str, Any]]) -> None:
-    found = objects_in(text)
+    result = objects_in(text)
     if text.count("{") == 100:  # deeper than anybody means: what can be read begins further in
-        assert len(found) == 1
+        assert len(result) == 1
         return
-    assert found == expected
+    assert result == expected
     # Not only equal: {"a": ..} and the order of keys too.
-    assert [list(one) for one in found] == [list(one) for one in expected]
+    assert [list(each) for each in result] == [list(each) for each in expected]
 
 
 @pytest.mark.parametrize("broken", ['{"a":' * 16, '{"a": ["b", ' * 8, "{'a': 'b c\", "])
 @pytest.mark.parametrize("times", [1, 100])
 def test_what_follows_broken_objects_is_read(broken: str, times: int) -> None:
     whole = [{"left": "a cat"}, {"right": "it's a dog"}]
-    text = " then ".join([broken + str(one) for one in whole] * times)
+    text = " then ".join([broken + str(each) for each in whole] * times)
     assert objects_in(text) == whole * times
 
 
@@ -81,8 +81,8 @@ def test_json_is_read_as_json(value: dict[str, Any], indent: int | None) -> None
 
 @given(st.text(alphabet="{}[]\"':,\\a1 \n", max_size=60))
 def test_nothing_raises(text: str) -> None:
-    for one in objects_in(text):
-        assert isinstance(one, dict)
+    for each in objects_in(text):
+        assert isinstance(each, dict)
 
 
 HARD = {

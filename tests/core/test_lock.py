@@ -217,11 +217,11 @@ def test_of_two_who_find_a_holder_dead_one_gets_the_lock(
     real = locks._Holder.died_here
 
     def died_here(holder: Any) -> bool:
-        found = real(holder)
-        if found and not faster:
+        result = real(holder)
+        if result and not faster:
             monkeypatch.setattr(locks._Holder, "died_here", real)
             faster.append(Lock(path, WHY))
-        return found
+        return result
 
     monkeypatch.setattr(locks._Holder, "died_here", died_here)
     with pytest.raises(LockedError, match=f"held by process {os.getpid()}"):

@@ -29,13 +29,13 @@ def texts() -> Iterator[tuple[str, str]]:
             if isinstance(node, ast.JoinedStr)
             for value in node.values
         }
-        said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        output = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
             if isinstance(node, ast.JoinedStr):
                 pieces = (getattr(value, "value", "_") for value in node.values)
-                yield where, "".join(one if isinstance(one, str) else "_" for one in pieces)
-            elif id(node) not in parts | said and isinstance(getattr(node, "value", None), str):
+                yield where, "".join(each if isinstance(each, str) else "_" for each in pieces)
+            elif id(node) not in parts | output and isinstance(getattr(node, "value", None), str):
                 yield where, node.value  # type: ignore[attr-defined]
 
 
@@ -43,8 +43,8 @@ def commands() -> Iterator[tuple[str, str]]:
     for where, text in texts():
         if where.startswith("vlmeval_findit/cli/__init__.py"):
             continue
-        for found in re.finditer(r"run_findit\.py ([^\n;`(,]+)", text):
-            yield where, found[1]
+        for result in re.finditer(r"run_findit\.py ([^\n;`(,]+)", text):
+            yield where, result[1]
 
 
 def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -56,11 +56,11 @@ def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
 def test_commands_in_messages_are_commands_with_their_flags(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = list(commands())
-    assert len(found) > 25
+    result = list(commands())
+    assert len(result) > 25
     helps = {"": help_of("run", capsys)}
     wrong = []
-    for where, command in found:
+    for where, command in result:
         words = [word.strip(".,:)'\"") for word in command.split()[:2]]
         name = words[0] if words[0] in COMMANDS else " ".join(words)
         name = "" if name.startswith(("-", "_")) else name
@@ -105,7 +105,7 @@ def test_in_a_clone_the_clone_is_installed(monkeypatch: pytest.MonkeyPatch) -> N
     assert command.install("mlflow") == "pip install 'vlmeval-findit[mlflow]'"
 
 
-def test_whoever_says_a_space_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_space_names_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SettingsError, match=r"^space=") as caught:
         settings_from({"space": '{"kind": grid1000}'})
     assert "FINDIT_SPACE" not in str(caught.value)

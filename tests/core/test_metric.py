@@ -27,8 +27,8 @@ NOTHING_FOUND = Matched((), (0.0, 0.0), (False, False), (-1, -1), ())
 
 
 def test_figures_by_hand() -> None:
-    found = {"responses": 8, "adherent": 6, "tp": 3, "n_pred": 5, "n_gt": 10, "iou_sum": 4.0}
-    assert metric_values(METRICS, found) == {
+    result = {"responses": 8, "adherent": 6, "tp": 3, "n_pred": 5, "n_gt": 10, "iou_sum": 4.0}
+    assert metric_values(METRICS, result) == {
         "F1@0.5": pytest.approx(40.0),  # 2 * 0.6 * 0.3 / (0.6 + 0.3)
         "mIoU": 40.0,
         "Adherence": 75.0,
@@ -38,13 +38,13 @@ def test_figures_by_hand() -> None:
         "Rejection accuracy": None,
         "False-alarm rate": None,
     }
-    assert F1_FAILED_MISSED.value(found) == pytest.approx(40.0)
+    assert F1_FAILED_MISSED.value(result) == pytest.approx(40.0)
 
 
 def test_empty_denominators_give_0_but_where_nothing_could_be_rejected() -> None:
-    found = metric_values(METRICS, {})
-    assert found.pop("Rejection accuracy") is found.pop("False-alarm rate") is None
-    assert set(found.values()) == {0.0}
+    result = metric_values(METRICS, {})
+    assert result.pop("Rejection accuracy") is result.pop("False-alarm rate") is None
+    assert set(result.values()) == {0.0}
 
 
 def test_a_failed_call_is_no_answer() -> None:
@@ -52,8 +52,8 @@ def test_a_failed_call_is_no_answer() -> None:
     assert {name for name, value in failed.items() if value} == {"failed", "n_gt_failed"}
     assert failed["n_gt_failed"] == 2
     both = add_up([sums(reading(BOX), FOUND), failed])
-    found = metric_values(METRICS, both)
-    assert found["F1@0.5"] == found["Recall"] == found["Adherence"] == 100.0
+    result = metric_values(METRICS, both)
+    assert result["F1@0.5"] == result["Recall"] == result["Adherence"] == 100.0
     # As an answer without boxes: precision 1, recall 1/3.
     assert F1_FAILED_MISSED.value(both) == pytest.approx(50.0)
 
@@ -77,18 +77,18 @@ BY_CLASS = Metric("by class", {"right": 1}, {"asked": 1}, over="class", empty=No
 
 
 def test_a_mean_over_slices_weighs_every_slice_alike() -> None:
-    made = [
+    built = [
         ScoredRow(0, "a", {"right": 1, "asked": 1}, slices={"class": "cat", "size": "small"}),
         *(
             ScoredRow(i, "b", {"right": 0, "asked": 1}, slices={"class": "dog", "size": "small"})
             for i in range(1, 4)
         ),
     ]
-    found = totals(made)
-    assert RATE.value(found) == 25.0
-    assert BY_CLASS.value(found) == 50.0
-    assert found[sliced("asked", "size", "small")] == 4
-    assert [name for name in found if not is_sliced(name)] == ["right", "asked"]
+    result = totals(built)
+    assert RATE.value(result) == 25.0
+    assert BY_CLASS.value(result) == 50.0
+    assert result[sliced("asked", "size", "small")] == 4
+    assert [name for name in result if not is_sliced(name)] == ["right", "asked"]
 
 
 @given(st.lists(st.tuples(counts, counts, counts, counts), min_size=1, max_size=8))

@@ -72,7 +72,7 @@ REPRESENTATIONS = Representation(
 
 
 @pytest.fixture
-def mine(tmp_path: Path) -> Path:
+def plugin_file(tmp_path: Path) -> Path:
     return written(tmp_path / "mine.py", MINE)
 
 
@@ -97,8 +97,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # --- rows of files --------------------------------------------------------------------------------
 
 
-def test_the_file_of_the_page_adds_its_rows(mine: Path) -> None:
-    with known_here(files=(mine,)):
+def test_the_file_of_the_page_adds_its_rows(plugin_file: Path) -> None:
+    with known_here(files=(plugin_file,)):
         row = find_model("cornered-7b")
         assert row is not None
         question = parse("FindIt_Pascal_xxyy_json")
@@ -111,10 +111,10 @@ def test_the_file_of_the_page_adds_its_rows(mine: Path) -> None:
         assert plugin.name == "mine.py"
         assert re.fullmatch("sha256:[0-9a-f]{12}", plugin.version)
         assert plugins.reported() == []
-        said = findit.prompt("cat", "xxyy_json", "a.jpg")
-        assert "x_min, x_max, y_min, y_max" in str(said)
-        found = findit.read("[[0, 256, 0, 512]]", "xxyy_text", size=(100, 50), space="grid512")
-        assert found.boxes == ((0, 0, 50, 50),)
+        output = findit.prompt("cat", "xxyy_json", "a.jpg")
+        assert "x_min, x_max, y_min, y_max" in str(output)
+        result = findit.read("[[0, 256, 0, 512]]", "xxyy_text", size=(100, 50), space="grid512")
+        assert result.boxes == ((0, 0, 50, 50),)
         with pytest.raises(ValueError, match="Cornered is asked at a server: base_url="):
             findit.open_model("Cornered")
     assert find_model("cornered-7b") is None
@@ -122,19 +122,19 @@ def test_the_file_of_the_page_adds_its_rows(mine: Path) -> None:
         space_from("grid512")
 
 
-def test_rows_of_ours_ask_no_plugin() -> None:
+def test_builtin_rows_look_for_no_plugin() -> None:
     """Neither imports nor names of ours look for entry points or run a file."""
     package = ROOT / "vlmeval_findit"
     modules = {path.relative_to(ROOT).with_suffix("") for path in package.rglob("*.py")}
     heavy = {"host", "local", "dual_encoder", "_autoload", "__main__"}
-    light = sorted(".".join(one.parts) for one in modules if not heavy & {*one.parts})
+    light = sorted(".".join(each.parts) for each in modules if not heavy & {*each.parts})
     assert len(light) > 300
     code = (
         "from importlib import import_module\n"
         "from vlmeval_findit.core import plugins\n"
         "def refuse(group): raise AssertionError(f'{group} asked')\n"
         "plugins.offered = refuse\n"
-        f"for name in {[one.removesuffix('.__init__') for one in light]}:\n"
+        f"for name in {[each.removesuffix('.__init__') for each in light]}:\n"
         "    import_module(name)\n"
         "import vlmeval_findit as findit\n"
         "from vlmeval_findit.benchmarks import parse\n"
@@ -222,23 +222,23 @@ BROKEN = {
 def test_a_broken_plugin_is_reported_once_and_refused_where_it_was_named(
     what: str,
     tmp_path: Path,
-    mine: Path,
+    plugin_file: Path,
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     text, group, why = BROKEN[what]
     file = written(tmp_path / "broken.py", HEAD + text)
-    with known_here(files=(file, mine)):
+    with known_here(files=(file, plugin_file)):
         for _ in range(2):
             for table in plugin_tables().values():
                 list(table)
-        (one,) = plugins.reported()
-        assert one.plugin.name == "broken.py"
-        assert (one.group.value if one.group else None) == group
-        assert why in one.why
-        assert "\n" not in str(one)
-        (said,) = (record.getMessage() for record in caplog.records)
-        assert said == f"{one}: left out"
+        (each,) = plugins.reported()
+        assert each.plugin.name == "broken.py"
+        assert (each.group.value if each.group else None) == group
+        assert why in each.why
+        assert "\n" not in str(each)
+        (output,) = (record.getMessage() for record in caplog.records)
+        assert output == f"{each}: left out"
         another = written(tmp_path / "another.py", "SPACES = ()")
         os.environ[plugins.FILES_VARIABLE] += f"{os.pathsep}{another}"
         list(KINDS), list(MODELS)
@@ -262,8 +262,8 @@ def test_a_name_of_vlmevalkit_is_refused_with_both(
     monkeypatch.setenv("LMUData", str(tmp_path))
     row = f"ModelRow('Smol', 'Smol(VLM2)?', GRID, local={FAMILY.format('SmolVLM2', '')})"
     file = written(tmp_path / "smol.py", f"{HEAD}MODELS = {row}")
-    own = written(tmp_path / "own.yaml", "- {name: SmolVLM2, like: Qwen3-VL, checkpoint: a/b}")
-    for words in (["--plugin", str(file)], ["--add", str(own)]):
+    right = written(tmp_path / "own.yaml", "- {name: SmolVLM2, like: Qwen3-VL, checkpoint: a/b}")
+    for words in (["--plugin", str(file)], ["--add", str(right)]):
         with known_here():
             assert main(["models", *words]) == 2
         assert "is the name of a model of VLMEvalKit" in capsys.readouterr().err
@@ -286,10 +286,10 @@ def test_a_file_that_is_not_there_is_refused(
 
 
 def test_of_two_of_one_name_the_first_counts_whatever_it_is(
-    tmp_path: Path, mine: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, plugin_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = written(tmp_path / "other.py", MINE.replace("(512, 512)", "(64, 64)"))
-    for first, second, size in ((mine, other, 512), (other, mine, 64)):
+    for first, second, size in ((plugin_file, other, 512), (other, plugin_file, 64)):
         with known_here(files=(first, second)):
             assert reference_size(Space("grid512"), 10, 10) == (size, size)
             reference.cache_clear()
@@ -300,17 +300,17 @@ def test_of_two_of_one_name_the_first_counts_whatever_it_is(
         assert re.search(rf"broken: Cornered\n +{second.name} sha256", out)
 
 
-def test_the_list_fits_a_terminal(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_fits_a_terminal(plugin_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plugins"]) == 0
     assert "No plug-in adds a row" in capsys.readouterr().out
-    assert main(["check", "xxyy", "--plugin", str(mine)]) == 0
+    assert main(["check", "xxyy", "--plugin", str(plugin_file)]) == 0
     assert capsys.readouterr().out.endswith("all right\n")
-    assert main(["plugins", "--plugin", str(mine)]) == 0
+    assert main(["plugins", "--plugin", str(plugin_file)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines[::2]] == [
         ["models", "Cornered"], ["spaces", "grid512"], ["representations", "xxyy"],
     ]  # fmt: skip
-    assert all(len(line) <= 80 or str(mine) in line for line in lines)
+    assert all(len(line) <= 80 or str(plugin_file) in line for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -363,8 +363,8 @@ def test_its_set_is_imported(
         assert main(["data", "import", "--sets"]) == 0
         assert "AcmePlates" in capsys.readouterr().out
         for more in ([], ["--replace"]):
-            given = [str(tmp_path / "data"), "--set", "AcmePlates", *more]
-            assert main(["data", "import", *given]) == 0
+            place = [str(tmp_path / "data"), "--set", "AcmePlates", *more]
+            assert main(["data", "import", *place]) == 0
     # What was imported is a dataset of one's own, with or without the package.
     question = parse("FindIt_AcmePlates_xyxy_json")
     assert len(load(question.name).queries) == 4
@@ -383,8 +383,8 @@ def test_its_provider_is_asked_in_its_protocol(
 
         def script(asked: Asked, number: int) -> Answer:
             assert (asked.path[-8:], asked.headers["x-acme-key"]) == ("/answers", "a-key")
-            said = answers[content(asked.body)]
-            return Answer(json.dumps({"answer": said, "read": 90, "written": 7}).encode())
+            output = answers[content(asked.body)]
+            return Answer(json.dumps({"answer": output, "read": 90, "written": 7}).encode())
 
         with ChatServer(script) as server:
             sweep = ["sweep", "sweep.yaml", "--base-url", server.url]
@@ -401,24 +401,24 @@ def test_its_provider_is_asked_in_its_protocol(
 
 
 def identity(predictions_file: Path) -> Identity:
-    found = read_identity(predictions_file)
-    assert found is not None
-    return found
+    result = read_identity(predictions_file)
+    assert result is not None
+    return result
 
 
 def provenance(predictions_file: Path) -> dict[str, Any]:
     path = predictions_file.with_name(f"{predictions_file.stem}_provenance.json")
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
+    result: dict[str, Any] = json.loads(path.read_text())
+    return result
 
 
 def test_with_a_plugin_and_without_it_are_two_runs() -> None:
     without = Identity("m", "d")
     with_it = replace(without, plugins={"p": "1.0"})
-    (one,) = identity_conflicts(with_it, without)
-    assert str(one) == "plug-in p: recorded 1.0, now not set"
-    (one,) = identity_conflicts(without, with_it)
-    assert str(one) == "plug-in p: recorded not set, now 1.0"
+    (each,) = identity_conflicts(with_it, without)
+    assert str(each) == "plug-in p: recorded 1.0, now not set"
+    (each,) = identity_conflicts(without, with_it)
+    assert str(each) == "plug-in p: recorded not set, now 1.0"
     assert without.digest != with_it.digest
     # A record of before this version says nothing of them, and is the same.
     assert "plugins" not in as_values(without)
@@ -430,7 +430,7 @@ def test_with_a_plugin_and_without_it_are_two_runs() -> None:
 @pytest.mark.host
 def test_its_benchmark_runs_under_the_hosts_runner(
     site: Path,
-    mine: Path,
+    plugin_file: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -441,7 +441,7 @@ def test_its_benchmark_runs_under_the_hosts_runner(
     run(["-m", "findit_plates"], [str(tmp_path)], tmp_path, env)
     with ChatServer(in_turn(completion("It says ABC."))) as server:
         words = f"--model PlateReader --base-url {server.url} --work-dir runs --limit 4"
-        words += f" --data Plates_Few FindIt_Demo_xxyy_json --plugin {mine}"
+        words += f" --data Plates_Few FindIt_Demo_xxyy_json --plugin {plugin_file}"
         done = run(RUN_FINDIT, words.split(), tmp_path, env)
     assert done.returncode == 0, done.stdout
     path = predictions(tmp_path / "runs", "PlateReader", "Plates_Few")
@@ -451,7 +451,7 @@ def test_its_benchmark_runs_under_the_hosts_runner(
     assert provenance(boxes)["plugins"].keys() == {"findit-plates", "mine.py"}
     assert identity(boxes).space == {"kind": "longer1000"}
     monkeypatch.chdir(tmp_path)
-    with known_here(site, files=(mine,)):
+    with known_here(site, files=(plugin_file,)):
         assert main(["leaderboard", "runs", "--out", "board"]) == 0
         assert "25.0" in capsys.readouterr().out
         assert main(["report", "runs", "--out", "report.html"]) == 0
@@ -459,12 +459,12 @@ def test_its_benchmark_runs_under_the_hosts_runner(
         capsys.readouterr()
     with known_here(site):
         assert main(["leaderboard", "runs", "--out", "part"]) == 0
-        said = capsys.readouterr()
-        assert said.err.startswith("left out: ")
-        assert "plug-in mine.py: recorded" in said.err
-        assert "25.0" in said.out
+        output = capsys.readouterr()
+        assert output.err.startswith("left out: ")
+        assert "plug-in mine.py: recorded" in output.err
+        assert "25.0" in output.out
     # Where it is not here, the run says what it needs.
     for command in (["leaderboard", "runs"], ["score", str(path)]):
         assert main(command) == 2
-        said = capsys.readouterr().err
-        assert "plug-in findit-plates: recorded 0.1.0, now not here: pip install" in said
+        output = capsys.readouterr().err
+        assert "plug-in findit-plates: recorded 0.1.0, now not here: pip install" in output

@@ -126,7 +126,7 @@ def test_a_failed_call_is_no_reply(text: str, failed: bool) -> None:
         ("[]", Recorded(call={"id": "a"}), False),
     ],
 )
-def test_what_was_recorded_says_whether_a_call_failed(
+def test_the_record_decides_whether_a_call_failed(
     text: str, record: Recorded, failed: bool
 ) -> None:
     assert Reply(0, text, record).failed is failed
@@ -144,13 +144,13 @@ def test_what_was_recorded_says_whether_a_call_failed(
         ('[{"box": [1, 2, 3, 4]}]', "length", FormatFailure.WRONG_KEY),
     ],
 )
-def test_a_reply_that_was_cut_off_says_so(
+def test_a_truncated_reply_has_its_reason(
     text: str, finish_reason: str, reason: FormatFailure | None
 ) -> None:
-    how = ReplyFormat("json", "xyxy")
-    found = read_reply(Reply(0, text, Recorded(finish_reason=finish_reason)), reader(how))
-    assert found.reason is reason
-    assert found.boxes == read(text, how).boxes
+    form = ReplyFormat("json", "xyxy")
+    result = read_reply(Reply(0, text, Recorded(finish_reason=finish_reason)), reader(form))
+    assert result.reason is reason
+    assert result.boxes == read(text, form).boxes
 
 
 # --- files that cannot be read --------------------------------------------------------------------
@@ -195,15 +195,15 @@ def test_bad_json_files(tmp_path: Path, content: str, says: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "index"),
+    ("answer", "index"),
     [("1", 1), ("1.0", 1), ("0", 0), ('"1"', 1), ('" 12 "', 12), ("1e3", 1000), ("1e400", None),
      ("1.5", None), ("true", None), ("false", None), ('"1.5"', None), ('"1_0"', None),
      ('"1e3"', None), ('"' + "9" * 5000 + '"', None), ('"²"', None), ("[1]", None), ("{}", None),
      ('""', None), ("null", None), ("Infinity", None), ("NaN", None)],
 )  # fmt: skip
-def test_what_is_an_index(tmp_path: Path, said: str, index: int | None) -> None:
+def test_what_is_an_index(tmp_path: Path, answer: str, index: int | None) -> None:
     path = tmp_path / "p.json"
-    path.write_text(f'[{{"index": {said}, "prediction": "a"}}]')
+    path.write_text(f'[{{"index": {answer}, "prediction": "a"}}]')
     if index is not None:
         assert [reply.index for reply in read_predictions(path)] == [index]
         return
@@ -215,13 +215,13 @@ def test_what_is_an_index(tmp_path: Path, said: str, index: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "text"),
+    ("answer", "text"),
     [("null", ""), ("NaN", ""), ("[1, 2.5]", "[1, 2.5]"), ('[{"bbox": [1]}]', '[{"bbox": [1]}]'),
      ("7", "7"), ('"é"', "é"), ('["é"]', '["é"]')],
 )  # fmt: skip
-def test_a_reply_that_is_not_text(tmp_path: Path, said: str, text: str) -> None:
+def test_a_reply_that_is_not_text(tmp_path: Path, answer: str, text: str) -> None:
     path = tmp_path / "p.json"
-    path.write_text(f'[{{"index": 0, "prediction": {said}}}]', encoding="utf-8")
+    path.write_text(f'[{{"index": 0, "prediction": {answer}}}]', encoding="utf-8")
     assert [reply.text for reply in read_predictions(path)] == [text]
 
 
@@ -260,7 +260,7 @@ def test_model_and_dataset_are_in_the_name(name: str, model: str, dataset: str) 
         "m_MMBench.json", "m_FindIt_SVG_xyxy_text_score.json", "predictions.json",
     ],
 )  # fmt: skip
-def test_a_name_that_says_no_dataset(name: str) -> None:
+def test_a_name_without_a_dataset(name: str) -> None:
     with pytest.raises(PredictionError, match=r"is <model>_FindIt_….json or .* say --data"):
         parse_prediction_name(Path(name))
 

@@ -168,7 +168,7 @@ def well_typed(record: Recorded) -> None:
     assert isinstance(record.images, tuple)
     assert all(isinstance(image, dict) for image in record.images)
     assert all(type(n) is int and n >= 0 for n in record.tokens.values())
-    assert all(isinstance(said, str) for said in record.model.values())
+    assert all(isinstance(reply, str) for reply in record.model.values())
     assert recorded(strict(record.as_json())) == record
     assert recorded(record.as_json()) == record
     Reply(0, FAILED, record).failed  # noqa: B018 (must not raise)
@@ -184,7 +184,7 @@ json_values = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from((*FIELDS, "space")), json_values))
-def test_any_record_is_made_plain(record: dict[str, Any]) -> None:
+def test_any_record_becomes_plain(record: dict[str, Any]) -> None:
     well_typed(recorded({"findit": record}))
 
 
@@ -216,7 +216,7 @@ def test_what_is_left_of_odd_records(record: dict[str, Any], expected: Recorded)
     assert recorded({"findit": record}) == expected
 
 
-def test_a_record_deeper_than_any_of_ours_is_left_out() -> None:
+def test_a_record_nested_too_deeply_is_left_out() -> None:
     deep: Any = 1
     for _ in range(900):
         deep = {"a": deep}

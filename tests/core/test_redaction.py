@@ -46,11 +46,11 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_every_form_of_a_secret_is_found(form: str) -> None:
-    said = f"the key {form} is no good"
-    assert scrub(said) == said, "it is no secret yet"
+def test_every_form_of_a_secret_is_redacted(form: str) -> None:
+    reply = f"the key {form} is no good"
+    assert scrub(reply) == reply, "it is no secret yet"
     remember(KEY)
-    got = scrub(said)
+    got = scrub(reply)
     assert form not in got
     assert got.startswith("the key ")
     assert got.endswith(" is no good")
@@ -85,23 +85,23 @@ def test_other_variables_are_no_secrets(name: str, monkeypatch: pytest.MonkeyPat
     assert scrub("a motorcycle") == "a motorcycle"
 
 
-def test_the_password_of_an_address_in_the_environment_is_one(
+def test_the_password_of_an_address_in_the_environment_is_a_secret(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TRACKING_URI", "https://me:wJalrXUtnFEMI@tracking.example/x")
     assert scrub("tracking.example: wJalrXUtnFEMI") == "tracking.example: ***"
 
 
-def test_a_short_secret_is_not_looked_for() -> None:
+def test_a_short_secret_is_not_redacted() -> None:
     remember("EMPTY", "1234", "")
     assert scrub("[1234, 5, 6, 7] EMPTY") == "[1234, 5, 6, 7] EMPTY"
 
 
 @pytest.mark.parametrize("end", ["", ".", "...", "…", '"', "'}", " "])
-@pytest.mark.parametrize("kept", [8, 9, 15, len(KEY) - 1])
-def test_a_secret_that_somebody_cut_is_found_at_the_end(kept: int, end: str) -> None:
+@pytest.mark.parametrize("stored", [8, 9, 15, len(KEY) - 1])
+def test_a_cut_secret_is_redacted_at_the_end(stored: int, end: str) -> None:
     remember(KEY)
-    got = scrub(f"no user for {KEY[:kept]}{end}")
+    got = scrub(f"no user for {KEY[:stored]}{end}")
     assert got == "no user for ***"
     assert scrub(f"no user for {KEY[:7]}") == f"no user for {KEY[:7]}"
 

@@ -66,21 +66,21 @@ rows_of_a_run = st.lists(
 )
 
 
-def same(found: Any, expected: Any) -> bool:
+def same(result: Any, expected: Any) -> bool:
     """Equal, and of equal types: 1 is not 1.0 here, nor is -0.0 what 0.0 is."""
-    return repr(found) == repr(expected)
+    return repr(result) == repr(expected)
 
 
 def in_order(row: ScoredRow) -> ScoredRow:
     """Of what is by name, the order says nothing."""
-    sums, slices = (dict(sorted(one.items())) for one in (row.sums, row.slices))
-    parts = {part: dict(sorted(one.items())) for part, one in sorted(row.parts.items())}
+    sums, slices = (dict(sorted(each.items())) for each in (row.sums, row.slices))
+    parts = {part: dict(sorted(each.items())) for part, each in sorted(row.parts.items())}
     return replace(row, sums=sums, slices=slices, parts=parts)
 
 
 def as_lists(given: ClusteredSums) -> Any:
     sums = {name: values.tolist() for name, values in sorted(given.sums.items())}
-    slices = {kind: (one.values, one.of.tolist()) for kind, one in sorted(given.slices.items())}
+    slices = {kind: (each.values, each.of.tolist()) for kind, each in sorted(given.slices.items())}
     return given.images, given.image.tolist(), sums, slices
 
 
@@ -130,8 +130,8 @@ def test_the_classes_of_one_image_have_a_mean() -> None:
         parts = {("class", name): {"iou": iou, "there": 1} for name, iou in ious.items()}
         return ScoredRow(index, f"{index}.jpg", {"answered": 1}, parts=parts)
 
-    said: list[dict[str, float]] = [{"dog": 1.0, "cat": 0.5}, {"dog": 0.5}, {"cat": 0.0}]
-    rows = [image(at, **one) for at, one in enumerate([*said, {"dog": 0.0}] * 3)]
+    reply: list[dict[str, float]] = [{"dog": 1.0, "cat": 0.5}, {"dog": 0.5}, {"cat": 0.0}]
+    rows = [image(at, **each) for at, each in enumerate([*reply, {"dog": 0.0}] * 3)]
     assert totals(rows)["iou"] == 6
     assert totals(rows)["answered"] == 12
     assert mean_iou.value(totals(rows)) == pytest.approx((50 + 25) / 2)
@@ -140,9 +140,9 @@ def test_the_classes_of_one_image_have_a_mean() -> None:
         table_of(rows, rows),
         [read_details_line(details_line(row)) for row in rows],
     ):
-        found = estimate_metrics((mean_iou,), clustered_sums(held, "x"))
-        assert found.value("mIoU") == pytest.approx(37.5)
-        assert found.influence.any()
+        result = estimate_metrics((mean_iou,), clustered_sums(held, "x"))
+        assert result.value("mIoU") == pytest.approx(37.5)
+        assert result.influence.any()
 
 
 def test_events_that_need_details_are_counted_before_those_go() -> None:
@@ -160,9 +160,9 @@ def test_events_that_need_details_are_counted_before_those_go() -> None:
     assert same(list(with_events(analysis, counted)), list(counted))
 
 
-@pytest.mark.parametrize("said", [[-1, 2**63], [1, 2.0, None], [2**64], [-0.0, 1e300], []])
-def test_a_column_holds_its_numbers_exactly(said: list[float | None]) -> None:
-    assert same(column(said).tolist(), said)
+@pytest.mark.parametrize("reply", [[-1, 2**63], [1, 2.0, None], [2**64], [-0.0, 1e300], []])
+def test_a_column_holds_its_numbers_exactly(reply: list[float | None]) -> None:
+    assert same(column(reply).tolist(), reply)
 
 
 def test_a_table_is_small() -> None:
@@ -173,8 +173,8 @@ def test_a_table_is_small() -> None:
         for i in range(1000)
     ]
     table = table_of(rows, rows)
-    assert sum(one.nbytes for one in table.sums.values()) == (2 * 8 + 10) * len(rows)
-    assert all(one.dtype == np.uint8 for one in list(table.sums.values())[2:])
+    assert sum(each.nbytes for each in table.sums.values()) == (2 * 8 + 10) * len(rows)
+    assert all(each.dtype == np.uint8 for each in list(table.sums.values())[2:])
 
 
 # --- runs and boards ------------------------------------------------------------------------------
@@ -199,10 +199,10 @@ def runs(letters: World) -> World:
 
 def contents(folder: Path) -> dict[str, object]:
     """Files by their paths; of a workbook the cells, for it holds the time."""
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for path in folder.rglob("*.*"):
         name = str(path.relative_to(folder))
-        found[name] = path.read_bytes()
+        result[name] = path.read_bytes()
         if path.suffix == ".xlsx":
             cells = [
                 (sheet.title, cell.coordinate, repr(cell.value), cell.number_format, cell.font.b)
@@ -210,21 +210,21 @@ def contents(folder: Path) -> dict[str, object]:
                 for row in sheet.iter_rows()
                 for cell in row
             ]
-            found[name] = cells
-    return found
+            result[name] = cells
+    return result
 
 
 def test_boards_of_sums_are_those_of_whole_rows(runs: World, tmp_path: Path) -> None:
     for keep in RowData:
         for board in boards(load_runs([runs.runs], keep=keep)):
             write_board(board, board_folder(board, tmp_path / keep.name), NOW)
-    found, expected = (contents(tmp_path / keep.name) for keep in (RowData.SUMS, RowData.DETAILS))
-    assert found == expected
-    assert {"leaderboard.tex", "slices.csv", "Letters/leaderboard.xlsx"} <= set(found)
+    result, expected = (contents(tmp_path / keep.name) for keep in (RowData.SUMS, RowData.DETAILS))
+    assert result == expected
+    assert {"leaderboard.tex", "slices.csv", "Letters/leaderboard.xlsx"} <= set(result)
 
 
 @pytest.mark.parametrize("keep", RowData)
-def test_damaged_details_are_refused_whatever_is_kept(world: World, keep: RowData) -> None:
+def test_damaged_details_are_refused_whatever_is_loaded(world: World, keep: RowData) -> None:
     path = run_of(world.predict("Good", PASCAL, speaking(PASCAL, 0.9))).details
     lines = path.read_text("utf-8").splitlines(True)
     provenance = run_of(path).provenance

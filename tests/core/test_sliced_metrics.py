@@ -32,8 +32,8 @@ def some_rows(seed: int, pictures: int, classes: int, alike: float = 0.3) -> lis
         easy = generator.random() < 0.6
         for _ in range(generator.integers(1, 5)):
             name = int(generator.choice(classes, p=weights / weights.sum()))
-            own = generator.random() < TRUE[name % len(TRUE)]
-            hit = easy and own if generator.random() < alike else own
+            right = generator.random() < TRUE[name % len(TRUE)]
+            hit = easy and right if generator.random() < alike else right
             rows.append(of_class(len(rows), picture, f"c{name}", hit))
     return rows
 
@@ -52,23 +52,23 @@ def without(rows: Sequence[ScoredRow], picture: str) -> list[ScoredRow]:
 def test_the_figure_is_that_of_the_score() -> None:
     rows = some_rows(1, 80, 12)
     sums = totals(rows)
-    found = estimate(rows)
+    result = estimate(rows)
     for metric in METRICS:
-        assert found.value(metric.name) == pytest.approx(metric.value(sums))
-    assert found.value("by class") != pytest.approx(found.value("plain"), abs=0.5)
+        assert result.value(metric.name) == pytest.approx(metric.value(sums))
+    assert result.value("by class") != pytest.approx(result.value("plain"), abs=0.5)
 
 
 def test_influence_is_what_leaving_a_picture_out_does() -> None:
     """Against a jackknife, also where a picture is the only one that has a class."""
     rows = some_rows(2, 400, 5)
     rows.append(of_class(len(rows), 1000, "alone", False))
-    found = estimate(rows)
-    for at in (0, 11, 255, len(found.images) - 1):
-        rest = estimate(without(rows, found.images[at].removeprefix("x/")))
-        moved = found.values - rest.values
-        assert found.influence[at] == pytest.approx(moved, rel=0.03, abs=2e-4)
+    result = estimate(rows)
+    for at in (0, 11, 255, len(result.images) - 1):
+        rest = estimate(without(rows, result.images[at].removeprefix("x/")))
+        moved = result.values - rest.values
+        assert result.influence[at] == pytest.approx(moved, rel=0.03, abs=2e-4)
     # Without the last picture a class is gone, and the mean is over the five others.
-    assert abs(found.influence[-1, 1]) > 0.05
+    assert abs(result.influence[-1, 1]) > 0.05
 
 
 def test_intervals_hold_the_truth() -> None:
@@ -79,17 +79,17 @@ def test_intervals_hold_the_truth() -> None:
     expected = 100 * np.mean([0.7 * p + 0.3 * 0.6 * p for p in truth.values()])
     held = 0
     for seed in range(200):
-        found = metric_intervals(estimate(some_rows(seed, 150, classes)))["by class"]
-        assert found is not None
-        held += found.low <= expected <= found.high
+        result = metric_intervals(estimate(some_rows(seed, 150, classes)))["by class"]
+        assert result is not None
+        held += result.low <= expected <= result.high
     assert 182 <= held <= 199
 
 
 def test_one_slice_is_the_plain_ratio() -> None:
     rows = [replace(row, slices={"class": "all"}) for row in some_rows(5, 60, 4)]
-    found = estimate(rows)
-    assert found.influence[:, 1] == pytest.approx(found.influence[:, 0])
-    assert found.values[1] == found.values[0]
+    result = estimate(rows)
+    assert result.influence[:, 1] == pytest.approx(result.influence[:, 0])
+    assert result.values[1] == result.values[0]
 
 
 def test_rare_classes_make_few_pictures_of_many() -> None:
@@ -104,12 +104,12 @@ def test_rare_classes_make_few_pictures_of_many() -> None:
 def test_what_has_no_whole_has_no_figure() -> None:
     """No entry, no interval, and no mean over datasets."""
     rows = [replace(row, slices={}) for row in some_rows(6, 30, 3)]
-    found = estimate(rows)
-    assert found.value("by class") is None
-    assert set(metric_intervals(found)) == {"plain"}
-    both = mean([found, estimate(some_rows(6, 30, 3))])
+    result = estimate(rows)
+    assert result.value("by class") is None
+    assert set(metric_intervals(result)) == {"plain"}
+    both = mean([result, estimate(some_rows(6, 30, 3))])
     assert both.value("by class") is None
-    assert both.value("plain") == pytest.approx(found.value("plain"))
+    assert both.value("plain") == pytest.approx(result.value("plain"))
     silent = [replace(row, sums={"hits": 0, "asked": 0}) for row in rows]
     assert metric_intervals(estimate(silent)) == {}
     zero = replace(PLAIN, empty=0.0)
@@ -121,15 +121,15 @@ def test_what_has_no_whole_has_no_figure() -> None:
 def test_rows_that_are_in_no_slice_do_not_count() -> None:
     rows = some_rows(7, 50, 3)
     more = [ScoredRow(1000 + i, f"{i:05d}.jpg", {"hits": 1, "asked": 1}) for i in range(50)]
-    ours, theirs = estimate(rows), estimate([*rows, *more])
-    assert theirs.values[1] == pytest.approx(ours.values[1])
-    assert theirs.influence[:, 1] == pytest.approx(ours.influence[:, 1])
+    actual, reference_ = estimate(rows), estimate([*rows, *more])
+    assert reference_.values[1] == pytest.approx(actual.values[1])
+    assert reference_.influence[:, 1] == pytest.approx(actual.influence[:, 1])
 
 
 def test_the_difference_of_a_run_and_itself_is_nothing() -> None:
     rows = some_rows(8, 60, 4)
     assert difference(estimate(rows), estimate(rows), "by class").p_value == 1
     worse = [replace(row, sums={"hits": 0, "asked": 1}) for row in rows]
-    found = difference(estimate(rows), estimate(worse), "by class")
-    assert found.significant
-    assert found.value == pytest.approx(estimate(rows).value("by class"))
+    result = difference(estimate(rows), estimate(worse), "by class")
+    assert result.significant
+    assert result.value == pytest.approx(estimate(rows).value("by class"))

@@ -44,8 +44,8 @@ def table_id(value: object) -> str:
 
 
 def query(index: int = 0, **changes: Any) -> FindItQuery:
-    made = FindItQuery(index, "dog", 100, 80, ("a.jpg",), Truth(((1.0, 2.0, 3.5, 4.0),), (0,)))
-    return dataclasses.replace(made, **changes)
+    built = FindItQuery(index, "dog", 100, 80, ("a.jpg",), Truth(((1.0, 2.0, 3.5, 4.0),), (0,)))
+    return dataclasses.replace(built, **changes)
 
 
 VIDEO = query(
@@ -68,12 +68,12 @@ VIDEO = query(
 
 @given(st.integers(1, 200), st.integers(1, 64))
 def test_thinning_is_numpys_linspace(count: int, frames: int) -> None:
-    kept = thin(count, frames)
+    stored = thin(count, frames)
     if frames >= count:
-        assert kept == list(range(count))
+        assert stored == list(range(count))
     else:
-        assert kept == np.linspace(0, count - 1, frames, dtype=int).tolist()
-        assert len(kept) == frames
+        assert stored == np.linspace(0, count - 1, frames, dtype=int).tolist()
+        assert len(stored) == frames
 
 
 def test_thinning_takes_paths_indices_and_boxes_alike() -> None:
@@ -125,8 +125,8 @@ def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
     ids=str,
 )
 def test_oddities_are_reported(box: tuple[float, ...], what: list[str]) -> None:
-    found = odd_boxes([query(5, truth=Truth((box,), (0,)))])  # type: ignore[arg-type]
-    assert found == [OddBox(5, w, box) for w in what]  # type: ignore[arg-type]
+    result = odd_boxes([query(5, truth=Truth((box,), (0,)))])  # type: ignore[arg-type]
+    assert result == [OddBox(5, w, box) for w in what]  # type: ignore[arg-type]
 
 
 # --- tables that cannot be trusted ----------------------------------------------------------------
@@ -191,7 +191,7 @@ def test_a_cell_that_is_empty_or_not_there_is_the_default(tmp_path: Path) -> Non
     assert read_table(path)[0].cluster == "a.jpg"
 
 
-def test_frames_are_a_cluster_and_stay_one_when_they_are_thinned(tmp_path: Path) -> None:
+def test_frames_are_a_cluster_and_stay_a_cluster_when_they_are_thinned(tmp_path: Path) -> None:
     frames = tuple(f"clip/{n:03}.png" for n in range(3))
     clip = query(images=frames, truth=Truth((), ()), cluster="")
     (read,) = read_table(write_table(tmp_path, "T", [clip], {}).path)
@@ -231,7 +231,7 @@ def test_a_picture_lies_below_its_folder(tmp_path: Path, column: str, name: str,
 # --- the table and what is known of it ------------------------------------------------------------
 
 
-def test_a_table_that_was_changed_after_it_was_made_is_refused(tmp_path: Path) -> None:
+def test_a_table_that_was_edited_is_refused(tmp_path: Path) -> None:
     path = write_table(tmp_path, "Pascal", [query(1), query(2)], {}).path
     recorded = file_sha256(path)
     path.write_text(path.read_text().replace("[1.0,2.0,3.5,4.0]", "[1.0,2.0,3.5,4.1]", 1))
@@ -386,10 +386,10 @@ THREE_ROWS = [
 
 
 def test_preparing_a_subset(tmp_path: Path) -> None:
-    made = prepare_subset(tmp_path, tmp_path / "out", subset_file(tmp_path, THREE_ROWS), False)
-    assert (made.table, made.queries, made.boxes) == ("MadeUp", 3, 3)
-    assert [o.what for o in made.odd_boxes] == ["swapped corners"]
-    queries = read_table(made.path)
+    built = prepare_subset(tmp_path, tmp_path / "out", subset_file(tmp_path, THREE_ROWS), False)
+    assert (built.table, built.queries, built.boxes) == ("MadeUp", 3, 3)
+    assert [o.what for o in built.odd_boxes] == ["swapped corners"]
+    queries = read_table(built.path)
     assert [q.index for q in queries] == [0, 1, 2]
     assert queries[1].truth.boxes[0] == (3, 4, 1, 2)
     meta = json.loads((tmp_path / "out" / "MadeUp.meta.json").read_text())

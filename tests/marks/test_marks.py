@@ -179,9 +179,9 @@ def test_the_parabola_is_that_of_least_squares(points: list[tuple[int, int]]) ->
     xs, ys = (list(numbers) for numbers in zip(*points, strict=True))
     if len(set(xs)) < 3:
         return
-    ours = np.array([float(fitted(xs, ys)(x)) for x in xs])
-    theirs = np.polynomial.Polynomial.fit(xs, ys, 2)(np.array(xs))
-    assert ours == pytest.approx(theirs, abs=1e-6)
+    actual = np.array([float(fitted(xs, ys)(x)) for x in xs])
+    reference_ = np.polynomial.Polynomial.fit(xs, ys, 2)(np.array(xs))
+    assert actual == pytest.approx(reference_, abs=1e-6)
 
 
 def test_one_pixel_has_no_curve() -> None:

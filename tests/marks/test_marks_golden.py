@@ -52,10 +52,10 @@ def is_alike_everywhere(name: str) -> bool:
 
 def test_every_mark_of_the_grid_is_drawn_as_ever() -> None:
     expected = GOLDEN.read_text(encoding="utf-8").splitlines()
-    ours = [line(*entry) for entry in grid()]
-    names = [name.partition(":")[0] for name in ours]
+    actual = [line(*entry) for entry in grid()]
+    names = [name.partition(":")[0] for name in actual]
     assert names == [name.partition(":")[0] for name in expected]
-    assert [name for name in ours if name not in expected and is_alike_everywhere(name)] == []
+    assert [name for name in actual if name not in expected and is_alike_everywhere(name)] == []
 
 
 if __name__ == "__main__":

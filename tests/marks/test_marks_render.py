@@ -107,9 +107,9 @@ def test_run_lengths_of_another_picture_are_refused() -> None:
 def test_without_an_outline_the_box_is_used(shape: Shape, variant: str) -> None:
     drawn = draw_marks(GREY, [Region(BOX)], Style(shape, variant, 2), "red")
     assert drawn.notes == ("mark 1: no outline is known, its box was used",)
-    found = extent(drawn.pixels)
-    assert found is not None
-    assert found[0] <= 80 <= 121 <= found[2]
+    result = extent(drawn.pixels)
+    assert result is not None
+    assert result[0] <= 80 <= 121 <= result[2]
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_without_an_outline_the_box_is_used(shape: Shape, variant: str) -> None:
     ],
 )
 def test_loose_contours_that_no_spline_fits(polygon: Any, expected: Extent) -> None:
-    found = extent(draw(Shape.CONTOUR, "loose", 1, Region(BOX, (polygon,))))
-    assert found is not None
-    assert np.abs(np.subtract(found, expected)).max() <= 2
+    result = extent(draw(Shape.CONTOUR, "loose", 1, Region(BOX, (polygon,))))
+    assert result is not None
+    assert np.abs(np.subtract(result, expected)).max() <= 2
 
 
 UPRIGHT = (90.0, 20.0, 111.0, 20.0, 111.0, 140.0, 90.0, 140.0)

@@ -63,7 +63,7 @@ def _made_of(package: ModuleType) -> Benchmark:
 
 
 def benchmarks() -> list[Benchmark]:
-    """List all benchmarks, ours before plug-ins."""
+    """List all benchmarks, built-in ones before plug-ins."""
     return [_made_of(package) for package in _packages()]
 
 
@@ -111,7 +111,7 @@ def begins_with_prefix(text: str) -> bool:
 
 
 def is_meant(name: str) -> bool:
-    """Tell whether a name, perhaps mistyped, seems to be ours (``FindIt-Pascal``)."""
+    """Tell whether a name, perhaps mistyped, seems to be FindIt's (``FindIt-Pascal``)."""
     return any(name.startswith(prefix.rstrip("_")) for prefix in prefixes())
 
 
@@ -144,7 +144,7 @@ def baseline_for(name: str, question: Question) -> Baseline:
 
 
 def is_ours_entry(name: str, entry: Mapping[str, Any]) -> bool:
-    """Tell by class or name whether an entry of ``data`` in a ``--config`` file is ours."""
+    """Tell by class or name whether an entry of ``data`` in a ``--config`` file is FindIt's."""
     by_class = any(str(entry.get("class")) in _classes_of(package) for package in _packages())
     return by_class or is_meant(str(entry.get("dataset", name)))
 

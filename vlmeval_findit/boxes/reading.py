@@ -310,7 +310,7 @@ def _boxes_of(fmt: ReplyFormat) -> Callable[[dict[str, Any]], tuple[str, Any]]:
 
 
 def _json_reader(fmt: ReplyFormat) -> Reader:
-    """Read a list of objects of any structure; over frames each names its own."""
+    """Read a list of objects of any structure; over frames each object names its frame."""
     row, boxes_of = fmt.numbers, _boxes_of(fmt)
     nested, video = fmt.structure == "nested", fmt.frames > 1
     value_in = _video_json if video else _image_json

@@ -45,7 +45,7 @@ class Representation:
     from_corners: Callable[[Corners], tuple[float, ...]]
     match_rule: MatchRule = MatchRule.BOX_OVERLAP
     json_keys: tuple[str, ...] = BOX_KEYS  # The default first
-    never_beside: frozenset[str] = frozenset()  # Keys beside which ``keys`` mean something else
+    never_beside: frozenset[str] = frozenset()  # With these keys ``keys`` mean something else
 
 
 def _from_xywh(n: Numbers) -> Corners:
@@ -174,9 +174,9 @@ def _problem(row: Representation) -> str | None:
     if not row.json_keys or not {*row.json_keys} <= {*BOX_KEYS, *POINT_KEYS}:
         return f"json_keys should be some of {', '.join((*BOX_KEYS, *POINT_KEYS))}"
     box = (1.0, 2.0, 5.0, 9.0)
-    said = _SAID[row.match_rule](box)
+    stated = _SAID[row.match_rule](box)
     back = tuple(row.to_corners(row.from_corners(box)))
-    return None if back == said else f"{said} comes back as {back!r:.60}"
+    return None if back == stated else f"{stated} comes back as {back!r:.60}"
 
 
 # What a reply says of a box: its corners or its centre
@@ -226,7 +226,7 @@ PLURAL_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class ReplyFormat:
-    """How a reply is written: as asked, or the model's own way if ``unconstrained``."""
+    """How a reply is written: as requested, or in the model's format if ``unconstrained``."""
 
     output: str
     representation: str

@@ -81,7 +81,7 @@ class Space:
 
 
 def space_from(settings: str | Mapping[str, Any]) -> Space:
-    """Make a space of a name (ours or the release's) or a mapping of the fields of :class:`Space`.
+    """Make a space of a name (the release's, too) or a mapping of the fields of :class:`Space`.
 
     Raises:
         SpaceError: unknown name or field, or settings that cannot be used.

@@ -98,8 +98,8 @@ def of_space(space: Space) -> CoordinateMapOf:
     """Make the frame of one of the score's coordinate spaces."""
 
     def frame(sizes: Floats) -> CoordinateMap:
-        found = [reference(space, int(w), int(h)) for w, h in sizes.T.tolist()]
-        both = np.array(found, float).reshape(-1, 4).T
+        result = [reference(space, int(w), int(h)) for w, h in sizes.T.tolist()]
+        both = np.array(result, float).reshape(-1, 4).T
         return CoordinateMap(both[:2], both[2:])
 
     return frame
@@ -329,7 +329,7 @@ _ORDERS = [
     _order("xxyy", 3.0, "xyxy", [0, 2, 1, 3]),
     _order("yyxx", 3.0, "yxyx", [0, 2, 1, 3]),
 ]
-ORDERS: Mapping[str, Order] = {one.name: one for one in _ORDERS}
+ORDERS: Mapping[str, Order] = {each.name: each for each in _ORDERS}
 
 
 def conventions(first: Convention | None = None) -> list[Convention]:
@@ -340,12 +340,12 @@ def conventions(first: Convention | None = None) -> list[Convention]:
     """
     usual = [ORDERS[name] for name in _USUAL_ORDERS]
     rare = [order for order in ORDERS.values() if order.name not in _USUAL_ORDERS]
-    found = [Convention(row, order) for row in _ROWS for order in usual]
-    found += [Convention(row, order) for row in _COMMON for order in rare]
-    if first is not None and first.name not in {one.name for one in found}:
+    result = [Convention(row, order) for row in _ROWS for order in usual]
+    result += [Convention(row, order) for row in _COMMON for order in rare]
+    if first is not None and first.name not in {each.name for each in result}:
         others = [Convention(first.space, order) for order in usual]
-        found += [first, *(one for one in others if one.name != first.name)]
-    return found
+        result += [first, *(each for each in others if each.name != first.name)]
+    return result
 
 
 def row_of(space: Space) -> SpaceRow:

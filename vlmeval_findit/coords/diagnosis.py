@@ -27,7 +27,7 @@ from .run_arrays import Indices, RunArrays
 
 FEWEST_BOXES, FEWEST_ANSWERED = 8, 5
 
-# Distance of conventions: 1 − mean IoU of a run's objects, said in one and read in the other.
+# Distance of conventions: 1 − mean IoU of a run's objects, written in one and read in the other.
 # Scores hardly differ between conventions that are closer than this.
 ALIKE = 0.02
 
@@ -154,18 +154,18 @@ def diagnose(
 def _fit_run(arrays: RunArrays, declared: Convention, thresholds: Thresholds) -> RunFit:
     known, few = conventions(declared), arrays.some(_SCREENED)
     screened = screen(few, known)
-    prior = np.array([_preference(one, declared) - one.cost for one in known])
+    prior = np.array([_preference(each, declared) - each.cost for each in known])
     likely = np.argsort(-(screened[0].sum(1) + prior), kind="stable")[:_READ].tolist()
-    tried = {one.name: one for one in (*(known[i] for i in likely), declared)}
-    fits = {name: fit_convention(arrays, one) for name, one in tried.items()}
+    tried = {each.name: each for each in (*(known[i] for i in likely), declared)}
+    fits = {name: fit_convention(arrays, each) for name, each in tried.items()}
 
-    def worth(one: ConventionFit) -> float:
-        return one.nats + _preference(one.convention, declared)
+    def worth(fit: ConventionFit) -> float:
+        return fit.nats + _preference(fit.convention, declared)
 
-    best, own = max(fits.values(), key=worth), fits[declared.name]
-    far = {name: convention_distance(arrays, best.convention, one) for name, one in tried.items()}
-    behind = {name: worth(best) - worth(one) for name, one in fits.items()}
-    z, z_iou = steadiness(arrays, best, own)
+    best, declared_fit = max(fits.values(), key=worth), fits[declared.name]
+    far = {name: convention_distance(arrays, best.convention, each) for name, each in tried.items()}
+    behind = {name: worth(best) - worth(each) for name, each in fits.items()}
+    z, z_iou = steadiness(arrays, best, declared_fit)
     distorted = best_distortion(arrays, best.convention, declared, thresholds.shift)
     # For a fair comparison the best row gets the model's habits, too.
     habits = fit_distortion(arrays, best.convention, shift=thresholds.shift, free=False)
@@ -177,7 +177,7 @@ def _fit_run(arrays: RunArrays, declared: Convention, thresholds: Thresholds) ->
         z_iou=z_iou,
         distance=far[declared.name],
         signal=best.signal,
-        agree=int((arrays.by_query(best.logs - own.logs) > 0).sum()),
+        agree=int((arrays.by_query(best.logs - declared_fit.logs) > 0).sum()),
         alike=tuple(name for name in far if far[name] < ALIKE),
         rivals=tuple(
             name for name in far if far[name] >= ALIKE and behind[name] < thresholds.excludes
@@ -196,16 +196,16 @@ def _fit_run(arrays: RunArrays, declared: Convention, thresholds: Thresholds) ->
     )
 
 
-def _preference(one: Convention, declared: Convention) -> float:
-    space = one.space.name == declared.space.name
-    return DECLARED * (space + (one.order.name == declared.order.name))
+def _preference(convention: Convention, declared: Convention) -> float:
+    space = convention.space.name == declared.space.name
+    return DECLARED * (space + (convention.order.name == declared.order.name))
 
 
-def steadiness(arrays: RunArrays, one: ConventionFit, other: ConventionFit) -> tuple[float, float]:
+def steadiness(arrays: RunArrays, left: ConventionFit, right: ConventionFit) -> tuple[float, float]:
     """Return by how many standard errors images prefer one fit, in nats and in best IoUs."""
     # An image counts for at most 10 nats.
-    nats = _z(one.logs - other.logs, arrays.images[arrays.box_query], most=10.0)
-    return nats, _z(one.ious - other.ious, arrays.images[arrays.truth_query], most=np.inf)
+    nats = _z(left.logs - right.logs, arrays.images[arrays.box_query], most=10.0)
+    return nats, _z(left.ious - right.ious, arrays.images[arrays.truth_query], most=np.inf)
 
 
 def _z(values: Floats, picture: Indices, most: float) -> float:
@@ -244,13 +244,13 @@ def _second(
     likely = [known[i] for i in np.argsort(-promise, kind="stable")[:_READ]]
     # Boxes in the second convention are assumed to be as accurate as in the first.
     ratio = np.exp(gains(*screen(few, likely, best.width)))
-    costs = np.array([one.cost for one in likely])
+    costs = np.array([each.cost for each in likely])
     tried = []
     for share in _SHARES:
         nats = np.log(1 - share + share * ratio).sum(1) - costs
         i = int(nats.argmax())
-        theirs = share * ratio[i] / (1 - share + share * ratio[i])
-        tried.append((float(nats[i]), i, float(theirs.mean())))
+        in_second = share * ratio[i] / (1 - share + share * ratio[i])
+        tried.append((float(nats[i]), i, float(in_second.mean())))
     gain, i, part = max(tried)
     return SecondConvention(
         likely[i], part, gain, convention_distance(few, best.convention, likely[i])

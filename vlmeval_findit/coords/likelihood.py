@@ -55,7 +55,7 @@ def to_boxes(numbers: Floats, frame: CoordinateMap, corners: Floats) -> Boxes:
     low = (ends[..., :2, :] - frame.offset) / frame.scale
     high = (ends[..., 2:, :] - frame.offset) / frame.scale
     boxes = Boxes((low + high) / 2, (high - low) * np.sign(frame.scale), np.abs(frame.scale))
-    return Boxes(*(one[..., ::-1, :] for one in boxes)) if frame.turned else boxes
+    return Boxes(*(item[..., ::-1, :] for item in boxes)) if frame.turned else boxes
 
 
 def to_numbers(boxes: Floats, frame: CoordinateMap, numbers: Floats) -> Floats:
@@ -153,8 +153,8 @@ def likelihood(
         2 * (centre - distortion.shift[:, None]) ** 2 + 0.5 * (size - distortion.size[:, None]) ** 2
     )
     rounding = _both((arrays.step / (boxes.scale[..., box] * truth.side)) ** 2) / 24
-    own = np.where(is_box, units - arrays.log_choices - peak, _NEVER)[..., box]
-    unit = np.exp(own - _both(truth.log_side)) / (2 * np.pi**2)
+    log_unit = np.where(is_box, units - arrays.log_choices - peak, _NEVER)[..., box]
+    unit = np.exp(log_unit - _both(truth.log_side)) / (2 * np.pi**2)
     first = np.flatnonzero(np.diff(box, prepend=-1))
     objects, pairs, tail = [], unit, unit
     for width in widths:
@@ -212,7 +212,7 @@ def fit_convention(
     tried = [
         (width, densities.logs(k, share)) for k, width in enumerate(WIDTHS) for share in FOLLOWS
     ]
-    width, logs = max(tried, key=lambda one: float(one[1].sum()))
+    width, logs = max(tried, key=lambda item: float(item[1].sum()))
     nothing = densities.logs(follows=0.0)
     return ConventionFit(convention, distortion, width, logs, nothing, best_ious(arrays, boxes))
 
@@ -222,7 +222,7 @@ def screen(
 ) -> tuple[Floats, Floats]:
     """Return nats by box, (conventions, n), with objects and without."""
     logs, nothing = np.empty((2, len(known), arrays.boxes))
-    spaces = [one.space.name for one in known]
+    spaces = [item.space.name for item in known]
     for space in dict.fromkeys(spaces):
         rows = [row for row, name in enumerate(spaces) if name == space]
         frame = arrays.coordinate_map(known[rows[0]].space.map_of).of(arrays.box_query)
@@ -241,15 +241,17 @@ def best_ious(arrays: RunArrays, boxes: Boxes) -> Floats:
 
 
 def convention_distance(
-    arrays: RunArrays, one: Convention, other: Convention, distortion: Distortion = NO_DISTORTION
+    arrays: RunArrays, first: Convention, second: Convention, distortion: Distortion = NO_DISTORTION
 ) -> float:
     """Return 1 − mean IoU of objects, written in ``one`` (distorted), read in ``other``."""
     if not arrays.truths.size:
         return 0.0
     where = arrays.truth_query
-    frame, read_in = (arrays.coordinate_map(each.space.map_of).of(where) for each in (one, other))
-    numbers = to_numbers(arrays.truths, frame.distorted(distortion), one.order.numbers)
-    boxes = to_boxes(numbers, read_in, other.order.corners)
+    frame, read_in = (
+        arrays.coordinate_map(each.space.map_of).of(where) for each in (first, second)
+    )
+    numbers = to_numbers(arrays.truths, frame.distorted(distortion), first.order.numbers)
+    boxes = to_boxes(numbers, read_in, second.order.corners)
     return float(1 - iou(boxes.corners, arrays.truths).mean())
 
 
@@ -281,11 +283,11 @@ def fit_distortion(
     only habits are fitted.
     """
     truth = arrays.paired
-    one, none = np.ones_like(truth.side), np.zeros_like(truth.side)
+    unit, none = np.ones_like(truth.side), np.zeros_like(truth.side)
     # Derivatives by (offset, log scale, shift, log size) of centres in shares of sides and of log
     # sides, per axis.
-    centres = [1 / truth.side, (truth.centre - 0.5) / truth.side, one, none]
-    rows = np.array([centres, [none, one, none, one]]).transpose(2, 1, 0, 3).reshape(2, 4, -1)
+    centres = [1 / truth.side, (truth.centre - 0.5) / truth.side, unit, none]
+    rows = np.array([centres, [none, unit, none, unit]]).transpose(2, 1, 0, 3).reshape(2, 4, -1)
     across = rows.swapaxes(1, 2)
     priors = np.diag([1e-6 if free else 1e12] * 2 + [shift**-2, SIZE**-2])
     distortion = start
@@ -340,15 +342,19 @@ def best_distortion(
     usual = [Convention(SPACES[name], best.order) for name in _USUAL]
     bonus = {best.name: _BONUS_BEST, declared.name: _BONUS_DECLARED}
     tried = []
-    for one in {one.name: one for one in (best, declared, *usual)}.values():
-        frame = few.coordinate_map(one.space.map_of).of(few.box_query)
+    for base in {base.name: base for base in (best, declared, *usual)}.values():
+        frame = few.coordinate_map(base.space.map_of).of(few.box_query)
         frames = CoordinateMap(frame.scale * _SCALES[:, None, None], frame.offset, frame.turned)
-        logs = likelihood(few, to_boxes(few.numbers, frames, one.order.corners)).logs().sum(1)
+        logs = likelihood(few, to_boxes(few.numbers, frames, base.order.corners)).logs().sum(1)
         distortion = fit_distortion(
-            few, one, scaled(_SCALES[logs.argmax()]), shift, rounds=_FIRST_ROUNDS
+            few, base, scaled(_SCALES[logs.argmax()]), shift, rounds=_FIRST_ROUNDS
         )
         tried.append(
-            (fit_convention(few, one, distortion).nats + bonus.get(one.name, 0.0), one, distortion)
+            (
+                fit_convention(few, base, distortion).nats + bonus.get(base.name, 0.0),
+                base,
+                distortion,
+            )
         )
-    _, one, distortion = max(tried, key=lambda each: each[0])
-    return fit_convention(arrays, one, fit_distortion(arrays, one, distortion, shift))
+    _, base, distortion = max(tried, key=lambda each: each[0])
+    return fit_convention(arrays, base, fit_distortion(arrays, base, distortion, shift))

@@ -115,7 +115,7 @@ class SizeGroup(NamedTuple):
     height: int
     boxes: int
     ratio: Floats  # (2,) medians of number / true pixel along x and y
-    declared: Floats | None  # the same for the truth, said in the declared convention
+    declared: Floats | None  # the same for the truth, written in the declared convention
     named: Floats | None  # the same in the named one
     iou: float  # median, read as named, else as declared
 
@@ -136,11 +136,11 @@ def _of_size(arrays: RunArrays, result: ProbeResult, asked: Convention) -> SizeG
     boxes, truths = placed(arrays, read_as).corners, arrays.truths
     ious = iou(boxes[:, arrays.pair_box], truths[:, arrays.pair_truth])
 
-    def would_say(one: Convention | None) -> Floats | None:
-        if one is None:
+    def would_say(convention: Convention | None) -> Floats | None:
+        if convention is None:
             return None
-        frame = arrays.coordinate_map(one.space.map_of).of(arrays.truth_query)
-        return _ratio(one, to_numbers(truths, frame, one.order.numbers), pixels)
+        frame = arrays.coordinate_map(convention.space.map_of).of(arrays.truth_query)
+        return _ratio(convention, to_numbers(truths, frame, convention.order.numbers), pixels)
 
     return SizeGroup(
         width=int(arrays.sizes[0, 0]),
@@ -175,38 +175,40 @@ class OtherFormat:
 
 def find_other_format(question: Variant, replies: Sequence[Reply]) -> OtherFormat | None:
     """Find a form that more replies have than the requested one; None where there is none."""
-    said = [reply.answer for reply in replies if not reply.failed]
+    answers = [reply.answer for reply in replies if not reply.failed]
     # Four numbers in brackets are a text reply, even inside an object.
-    plain = [text for text in said if not objects_in(text)]
-    found = [
-        OtherFormat(_readable(one, said if one.output == "json" else plain), one)
-        for one in _formats(question)
+    plain = [text for text in answers if not objects_in(text)]
+    forms = [
+        OtherFormat(_readable(each, answers if each.output == "json" else plain), each)
+        for each in _formats(question)
     ]
-    keys = Counter(key for text in said for key in dict.fromkeys(_keys_of_boxes(text)))
-    found += [OtherFormat(count, key=key) for key, count in keys.items() if key not in KEYS]
-    best = max(found, key=lambda one: one.count, default=None)
-    return best if best is not None and best.count > _readable(question, said) else None
+    keys = Counter(key for text in answers for key in dict.fromkeys(_keys_of_boxes(text)))
+    forms += [OtherFormat(count, key=key) for key, count in keys.items() if key not in KEYS]
+    best = max(forms, key=lambda each: each.count, default=None)
+    return best if best is not None and best.count > _readable(question, answers) else None
 
 
 def _formats(question: Variant) -> Iterator[Variant]:
     for output in OUTPUTS:
         for key in KEYS if output == "json" else [default_key(question.representation)]:
             for structure in STRUCTURES if output == "json" else STRUCTURES[:1]:
-                made = replace(question, output=output, key=key, structure=structure, decoding=None)
-                if format_problem(made) is None:
-                    yield made
+                variant = replace(
+                    question, output=output, key=key, structure=structure, decoding=None
+                )
+                if format_problem(variant) is None:
+                    yield variant
 
 
 def _readable(question: Variant, replies: Sequence[str]) -> int:
     readings = map(reader(question.reply), replies)
     return sum(
-        one.reason is None and any(tuple(box) != NO_RECTANGLE for box in one.boxes)
-        for one in readings
+        each.reason is None and any(tuple(box) != NO_RECTANGLE for box in each.boxes)
+        for each in readings
     )
 
 
 def _keys_of_boxes(text: str) -> Iterator[str]:
-    for found in objects_in(text):
-        for key, value in found.items():
+    for members in objects_in(text):
+        for key, value in members.items():
             if isinstance(value, list) and [*map(type, value)] == [float] * 4:
                 yield key

@@ -96,17 +96,17 @@ class RunArrays:
         """Keep at most so many boxes, spread evenly over the run, and their pairs."""
         if self.boxes <= most:
             return self
-        kept = np.linspace(0, self.boxes - 1, most).astype(np.intp)
+        chosen = np.linspace(0, self.boxes - 1, most).astype(np.intp)
         place = np.full(self.boxes, -1)
-        place[kept] = np.arange(most)
+        place[chosen] = np.arange(most)
         pairs = place[self.pair_box] >= 0
         return replace(
             self,
-            numbers=self.numbers[:, kept],
-            box_query=self.box_query[kept],
+            numbers=self.numbers[:, chosen],
+            box_query=self.box_query[chosen],
             pair_box=place[self.pair_box[pairs]],
             pair_truth=self.pair_truth[pairs],
-            log_choices=self.log_choices[kept],
+            log_choices=self.log_choices[chosen],
         )
 
     def coordinate_map(self, map_of: CoordinateMapOf) -> CoordinateMap:
@@ -172,17 +172,17 @@ def _sample(queries: Sequence[AnsweredQuery]) -> Sequence[AnsweredQuery]:
         return queries
     order = np.random.default_rng(0).permutation(len(queries))
     ends = np.cumsum([len(queries[i].numbers) for i in order])
-    kept = order[: max(1, int(np.searchsorted(ends, MOST_BOXES, side="right")))]
-    return [queries[i] for i in sorted(kept)]
+    chosen = order[: max(1, int(np.searchsorted(ends, MOST_BOXES, side="right")))]
+    return [queries[i] for i in sorted(chosen)]
 
 
 def _stacked(
     rows: Sequence[tuple[Sequence[Sequence[float]], Sequence[str]]],
 ) -> tuple[Floats, Indices, NDArray[np.str_]]:
     """Join the boxes of all queries: (4, n), the query of each, and their normalised labels."""
-    boxes = [box for found, _ in rows for box in found]
-    where = np.repeat(np.arange(len(rows)), [len(found) for found, _ in rows])
-    labels = [plain_label(name) for found, given in rows for name in given or [""] * len(found)]
+    boxes = [box for boxes_, _ in rows for box in boxes_]
+    where = np.repeat(np.arange(len(rows)), [len(boxes_) for boxes_, _ in rows])
+    labels = [plain_label(name) for boxes_, names_ in rows for name in names_ or [""] * len(boxes_)]
     return np.array(boxes, float).reshape(-1, 4).T, where, np.array(labels, np.str_)
 
 

@@ -42,7 +42,7 @@ class RunReplies:
     @property
     def queries(self) -> list[AnsweredQuery]:
         """Return a query per image, or per frame of a video."""
-        return [one for reply in self.matched for one in _queries(reply, self.declared)]
+        return [each for reply in self.matched for each in _queries(reply, self.declared)]
 
 
 def replies_of_run(
@@ -72,8 +72,8 @@ def replies_of_run(
     return RunReplies(Convention(row_of(space), order), matched)
 
 
-def _queries(one: MatchedReply, declared: Convention) -> Iterator[AnsweredQuery]:
-    query, reading = one.query, one.reading
+def _queries(reply: MatchedReply, declared: Convention) -> Iterator[AnsweredQuery]:
+    query, reading = reply.query, reply.reading
     truth = query.truth
     where = reading.frames or [0] * len(reading.boxes)
     if reading.boxes:
@@ -81,7 +81,7 @@ def _queries(one: MatchedReply, declared: Convention) -> Iterator[AnsweredQuery]
         numbers = (declared.order.numbers @ corners).T.tolist()
     for frame in sorted({0, *truth.frames, *where}):
         true = [i for i, at in enumerate(truth.frames) if at == frame]
-        said = [
+        boxes_in_frame = [
             i
             for i, at in enumerate(where)
             if at == frame and tuple(reading.boxes[i]) != NO_RECTANGLE
@@ -91,28 +91,28 @@ def _queries(one: MatchedReply, declared: Convention) -> Iterator[AnsweredQuery]
             query.height,
             query.images[0],
             [truth.boxes[i] for i in true],
-            [numbers[i] for i in said],
+            [numbers[i] for i in boxes_in_frame],
             [truth.labels[i] for i in true] if truth.labels and reading.labels else (),
-            [reading.labels[i] for i in said] if truth.labels and reading.labels else (),
+            [reading.labels[i] for i in boxes_in_frame] if truth.labels and reading.labels else (),
         )
 
 
 def metrics_in(run: RunReplies, convention: Convention) -> dict[str, float | None]:
     """Compute F1@0.5 and mIoU in percent with the replies read in a convention."""
-    readings = [one.reading for one in run.matched]
+    readings = [each.reading for each in run.matched]
     pixels = iter(_in_pixels(run, convention).T.tolist())
     read = [
         reading._replace(boxes=tuple(tuple(next(pixels)) for _ in reading.boxes))
         for reading in readings
     ]
-    matched = match(read, [one.query.truth for one in run.matched])
+    matched = match(read, [each.query.truth for each in run.matched])
     total = add_up(map(sums, read, matched))
     return {metric.name: metric.value(total) for metric in METRICS[:2]}
 
 
 def _in_pixels(run: RunReplies, convention: Convention) -> Floats:
     """Return (4, n) corners of all boxes in pixels, in the order of the replies."""
-    boxes = [box for one in run.matched for box in one.reading.boxes]
+    boxes = [box for each in run.matched for box in each.reading.boxes]
     corners = np.array(boxes, float).reshape(-1, 4)
     sizes = np.array([(m.query.width, m.query.height) for m in run.matched], float).T
     owner = np.repeat(np.arange(len(run.matched)), [len(m.reading.boxes) for m in run.matched])
@@ -142,32 +142,34 @@ class CoordinateCheck:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the diagnosis, for a file."""
-        one, found = self.diagnosis, self.diagnosis.fit
+        diagnosis, fit = self.diagnosis, self.diagnosis.fit
         return {
-            "verdict": one.verdict.value,
-            "alarm": one.verdict.alarms,
-            "declared": one.declared.name,
-            **{name: getattr(one, name) for name in ("boxes", "queries", "answered", "drift")},
-            "fit": found and _evidence(found),
+            "verdict": diagnosis.verdict.value,
+            "alarm": diagnosis.verdict.alarms,
+            "declared": diagnosis.declared.name,
+            **{
+                name: getattr(diagnosis, name) for name in ("boxes", "queries", "answered", "drift")
+            },
+            "fit": fit and _evidence(fit),
         }
 
 
-def _evidence(found: RunFit) -> dict[str, Any]:
-    bent, second = found.unlisted, found.second
-    fit = {
+def _evidence(fit: RunFit) -> dict[str, Any]:
+    bent, second = fit.unlisted, fit.second
+    distorted_fit = {
         "in": bent.convention.name,
         "gain": round(bent.gain, 1),
         "distance": round(bent.distance, 4),
     }
     return {
-        "best": found.best.name,
-        "description": found.best.space.description,
-        **{name: round(getattr(found, name), 2) for name in ("llr", "z", "z_iou", "signal")},
-        "distance": round(found.distance, 4),
-        "agree": found.agree,
-        "alike": list(found.alike),
-        "rivals": list(found.rivals),
-        "distortion": fit | distortion_as_dict(bent.distortion),
+        "best": fit.best.name,
+        "description": fit.best.space.description,
+        **{name: round(getattr(fit, name), 2) for name in ("llr", "z", "z_iou", "signal")},
+        "distance": round(fit.distance, 4),
+        "agree": fit.agree,
+        "alike": list(fit.alike),
+        "rivals": list(fit.rivals),
+        "distortion": distorted_fit | distortion_as_dict(bent.distortion),
         "second": {
             "convention": second.convention.name,
             "share": round(second.share, 3),
@@ -196,21 +198,21 @@ def check_run(run: RunReplies) -> CoordinateCheck:
     """Check a run."""
     arrays = run_arrays(run.queries)
     diagnosis = diagnose(arrays, run.declared)
-    lines = [Line(one, metrics_in(run, one)) for one in conventions_to_show(arrays, diagnosis)]
+    lines = [Line(each, metrics_in(run, each)) for each in conventions_to_show(arrays, diagnosis)]
     return CoordinateCheck(diagnosis, lines)
 
 
 def conventions_to_show(arrays: RunArrays, diagnosis: Diagnosis) -> list[Convention]:
     """Choose the conventions to show (declared, best, likely, usual), without lookalikes."""
-    declared, found = diagnosis.declared, diagnosis.fit
-    first = [declared] if found is None else [declared, found.best]
+    declared, fit = diagnosis.declared, diagnosis.fit
+    first = [declared] if fit is None else [declared, fit.best]
     usual = [Convention(SPACES[name], declared.order) for name in _ALWAYS]
     known, few = conventions(declared), arrays.some(200)
-    nats = screen(few, known)[0].sum(1) - [one.cost for one in known]
+    nats = screen(few, known)[0].sum(1) - [convention.cost for convention in known]
     likely = [known[i] for i in np.argsort(-nats, kind="stable")[:40]]
-    made: list[Convention] = []
-    for one in [*first, *likely, *usual]:
-        room = len(made) < _LINES or one in usual
-        if room and all(convention_distance(arrays, other, one) >= ALIKE for other in made):
-            made.append(one)
-    return made
+    shown: list[Convention] = []
+    for convention in [*first, *likely, *usual]:
+        room = len(shown) < _LINES or convention in usual
+        if room and all(convention_distance(arrays, other, convention) >= ALIKE for other in shown):
+            shown.append(convention)
+    return shown

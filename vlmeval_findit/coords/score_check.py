@@ -43,16 +43,16 @@ def sample(task: Any, rows: Sequence[ScoredRow]) -> tuple[AnsweredQuery, ...]:
 def _query(query: Any, row: ScoredRow) -> AnsweredQuery:
     # A reply may have a million boxes.
     boxes, labels = row.details.get("boxes", ())[:_A_QUERY], row.details.get("labels", ())
-    kept = [i for i, box in enumerate(boxes) if all(n is not None and abs(n) < _FAR for n in box)]
+    usable = [i for i, box in enumerate(boxes) if all(n is not None and abs(n) < _FAR for n in box)]
     labelled = bool(labels) and bool(query.truth.labels)
     return AnsweredQuery(
         query.width,
         query.height,
         query.images[0],
         query.truth.boxes,
-        [boxes[i] for i in kept],
+        [boxes[i] for i in usable],
         query.truth.labels if labelled else (),
-        [labels[i] for i in kept] if labelled else (),
+        [labels[i] for i in usable] if labelled else (),
     )
 
 
@@ -99,12 +99,12 @@ def _as_said(queries: Sequence[AnsweredQuery], declared: Convention) -> list[Ans
 def is_suspicious(queries: Sequence[AnsweredQuery], declared: Convention) -> bool:
     """Tell whether another space or another order explains all or part of the answers better."""
     arrays = run_arrays(queries).some(_SCREENED)
-    others = [Convention(row, declared.order) for row in SPACES.values()]
-    others += [Convention(declared.space, order) for order in ORDERS.values()]
-    known = [declared, *(one for one in others if one.name != declared.name)]
+    rivals = [Convention(row, declared.order) for row in SPACES.values()]
+    rivals += [Convention(declared.space, order) for order in ORDERS.values()]
+    known = [declared, *(item for item in rivals if item.name != declared.name)]
     screened, _ = screen(arrays, known)
     gains = np.stack([arrays.by_query(row) for row in screened - screened[0]]).clip(-60, 60)
-    costs = np.array([one.cost - declared.cost for one in known])
+    costs = np.array([item.cost - declared.cost for item in known])
     in_all = gains.sum(1) - costs
     in_a_part = np.log(1 - _PART + _PART * np.exp(gains)).sum(1) - costs
     return bool(max(in_all.max(), in_a_part.max()) >= _SUSPICIOUS)
@@ -112,14 +112,14 @@ def is_suspicious(queries: Sequence[AnsweredQuery], declared: Convention) -> boo
 
 def warning_line(diagnosis: Diagnosis) -> str | None:
     """Describe an alarm in one line; None without an alarm."""
-    found, verdict = diagnosis.fit, diagnosis.verdict
-    if found is None or not verdict.alarms:
+    fit, verdict = diagnosis.fit, diagnosis.verdict
+    if fit is None or not verdict.alarms:
         return None
     instead = "the answers are scaled or moved by something that no convention explains"
     if verdict is Verdict.OTHER:
-        agree = f"{found.agree} of {diagnosis.answered} agree"
-        instead = f"the answers follow {found.best.description} ({agree})"
+        agree = f"{fit.agree} of {diagnosis.answered} agree"
+        instead = f"the answers follow {fit.best.description} ({agree})"
     elif verdict is Verdict.MIXED:
-        share = f"{100 * found.second.share:.0f} %"
-        instead = f"{share} of the answers follow {found.second.convention.description}"
+        share = f"{100 * fit.second.share:.0f} %"
+        instead = f"{share} of the answers follow {fit.second.convention.description}"
     return f"declared {diagnosis.declared.description}, but {instead}"

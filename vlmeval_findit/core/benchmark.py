@@ -51,7 +51,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published result, shown beside ours but never ranked with them."""
+    """A published result, shown with the runs but never ranked among them."""
 
     model: str
     dataset: str
@@ -100,7 +100,7 @@ class Benchmark(ABC):
     with_failures: Metric  # The headline with failed calls as wrong; no other metric counts them
     lenient: Metric | None = None  # The headline under lenient parsing, one of ``metrics``
     counts: Mapping[str, str] = MappingProxyType({})  # Title in a score's table -> its sum
-    other_sums: tuple[str, ...] = ()  # Of rows, beside those of metrics, counts and error types
+    other_sums: tuple[str, ...] = ()  # Of rows, besides those of metrics, counts and error types
     format_axes: tuple[str, str] = ("", "")  # Rows and columns of a heat map of formats
     at_a_time: int | None = 256  # Most replies per :meth:`score_batch` (None: all of a run)
     prompts_version: int = 1  # Raise it when what is asked changes
@@ -272,7 +272,7 @@ class Benchmark(ABC):
         """Return what the report shows of an answer."""
 
     def space(
-        self, model: str, question: Question, settings: Settings, found: Described
+        self, model: str, question: Question, settings: Settings, result: Described
     ) -> Mapping[str, Any] | None:
         """Return the coordinate space of a run's answers; None where they have none.
 
@@ -284,7 +284,7 @@ class Benchmark(ABC):
     def identity_conflicts(
         self, task: AnyTask, replies: Replies, settings: Settings, run: Identity | None
     ) -> Sequence[IdentityConflict]:
-        """List contradictions of replies or settings to the run, beside table and rows."""
+        """List conflicts of replies or settings with the run, except those of table and rows."""
         return ()
 
     def query_score(self, row: ScoredRow) -> float:

@@ -15,7 +15,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 def clone() -> Path | None:
     """Return the clone that the package is imported from; None if it was installed."""
-    # Folders beside an installed package are other packages.
+    # Neighbours of an installed package are other packages.
     beside = _PACKAGE.parent
     return beside if (beside / "run_findit.py").is_file() else None
 
@@ -46,7 +46,7 @@ def config_here_or_shipped(path: Path) -> Path:
     folder = (clone() or _PACKAGE) / "configs"
     if path.parent == Path("configs") and (folder / path.name).is_file():
         return folder / path.name
-    shipped = ", ".join(f"configs/{found.name}" for found in sorted(folder.glob("*.yaml")))
+    shipped = ", ".join(f"configs/{result.name}" for result in sorted(folder.glob("*.yaml")))
     raise FileNotFoundError(f"no file {path}; with the package come {shipped}")
 
 
@@ -96,8 +96,8 @@ def missing(error: ImportError) -> str | None:
 
 def installed(packages: Sequence[str]) -> dict[str, str]:
     """Return the versions of those packages that are installed, without importing them."""
-    found = {package: _version(package) for package in packages}
-    return {package: version for package, version in found.items() if version is not None}
+    result = {package: _version(package) for package in packages}
+    return {package: version for package, version in result.items() if version is not None}
 
 
 @cache

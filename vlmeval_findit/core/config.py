@@ -126,7 +126,7 @@ SeveralOrAll = Annotated[tuple[T, ...] | Literal["all"], Checked(_as_list_or_all
 # --- reading --------------------------------------------------------------------------------------
 
 
-def config_from(kind: type[T], values: Any, said: Callable[[str], str] = lambda key: key) -> T:
+def config_from(kind: type[T], values: Any, spelled: Callable[[str], str] = lambda key: key) -> T:
     """Make a :class:`Config`, or raise a MisplacedError; ``said`` spells names as users do."""
     from pydantic import ValidationError
 
@@ -134,7 +134,7 @@ def config_from(kind: type[T], values: Any, said: Callable[[str], str] = lambda 
     try:
         return adapter.validate_python(values)
     except ValidationError as error:
-        raise _first(error, said) from None
+        raise _first(error, spelled) from None
 
 
 @cache
@@ -144,17 +144,17 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def _first(error: ValidationError, said: Callable[[str], str]) -> MisplacedError:
-    found = error.errors(include_url=False)[0]
-    at, what = found["loc"], found["type"]
+def _first(error: ValidationError, spelled: Callable[[str], str]) -> MisplacedError:
+    result = error.errors(include_url=False)[0]
+    at, what = result["loc"], result["type"]
     if what == "value_error":
-        why = found["ctx"]["error"]
+        why = result["ctx"]["error"]
         inner, is_key = getattr(why, "at", ()), getattr(why, "is_key", False)
         return MisplacedError(str(why), *at, *inner, is_key=is_key)
     # pydantic also names the branch of a union: `tuple[…]`.
-    names = [said(key) for key in at if isinstance(key, str) and "[" not in key]
+    names = [spelled(key) for key in at if isinstance(key, str) and "[" not in key]
     if what == "missing":
         return MisplacedError(f"{names[-1]} is missing", *at[:-1])
-    shown = f"{found['input']!r:.60} " if what == "wanted" else ""
-    wanted = found["msg"].removeprefix("Input should be ")
+    shown = f"{result['input']!r:.60} " if what == "wanted" else ""
+    wanted = result["msg"].removeprefix("Input should be ")
     return MisplacedError(": ".join([*names[-1:], f"{shown}should be {wanted}"]), *at)

@@ -46,11 +46,11 @@ def region(
     Raises:
         ValueError: a polygon of fewer than three vertices, or none.
     """
-    if not outlines or any(len(one) < 6 or len(one) % 2 for one in outlines):
+    if not outlines or any(len(each) < 6 or len(each) % 2 for each in outlines):
         raise ValueError(
             f"a region is polygons (x, y, x, y, …) of three and more: {outlines!r:.80}"
         )
-    xs, ys = ([n for one in outlines for n in one[at::2]] for at in (0, 1))
+    xs, ys = ([n for each in outlines for n in each[at::2]] for at in (0, 1))
     box = min(xs), min(ys), max(xs), max(ys)
     return DrawnBox(role, box, label, value, tuple(map(tuple, outlines)))
 

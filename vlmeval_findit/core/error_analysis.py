@@ -46,7 +46,7 @@ class ErrorAnalysis(Protocol):
 
     error_types: tuple[ErrorType, ...]  # In display order
     score: Metric  # What lost the points
-    cuts: tuple[str, ...] = ("label",)  # For :meth:`parts`, beside the slices of rows
+    cuts: tuple[str, ...] = ("label",)  # For :meth:`parts`, besides the slices of rows
 
     @property
     def keys(self) -> Collection[str]:
@@ -153,42 +153,44 @@ def with_events(analysis: ErrorAnalysis, rows: Sequence[ScoredRow]) -> Sequence[
     return [replace(row, sums={**row.sums, **analysis.events(row)}) for row in rows]
 
 
-def estimate_errors(analysis: ErrorAnalysis, given: ClusteredSums) -> Estimate:
+def estimate_errors(analysis: ErrorAnalysis, clustered: ClusteredSums) -> Estimate:
     """Estimate the points of each error type as shares of 1, with each image's influence.
 
     Points are no ratio of sums, so an image's influence is the change without it (jackknife).
     The metrics' names are the error types' keys.
     """
-    images = len(given.images)
-    by_image = _by_image(given, analysis.score.over)
+    images = len(clustered.images)
+    by_image = _by_image(clustered, analysis.score.over)
     totals = {name: values.sum() for name, values in by_image.items()}
     without = {name: totals[name] - values for name, values in by_image.items()}
     points, left = analysis.points(totals), analysis.points(without)
     keys = [error_type.key for error_type in analysis.error_types]
     values = np.array([points[key] for key in keys], dtype=float) / 100
-    others = np.stack([np.broadcast_to(left[key], images) for key in keys], axis=-1) / 100
+    left_out = np.stack([np.broadcast_to(left[key], images) for key in keys], axis=-1) / 100
     there = int((np.asarray(weighted(by_image, analysis.score.whole)) > 0).sum())
     enough = there >= FEWEST
     scale = np.sqrt((there - 1) / there) if enough else 0.0
     # Around the value itself, so that an image without weight has no influence.
-    influence = scale * (values - others)
+    influence = scale * (values - left_out)
     return Estimate(
         metrics=tuple(Metric(key, {key: 1}, analysis.score.whole) for key in keys),
         values=values,
-        images=given.images,
+        images=clustered.images,
         influence=influence,
         counted=np.full(len(keys), float(there) if enough else 0.0),
     )
 
 
-def _by_image(given: ClusteredSums, over: str) -> dict[str, Array]:
-    images = len(given.images)
-    sums = {name: add_up_at(given.image, values, images) for name, values in given.sums.items()}
-    if over in given.slices:
-        slicing = given.slices[over]
+def _by_image(clustered: ClusteredSums, over: str) -> dict[str, Array]:
+    images = len(clustered.images)
+    sums = {
+        name: add_up_at(clustered.image, values, images) for name, values in clustered.sums.items()
+    }
+    if over in clustered.slices:
+        slicing = clustered.slices[over]
         for at, value in enumerate(slicing.values):
             inside = slicing.of == at
-            for name, values in given.sums.items():
-                added = add_up_at(given.image[inside], values[inside], images)
+            for name, values in clustered.sums.items():
+                added = add_up_at(clustered.image[inside], values[inside], images)
                 sums[sliced(name, over, value)] = added
     return sums

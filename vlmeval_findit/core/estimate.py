@@ -56,12 +56,12 @@ def _image_names(names: tuple[str, ...], images: str) -> tuple[str, ...]:
     return tuple(f"{images}/{name}" for name in names)
 
 
-def slice_of(given: ClusteredSums, kind: str, value: str) -> ClusteredSums:
+def slice_of(clustered: ClusteredSums, kind: str, value: str) -> ClusteredSums:
     """Return the rows of one slice, which has no slices of its own."""
-    slicing = given.slices[kind]
+    slicing = clustered.slices[kind]
     inside = slicing.of == slicing.values.index(value)
-    sums = {name: values[inside] for name, values in given.sums.items()}
-    return ClusteredSums(given.images, given.image[inside], sums, {})
+    sums = {name: values[inside] for name, values in clustered.sums.items()}
+    return ClusteredSums(clustered.images, clustered.image[inside], sums, {})
 
 
 # --- values and influences ------------------------------------------------------------------------
@@ -85,28 +85,32 @@ class Estimate:
         return None if np.isnan(value) else value
 
 
-def estimate_metrics(metrics: Sequence[Metric], given: ClusteredSums) -> Estimate:
+def estimate_metrics(metrics: Sequence[Metric], clustered: ClusteredSums) -> Estimate:
     """Return the values of metrics over rows, with each image's influence."""
-    rows = [_estimate_metric(metric, given) for metric in metrics]
+    rows = [_estimate_metric(metric, clustered) for metric in metrics]
     values, influences, counted = zip(*rows, strict=True)
     influence = np.stack(influences, axis=-1)
     return Estimate(
-        tuple(metrics), np.array(values), given.images, influence, np.array(counted, dtype=float)
+        tuple(metrics),
+        np.array(values),
+        clustered.images,
+        influence,
+        np.array(counted, dtype=float),
     )
 
 
-def _estimate_metric(metric: Metric, given: ClusteredSums) -> tuple[float, Array, float]:
+def _estimate_metric(metric: Metric, clustered: ClusteredSums) -> tuple[float, Array, float]:
     """Return a hundredth of a value, its influences, and how many images count for it."""
-    rows = len(given.image)
+    rows = len(clustered.image)
     slicing = Texts(("",), np.zeros(rows, dtype=np.intp))
     if metric.over:
-        slicing = given.slices.get(metric.over, Texts((), np.full(rows, -1)))
-    nothing = np.zeros(len(given.images))
+        slicing = clustered.slices.get(metric.over, Texts((), np.full(rows, -1)))
+    nothing = np.zeros(len(clustered.images))
     part, whole = (
-        np.broadcast_to(np.asarray(weighted(_sums(given, weights), weights), dtype=float), rows)
+        np.broadcast_to(np.asarray(weighted(_sums(clustered, weights), weights), dtype=float), rows)
         for weights in (metric.part, metric.whole)
     )
-    cells = _cells(metric.scale * part, whole, slicing, given.image)
+    cells = _cells(metric.scale * part, whole, slicing, clustered.image)
     if not len(cells.whole):
         return np.nan if metric.empty is None else metric.empty / 100, nothing, 0.0
     # Divided last, so that the value is that of the score to the last digit.
@@ -114,21 +118,23 @@ def _estimate_metric(metric: Metric, given: ClusteredSums) -> tuple[float, Array
     images = cells.alike() if metric.over else float((cells.whole > 0).sum())
     if images < FEWEST:
         return value, nothing, 0.0
-    influence = add_up_at(cells.image, cells.influence() / 100, len(given.images))
+    influence = add_up_at(cells.image, cells.influence() / 100, len(clustered.images))
     return value, influence, images
 
 
-def _sums(given: ClusteredSums, names: Iterable[str]) -> dict[str, Array]:
+def _sums(clustered: ClusteredSums, names: Iterable[str]) -> dict[str, Array]:
     sums: dict[str, Array] = {}
     for name in names:
         of, kind, value = unsliced(name)
-        if of not in given.sums:
+        if of not in clustered.sums:
             continue
         if not kind:
-            sums[name] = given.sums[of]
-        elif kind in given.slices and value in given.slices[kind].values:
-            slicing = given.slices[kind]
-            sums[name] = np.where(slicing.of == slicing.values.index(value), given.sums[of], 0.0)
+            sums[name] = clustered.sums[of]
+        elif kind in clustered.slices and value in clustered.slices[kind].values:
+            slicing = clustered.slices[kind]
+            sums[name] = np.where(
+                slicing.of == slicing.values.index(value), clustered.sums[of], 0.0
+            )
     return sums
 
 

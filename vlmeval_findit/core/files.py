@@ -69,8 +69,8 @@ _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}", re.DOTALL)
 
 def left_behind(path: Path) -> str | None:
     """Return the name of the file that a killed writer's temporary file was for; else None."""
-    found = _TEMPORARY.fullmatch(path.name)
-    return found[1] if found else None
+    result = _TEMPORARY.fullmatch(path.name)
+    return result[1] if result else None
 
 
 @contextmanager
@@ -179,5 +179,5 @@ class FileHashes:
 
 
 def _state(path: Path) -> tuple[int, int, int, int]:
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+    result = path.stat()
+    return result.st_size, result.st_mtime_ns, result.st_ctime_ns, result.st_ino

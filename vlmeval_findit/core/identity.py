@@ -41,9 +41,9 @@ class Answering:
     endpoint: str | None = None  # Address of a service
     server: str | None = None  # Program that serves it on this machine, with its version if known
     settings: Mapping[str, Any] = field(default_factory=dict)  # All else that was set
-    source: str | None = None  # Hash of the files of a class that is not ours
+    source: str | None = None  # Hash of the files of a class of another package
     runs_here: bool = False  # On this machine: the versions of :data:`ENGINES` matter
-    in_vlmevalkit: bool = False  # In VLMEvalKit's own code: the host's version matters
+    in_vlmevalkit: bool = False  # In VLMEvalKit's code: the host's version matters
 
     @property
     def sampled(self) -> str | None:
@@ -100,7 +100,7 @@ class Identity:
 
     @property
     def made_by(self) -> dict[str, Any]:
-        """Return what an answer depends on beside its call's key."""
+        """Return what an answer depends on, except its call's key."""
         who = self.answering
         named = {"endpoint": who.endpoint, "server": who.server}
         values: dict[str, Any] = {name: value for name, value in named.items() if value}
@@ -112,9 +112,9 @@ class Identity:
         return values | (dict(self.host) if who.in_vlmevalkit else {})
 
     def has_made(self, made_by: Mapping[str, Any]) -> bool:
-        """Return whether an answer with this :attr:`made_by` (old ones lack a source) is ours."""
-        ours_ = self.made_by
-        return {SOURCE: ours_.get(SOURCE), **made_by} == {SOURCE: None, **ours_}
+        """Return whether an answer with this :attr:`made_by` (old: no source) is of this run."""
+        expected = self.made_by
+        return {SOURCE: expected.get(SOURCE), **made_by} == {SOURCE: None, **expected}
 
     def compared(self) -> dict[str, Any]:
         """Return all in which records of one run must agree, by its name in messages."""
@@ -203,7 +203,7 @@ _SHAPE = {
 def read_identity(predictions: Path) -> Identity | None:
     """Read the identity of a prediction file; None for predictions of other programs.
 
-    It lies beside them or, as VLMEvalKit has folders of runs, one folder up.
+    It lies in their folder or, as VLMEvalKit has folders of runs, one folder up.
 
     Raises:
         IdentityError: it cannot be read.

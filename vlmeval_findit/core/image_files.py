@@ -30,7 +30,7 @@ Size = tuple[int, int]  # (width, height) in pixels
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "JPEG2000", "PPM")
 
 MOST_UNSTATED = 178_956_970  # Pixels of an image without a stated size; Pillow's limit, too
-MOST = 1_000_000_000  # Pixels of any image (3 GB decoded); VLMEvalKit's own limit
+MOST = 1_000_000_000  # Pixels of any image (3 GB decoded); VLMEvalKit's limit
 _ORIENTATION = 0x0112  # The EXIF tag
 _MORE_THAN_8_BITS = ("I", "F")  # Beginnings of Pillow's modes with more than 8 bits
 
@@ -169,12 +169,12 @@ def _open(file: Path | io.BytesIO) -> Image.Image:
 def _why(file: Path | io.BytesIO, error: Exception) -> str:
     from PIL import UnidentifiedImageError
 
-    said = (str(error).splitlines() or [""])[0] or type(error).__name__
+    line = (str(error).splitlines() or [""])[0] or type(error).__name__
     if isinstance(error, UnidentifiedImageError):
         return _what_else(file)
     if isinstance(error, OSError) and error.strerror:
         return f"cannot be opened ({error.strerror})"
-    return f"does not decode ({said})"
+    return f"does not decode ({line})"
 
 
 def _what_else(file: Path | io.BytesIO) -> str:

@@ -75,9 +75,9 @@ class Lock:
         self.release()
 
     def held(self) -> bool:
-        """Return whether it is still ours: another machine may have thought us dead."""
-        said = _content(self._path)
-        if said is not None and said == self._ours:
+        """Return whether this process still holds it: others may have taken it for dead."""
+        content = _content(self._path)
+        if content is not None and content == self._ours:
             return True
         for pause in (0.0, 0.05, 0.5):
             # A process that looks whether we are dead may hold it for a moment.
@@ -87,7 +87,7 @@ class Lock:
             if owner is not None:
                 ours = bool(owner.token == self._lease.token)
                 # Remembered, as this is called for every reply.
-                self._ours = said if ours and said == _content(self._path) else None
+                self._ours = content if ours and content == _content(self._path) else None
                 return ours
         return False
 
@@ -156,7 +156,7 @@ class _Holder:
         self._said = _content(path)
 
     def lives(self) -> bool:
-        """Return whether it runs on this machine, or was heard of since we began to look."""
+        """Return whether it runs on this machine, or has beaten since this watch began."""
         return self.runs_here() is True or _beat(self._path) != self._first
 
     def died_here(self) -> bool:
@@ -197,11 +197,11 @@ def _lease(path: Path) -> Any:
     return SoftFileLease(path, lease_duration=LEASE_SECONDS, thread_local=False)
 
 
-def _is_of_another_process(said: bytes) -> bool:
+def _is_of_another_process(content: bytes) -> bool:
     """Return whether the process id was reused: then filelock acquires a copy of the lease."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "lock"
-        copy.write_bytes(said)
+        copy.write_bytes(content)
         try:
             with _lease(copy).acquire(0):
                 return True

@@ -1,7 +1,7 @@
 """Find rows that plug-ins add to our tables.
 
 They are entry points (``vlmeval_findit.models``, …) of packages or attributes (``MODELS``, …) of
-files in FINDIT_PLUGINS, looked for only when a name is not ours. Unusable ones are reported once.
+files in FINDIT_PLUGINS, loaded only for a name that is not built in. Broken ones are reported once.
 """
 
 from __future__ import annotations

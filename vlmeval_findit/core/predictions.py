@@ -173,8 +173,8 @@ def _xlsx_rows(path: Path) -> list[Mapping[str, Any]]:
             book = load_workbook(f, read_only=True)
             lines = list(book.worksheets[0].iter_rows(values_only=True))
         except Exception as error:  # zip, XML and openpyxl raise anything
-            said = " ".join(str(error).split()) or type(error).__name__
-            raise PredictionError(f"{path}: not a sheet that can be read: {said}") from None
+            line = " ".join(str(error).split()) or type(error).__name__
+            raise PredictionError(f"{path}: not a sheet that can be read: {line}") from None
     header = _header(path, [str(name) for name in (lines or [()])[0]])
     # Rows may lack their last empty cells, and sheets may end with empty rows.
     rows = [dict(zip_longest(header, cells[: len(header)])) for cells in lines[1:]]
@@ -295,7 +295,7 @@ def _for_cell(text: str) -> str:
     """Cut a text to fit a cell, and escape characters that XML cannot hold."""
     shown = re.sub(
         "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]",
-        lambda found: f"\\u{ord(found[0]):04x}",
+        lambda result: f"\\u{ord(result[0]):04x}",
         text,
     )
     return shown[:XLSX_CELL_LIMIT]

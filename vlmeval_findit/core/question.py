@@ -1,6 +1,6 @@
 """What is asked: a :class:`Question` is one way of asking one table, a :class:`Query` one row.
 
-A question's name is what users type after ``--data``. Benchmarks have classes of their own.
+A question's name is what users type after ``--data``. Each benchmark has a class.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Query(Protocol):
     @property
     def support(self) -> tuple[str, ...]: ...  # References
     @property
-    def cluster(self) -> str: ...  # Queries of one, such as a photograph, are not independent
+    def cluster(self) -> str: ...  # Queries of a cluster, such as a photograph, are not independent
 
 
 def is_index(number: int) -> bool:

@@ -67,9 +67,9 @@ def scrubbed(value: Any) -> Any:
         return scrub(value)
     try:
         if isinstance(value, dict):
-            return {scrubbed(key): scrubbed(one) for key, one in value.items()}
+            return {scrubbed(key): scrubbed(each) for key, each in value.items()}
         if isinstance(value, list | tuple):
-            return [scrubbed(one) for one in value]
+            return [scrubbed(each) for each in value]
     except RecursionError:
         # JSON's writer could not write it either.
         return HIDDEN
@@ -104,8 +104,8 @@ def _forms_now() -> tuple[str, ...]:
         now = frozenset(_remembered), dict(environment)
         secrets = _remembered.union(secret for _, secret in _of_environment())
         if secrets != _known:
-            found = {form for secret in secrets for form in _forms_of(secret)}
-            _forms = tuple(sorted(found, key=lambda form: (-len(form), form)))
+            result = {form for secret in secrets for form in _forms_of(secret)}
+            _forms = tuple(sorted(result, key=lambda form: (-len(form), form)))
             _known = frozenset(secrets)
         _looked_at = now
         return _forms
@@ -113,8 +113,8 @@ def _forms_now() -> tuple[str, ...]:
 
 def _of_environment() -> Iterator[tuple[str, str]]:
     for name, value in os.environ.items():
-        found = [value.strip()] if _NAMES.search(name) else _IN_ADDRESS.findall(value)
-        yield from ((name, secret) for secret in found if len(secret) >= SHORTEST)
+        result = [value.strip()] if _NAMES.search(name) else _IN_ADDRESS.findall(value)
+        yield from ((name, secret) for secret in result if len(secret) >= SHORTEST)
 
 
 _QUOTED_BYTE = re.compile("%[0-9A-F]{2}")

@@ -66,7 +66,7 @@ def split_thought(text: str) -> Spoken:
     >>> split_thought("[] <think>hm [1, 2, 3, 4]")
     Spoken(answer='', thought='[]\\n\\nhm [1, 2, 3, 4]', ends_inside=True)
     """
-    # The usual case, made fast: rewards read millions of replies.
+    # The usual case, for speed: rewards read millions of replies.
     if not any(sign in text for sign in _SIGNS):
         return Spoken(text)
     begin = 0
@@ -260,7 +260,7 @@ class ParseFailure(NamedTuple):
     reason: str
 
 
-# Reasons of :func:`read_reply`, beside a benchmark's and the failed call
+# Reasons of :func:`read_reply`, besides a benchmark's and the failed call
 UNREAD = ("empty", "truncated", "truncated while thinking")
 
 Answer = TypeVar("Answer")
@@ -347,7 +347,7 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-_DEPTH = 8  # Nested objects that a record may have; ours have three
+_DEPTH = 8  # Nested objects that a record may have; records of this version have three
 
 
 def _plain_object(value: object) -> dict[str, Any]:

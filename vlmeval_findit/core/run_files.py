@@ -1,4 +1,4 @@
-"""The files of a run, all beside its predictions: ``<model>_<dataset>`` and a suffix.
+"""The files of a run, in the folder of its predictions: ``<model>_<dataset>`` and a suffix.
 
 The identity is written before the first call, the provenance (what the score rests on) last.
 """
@@ -31,7 +31,7 @@ class RunFiles:
     """The files of one run, by its prediction file; none need exist.
 
     A score in another coordinate space than the run recorded has a ``mark`` in its files' names, so
-    that nobody takes it for the recorded one, and no search for scored runs finds it.
+    that it is not mistaken for the recorded score, and searches for scored runs skip it.
 
     >>> RunFiles(Path("runs/m_FindIt_Pascal_xyxy_json.tsv")).score.name
     'm_FindIt_Pascal_xyxy_json_score.csv'
@@ -140,7 +140,7 @@ def _no_number(name: str) -> None:
 
 
 def checked(value: Any, shape: Shape, at: str = "") -> Any:
-    """Return a value if it has a shape; keys beside those of the shape are allowed.
+    """Return a value if it has a shape; more keys than those of the shape are allowed.
 
     >>> checked({"tp": True}, {"tp": int})
     Traceback (most recent call last):

@@ -133,7 +133,7 @@ def add_up(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
 # Some 100 bytes per row instead of 4 kB, so that a leaderboard can hold a thousand runs.
 
 Number = int | float
-Column = NDArray[Any]  # A number per row; Python's own objects where some differ in type
+Column = NDArray[Any]  # A number per row; Python objects where types differ
 
 
 def column(numbers: Sequence[Any]) -> Column:

@@ -28,7 +28,7 @@ class Settings:
     reads_like: str | None = None  # Row of a model that replies alike to ``unconstrained``
     force: bool = False  # Overrides what the run recorded
     source: str = "setting"  # Of the space; a variable never overrides a record
-    encoder: ChosenEncoder | None = None  # None: the dataset's own
+    encoder: ChosenEncoder | None = None  # None: the dataset's default
     beside: bool = False  # Where the run recorded another space: score in this, in files of its own
 
 

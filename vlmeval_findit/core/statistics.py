@@ -93,10 +93,12 @@ def mean_bounds(value: float, variance: float, images: float) -> Interval | None
     return Interval(100 * (value - reach), 100 * (value + reach))
 
 
-def metric_intervals(found: Estimate) -> dict[str, Interval | None]:
+def metric_intervals(estimate: Estimate) -> dict[str, Interval | None]:
     """Return all intervals (None: too few images); a ValueError if a share is not 0 to 100 %."""
-    variances = (found.influence**2).sum(axis=0)
-    for metric, value, images in zip(found.metrics, found.values, found.counted, strict=True):
+    variances = (estimate.influence**2).sum(axis=0)
+    for metric, value, images in zip(
+        estimate.metrics, estimate.values, estimate.counted, strict=True
+    ):
         if metric.share and images and not -_ROUNDING <= value <= 1 + _ROUNDING:
             raise ValueError(
                 f"{metric.name} is {100 * value:g} %, which no share of a whole can be: "
@@ -107,27 +109,27 @@ def metric_intervals(found: Estimate) -> dict[str, Interval | None]:
             float(value), float(variance), float(images)
         )
         for metric, value, variance, images in zip(
-            found.metrics, found.values, variances, found.counted, strict=True
+            estimate.metrics, estimate.values, variances, estimate.counted, strict=True
         )
         if not np.isnan(value)
     }
 
 
-def difference(one: Estimate, other: Estimate, metric: str) -> Difference:
+def difference(left: Estimate, right: Estimate, metric: str) -> Difference:
     """Subtract one value from another, with a paired t-test over the images.
 
     As in :func:`bounds`, the interval of shares allows for a third of an image that only one of
     them finds, so it has a width even where all images agree.
     """
-    at = one.place(metric)
-    value = float(one.values[at] - other.values[at])
-    images = float(min(one.counted[at], other.counted[at]))
+    at = left.place(metric)
+    value = float(left.values[at] - right.values[at])
+    images = float(min(left.counted[at], right.counted[at]))
     if not images:
         return Difference(100 * value, None, None, None)
-    _, (ours, theirs) = aligned([one, other])
-    error = float(np.sqrt(((ours[:, at] - theirs[:, at]) ** 2).sum()))
+    _, (left_moves, right_moves) = aligned([left, right])
+    error = float(np.sqrt(((left_moves[:, at] - right_moves[:, at]) ** 2).sum()))
     p_value = _p_value(value, error, images)
-    share = one.metrics[at].share
+    share = left.metrics[at].share
     unseen = 2 * (_UNSEEN / images) ** 2 * (1 + value**2) if share else 0.0
     reach = float(_quantile(images - 1) * np.sqrt(error**2 + unseen))
     reach = min(reach, abs(value)) if p_value < ALPHA else max(reach, abs(value))
@@ -146,21 +148,21 @@ def _p_value(value: float, error: float, images: float) -> float:
     return max(2 * tail, float(2.0 ** (1 - images)))
 
 
-def chance_of_lead(one: Estimate, front: Estimate, metric: str, share: float) -> float | None:
+def chance_of_lead(run: Estimate, front: Estimate, metric: str, share: float) -> float | None:
     """Estimate how likely all images show that a share beats the leading one; None: too few images.
 
     ``share`` (0 to 1) of them were seen. This is Student's t around the difference, with its paired
     variance over the unseen rest of a finite population. To beat is to lead by more than the 95 %
     interval over all images. As in :func:`bounds`, a third of an image is allowed for.
     """
-    at = one.place(metric)
-    images = float(min(one.counted[at], front.counted[at]))
+    at = run.place(metric)
+    images = float(min(run.counted[at], front.counted[at]))
     if not images:
         return None
-    _, (ours, theirs) = aligned([one, front])
-    values = np.array([one.values[at], front.values[at]])
+    _, (run_moves, front_moves) = aligned([run, front])
+    values = np.array([run.values[at], front.values[at]])
     unseen = (_UNSEEN / images) ** 2 * (values**2 + (1 - values) ** 2).sum()
-    variance = ((ours[:, at] - theirs[:, at]) ** 2).sum() + unseen
+    variance = ((run_moves[:, at] - front_moves[:, at]) ** 2).sum() + unseen
     reach = _quantile(images / share - 1) * np.sqrt(variance * share)
     short_of = reach - (values[0] - values[1])
     return _tail(images - 1, -short_of / np.sqrt(variance * (1 - share)))
@@ -187,12 +189,14 @@ def drawn_interval(values: Array) -> Interval | None:
     return Interval(float(low), float(high))
 
 
-def correct(found: Iterable[Difference]) -> list[Difference]:
+def correct(differences: Iterable[Difference]) -> list[Difference]:
     """Correct p-values by Holm's method: smallest times n, next n - 1, never descending."""
-    made = list(found)
-    tested = sorted((one.p_value, at) for at, one in enumerate(made) if one.p_value is not None)
+    corrected = list(differences)
+    tested = sorted(
+        (each.p_value, at) for at, each in enumerate(corrected) if each.p_value is not None
+    )
     so_far = 0.0
     for rank, (p_value, at) in enumerate(tested):
         so_far = max(so_far, min(1.0, (len(tested) - rank) * p_value))
-        made[at] = replace(made[at], corrected=so_far)
-    return made
+        corrected[at] = replace(corrected[at], corrected=so_far)
+    return corrected

@@ -153,7 +153,7 @@ def write_table(
         writer.writerows(
             [_cell(column, getattr(row, column.name)) for column in columns] for row in rows
         )
-        # First: after a kill no new table may stand beside old facts.
+        # In this order: after a kill no new table may stand next to old facts.
         meta_path(path).unlink(missing_ok=True)
     facts_ = {"table": path.stem, **origin, "table_sha256": file_sha256(path), **facts()}
     with atomic_write(meta_path(path)) as f:

@@ -50,11 +50,11 @@ def host_version() -> Mapping[str, str]:
         return {}
     for name in ("ms-vlmeval", "vlmeval"):
         try:
-            found = metadata.distribution(name)
+            result = metadata.distribution(name)
         except metadata.PackageNotFoundError:
             continue
-        if Path(str(found.locate_file("vlmeval"))).resolve() == folder.resolve():
-            return {name: found.version}
+        if Path(str(result.locate_file("vlmeval"))).resolve() == folder.resolve():
+            return {name: result.version}
     return {"VLMEvalKit": git_revision(folder.parent) or "unknown"}
 
 
@@ -123,8 +123,8 @@ def host_flags(runner: Path) -> list[HostFlag]:
     """Read the flags of the runner from its source; empty without ``add_argument``."""
     tree = ast.parse(runner.read_text(encoding="utf-8", errors="replace"))
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    found = [_flag(call) for call in calls if getattr(call.func, "attr", None) == "add_argument"]
-    return [flag for flag in found if flag is not None]
+    result = [_flag(call) for call in calls if getattr(call.func, "attr", None) == "add_argument"]
+    return [flag for flag in result if flag is not None]
 
 
 def _flag(call: ast.Call) -> HostFlag | None:

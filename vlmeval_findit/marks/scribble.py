@@ -146,8 +146,8 @@ def _deleted(near: Flags, step: int) -> Flags:
         open_sides = ~(above & right & below) & ~(right & below & left)
     else:
         open_sides = ~(above & right & left) & ~(above & below & left)
-    found: Flags = (neighbours >= 2) & (neighbours <= 6) & (entries == 1) & open_sides
-    return found
+    result: Flags = (neighbours >= 2) & (neighbours <= 6) & (entries == 1) & open_sides
+    return result
 
 
 _NEIGHBOURS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(bool)

@@ -235,8 +235,8 @@ class Area(NamedTuple):
 def of_rle(rle: RLE) -> Area:
     """Make an area of an RLE, with the outer outline of each part; holes get none."""
     mask = rle.mask()
-    found, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-    return Area([_ring(outline.reshape(-1, 2)) for outline in found], mask)
+    result, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+    return Area([_ring(outline.reshape(-1, 2)) for outline in result], mask)
 
 
 def of_box(box: PixelBox) -> Area:
@@ -290,7 +290,7 @@ def tight_contour(canvas: Canvas, area: Area, colour: Colour, width: int) -> Non
 def loose_contour(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
     """Draw a smooth line at some distance from the outline."""
     size = canvas.shape[1], canvas.shape[0]
-    tight_contour(canvas, Area([loosened(one, size) for one in area.outlines]), colour, width)
+    tight_contour(canvas, Area([loosened(each, size) for each in area.outlines]), colour, width)
 
 
 Floats = npt.NDArray[np.float64]

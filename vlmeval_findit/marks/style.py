@@ -78,7 +78,7 @@ class Style:
     vlmeval_findit.marks.style.StyleError: no variant 'rounded' of box: did you mean round?
 
     Raises:
-        StyleError: no such variant, or an invalid width.
+        StyleError: an unknown variant, or an invalid width.
     """
 
     shape: Shape

@@ -64,10 +64,10 @@ def matched(
 )
 def test_what_finds_an_ignored_object(other: Ignored, box: Any, is_ignored: bool) -> None:
     """Of crowds half of the box itself must lie inside, of others the IoU is 0.5."""
-    found = matched([REAL, box], Truth((REAL,), (0,), ignored=(other,)))
-    assert found.hits == (True,)
-    assert found.ignored == ((1,) if is_ignored else ())
-    assert found.counted == (1 if is_ignored else 2)
+    result = matched([REAL, box], Truth((REAL,), (0,), ignored=(other,)))
+    assert result.hits == (True,)
+    assert result.ignored == ((1,) if is_ignored else ())
+    assert result.counted == (1 if is_ignored else 2)
 
 
 def test_real_objects_come_first() -> None:
@@ -80,8 +80,8 @@ def test_real_objects_come_first() -> None:
 
 def test_labels_and_frames_are_the_same() -> None:
     labelled = Truth((REAL,), (0,), ("cat",), ignored=(CROWD._replace(label="Dog."),))
-    found = matched([REAL, IN_CROWD, IN_CROWD], labelled, labels=["cat", "dog", "cat"])
-    assert found.ignored == (1,)
+    result = matched([REAL, IN_CROWD, IN_CROWD], labelled, labels=["cat", "dog", "cat"])
+    assert result.ignored == (1,)
     later = Truth((REAL,), (0,), ignored=(CROWD._replace(frame=1),))
     assert matched([REAL, IN_CROWD, IN_CROWD], later, frames=[0, 0, 1]).ignored == (2,)
 
@@ -101,7 +101,7 @@ def test_they_are_no_errors() -> None:
     boxes = [REAL, IN_CROWD, (70.0, 0.0, 75.0, 5.0)]
     reading = ParsedReply(boxes, [], [], None)
     (events,) = classify_errors([MatchedQuery(matched(boxes, truth), reading, truth)])
-    assert [(one.kind, one.box) for one in events] == [
+    assert [(each.kind, each.box) for each in events] == [
         (BoxError.BACKGROUND, 2),
         (BoxError.MISSED, None),
     ]
@@ -115,35 +115,35 @@ def test_they_are_no_errors() -> None:
 
 def test_a_reply_that_boxes_the_crowd_too_is_not_wrong() -> None:
     truth = findit.truth([REAL], ignored=[CROWD])
-    how: Any = {"sizes": (100, 100), "space": "pixels"}
-    said = f"[{list(REAL)}, {list(IN_CROWD)}]"
-    found = findit.score([said], [truth], "xyxy_text", **how)
-    assert found.metric_values["Precision"] == found.metric_values["F1@0.5"] == 100
-    assert found.metric_values["mIoU"] == 100
-    assert found.queries[0].details["ignored"] == [1]
-    assert found.queries[0].details["n_pred"] == 1
-    assert findit.reward(said, truth, "xyxy_text", **how) == 1
-    alone = findit.score([said], [[REAL]], "xyxy_text", **how)
+    options: Any = {"sizes": (100, 100), "space": "pixels"}
+    output = f"[{list(REAL)}, {list(IN_CROWD)}]"
+    result = findit.score([output], [truth], "xyxy_text", **options)
+    assert result.metric_values["Precision"] == result.metric_values["F1@0.5"] == 100
+    assert result.metric_values["mIoU"] == 100
+    assert result.queries[0].details["ignored"] == [1]
+    assert result.queries[0].details["n_pred"] == 1
+    assert findit.reward(output, truth, "xyxy_text", **options) == 1
+    alone = findit.score([output], [[REAL]], "xyxy_text", **options)
     assert alone.metric_values["Precision"] == 50
     assert "ignored" not in alone.queries[0].details
 
 
 @pytest.mark.parametrize(
-    ("said", "reward"), [("[]", 1), (f"[{list(IN_CROWD)}]", 1), (f"[{list(ELSEWHERE)}]", 0)]
+    ("output", "reward"), [("[]", 1), (f"[{list(IN_CROWD)}]", 1), (f"[{list(ELSEWHERE)}]", 0)]
 )
-def test_where_nothing_else_is_to_be_found(said: str, reward: float) -> None:
-    how: Any = {"sizes": (100, 100), "space": "pixels"}
+def test_where_nothing_else_is_to_be_found(output: str, reward: float) -> None:
+    options: Any = {"sizes": (100, 100), "space": "pixels"}
     truth = findit.truth([], ignored=[CROWD])
-    assert findit.reward(said, truth, "xyxy_text", **how) == reward
-    found = findit.score([said], [truth], "xyxy_text", **how)
+    assert findit.reward(output, truth, "xyxy_text", **options) == reward
+    result = findit.score([output], [truth], "xyxy_text", **options)
     # What is not to be counted is no answer that says that there is nothing, and no false alarm.
-    alarms = None if said == f"[{list(IN_CROWD)}]" else 100 * (1 - reward)
-    assert found.metric_values["False-alarm rate"] == alarms
+    alarms = None if output == f"[{list(IN_CROWD)}]" else 100 * (1 - reward)
+    assert result.metric_values["False-alarm rate"] == alarms
 
 
-def with_crowd(one: FindItQuery) -> FindItQuery:
+def with_crowd(each: FindItQuery) -> FindItQuery:
     crowd = Ignored((0.0, 60.0, 100.0, 100.0), crowd=True)
-    return replace(one, truth=replace(one.truth, ignored=(crowd,)))
+    return replace(each, truth=replace(each.truth, ignored=(crowd,)))
 
 
 def test_calibration_leaves_their_boxes_out() -> None:
@@ -155,10 +155,10 @@ def test_calibration_leaves_their_boxes_out() -> None:
     }
     row = ScoredRow(0, "a.jpg", {}, details=details)
     assert boxes_of_rows([row], "mean").confidence.tolist() == [0.9, 0.8, 0.7]
-    found = boxes_of_rows([replace(row, details=details | {"ignored": [1]})], "mean")
-    assert found.confidence.tolist() == [0.9, 0.7]
-    assert found.hit.tolist() == [True, False]
-    assert found.image.tolist() == [0, 0]
+    result = boxes_of_rows([replace(row, details=details | {"ignored": [1]})], "mean")
+    assert result.confidence.tolist() == [0.9, 0.7]
+    assert result.hit.tolist() == [True, False]
+    assert result.image.tolist() == [0, 0]
 
 
 def test_they_are_drawn_apart(world: World) -> None:
@@ -182,10 +182,10 @@ def test_they_are_drawn_apart(world: World) -> None:
 def test_a_table_keeps_them(tmp_path: Path) -> None:
     mask = packed_mask(np.eye(100, 200))
     ignored = (CROWD._replace(mask=mask), DIFFICULT)
-    one = replace(query(0), truth=replace(query(0).truth, ignored=ignored))
-    path = write_table(tmp_path, "T", [one, query(1)], {}).path
-    found = read_table(path)
-    assert [q.truth.ignored for q in found] == [ignored, ()]
+    each = replace(query(0), truth=replace(query(0).truth, ignored=ignored))
+    path = write_table(tmp_path, "T", [each, query(1)], {}).path
+    result = read_table(path)
+    assert [q.truth.ignored for q in result] == [ignored, ()]
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,8 @@ def test_a_table_keeps_them(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_cell_is_named(tmp_path: Path, was: str, now: str, why: str) -> None:
-    one = replace(query(0), truth=replace(query(0).truth, ignored=(CROWD,)))
-    path = write_table(tmp_path, "T", [one], {}).path
+    each = replace(query(0), truth=replace(query(0).truth, ignored=(CROWD,)))
+    path = write_table(tmp_path, "T", [each], {}).path
     text = path.read_text()
     assert was in text
     path.write_text(text.replace(was, now))
@@ -213,7 +213,7 @@ def test_a_bad_cell_is_named(tmp_path: Path, was: str, now: str, why: str) -> No
 def test_thinning_takes_them_along() -> None:
     ignored = tuple(CROWD._replace(frame=at) for at in range(3))
     video = replace(query(0), images=("a", "b", "c"), truth=Truth((), (), ignored=ignored))
-    assert [one.frame for one in thinned(video, 2).truth.ignored] == [0, 1]
+    assert [each.frame for each in thinned(video, 2).truth.ignored] == [0, 1]
 
 
 # --- imports --------------------------------------------------------------------------------------
@@ -257,19 +257,19 @@ def test_polygons_are_filled_as_coco_fills_them(tmp_path: Path) -> None:
         far = random.uniform(20, 45, 12)
         polygon = np.stack([60 + far * np.cos(angles), 50 + far * np.sin(angles)], axis=1)
         flat = polygon.ravel().tolist()
-        mine = mask_of_coco([flat], (120, 100), "here")
-        assert mine is not None
-        theirs = tools.decode(tools.frPyObjects([flat], 100, 120))[:, :, 0]
-        ours = mine.runs.mask()
-        assert (ours & theirs).sum() / (ours | theirs).sum() > 0.97
+        own_result = mask_of_coco([flat], (120, 100), "here")
+        assert own_result is not None
+        expected = tools.decode(tools.frPyObjects([flat], 100, 120))[:, :, 0]
+        actual = own_result.runs.mask()
+        assert (actual & expected).sum() / (actual | expected).sum() > 0.97
 
 
-@pytest.mark.parametrize("said", [7, "x", [[1, 2, 3]], [["a", 1, 2, 3, 4, 5]], {"size": [1, 1]}])
+@pytest.mark.parametrize("output", [7, "x", [[1, 2, 3]], [["a", 1, 2, 3, 4, 5]], {"size": [1, 1]}])
 def test_a_segmentation_that_is_none(
-    tmp_path: Path, images: Path, said: object, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, images: Path, output: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     values = custom_data.coco_values()
-    values["annotations"][0]["segmentation"] = said
+    values["annotations"][0]["segmentation"] = output
     path = custom_data.write_coco(tmp_path, values)
     assert main(["data", "import", str(path), "--image-root", str(images), "--name", "MyData"]) == 2
     assert "annotations[0], segmentation: " in capsys.readouterr().err
@@ -284,14 +284,14 @@ def test_crowds_come_out_again(tmp_path: Path, images: Path) -> None:
     run = Path(f"Model_{name}.json")
     inside = [15.0, 10.0, 25.0, 20.0]
     cat = next(q for q in read_table(find_table("MyData")) if q.label == "cat")
-    said = [{"index": q.index, "prediction": "[]"} for q in read_table(find_table("MyData"))]
-    said[cat.index]["prediction"] = f"[{inside}, {list(cat.truth.boxes[0])}]"
-    run.write_text(json.dumps(said))
+    output = [{"index": q.index, "prediction": "[]"} for q in read_table(find_table("MyData"))]
+    output[cat.index]["prediction"] = f"[{inside}, {list(cat.truth.boxes[0])}]"
+    run.write_text(json.dumps(output))
     assert main(["score", "--space", "pixels", str(run)]) == 0
     assert main(["export", str(run), "--to", "coco", "--out", "coco"]) == 0
     truth = json.loads(Path(f"coco/{run.stem}_coco_truth.json").read_text())
-    assert sorted(one["iscrowd"] for one in truth["annotations"]) == [0, 0, 0, 1]
-    (crowd,) = [one for one in truth["annotations"] if one["iscrowd"]]
+    assert sorted(each["iscrowd"] for each in truth["annotations"]) == [0, 0, 0, 1]
+    (crowd,) = [each for each in truth["annotations"] if each["iscrowd"]]
     assert crowd["bbox"] == [10.0, 5.0, 30.5, 20.25]
     pytest.importorskip("pycocotools")
     from vlmeval_findit.core.settings import Settings
@@ -301,6 +301,6 @@ def test_crowds_come_out_again(tmp_path: Path, images: Path) -> None:
 
     scored = score_file(run, Settings(space="pixels", force=True))
     boxes = CocoBoxes(scored.task, scored.rows)
-    found = Evaluator(boxes).precision([1.0] * len(boxes.results))
+    result = Evaluator(boxes).precision([1.0] * len(boxes.results))
     # The cat is found and the box in the crowd costs nothing; the two traffic lights are missed.
-    assert found.ap50.tolist() == pytest.approx([0.5])
+    assert result.ap50.tolist() == pytest.approx([0.5])

@@ -31,7 +31,7 @@ def test_a_row_with_other_sums_is_refused(sums: dict[str, float], says: str) -> 
     assert str(refused.value).startswith(says)
 
 
-def test_parts_are_looked_at_too() -> None:
+def test_parts_are_checked_too() -> None:
     row = ScoredRow(7, "a.png", PLAIN, parts={("animal", "cat"): {"rigth": 1}})
     with pytest.raises(ValueError, match="no metric of Letters has a sum 'rigth'"):
         Letters().check_sums([row])

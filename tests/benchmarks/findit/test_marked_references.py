@@ -63,8 +63,8 @@ def test_else_the_next_query_that_is_about_it_elsewhere() -> None:
         query(5, "cup", "e.jpg", truth=Truth(((100.0, 0.0, 120.0, 9.0),), (0,))),  # outside
         query(6, "fork", "a.jpg", support=()),
     ]
-    found = references(queries, is_video=False)
-    assert [one and (one.image, one.origin) for one in found] == [
+    result = references(queries, is_video=False)
+    assert [each and (each.image, each.origin) for each in result] == [
         ("c.jpg", ReferenceOrigin.OTHER_SCENE),
         ("shot1.png", ReferenceOrigin.WHOLE_SHOT),
         ("c.jpg", ReferenceOrigin.OTHER_SCENE),
@@ -73,7 +73,7 @@ def test_else_the_next_query_that_is_about_it_elsewhere() -> None:
         ("a.jpg", ReferenceOrigin.OTHER_SCENE),
         None,
     ]
-    assert found[1] == MarkedReference("shot1.png", None, ReferenceOrigin.WHOLE_SHOT)
+    assert result[1] == MarkedReference("shot1.png", None, ReferenceOrigin.WHOLE_SHOT)
 
 
 TABLES = st.lists(
@@ -93,18 +93,18 @@ def test_no_reference_shows_the_scene_that_is_asked_about(rows: Any) -> None:
         query(at, label, image, sightings=tuple(Sighting(name, BOX) for name in sightings))
         for at, (label, image, sightings) in enumerate(rows)
     ]
-    for asked, found in zip(queries, references(queries, is_video=False), strict=True):
-        assert found is not None
-        assert found.image != asked.images[0]
-        if found.origin is ReferenceOrigin.SHOT:
-            assert Sighting(found.image, BOX) in asked.sightings
-        if found.origin is ReferenceOrigin.OTHER_SCENE:
-            assert found.box is not None
-            other = queries[int(found.box[0])]
-            assert (other.images[0], other.label) == (found.image, asked.label)
+    for asked, result in zip(queries, references(queries, is_video=False), strict=True):
+        assert result is not None
+        assert result.image != asked.images[0]
+        if result.origin is ReferenceOrigin.SHOT:
+            assert Sighting(result.image, BOX) in asked.sightings
+        if result.origin is ReferenceOrigin.OTHER_SCENE:
+            assert result.box is not None
+            other = queries[int(result.box[0])]
+            assert (other.images[0], other.label) == (result.image, asked.label)
             between = (queries * 2)[asked.index + 1 : (queries * 2).index(other, asked.index + 1)]
             assert all(q.label != asked.label or q.images == asked.images for q in between)
-        if found.origin is ReferenceOrigin.WHOLE_SHOT:
+        if result.origin is ReferenceOrigin.WHOLE_SHOT:
             same = [q.images for q in queries if q.label == asked.label]
             assert set(same) == {asked.images}
 
@@ -164,7 +164,7 @@ def images(tmp_path: Path, lmu_data: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return folder
 
 
-def test_a_picture_is_drawn_once_and_anew_after_its_source(
+def test_an_image_is_drawn_once_and_again_after_its_source_changed(
     images: Path, watch_decoding: Callable[[ModuleType], list[str]]
 ) -> None:
     decoded = watch_decoding(marked_pictures)

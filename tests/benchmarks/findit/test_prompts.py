@@ -108,18 +108,18 @@ def snapshot() -> str:
     entries = [f"# {v.name}\n{written(message(query_for(v), v))}" for v in variants]
     for which, all_of_it in (("", GRID), ("marked ", MARKED)):
         every = prompt_hash(message(query_for(v), v) for v in all_of_it)
-        found = f"All {len(all_of_it)} {which}variants of the grid with 1 or 3 frames"
-        entries.append(f"# {found}\n{every}")
+        result = f"All {len(all_of_it)} {which}variants of the grid with 1 or 3 frames"
+        entries.append(f"# {result}\n{every}")
     return "\n\n".join(entries) + "\n"
 
 
 def test_the_wordings_are_those_of_the_snapshot() -> None:
     if os.environ.get("FINDIT_WRITE_GOLDEN") == "1":
         GOLDEN.write_text(snapshot(), encoding="utf-8")
-    ours, golden = snapshot().split("\n\n# "), GOLDEN.read_text(encoding="utf-8").split("\n\n# ")
-    for mine, theirs in zip(ours, golden, strict=False):
-        assert mine == theirs
-    assert len(ours) == len(golden)
+    actual, golden = snapshot().split("\n\n# "), GOLDEN.read_text(encoding="utf-8").split("\n\n# ")
+    for own_result, expected in zip(actual, golden, strict=False):
+        assert own_result == expected
+    assert len(actual) == len(golden)
 
 
 # --- the hash -------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def git(*arguments: str, at: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("layout", "given"),
+    ("layout", "values"),
     [
         pytest.param("", "", id="revised state, top folder"),
         pytest.param("src", "", id="first state, top folder"),
@@ -70,11 +70,11 @@ def git(*arguments: str, at: Path) -> str:
     ],
 )
 def test_both_states_are_found_and_their_commit_is_named(
-    tmp_path: Path, use: Use, layout: str, given: str
+    tmp_path: Path, use: Use, layout: str, values: str
 ) -> None:
     top = clone(tmp_path / "release", layout)
     commit = git("rev-parse", "HEAD", at=top)[:12]
-    assert use(top / given) == (f"findit-release-{commit}", "Find it.")
+    assert use(top / values) == (f"findit-release-{commit}", "Find it.")
 
 
 def test_a_folder_above_that_is_another_repository_is_not_the_clone(
@@ -85,10 +85,12 @@ def test_a_folder_above_that_is_another_repository_is_not_the_clone(
     assert use(top)[0] == "findit-release-unknown"
 
 
-@pytest.mark.parametrize("given", ["", "src"])
-def test_another_clone_in_the_same_process_is_refused(tmp_path: Path, use: Use, given: str) -> None:
+@pytest.mark.parametrize("values", ["", "src"])
+def test_another_clone_in_the_same_process_is_refused(
+    tmp_path: Path, use: Use, values: str
+) -> None:
     first = clone(tmp_path / "first", "src", "First.")
-    second = clone(tmp_path / "second", given, "Second.")
+    second = clone(tmp_path / "second", values, "Second.")
     assert use(first)[1] == "First."
     assert use(first / "src")[1] == "First."
     with pytest.raises(PromptError) as error:

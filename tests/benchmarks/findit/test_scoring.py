@@ -138,10 +138,10 @@ def record(path: Path, space: Mapping[str, Any] | None = None, **fields: Any) ->
     """Leave the identity of a run beside its predictions."""
     model, _, rest = path.stem.partition("_FindIt_")
     task = load_task(f"FindIt_{rest}")
-    made = run_identity(task, model, Answering("Test"), task.queries, space)
-    made = replace(made, **fields)
-    write_identity(RunFiles(path).identity, made)
-    return made
+    built = run_identity(task, model, Answering("Test"), task.queries, space)
+    built = replace(built, **fields)
+    write_identity(RunFiles(path).identity, built)
+    return built
 
 
 def test_what_goes_before_what(predicted, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,8 +231,8 @@ def test_a_file_of_any_name_is_scored_where_its_run_or_the_user_says_what_it_is(
         score_file(free, dataset=SVG)
     run = score_file(free, Settings("grid1000"), dataset=SVG)
     assert (run.model, run.task.name, run.metric_values["F1@0.5"]) == ("mine", SVG, 100)
-    made = run_identity(run.task, "Qwen3-VL", Answering(), [0], {"kind": "grid1000"})
-    write_identity(RunFiles(free).identity, made)
+    built = run_identity(run.task, "Qwen3-VL", Answering(), [0], {"kind": "grid1000"})
+    write_identity(RunFiles(free).identity, built)
     run = score_file(free)
     assert (run.model, run.task.name, run.metric_values["F1@0.5"]) == ("Qwen3-VL", SVG, 100)
 
@@ -257,7 +257,7 @@ def test_the_settings_of_a_space_are_applied(predicted) -> None:
     assert run.metric_values["mIoU"] == pytest.approx(100, abs=0.01)
 
 
-def test_an_unknown_model_is_an_error_that_says_how_to_go_on(predicted) -> None:
+def test_an_unknown_model_is_refused_with_the_command_to_type(predicted) -> None:
     path = predicted(SVG, [RIGHT], model="Mystery-7B")
     with pytest.raises(SpaceError) as error:
         score_file(path)
@@ -333,8 +333,8 @@ FREE = "FindIt_SVG_unconstrained_text"
 def test_reads_like_another_model(
     model: str, reads_like: str | None, representation: str, key: str
 ) -> None:
-    how = reply_format(model, parse(FREE), Settings(reads_like=reads_like))
-    assert (how.representation, how.key) == (representation, key)
+    options = reply_format(model, parse(FREE), Settings(reads_like=reads_like))
+    assert (options.representation, options.key) == (representation, key)
     named = parse(SVG)
     assert reply_format(model, named, Settings(reads_like=reads_like)) == named.reply
 
@@ -413,7 +413,7 @@ def test_details_hold_every_query(scored) -> None:
     assert (rows[2]["reason"], rows[2]["adherent"]) == ("failed call", False)
 
 
-def test_provenance_says_what_the_score_rests_on(scored) -> None:
+def test_the_provenance_of_a_score(scored) -> None:
     run, path = scored
     facts = json.loads(write_score(run, path).provenance.read_text())
     assert facts["variant"]["name"] == PASCAL
@@ -459,15 +459,15 @@ def test_scoring_again_gives_the_same(scored) -> None:
     )  # fmt: skip
 
 
-def test_all_that_contradicts_is_said_at_once(predicted) -> None:
+def test_all_conflicts_are_listed_at_once(predicted) -> None:
     """One visit, one list: the name, the rows and the space of a run."""
     path = predicted(SVG, [RIGHT, RIGHT])
     record(path, {"kind": "unit"}, rows=(0,), model="Another")
     with pytest.raises(IdentityError) as refused:
         score_file(path, Settings("pixels"))
-    said = str(refused.value)
-    assert "model: recorded Another, now Qwen3-VL" in said
-    assert "rows: recorded 0, now also 1" in said
-    assert 'coordinate space: recorded {"kind": "unit"}, now {"kind": "pixels"}' in said
+    reply = str(refused.value)
+    assert "model: recorded Another, now Qwen3-VL" in reply
+    assert "rows: recorded 0, now also 1" in reply
+    assert 'coordinate space: recorded {"kind": "unit"}, now {"kind": "pixels"}' in reply
     run = score_file(path, Settings("pixels", force=True))
     assert len(run.forced) == 3

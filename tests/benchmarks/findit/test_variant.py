@@ -97,7 +97,7 @@ def test_canonical_names(name: str, variant: Variant) -> None:
         ("FindIt_RoboTools_xyxy_json_bbox_vp-tag", "FindIt_RoboTools_f64_xyxy_json_vp-tag"),
     ],
 )
-def test_defaults_may_be_said(name: str, canonical: str) -> None:
+def test_defaults_may_be_named(name: str, canonical: str) -> None:
     assert parse(name).name == canonical
 
 
@@ -179,7 +179,7 @@ def test_a_wrong_name_is_told_why_and_what_is_nearest(name: str, says: str) -> N
     assert says in str(error.value)
 
 
-def test_a_name_that_was_none_is_looked_up_again(
+def test_an_unknown_name_is_looked_up_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another program may have imported the dataset since."""

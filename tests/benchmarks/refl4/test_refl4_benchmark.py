@@ -82,12 +82,12 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_table_holds_every_column_as_it_was(tables: Path) -> None:
-    found = {
+    result = {
         split.value: read_table(tables / f"RefL4Full_{split.value}.tsv") for split in RefL4Split
     }
-    assert [row.annotation for row in found["val"]] == [annotation(row, "") for row in VAL]
-    assert found["all"] == [*found["val"], *found["test"]]
-    first = found["val"][0]
+    assert [row.annotation for row in result["val"]] == [annotation(row, "") for row in VAL]
+    assert result["all"] == [*result["val"], *result["test"]]
+    first = result["val"][0]
     assert (first.index, first.label, first.images) == (
         VAL[0]["id"],
         VAL[0]["caption"],
@@ -127,7 +127,7 @@ def test_a_row_that_nobody_could_be_asked_is_refused(
 
 
 def reply_with(box: list[float], *more: list[float]) -> str:
-    return json.dumps([{"bbox": one} for one in (box, *more)])
+    return json.dumps([{"bbox": each} for each in (box, *more)])
 
 
 def corners_of(row: dict[str, Any]) -> list[float]:
@@ -138,15 +138,15 @@ def corners_of(row: dict[str, Any]) -> list[float]:
 def scored(replies: list[str]) -> tuple[Any, tuple[ScoredRow, ...]]:
     task = load_task(NAME)
     given_ = [Reply(row["id"], text) for row, text in zip(VAL, replies, strict=False)]
-    made = BENCHMARK.score_batch("anybody", task, given_, Settings(space="pixels"), None)
-    assert [space["kind"] for space in made.spaces] == ["pixels"]
-    return task, made.rows
+    built = BENCHMARK.score_batch("anybody", task, given_, Settings(space="pixels"), None)
+    assert [space["kind"] for space in built.spaces] == ["pixels"]
+    return task, built.rows
 
 
 @pytest.mark.usefixtures("tables")
-def test_an_answer_without_a_box_has_the_first_of_a_tolerant_reading_beside_the_score() -> None:
+def test_an_answer_without_a_box_has_the_first_lenient_box_in_the_lenient_metric() -> None:
     right, wrong = corners_of(VAL[0]), [0.0, 0.0, 1.0, 1.0]
-    _, found = scored(
+    _, result = scored(
         [
             f"So: {right}",
             reply_with(corners_of(VAL[1])),
@@ -155,12 +155,12 @@ def test_an_answer_without_a_box_has_the_first_of_a_tolerant_reading_beside_the_
             f"{reply_with(wrong)[:-1]}, {{}}]",
         ]
     )
-    assert [row.sums["hits_0.5"] for row in found] == [0, 1, 0, 0]
-    assert [row.sums.get("lenient_hits_0.5") for row in found] == [1, None, None, None]
-    assert [row.details.get("lenient", {}).get("recoverable") for row in found] == [
+    assert [row.sums["hits_0.5"] for row in result] == [0, 1, 0, 0]
+    assert [row.sums.get("lenient_hits_0.5") for row in result] == [1, None, None, None]
+    assert [row.details.get("lenient", {}).get("recoverable") for row in result] == [
         [0], None, [], None,
     ]  # fmt: skip
-    total = totals(found)
+    total = totals(result)
     assert BENCHMARK.metrics[0].value(total) == 25.0
     assert BENCHMARK.lenient is not None
     assert BENCHMARK.lenient.value(total) == 50.0
@@ -169,7 +169,7 @@ def test_an_answer_without_a_box_has_the_first_of_a_tolerant_reading_beside_the_
 @pytest.mark.usefixtures("tables")
 def test_the_first_box_counts_and_none_is_a_miss() -> None:
     right, wrong = corners_of(VAL[0]), [0.0, 0.0, 1.0, 1.0]
-    _, found = scored(
+    _, result = scored(
         [
             reply_with(right, wrong),
             reply_with(wrong, corners_of(VAL[1])),
@@ -178,32 +178,32 @@ def test_the_first_box_counts_and_none_is_a_miss() -> None:
             FAILED,
         ]
     )
-    assert [row.sums["hits_0.5"] for row in found] == [1, 0, 0, 0, 0]
-    assert [row.sums["asked"] for row in found] == [1, 1, 1, 1, 0]
-    assert [row.sums["boxless"] for row in found] == [0, 0, 1, 1, 0]
-    assert [row.failed for row in found] == [False] * 4 + [True]
-    assert found[0].sums["hits_0.95"] == 1
-    total = totals(found)
+    assert [row.sums["hits_0.5"] for row in result] == [1, 0, 0, 0, 0]
+    assert [row.sums["asked"] for row in result] == [1, 1, 1, 1, 0]
+    assert [row.sums["boxless"] for row in result] == [0, 0, 1, 1, 0]
+    assert [row.failed for row in result] == [False] * 4 + [True]
+    assert result[0].sums["hits_0.95"] == 1
+    total = totals(result)
     assert BENCHMARK.metrics[0].value(total) == 25.0
     assert BENCHMARK.with_failures.value(total) == 20.0
     adherence = next(m for m in BENCHMARK.metrics if m.name == "Adherence")
-    assert adherence.value(total) == pytest.approx(100 * found[0].sums["adherent"] * 3 / 4)
+    assert adherence.value(total) == pytest.approx(100 * result[0].sums["adherent"] * 3 / 4)
 
 
 @pytest.mark.usefixtures("tables")
-def test_a_hit_is_drawn_as_one_and_later_boxes_never_are() -> None:
+def test_later_boxes_are_never_drawn_as_hits() -> None:
     right = corners_of(VAL[0])
-    task, found = scored([reply_with(right, right)])
-    boxes = BENCHMARK.draw(task, found[0]).images[0].boxes
+    task, result = scored([reply_with(right, right)])
+    boxes = BENCHMARK.draw(task, result[0]).images[0].boxes
     assert [box.role for box in boxes] == [Role.TRUTH, Role.HIT, Role.MISS]
     assert boxes[0].box == tuple(right)
-    assert BENCHMARK.query_score(found[0]) == 100.0
-    assert BENCHMARK.curve(task, found) is None
+    assert BENCHMARK.query_score(result[0]) == 100.0
+    assert BENCHMARK.curve(task, result) is None
 
 
 @pytest.mark.usefixtures("tables")
 def test_boxes_that_are_no_numbers_are_misses_and_the_details_stay_json() -> None:
-    _, found = scored([reply_with([1e300, 0, 1e308, 5]), '[{"bbox": [NaN, 1, 2, 3]}]'])
-    assert [row.sums["hits_0.5"] for row in found] == [0, 0]
-    for row in found:
+    _, result = scored([reply_with([1e300, 0, 1e308, 5]), '[{"bbox": [NaN, 1, 2, 3]}]'])
+    assert [row.sums["hits_0.5"] for row in result] == [0, 0]
+    for row in result:
         json.dumps(row.details, allow_nan=False)

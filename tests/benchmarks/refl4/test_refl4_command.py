@@ -38,25 +38,25 @@ def parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def as_released(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in is what the authors published."""
-    made = {
+    built = {
         **{"expressions of val": 8, "expressions of test": 12},
         **{"small boxes": 10, "medium boxes": 5, "large boxes": 5},
         **{f"instances of {source}": 10 for source in ("refcoco", "o365")},
         **{f"images of {source}": 5 for source in ("refcoco", "o365")},
     }
-    monkeypatch.setattr(known, "RELEASE", made)
-    monkeypatch.setattr(fetched, "RELEASE", made)
+    monkeypatch.setattr(known, "RELEASE", built)
+    monkeypatch.setattr(fetched, "RELEASE", built)
 
 
 def items(form: str = "xywh") -> list[dict[str, Any]]:
     """A prediction of every expression, every second one right."""
-    said = []
+    output = []
     for at, row in enumerate((*VAL, *TEST)):
         x, y, w, h = row["bbox"]
         share = 1.0 if at % 2 else 0.3
         box = [x, y, w * share, h] if form == "xywh" else [x, y, x + w * share, y + h]
-        said.append({"id": row["id"], "pred_bbox": box, "format": form})
-    return said
+        output.append({"id": row["id"], "pred_bbox": box, "format": form})
+    return output
 
 
 def written(path: Path, values: object) -> Path:
@@ -74,9 +74,9 @@ def test_files_of_other_annotations_are_refused_unless_forced(
 ) -> None:
     command = ["data", "get", *TABLES, "--from", str(parquet), "--no-images"]
     assert main(command) == 2
-    said = capsys.readouterr().err
-    assert "ref-l4-val.parquet: 8 expressions of val, the release has 13420" in said
-    assert "(unlike_release)" in said
+    output = capsys.readouterr().err
+    assert "ref-l4-val.parquet: 8 expressions of val, the release has 13420" in output
+    assert "(unlike_release)" in output
     assert not list((tmp_path / "lmu").iterdir())
     assert main([*command, "--force"]) == 0
     assert "not the authors' annotations" in capsys.readouterr().out
@@ -105,9 +105,9 @@ def test_fetch_leaves_a_split_ready_and_the_second_run_asks_nothing(
     config.write_text(f"sources:\n  refl4: {web.url}refl4\n")
     monkeypatch.setenv("FINDIT_CONFIG", str(config))
     assert main(["data", "get", "RefL4Full_val"]) == 0
-    said = capsys.readouterr().out
-    assert "Ref-L4 by its authors" in said
-    assert re.search(r"RefL4Full_val +4 +0 +4 +0", said)
+    output = capsys.readouterr().out
+    assert "Ref-L4 by its authors" in output
+    assert re.search(r"RefL4Full_val +4 +0 +4 +0", output)
     assert len(list((tmp_path / "lmu" / "images" / "RefL4").glob("*.jpg"))) == 4
     before = web.requests
     assert main(["data", "check", "RefL4Full_val"]) == 0
@@ -127,8 +127,8 @@ def convert(path: Path, name: str = ALL) -> int:
 
 def figures_of(path: Path, name: str = ALL) -> dict[str, Any]:
     """The figures of the run that was made of a file."""
-    found = path.with_name(f"{path.stem}_{name}_provenance.json")
-    return json.loads(found.read_text())["metrics"]
+    result = path.with_name(f"{path.stem}_{name}_provenance.json")
+    return json.loads(result.read_text())["metrics"]
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def prepared(parquet: Path) -> None:
 
 @pytest.mark.usefixtures("prepared")
 @pytest.mark.parametrize("form", ["xywh", "xyxy"])
-def test_a_file_of_others_gets_the_twelve_figures_and_the_corrected_ones(
+def test_a_converted_file_gets_the_twelve_metrics_and_the_corrected_metrics(
     form: str, tmp_path: Path
 ) -> None:
     path = written(tmp_path / "theirs.json", items(form))
@@ -154,19 +154,22 @@ def test_a_file_of_others_gets_the_twelve_figures_and_the_corrected_ones(
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        (lambda said: said.append(said[0]), "duplicate_id"),
-        (lambda said: [one.update(id=str(one["id"])) for one in said], "no_prediction_id_matches"),
+        (lambda output: output.append(output[0]), "duplicate_id"),
+        (
+            lambda output: [each.update(id=str(each["id"])) for each in output],
+            "no_prediction_id_matches",
+        ),
     ],
 )
 def test_a_refusal_names_file_row_key_and_code(
     change: Callable[[list[dict[str, Any]]], object], code: str, tmp_path: Path, capsys: Capture
 ) -> None:
-    said = items()
-    change(said)
-    assert convert(written(tmp_path / "bad.json", said)) == 2
-    found = capsys.readouterr().err
-    assert f"({code})" in found
-    assert "bad.json" in found
+    output = items()
+    change(output)
+    assert convert(written(tmp_path / "bad.json", output)) == 2
+    result = capsys.readouterr().err
+    assert f"({code})" in result
+    assert "bad.json" in result
     assert not list(tmp_path.glob("bad_*"))
 
 
@@ -176,9 +179,9 @@ def test_a_conversion_never_overwrites_other_replies(tmp_path: Path, capsys: Cap
     run = tmp_path / f"theirs_{ALL}.json"
     run.write_text("[]")
     assert convert(path) == 2
-    said = capsys.readouterr().err
-    assert f"{run}: is there with other replies" in said
-    assert f"run_findit.py score {run}" in said
+    output = capsys.readouterr().err
+    assert f"{run}: is there with other replies" in output
+    assert f"run_findit.py score {run}" in output
     assert run.read_text() == "[]"
     run.unlink()
     assert convert(path) == 0
@@ -189,13 +192,13 @@ def test_a_conversion_never_overwrites_other_replies(tmp_path: Path, capsys: Cap
 
 def answers(rows: list[dict[str, Any]], table: str = "RefL4Full_val") -> list[dict[str, Any]]:
     """Replies in pixels: a hit, a box beside it, no box, and a failed call, over and over."""
-    said = []
+    output = []
     for at, row in enumerate(rows):
         x, y, w, h = row["bbox"]
         right = json.dumps([{"bbox": [x, y, x + w, y + h]}])
         reply = (right, '[{"bbox": [0, 0, 1, 1]}]', "no", "Failed to obtain answer")[at % 4]
-        said.append({"index": row.get("index", row["id"]), "prediction": reply})
-    return said
+        output.append({"index": row.get("index", row["id"]), "prediction": reply})
+    return output
 
 
 STRICT = "FindIt_RefL4Full_RefL4_xyxy_json"
@@ -237,7 +240,7 @@ def test_a_run_over_another_dataset_gets_them_without_classes(
         ([(9, 1, 5, 7)], "RefL4.tsv, row 0, boxes: [9.0, 1.0, 5.0, 7.0] has a negative side"),
     ],
 )
-def test_a_table_without_one_box_a_row_is_refused(
+def test_a_table_with_another_count_of_boxes_a_row_is_refused(
     boxes: list[Any], says: str, parquet: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     truth = Truth(tuple(boxes), (0,) * len(boxes))
@@ -249,7 +252,7 @@ def test_a_table_without_one_box_a_row_is_refused(
 # --- cleaned lists --------------------------------------------------------------------------------
 
 
-def test_kept_and_original_come_together_with_what_found_no_partner(
+def test_accuracy_over_reviewed_expressions_and_keys_without_a_partner(
     tmp_path: Path, capsys: Capture
 ) -> None:
     reviews = [
@@ -258,12 +261,12 @@ def test_kept_and_original_come_together_with_what_found_no_partner(
         {"ann_id": 9, "caption": "alone", "caption_quality": 1},
     ]
     reviewed = written(tmp_path / "refcoco_val_reviewed.json", {"annotation": reviews})
-    mine = [
+    actual = [
         {"ann_id": "1", "expression": "left cup", "iou": 0.51},
         {"ann_id": 2, "expression": "nothing", "hit": False},
         {"ann_id": 3, "expression": "unknown", "iou": 0.5},
     ]
-    path = written(tmp_path / "mine.json", mine)
+    path = written(tmp_path / "mine.json", actual)
     assert main(["score", "--reviewed", str(reviewed), str(path)]) == 0
     out = capsys.readouterr().out
     assert "original 33.33 % of 3 expressions, kept 100.00 % of 1" in out

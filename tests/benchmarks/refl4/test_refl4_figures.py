@@ -106,8 +106,8 @@ def test_a_tiny_perfect_box_has_its_area_over_a_millionth() -> None:
 
 def test_huge_integers_do_not_overflow_into_a_hit() -> None:
     # 2**32 squared is 0 in 64-bit integers: the union would be the overlap.
-    said = predictions_from([{"id": 1, "pred_bbox": [0, 0, 2**32, 2**32], "format": "xyxy"}])
-    assert judge([truth(0, 0, 100, 100)], [said[1]])[1] == [0]
+    reply = predictions_from([{"id": 1, "pred_bbox": [0, 0, 2**32, 2**32], "format": "xyxy"}])
+    assert judge([truth(0, 0, 100, 100)], [reply[1]])[1] == [0]
 
 
 # --- thresholds -----------------------------------------------------------------------------------
@@ -127,8 +127,8 @@ def test_corners_are_added_in_64_bits() -> None:
     late, early = np.float32(x + w), np.float32(x) + np.float32(w)
     assert late != early
     annotation = truth(x, 0, w, 1)
-    said = predictions_from([{"id": 1, "pred_bbox": [x, 0, w, 1], "format": "xywh"}])
-    for box in ((float(np.float32(x)), 0, float(late), 1), said[1]):
+    reply = predictions_from([{"id": 1, "pred_bbox": [x, 0, w, 1], "format": "xywh"}])
+    for box in ((float(np.float32(x)), 0, float(late), 1), reply[1]):
         assert judge([annotation], [box])[0] == [1]
 
 
@@ -181,8 +181,8 @@ def expressions(draw: st.DrawFn) -> tuple[Annotation, int]:
 
 def rows_of(judged: list[tuple[Annotation, int]]) -> list[ScoredRow]:
     return [
-        ScoredRow(at, f"{at % 9}.jpg", sums_of(above, True), slices=slices_of(one))
-        for at, (one, above) in enumerate(judged)
+        ScoredRow(at, f"{at % 9}.jpg", sums_of(above, True), slices=slices_of(each))
+        for at, (each, above) in enumerate(judged)
     ]
 
 
@@ -201,23 +201,23 @@ def test_figures_against_fractions(judged: list[tuple[Annotation, int]]) -> None
         "macc": both(judged)[1],
     }
     for size in ("small", "medium", "large"):
-        some = [one for one in judged if size_of(one[0]) == size]
-        found = both(some) if some else (None, None)
-        expected |= {f"{size}_acc": found[0], f"{size}_macc": found[1]}
+        some = [each for each in judged if size_of(each[0]) == size]
+        result = both(some) if some else (None, None)
+        expected |= {f"{size}_acc": result[0], f"{size}_macc": result[1]}
     for table, more in ((AUTHORS, ""), (CORRECTED, " (corrected)")):
         classes: dict[str, list[tuple[Annotation, int]]] = {}
-        for one in judged:
-            classes.setdefault(class_of(str(one[0].ori_category_id), table), []).append(one)
+        for each in judged:
+            classes.setdefault(class_of(str(each[0].ori_category_id), table), []).append(each)
         both_ways = zip(*map(both, classes.values()), strict=True)
         means = [sum(some, Fraction()) / len(classes) for some in both_ways]
         expected |= {f"class_acc{more}": means[0], f"class_macc{more}": means[1]}
     metrics = (*TWELVE, *CORRECTED_METRICS)
     rows = rows_of(judged)
-    ours, on_arrays = totals(rows), estimate_metrics(metrics, clustered_sums(rows, "RefL4"))
+    actual, on_arrays = totals(rows), estimate_metrics(metrics, clustered_sums(rows, "RefL4"))
     assert [metric.name for metric in metrics] == list(expected)
     for metric in metrics:
         right = expected[metric.name]
-        for value in (metric.value(ours), on_arrays.value(metric.name)):
+        for value in (metric.value(actual), on_arrays.value(metric.name)):
             assert value == (None if right is None else pytest.approx(float(right), abs=1e-9))
 
 
@@ -229,7 +229,7 @@ def test_what_nobody_asked_has_no_figure() -> None:
 
 def test_corrected_classes_part_birds_from_buses() -> None:
     bird, bus = truth(0, 0, 9, 9, "refcoco_16"), truth(0, 0, 9, 9, "refcoco_6")
-    ours = totals(rows_of([(bird, 10), (bus, 0)]))
-    assert (ours["asked[class=Bus]"], ours[f"{HITS[0]}[class=Bus]"]) == (2, 1)
-    assert (TWELVE[-1].value(ours), CORRECTED_METRICS[1].value(ours)) == (50, 50)
-    assert ours[f"{HITS[0]}[corrected class=Wild Bird]"] == 1
+    actual = totals(rows_of([(bird, 10), (bus, 0)]))
+    assert (actual["asked[class=Bus]"], actual[f"{HITS[0]}[class=Bus]"]) == (2, 1)
+    assert (TWELVE[-1].value(actual), CORRECTED_METRICS[1].value(actual)) == (50, 50)
+    assert actual[f"{HITS[0]}[corrected class=Wild Bird]"] == 1

@@ -101,9 +101,9 @@ def test_rows_that_are_refused(change: dict[str, object], code: str, says: str) 
 
 def test_all_is_val_and_then_test() -> None:
     rows = [truth(1, "test"), truth(2), truth(3, "test"), truth(4)]
-    assert [one.index for one in of_split(rows, RefL4Split.ALL)] == [2, 4, 1, 3]
-    assert [one.index for one in of_split(rows, RefL4Split.VAL)] == [2, 4]
-    assert [one.index for one in of_split(rows, RefL4Split.TEST)] == [1, 3]
+    assert [each.index for each in of_split(rows, RefL4Split.ALL)] == [2, 4, 1, 3]
+    assert [each.index for each in of_split(rows, RefL4Split.VAL)] == [2, 4]
+    assert [each.index for each in of_split(rows, RefL4Split.TEST)] == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -155,10 +155,10 @@ def test_counts_of_the_release() -> None:
     assert unlike_release([truth()], RefL4Split.VAL) == [
         "1 expressions of val, the release has 13420"
     ]
-    said = unlike_release([truth()] * 13420, RefL4Split.ALL)
-    assert said[0] == "0 expressions of test, the release has 31921"
-    assert "1 instances of refcoco, the release has 14186" in said
-    assert "13420 small boxes, the release has 9345" in said
+    reply = unlike_release([truth()] * 13420, RefL4Split.ALL)
+    assert reply[0] == "0 expressions of test, the release has 31921"
+    assert "1 instances of refcoco, the release has 14186" in reply
+    assert "13420 small boxes, the release has 9345" in reply
     assert unlike_release([truth()] * 13420, RefL4Split.VAL) == []
 
 
@@ -166,7 +166,7 @@ def test_counts_of_the_release() -> None:
 
 
 @pytest.mark.parametrize(
-    ("numbers", "how", "expected"),
+    ("numbers", "options", "expected"),
     [
         ([1, 2, 3, 4], "xyxy", (1, 2, 3, 4)),
         ([1, 2, 3, 4], "xywh", (1, 2, 4, 6)),
@@ -189,8 +189,8 @@ def test_counts_of_the_release() -> None:
         ([1, 2, 3, True], "xyxy", None),
     ],
 )
-def test_boxes_as_they_come(numbers: object, how: str, expected: object) -> None:
-    box = read_box(numbers, how)
+def test_boxes_as_they_come(numbers: object, options: str, expected: object) -> None:
+    box = read_box(numbers, options)
     assert box == expected
     assert all(type(value) is float for value in box or ())
 
@@ -203,9 +203,9 @@ JSON = st.recursive(
 
 
 @given(JSON, st.sampled_from(FORMATS))
-def test_no_box_is_an_exception(numbers: object, how: str) -> None:
-    said = predictions_from([{"id": 7, "pred_bbox": numbers, "format": how}])
-    assert repr(boxes_of([truth()], said)) == repr([read_box(numbers, how)])
+def test_no_box_is_an_exception(numbers: object, options: str) -> None:
+    reply = predictions_from([{"id": 7, "pred_bbox": numbers, "format": options}])
+    assert repr(boxes_of([truth()], reply)) == repr([read_box(numbers, options)])
 
 
 # --- prediction lists -----------------------------------------------------------------------------
@@ -233,12 +233,12 @@ def test_lists_that_are_refused(items: object, code: str, says: str) -> None:
     assert message.startswith(says)
 
 
-@pytest.mark.parametrize("said", ["7", 8, "007", 7.5])
-def test_predictions_of_something_else_are_refused(said: object) -> None:
-    predictions = predictions_from([{**SAID, "id": said}], "f")
+@pytest.mark.parametrize("reply", ["7", 8, "007", 7.5])
+def test_predictions_of_something_else_are_refused(reply: object) -> None:
+    predictions = predictions_from([{**SAID, "id": reply}], "f")
     code, message = code_of(boxes_of, [truth()], predictions, "f")
     assert code == "no_prediction_id_matches"
-    assert f"{said!r} is not like 7" in message
+    assert f"{reply!r} is not like 7" in message
 
 
 def test_what_is_missing_is_no_box_and_what_is_too_much_is_not_used() -> None:
@@ -257,9 +257,9 @@ def test_what_is_missing_is_no_box_and_what_is_too_much_is_not_used() -> None:
 
 def test_files_become_replies(tmp_path: Path) -> None:
     path = tmp_path / "said.json"
-    said = {**SAID, "pred_bbox": [1.5, 2, 30, 40], "format": "xywh"}
-    path.write_text("\ufeff" + json.dumps([said]), encoding="utf-8")
-    (one, two) = replies_of(path, [truth(), truth(8)])
-    assert (one.index, json.loads(one.text)) == (7, [{"bbox": [1.5, 2.0, 31.5, 42.0]}])
-    assert one.recorded.space == {"kind": "pixels"}
+    reply = {**SAID, "pred_bbox": [1.5, 2, 30, 40], "format": "xywh"}
+    path.write_text("\ufeff" + json.dumps([reply]), encoding="utf-8")
+    (each, two) = replies_of(path, [truth(), truth(8)])
+    assert (each.index, json.loads(each.text)) == (7, [{"bbox": [1.5, 2.0, 31.5, 42.0]}])
+    assert each.recorded.space == {"kind": "pixels"}
     assert (two.index, two.text, two.failed) == (8, "", False)

@@ -16,7 +16,9 @@ TOTAL = RELEASE["expressions of val"] + RELEASE["expressions of test"]
 
 
 def split_figures(split: RefL4Split) -> dict[str, dict[str, float]]:
-    return {one.model: dict(one.values) for one in published() if one.dataset == table_name(split)}
+    return {
+        each.model: dict(each.values) for each in published() if each.dataset == table_name(split)
+    }
 
 
 WHOLE = split_figures(RefL4Split.ALL)
@@ -24,35 +26,35 @@ WHOLE = split_figures(RefL4Split.ALL)
 
 @pytest.mark.parametrize("model", WHOLE)
 def test_rows_agree_with_the_sizes_of_their_parts(model: str) -> None:
-    found = WHOLE[model]
+    result = WHOLE[model]
     for whole, part in (("acc_0.5", "acc"), ("macc", "macc")):
-        parts = [(found[f"{size}_{part}"], RELEASE[f"{size} boxes"]) for size in SIZES]
+        parts = [(result[f"{size}_{part}"], RELEASE[f"{size} boxes"]) for size in SIZES]
         assert sum(value * count for value, count in parts) / TOTAL == pytest.approx(
-            found[whole], abs=0.0101
+            result[whole], abs=0.0101
         )
     splits = sum(
         split_figures(split)[model]["macc"] * RELEASE[f"expressions of {split.value}"]
         for split in RefL4Split.ALL.parts
     )
-    assert splits / TOTAL == pytest.approx(found["macc"], abs=0.0101)
-    assert found["acc_0.5"] > found["acc_0.75"] > found["acc_0.9"]
+    assert splits / TOTAL == pytest.approx(result["macc"], abs=0.0101)
+    assert result["acc_0.5"] > result["acc_0.75"] > result["acc_0.9"]
 
 
 @pytest.mark.shared
-def test_rows_are_those_beside_the_clone(shared: Path) -> None:
+def test_rows_equal_the_shared_file(shared: Path) -> None:
     path = shared / "published_results.json"
     if not path.is_file():
         pytest.skip(f"no {path}")
     known = json.loads(path.read_text(encoding="utf-8"))
-    ours = {
+    actual = {
         model.removesuffix(MASKS): {
-            **found,
+            **result,
             **{
-                f"macc_{one.value}": split_figures(one)[model]["macc"]
-                for one in RefL4Split.ALL.parts
+                f"macc_{each.value}": split_figures(each)[model]["macc"]
+                for each in RefL4Split.ALL.parts
             },
             "output": "mask" if model.endswith(MASKS) else "box",
         }
-        for model, found in WHOLE.items()
+        for model, result in WHOLE.items()
     }
-    assert ours == known["ref_l4"]["rows"]
+    assert actual == known["ref_l4"]["rows"]

@@ -82,22 +82,22 @@ def compared(
         {"ann_id": number, "caption": text, "caption_quality": int(not is_error)}
         for number, text, is_error in reviews
     ]
-    mine = [{"id": number, "sent": text, "hit": hit} for number, text, hit in results]
+    actual = [{"id": number, "sent": text, "hit": hit} for number, text, hit in results]
     return compare(
-        write(folder, mine, "mine.json"),
+        write(folder, actual, "mine.json"),
         [write(folder, {"annotation": entries})] if entries else [],
     )
 
 
 def test_both_accuracies_and_keys_without_a_partner(tmp_path: Path) -> None:
-    found = compared(
+    result = compared(
         tmp_path,
         [("1", "left cup", True), (1.0, " The  BIRD", False), ("2", "left cup", False),
          ("9", "left cup", True)],
         [("1", "left cup", False), ("1", "the bird", True), ("2", "left cup", False),
          ("3", "nobody asked", True)],
     )  # fmt: skip
-    assert found.lines() == [
+    assert result.lines() == [
         "original 50.00 % of 4 expressions, kept 50.00 % of 2",
         "1 expressions without a review",
         "  9: left cup",
@@ -108,12 +108,12 @@ def test_both_accuracies_and_keys_without_a_partner(tmp_path: Path) -> None:
 
 
 def test_neither_the_id_nor_the_expression_alone_is_a_partner(tmp_path: Path) -> None:
-    found = compared(tmp_path, [("1", "a", True)], [("1", "b", False), ("2", "a", False)])
-    assert (found.kept, len(found.without_result)) == ((), 2)
-    assert found.lines(most=1)[-2:] == ["  1: b", "  and 1 more"]
+    result = compared(tmp_path, [("1", "a", True)], [("1", "b", False), ("2", "a", False)])
+    assert (result.kept, len(result.without_result)) == ((), 2)
+    assert result.lines(most=1)[-2:] == ["  1: b", "  and 1 more"]
 
 
 def test_an_expression_that_occurs_twice_takes_partners_in_order(tmp_path: Path) -> None:
     results = [("1", "a", hit) for hit in (True, False, True)]
-    found = compared(tmp_path, results, [("1", "a", False), ("1", "a", True)])
-    assert (found.kept, len(found.without_review), found.without_result) == ((True,), 1, ())
+    result = compared(tmp_path, results, [("1", "a", False), ("1", "a", True)])
+    assert (result.kept, len(result.without_review), result.without_result) == ((True,), 1, ())

@@ -43,8 +43,8 @@ def test_one_attribute_of_one_object_differs(seed: int) -> None:
     pair = scene_pair(seed)
     (left, *others), (right, *same) = pair.left.things, pair.right.things
     assert others == same
-    ours, theirs = attributes(left, pair.left), attributes(right, pair.right)
-    assert [name for name in ours if ours[name] != theirs[name]] == [pair.attribute]
+    actual, reference_ = attributes(left, pair.left), attributes(right, pair.right)
+    assert [name for name in actual if actual[name] != reference_[name]] == [pair.attribute]
 
 
 @given(SEEDS)
@@ -60,10 +60,10 @@ def test_pixels_differ_where_the_object_lies_and_nowhere_else(seed: int) -> None
 
 
 @given(SEEDS)
-def test_a_caption_is_made_of_what_is_there_the_difference_first(seed: int) -> None:
+def test_a_caption_names_every_object_the_difference_first(seed: int) -> None:
     pair = scene_pair(seed)
-    for shown, said in ((pair.left, pair.left_caption), (pair.right, pair.right_caption)):
-        phrases = said.split("; ")
+    for shown, reply in ((pair.left, pair.left_caption), (pair.right, pair.right_caption)):
+        phrases = reply.split("; ")
         assert 2 <= len(phrases) == len(shown.things) <= MOST_THINGS
         for phrase, thing in zip(phrases, shown.things, strict=True):
             assert all(word in phrase for word in attributes(thing, shown).values())

@@ -45,19 +45,19 @@ def test_a_file_is_scored(folder: Path, capsys: Capture) -> None:
     path = folder / "captions.json"
     assert score(path, RIGHT) == 0
     assert "Pairs as published" in capsys.readouterr().out
-    found = left_by(path)
-    assert list(found["metrics"].values())[:4] == [100.0, 100.0, 0.0, 0.0]
-    assert found["scorer"]["source"] == "default of SelfRetrieval"
+    result = left_by(path)
+    assert list(result["metrics"].values())[:4] == [100.0, 100.0, 0.0, 0.0]
+    assert result["scorer"]["source"] == "default of SelfRetrieval"
 
 
-def test_what_is_missing_is_wrong_and_what_is_unknown_is_said(
+def test_missing_captions_are_wrong_and_unknown_uids_are_named(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = folder / "captions.json"
     values: dict[str, Any] = {**RIGHT, "x": {}, "1": {"left_image": "left"}, "2": None}
     del values["0"]
     assert score(path, values, "--encoder", "owner/name") == 0
-    found = left_by(path)
-    assert found["scorer"]["name"] == "owner/name"
-    assert list(found["metrics"].values())[:2] == [40.0, 50.0]
+    result = left_by(path)
+    assert result["scorer"]["name"] == "owner/name"
+    assert list(result["metrics"].values())[:2] == [40.0, 50.0]
     assert "1 uids of no pair, the first 'x': not used" in caplog.text

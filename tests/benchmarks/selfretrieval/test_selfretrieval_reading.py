@@ -68,11 +68,11 @@ REPLIES: list[tuple[str, str | None, str | None, str | None]] = [
     ("reply", "left", "right", "why"), REPLIES, ids=[str(r[0]) for r in REPLIES]
 )
 def test_replies(reply: str, left: str | None, right: str | None, why: str | None) -> None:
-    found = captions_in(Reply(0, reply))
+    result = captions_in(Reply(0, reply))
     assert why in (None, "failed call", *BENCHMARK.reasons)
-    assert (found.left.caption, found.right.caption, why_of(found)) == (left, right, why)
-    for said in found:
-        assert (said.caption is None) == (said.why is not None)
+    assert (result.left.caption, result.right.caption, why_of(result)) == (left, right, why)
+    for text in result:
+        assert (text.caption is None) == (text.why is not None)
 
 
 CAPTIONS = st.text(min_size=1).filter(str.strip)
@@ -82,8 +82,8 @@ CAPTIONS = st.text(min_size=1).filter(str.strip)
 def test_what_is_written_as_asked_is_read(left: str, right: str) -> None:
     reply = json.dumps({"left_image": left, "right_image": right})
     assume(split_thought(reply).answer == reply)
-    found = captions_in(Reply(0, reply))
-    assert (found.left.caption, found.right.caption) == (left.strip(), right.strip())
+    result = captions_in(Reply(0, reply))
+    assert (result.left.caption, result.right.caption) == (left.strip(), right.strip())
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ NAN = math.nan
 
 
 @pytest.mark.parametrize(
-    ("own", "other", "right", "tie"),
+    ("correct", "other", "right", "tie"),
     [
         (0.5, 0.4, True, False),
         (0.4, 0.5, False, False),
@@ -53,8 +53,8 @@ NAN = math.nan
         (NAN, NAN, True, False),
     ],
 )
-def test_what_is_right(own: float, other: float, right: bool, tie: bool) -> None:
-    cosines = np.array([[own, other]], dtype=np.float32)
+def test_what_is_right(correct: float, other: float, right: bool, tie: bool) -> None:
+    cosines = np.array([[correct, other]], dtype=np.float32)
     assert is_right(cosines).tolist() == [right]
     assert is_tie(cosines).tolist() == [tie]
     # The rule in so many words: the largest of [own, other], NaN above all, the first of equals.
@@ -68,26 +68,28 @@ VECTORS = st.lists(NUMBERS, min_size=3, max_size=3).filter(any)
 
 @given(VECTORS, VECTORS, VECTORS, st.integers(-20, 20))
 def test_lengths_do_not_matter(
-    text: list[float], own: list[float], other: list[float], power: int
+    text: list[float], correct: list[float], other: list[float], power: int
 ) -> None:
     scale = 2.0**power
-    plain = similarities([text], [own], [other])
-    assert np.allclose(similarities([[n * scale for n in text]], [own], [other]), plain, atol=1e-6)
-    assert similarities([text], [other], [own])[0].tolist() == plain[0][::-1].tolist()
+    plain = similarities([text], [correct], [other])
+    assert np.allclose(
+        similarities([[n * scale for n in text]], [correct], [other]), plain, atol=1e-6
+    )
+    assert similarities([text], [other], [correct])[0].tolist() == plain[0][::-1].tolist()
     assert (np.abs(plain) <= 1 + 1e-6).all()
 
 
 def test_features_without_length_are_refused() -> None:
-    one, zero = [[1.0, 0.0]], [[0.0, 0.0]]
+    each, zero = [[1.0, 0.0]], [[0.0, 0.0]]
     for given_, whose in (
-        ((zero, one, one), "a caption"),
-        ((one, zero, one), "its own image"),
-        ((one, one, zero), "the other image"),
+        ((zero, each, each), "a caption"),
+        ((each, zero, each), "its own image"),
+        ((each, each, zero), "the other image"),
     ):
         with pytest.raises(ZeroLengthError, match=whose):
             similarities(*given_)
     # Short is not zero.
-    assert similarities([[1e-30, 0]], one, [[0, 1]])[0].tolist() == [1.0, 0.0]
+    assert similarities([[1e-30, 0]], each, [[0, 1]])[0].tolist() == [1.0, 0.0]
 
 
 # --- pairs through an encoder ---------------------------------------------------------------------
@@ -105,12 +107,12 @@ DESCRIBED = {
 PAIRS = [ImagePair(at, f"u{at}", (f"{at}l.png", f"{at}r.png")) for at in range(4)]
 
 
-def said(left: Any, right: Any) -> str:
+def captions(left: Any, right: Any) -> str:
     return json.dumps({"left_image": left, "right_image": right})
 
 
 def honest(pair: ImagePair, *_: object) -> str:
-    return said(*(DESCRIBED[name] for name in pair.images))
+    return captions(*(DESCRIBED[name] for name in pair.images))
 
 
 @pytest.fixture
@@ -127,18 +129,21 @@ def encoders(monkeypatch: pytest.MonkeyPatch) -> dict[str, WordEncoder]:
 
 LONG = " ".join(["circle"] * (LONGEST + 1))
 SCORED: list[tuple[str, dict[str, float]]] = [
-    (said("circle", "square"), {"both": 1, "right": 2, "right_published": 0}),
-    (said("square", "circle"), {"both": 0, "right": 0, "both_published": 1, "right_published": 2}),
-    (said("circle", "circle"), {"both": 0, "right": 1, "equal": 1, "right_published": 1}),
-    (said("red", "a red"), {"both": 1, "right": 2, "ties": 2, "both_published": 1}),
-    (said("red", "red"), {"both": 1, "ties": 2, "equal": 1}),
-    (said("circle", None), {"both": 0, "right": 1, "unread": 1}),
-    (said(" ", "square"), {"both": 0, "right": 1, "unread": 1}),
+    (captions("circle", "square"), {"both": 1, "right": 2, "right_published": 0}),
+    (
+        captions("square", "circle"),
+        {"both": 0, "right": 0, "both_published": 1, "right_published": 2},
+    ),
+    (captions("circle", "circle"), {"both": 0, "right": 1, "equal": 1, "right_published": 1}),
+    (captions("red", "a red"), {"both": 1, "right": 2, "ties": 2, "both_published": 1}),
+    (captions("red", "red"), {"both": 1, "ties": 2, "equal": 1}),
+    (captions("circle", None), {"both": 0, "right": 1, "unread": 1}),
+    (captions(" ", "square"), {"both": 0, "right": 1, "unread": 1}),
     (
         "none",
         {"both": 0, "right": 0, "unread": 2, "ties": 0, "equal": 0, "pairs": 1, "captions": 2},
     ),
-    (said(LONG, "square"), {"both": 1, "cut": 1}),
+    (captions(LONG, "square"), {"both": 1, "cut": 1}),
     ("Failed to obtain answer", {"failed": 1, "pairs": 0, "captions": 0, "unread": 0, "asked": 1}),
 ]
 
@@ -152,21 +157,21 @@ def test_what_is_counted(
     assert run.rows[0].failed is ("Failed" in reply)
 
 
-def test_figures_as_published_stand_beside_the_default(
+def test_metrics_as_published_accompany_the_default(
     world: World, encoders: dict[str, WordEncoder]
 ) -> None:
     def answer(pair: ImagePair, *_: object) -> str:
         return honest(pair) if pair.index < 3 else "Failed to obtain answer via API"
 
     path = world.predict("m", "SelfRetrieval", answer)
-    found = score_file(path)
-    assert found.metric_values == {
+    result = score_file(path)
+    assert result.metric_values == {
         "Pairs": 100.0,
         "Captions": 100.0,
         "Pairs as published": 0.0,
         "Captions as published": 0.0,
     }
-    assert BENCHMARK.with_failures.value(found.sums) == 75.0
+    assert BENCHMARK.with_failures.value(result.sums) == 75.0
     assert encoders["SigLIP"].asked.count("0l.png") == 2  # once a scoring
     assert "3l.png" not in encoders["SigLIP"].asked
 
@@ -203,15 +208,15 @@ def test_runs_that_different_encoders_scored_are_never_mixed(
     world: World, encoders: dict[str, WordEncoder]
 ) -> None:
     paths = {model: world.predict(model, "SelfRetrieval", honest) for model in ("a", "b", "c")}
-    one, two = rescored(paths["a"], None), rescored(paths["b"], None)
+    each, two = rescored(paths["a"], None), rescored(paths["b"], None)
     # By another name, but the same encoder: who said so does not matter.
     same = rescored(paths["b"], "SigLIP")
-    assert same.provenance.scored_under == one.provenance.scored_under
+    assert same.provenance.scored_under == each.provenance.scored_under
     other = rescored(paths["c"], "owner/another")
-    assert set(compare(one, two)) >= {"Pairs", "Captions as published"}
+    assert set(compare(each, two)) >= {"Pairs", "Captions as published"}
     with pytest.raises(StatisticsError, match="score both again by the same"):
-        compare(one, other)
-    board = make_board([one, same, other])
+        compare(each, other)
+    board = make_board([each, same, other])
     assert set(board.models) == {"a", "b"}
     assert [apart.run.model for apart in board.excluded] == ["c"]
     reason = "scored by owner/another, the rest by SigLIP: other revision; score it again by that"
@@ -219,7 +224,7 @@ def test_runs_that_different_encoders_scored_are_never_mixed(
     text = as_markdown(board)
     assert "* SelfRetrieval: SigLIP (revision of SigLIP, padding as trained)" in text
     # The table is scored again by the encoder that the rest has, and all stand together.
-    assert not make_board([one, same, rescored(paths["c"], "SigLIP")]).excluded
+    assert not make_board([each, same, rescored(paths["c"], "SigLIP")]).excluded
 
 
 def test_encoders_that_cannot_be_are_refused_before_a_model_is_asked(tmp_path: Path) -> None:
@@ -243,8 +248,8 @@ def test_an_encoder_that_cannot_be_had_leaves_the_predictions_safe(
         name = f"vlmeval_findit.models.dual_encoder.{module}"
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "transformers", None)  # it is not installed
-    wanted = r"encoder SigLIP: (torch|transformers) is not installed: pip install .*\[local\]"
-    with pytest.raises(EncoderError, match=wanted) as caught:
+    expected = r"encoder SigLIP: (torch|transformers) is not installed: pip install .*\[local\]"
+    with pytest.raises(EncoderError, match=expected) as caught:
         score_file(path)
     assert f"run_findit.py score --encoder ENCODER {path}" in str(caught.value)
 
@@ -255,11 +260,11 @@ def test_an_encoder_that_cannot_be_had_leaves_the_predictions_safe(
 def test_both_pictures_and_four_similarities_are_drawn(
     world: World, encoders: dict[str, WordEncoder]
 ) -> None:
-    replies = iter([said("circle", "red circle"), said(LONG.replace("circle", "cat"), 3)])
+    replies = iter([captions("circle", "red circle"), captions(LONG.replace("circle", "cat"), 3)])
     run = world.run("m", "SelfRetrieval", lambda *_: next(replies), rows=2)
     task = BENCHMARK.load("SelfRetrieval")
     first, second = (BENCHMARK.draw(task, row) for row in run.rows)
-    assert [(one.path, one.name) for one in first.images] == [
+    assert [(each.path, each.name) for each in first.images] == [
         ("0l.png", "left"),
         ("0r.png", "right"),
     ]
@@ -269,22 +274,22 @@ def test_both_pictures_and_four_similarities_are_drawn(
         (Role.MISS, "as published, left image"),
         (Role.HIT, "as published, right image"),
     ]
-    assert all(re.search(r": own -?0\.\d{3}, other -?0\.\d{3}", one.text) for one in first.lines)
+    assert all(re.search(r": own -?0\.\d{3}, other -?0\.\d{3}", each.text) for each in first.lines)
     assert first.lines[0].text.endswith(" — circle")
     assert f"(cut: it has {LONGEST + 1} tokens) — cat cat" in second.lines[0].text
     assert second.lines[1].text == "caption of the right image: there is none (not_text)"
     assert len(second.lines) == 3
 
 
-def test_numbers_that_are_not_finite_can_be_kept_and_drawn(
+def test_similarities_that_are_not_finite_are_stored_and_drawn(
     world: World, encoders: dict[str, WordEncoder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = WordEncoder.images
 
     def images(self: WordEncoder, paths: Sequence[Path]) -> Any:
-        found = whole(self, paths)
-        found[0] = NAN
-        return found
+        result = whole(self, paths)
+        result[0] = NAN
+        return result
 
     monkeypatch.setattr(WordEncoder, "images", images)
     run = world.run("m", "SelfRetrieval", honest, rows=1)

@@ -123,7 +123,7 @@ def test_damaged_files_are_refused(
     assert not list(lmu.iterdir())
 
 
-def test_other_pairs_can_be_forced_and_are_said_to_be_others(
+def test_other_pairs_can_be_forced_and_are_recorded(
     lmu: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     assert prepare(tmp_path, dataset(3), "--force") == 0
@@ -140,11 +140,11 @@ MINI = "SelfRetrieval_Scenes_mini"
 @pytest.mark.parametrize("name", shipping.PAIRS)
 def test_what_ships_is_what_training_makes(name: str, tmp_path: Path) -> None:
     shipping.write_pairs(name, tmp_path / "table.tsv")
-    made = (tmp_path / "table.tsv").read_bytes()
-    assert made == rendered_tables.shipped(name).read_bytes()
+    built = (tmp_path / "table.tsv").read_bytes()
+    assert built == rendered_tables.shipped(name).read_bytes()
 
 
-def test_a_rendered_set_is_made_when_it_is_first_asked_for(lmu: Path) -> None:
+def test_a_rendered_set_is_written_at_its_first_use(lmu: Path) -> None:
     first = load_task(MINI)
     table = lmu / f"{MINI}.tsv"
     written = table.stat().st_mtime_ns
@@ -153,10 +153,10 @@ def test_a_rendered_set_is_made_when_it_is_first_asked_for(lmu: Path) -> None:
     assert [int(pair.uid) for pair in first.queries.values()] == [*range(2**20, 2**20 + 50)]
     folder = image_folder(MINI).path
     for pair in [*first.queries.values()][:8]:
-        made = scene_pair(int(pair.uid))
-        assert pair.captions == (made.left_caption, made.right_caption)
-        assert pair.attribute == made.attribute
-        for name, shown in zip(pair.images, (made.left, made.right), strict=True):
+        built = scene_pair(int(pair.uid))
+        assert pair.captions == (built.left_caption, built.right_caption)
+        assert pair.attribute == built.attribute
+        for name, shown in zip(pair.images, (built.left, built.right), strict=True):
             assert (folder / name).read_bytes() == png(shown.pixels)
     # A table of other code is made anew.
     meta = lmu / f"{MINI}.meta.json"
@@ -165,7 +165,7 @@ def test_a_rendered_set_is_made_when_it_is_first_asked_for(lmu: Path) -> None:
     assert table.stat().st_mtime_ns > written
 
 
-def test_the_describer_says_what_was_rendered(lmu: Path) -> None:
+def test_the_baseline_describes_what_was_rendered(lmu: Path) -> None:
     task = load_task(MINI)
     pair = task.queries[1]
     asked = located(message(pair, task.question), image_folder(MINI).path)

@@ -20,7 +20,7 @@ from vlmeval_findit.marks.style import Shape
 
 
 @pytest.fixture
-def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
     monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
     return World(tmp_path)
@@ -49,31 +49,31 @@ Asked = Sequence[tuple[str, str, str]]
 """Shape, colour and the right letter of every question."""
 
 
-def table(mine: World, asked: Asked, name: str = "VPBench_Mine", **more: Any) -> None:
-    queries = [query(index, *one, **more) for index, one in enumerate(asked)]
-    write_table(mine.folder, name, queries, {"source": "a test"})
+def table(marks: World, asked: Asked, name: str = "VPBench_Mine", **more: Any) -> None:
+    queries = [query(index, *each, **more) for index, each in enumerate(asked)]
+    write_table(marks.folder, name, queries, {"source": "a test"})
 
 
-def best(mine: World, at_least: int = 1, answer: str = "A") -> Mapping[str, Any]:
+def best(marks: World, at_least: int = 1, answer: str = "A") -> Mapping[str, Any]:
     """What runs of one model that always says the same letter say."""
-    run = mine.run("Seer", "VPBench_Mine", saying(answer))
-    found: Mapping[str, Any] = find_best_marks([run], at_least).values()
-    return found
+    run = marks.run("Seer", "VPBench_Mine", saying(answer))
+    result: Mapping[str, Any] = find_best_marks([run], at_least).values()
+    return result
 
 
 OVALS: Asked = [("oval", "blue", "A")] * 3 + [("box", "red", "B")] * 3
 
 
-def test_the_most_accurate_shape_and_colour_are_the_best(mine: World) -> None:
-    table(mine, OVALS)
-    found = best(mine)
-    assert found["models"]["Seer"]["best"] == "oval-blue"
-    assert found["models"]["Seer"]["shapes"] == {
+def test_the_most_accurate_shape_and_colour_are_the_best(marks: World) -> None:
+    table(marks, OVALS)
+    result = best(marks)
+    assert result["models"]["Seer"]["best"] == "oval-blue"
+    assert result["models"]["Seer"]["shapes"] == {
         "box": {"accuracy": 0.0, "questions": 3},
         "oval": {"accuracy": 100.0, "questions": 3},
     }
-    assert found["good"] == {"shapes": ["oval"], "colours": ["blue"]}
-    assert best(mine, answer="B")["models"]["Seer"]["best"] == "box-red"
+    assert result["good"] == {"shapes": ["oval"], "colours": ["blue"]}
+    assert best(marks, answer="B")["models"]["Seer"]["best"] == "box-red"
 
 
 @pytest.mark.parametrize(
@@ -90,49 +90,49 @@ def test_the_most_accurate_shape_and_colour_are_the_best(mine: World) -> None:
         ([("oval", "red", "A"), ("box", "red", "")], "oval-red", "no answer is known"),
     ],
 )
-def test_what_counts_and_who_wins_a_tie(asked: Asked, named: str, why: str, mine: World) -> None:
-    table(mine, asked)
-    assert best(mine)["models"]["Seer"]["best"] == named, why
+def test_what_counts_and_who_wins_a_tie(asked: Asked, named: str, why: str, marks: World) -> None:
+    table(marks, asked)
+    assert best(marks)["models"]["Seer"]["best"] == named, why
 
 
-def test_too_few_questions_are_no_reason(mine: World) -> None:
-    table(mine, [("oval", "blue", "A"), *[("box", "red", "A"), ("box", "red", "B")] * 2])
-    assert best(mine, at_least=1)["models"]["Seer"]["best"] == "oval-blue"
-    found = best(mine, at_least=2)["models"]["Seer"]
-    assert (found["best"], list(found["shapes"])) == ("box-red", ["box"])
+def test_too_few_questions_are_no_reason(marks: World) -> None:
+    table(marks, [("oval", "blue", "A"), *[("box", "red", "A"), ("box", "red", "B")] * 2])
+    assert best(marks, at_least=1)["models"]["Seer"]["best"] == "oval-blue"
+    result = best(marks, at_least=2)["models"]["Seer"]
+    assert (result["best"], list(result["shapes"])) == ("box-red", ["box"])
     with pytest.raises(ValueError, match=r"no shape with enough .*at least 9; --at-least N"):
-        best(mine, at_least=9)
+        best(marks, at_least=9)
 
 
-def test_failed_calls_count_as_wrong(mine: World) -> None:
-    table(mine, OVALS)
+def test_failed_calls_count_as_wrong(marks: World) -> None:
+    table(marks, OVALS)
     calls: list[int] = []
 
-    def fails_on_ovals(one: VPQuery, generator: Any) -> str:
-        calls.append(one.index)
-        return failing(one, generator) if "oval" in one.shapes else "B"  # type: ignore[arg-type]
+    def fails_on_ovals(each: VPQuery, generator: Any) -> str:
+        calls.append(each.index)
+        return failing(each, generator) if "oval" in each.shapes else "B"  # type: ignore[arg-type]
 
-    run = mine.run("Seer", "VPBench_Mine", fails_on_ovals)
+    run = marks.run("Seer", "VPBench_Mine", fails_on_ovals)
     assert calls == list(range(6))
-    found = find_best_marks([run], 1).models[0]
-    assert found.accuracies["oval"].questions == 3
-    assert found.best.shape is Shape.BOX
+    result = find_best_marks([run], 1).models[0]
+    assert result.accuracies["oval"].questions == 3
+    assert result.best.shape is Shape.BOX
 
 
-def test_good_marks_are_good_for_all_models(mine: World) -> None:
+def test_good_marks_are_good_for_all_models(marks: World) -> None:
     """Box 100 and 100, oval 100 and 0, tag 0 and 0: the mean over shapes is 50."""
     asked = [("box", "red", "A"), ("oval", "blue", "A"), ("tag", "blue", "B")]
-    table(mine, asked)
+    table(marks, asked)
 
-    def only_boxes(one: VPQuery, generator: Any) -> str:
-        return "A" if "box" in one.shapes or "tag" in one.shapes else "B"
+    def only_boxes(each: VPQuery, generator: Any) -> str:
+        return "A" if "box" in each.shapes or "tag" in each.shapes else "B"
 
-    runs = [mine.run("Seer", "VPBench_Mine", saying("A")),
-            mine.run("Other", "VPBench_Mine", only_boxes)]  # fmt: skip
-    found = find_best_marks(runs, 1)
-    assert [one.model for one in found.models] == ["Other", "Seer"]
-    assert (found.good(SHAPES), found.good(COLOURS)) == (["box", "oval"], ["red"])
-    assert mark_choices.write(found.values()) == mark_choices.path()
+    runs = [marks.run("Seer", "VPBench_Mine", saying("A")),
+            marks.run("Other", "VPBench_Mine", only_boxes)]  # fmt: skip
+    result = find_best_marks(runs, 1)
+    assert [each.model for each in result.models] == ["Other", "Seer"]
+    assert (result.good(SHAPES), result.good(COLOURS)) == (["box", "oval"], ["red"])
+    assert mark_choices.write(result.values()) == mark_choices.path()
     read = mark_choices.read()
     assert read is not None
     models, good = read
@@ -140,38 +140,38 @@ def test_good_marks_are_good_for_all_models(mine: World) -> None:
     assert good.name == "box oval, red"
 
 
-def test_runs_that_cannot_be_compared_are_set_apart(mine: World) -> None:
-    table(mine, OVALS)
-    table(mine, OVALS, "VPBench_Stage1")
+def test_runs_that_cannot_be_compared_are_set_apart(marks: World) -> None:
+    table(marks, OVALS)
+    table(marks, OVALS, "VPBench_Stage1")
     answers: list[Callable[..., str]] = [saying("A"), saying("B")]
     older, newer = (
-        mine.run("Seer", "VPBench_Mine", answer, folder=str(at))
+        marks.run("Seer", "VPBench_Mine", answer, folder=str(at))
         for at, answer in enumerate(answers)
     )
-    original = mine.run("Seer", "VPBench_Stage1_original", saying("A"))
-    found = find_best_marks([older, newer, original], 1)
-    (seer,) = found.models
+    original = marks.run("Seer", "VPBench_Stage1_original", saying("A"))
+    result = find_best_marks([older, newer, original], 1)
+    (seer,) = result.models
     assert len(seer.runs) == 1
-    assert len(found.excluded) == 1
+    assert len(result.excluded) == 1
     with pytest.raises(ValueError, match="no scored run over stage 1"):
         find_best_marks([original], 1)
 
 
-def test_the_command_says_what_it_wrote_and_is_the_same_again(
-    mine: World, capsys: pytest.CaptureFixture[str]
+def test_the_command_prints_what_it_wrote_and_repeats_itself(
+    marks: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table(mine, OVALS)
-    path = mine.predict("Seer", "VPBench_Mine", saying("A"))
+    table(marks, OVALS)
+    path = marks.predict("Seer", "VPBench_Mine", saying("A"))
     for _ in range(2):
-        assert cli.main(["leaderboard", "--best-marks", str(mine.runs), "--at-least", "3"]) == 0
-        said = capsys.readouterr().out
+        assert cli.main(["leaderboard", "--best-marks", str(marks.runs), "--at-least", "3"]) == 0
+        output = capsys.readouterr().out
         before = mark_choices.path().read_bytes()
     assert mark_choices.path().read_bytes() == before
-    assert re.search(r"^Seer +oval-blue +0.0 +100.0 +–", said, re.MULTILINE)
+    assert re.search(r"^Seer +oval-blue +0.0 +100.0 +–", output, re.MULTILINE)
     [run] = json.loads(before)["models"]["Seer"]["runs"]
     assert run["file"] == path.name
-    assert "good for all: oval; blue" in said
+    assert "good for all: oval; blue" in output
     assert json.loads(before)["at_least"] == 3
-    assert cli.main(["leaderboard", "--best-marks", str(mine.runs)]) == 2
+    assert cli.main(["leaderboard", "--best-marks", str(marks.runs)]) == 2
     assert "Seer: no shape with enough questions about one mark" in capsys.readouterr().err
     assert mark_choices.path().read_bytes() == before

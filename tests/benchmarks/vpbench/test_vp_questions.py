@@ -51,9 +51,7 @@ def test_a_plan_spreads_everything_evenly(count: int, seed: int) -> None:
 
 
 @given(st.integers(32, 300), st.integers(0, 2**32 - 1))
-def test_the_option_that_there_is_no_such_mark_says_nothing_by_itself(
-    count: int, seed: int
-) -> None:
+def test_the_option_of_no_mark_is_no_hint_by_itself(count: int, seed: int) -> None:
     slots = plan(count, seed, tuple(Shape))
     four = Counter(slot.absence for slot in slots if slot.form is not Form.IS_THERE)
     two = Counter(slot.absence for slot in slots if slot.form is Form.IS_THERE)
@@ -79,7 +77,7 @@ def shown(source: list[AnnotatedImage]) -> list[ShownQuestion]:
 
 @pytest.fixture(scope="module")
 def asked(shown: list[ShownQuestion]) -> list[VPQuery]:
-    return mark_rows([one.posed for one in shown], 3, "Scenes_mini")
+    return mark_rows([each.posed for each in shown], 3, "Scenes_mini")
 
 
 Find = Callable[[str], AnnotatedImage]
@@ -91,7 +89,7 @@ def find(source: list[AnnotatedImage]) -> Find:
     return images.__getitem__
 
 
-def test_a_set_has_what_was_planned(asked: list[VPQuery]) -> None:
+def test_a_set_follows_its_plan(asked: list[VPQuery]) -> None:
     assert len(asked) == COUNT
     assert even([query.answer for query in asked], 4)
     assert even([query.kind for query in asked], 4)
@@ -104,7 +102,7 @@ def test_a_set_has_what_was_planned(asked: list[VPQuery]) -> None:
     assert {int(query.amount) for query in asked} == {1, 2, 3, 4}
 
 
-def test_every_wording_says_what_the_row_says(asked: list[VPQuery]) -> None:
+def test_every_wording_agrees_with_its_row(asked: list[VPQuery]) -> None:
     for query in asked:
         options = dict(query.options)
         assert kind_of(query.question) is query.kind, query.question
@@ -112,27 +110,27 @@ def test_every_wording_says_what_the_row_says(asked: list[VPQuery]) -> None:
         assert len(set(options.values())) == len(options) in (2, 4)
 
 
-def changed(one: ShownQuestion, find: Find) -> Any:
-    before = find(one.posed.image).read().pixels
-    return (one.pixels != before).any(axis=2)
+def changed(each: ShownQuestion, find: Find) -> Any:
+    before = find(each.posed.image).read().pixels
+    return (each.pixels != before).any(axis=2)
 
 
 def pieces(mask: Any) -> int:
     return int(cv2.connectedComponents(mask.astype(np.uint8), connectivity=8)[0]) - 1
 
 
-def test_the_object_is_the_one_that_is_marked(shown: list[ShownQuestion], find: Find) -> None:
+def test_the_answer_is_the_marked_object(shown: list[ShownQuestion], find: Find) -> None:
     seen = 0
-    for one in shown:
-        if one.posed.slot.kind is not QuestionKind.REFERENCE or one.posed.right == ABSENT:
+    for each in shown:
+        if each.posed.slot.kind is not QuestionKind.REFERENCE or each.posed.right == ABSENT:
             continue
         seen += 1
-        drawn = changed(one, find)
-        (target,) = one.posed.marked
-        assert one.posed.right == target.label
-        for other in find(one.posed.image).objects:
+        drawn = changed(each, find)
+        (target,) = each.posed.marked
+        assert each.posed.right == target.label
+        for other in find(each.posed.image).objects:
             x1, y1, x2, y2 = map(int, other.box)
-            if other.label in one.posed.wrong:
+            if other.label in each.posed.wrong:
                 assert not drawn[y1:y2, x1:x2].any(), "a wrong option lies under the mark too"
             elif other.label == target.label and other != target:
                 assert not drawn[y1:y2, x1:x2].any(), "two of its class lie under the mark"
@@ -151,14 +149,14 @@ PLACES = {
 
 def test_the_field_is_that_of_the_centre(shown: list[ShownQuestion], find: Find) -> None:
     seen = Counter[str]()
-    for one in shown:
-        if one.posed.slot.kind is QuestionKind.LOCALISATION and one.posed.right != ABSENT:
-            image, (target,) = find(one.posed.image), one.posed.marked
-            sides = 3 if "nine" in one.posed.question else 2
+    for each in shown:
+        if each.posed.slot.kind is QuestionKind.LOCALISATION and each.posed.right != ABSENT:
+            image, (target,) = find(each.posed.image), each.posed.marked
+            sides = 3 if "nine" in each.posed.question else 2
             x = (target.box[0] + target.box[2]) / 2 / image.width
             y = (target.box[1] + target.box[3]) / 2 / image.height
-            assert one.posed.right == PLACES[sides][int(y * sides)][int(x * sides)]
-            seen[one.posed.right] += 1
+            assert each.posed.right == PLACES[sides][int(y * sides)][int(x * sides)]
+            seen[each.posed.right] += 1
     assert len(seen) >= 7, "fields are asked for in turn"
     assert max(seen.values()) <= 4
 
@@ -167,17 +165,17 @@ def test_as_many_are_counted_as_are_drawn_in_that_colour(
     source: list[AnnotatedImage], find: Find
 ) -> None:
     answers = set()
-    for one in questions(source, 40, 0, (Shape.POINT, Shape.TAG)):
-        if one.posed.slot.kind is not QuestionKind.COUNTING:
+    for each in questions(source, 40, 0, (Shape.POINT, Shape.TAG)):
+        if each.posed.slot.kind is not QuestionKind.COUNTING:
             continue
-        drawn = changed(one, find)
-        assert pieces(drawn) == one.posed.amount
-        named = [colour for colour in COLOURS if f" {colour} " in one.posed.question]
-        style = one.posed.slot.style
-        if named and STYLES[style.shape][style.variant].words in one.posed.question:
-            own = (one.pixels == COLOURS[named[0]]).all(axis=2)
+        drawn = changed(each, find)
+        assert pieces(drawn) == each.posed.amount
+        named = [colour for colour in COLOURS if f" {colour} " in each.posed.question]
+        style = each.posed.slot.style
+        if named and STYLES[style.shape][style.variant].words in each.posed.question:
+            right = (each.pixels == COLOURS[named[0]]).all(axis=2)
             number, parts = cv2.connectedComponents(drawn.astype(np.uint8), connectivity=8)
-            counted = sum(own[parts == part].mean() > 0.3 for part in range(1, number))
-            assert counted == (0 if one.posed.right == ABSENT else int(one.posed.right))
-            answers.add(one.posed.right)
+            counted = sum(right[parts == part].mean() > 0.3 for part in range(1, number))
+            assert counted == (0 if each.posed.right == ABSENT else int(each.posed.right))
+            answers.add(each.posed.right)
     assert len(answers) >= 3

@@ -177,7 +177,7 @@ def test_a_wrong_letter_about_an_absent_mark_is_a_hallucination(
     assert HALLUCINATION.value(row_of(text).sums) is None
 
 
-def test_questions_about_one_photograph_are_one_picture() -> None:
+def test_questions_about_one_photograph_are_a_cluster() -> None:
     """Four photographs, two of them always read: ten questions about each show little more."""
     asked = [
         replace(
@@ -185,14 +185,14 @@ def test_questions_about_one_photograph_are_one_picture() -> None:
         )
         for n in range(40)
     ]
-    rows = [scored_row(one, Reply(one.index, "AC"[one.index % 2])) for one in asked]
+    rows = [scored_row(each, Reply(each.index, "AC"[each.index % 2])) for each in asked]
     assert {row.source for row in rows} == {f"{n}.jpg" for n in range(4)}
-    found = estimate_metrics(BENCHMARK.metrics, clustered_sums(rows, "Mine"))
-    accuracy = metric_intervals(found)["Accuracy"]
+    result = estimate_metrics(BENCHMARK.metrics, clustered_sums(rows, "Mine"))
+    accuracy = metric_intervals(result)["Accuracy"]
     assert accuracy is not None
     assert accuracy.high - accuracy.low > 60
     # Of a the share of 20 in 30, of b that of 0 in 10.
-    assert found.value("Mean over sources (as published)") == pytest.approx(100 / 3)
+    assert result.value("Mean over sources (as published)") == pytest.approx(100 / 3)
 
 
 def test_intervals_of_stage_1_say_what_they_do_not_know() -> None:
@@ -213,14 +213,14 @@ REPLIES = st.lists(
 
 
 @given(REPLIES)
-def test_the_authors_rounded_score_is_the_published_figure(found: list[tuple[str, str]]) -> None:
-    rows = [row_of(text, replace(QUERY, answer=answer)) for text, answer in found]
+def test_the_authors_rounded_score_is_the_published_figure(result: list[tuple[str, str]]) -> None:
+    rows = [row_of(text, replace(QUERY, answer=answer)) for text, answer in result]
     value = AS_PUBLISHED.value(totals(rows))
     right = 0
-    for text, answer in found:
+    for text, answer in result:
         right += next((c for c in text.upper() if c in "ABCD"), text) == answer
     assert value is not None
-    assert round(value / 100, 4) == round(right / len(found), 4)
+    assert round(value / 100, 4) == round(right / len(result), 4)
 
 
 def test_a_drawing_shows_options_truth_and_both_readings() -> None:

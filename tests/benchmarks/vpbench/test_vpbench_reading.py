@@ -21,7 +21,7 @@ CHOICES = {"A": "Yes", "B": "No"}
 ECHOES = {"A": "dark red", "B": "red", "C": "red box"}
 
 
-def said(reply: str, options: dict[str, str] = ANIMALS) -> str:
+def answer(reply: str, options: dict[str, str] = ANIMALS) -> str:
     """The letter, or the reason why there is none."""
     choice = read_reply(Reply(0, reply), lambda text: read(text, options))
     return choice.reason if isinstance(choice, ParseFailure) else choice
@@ -54,8 +54,8 @@ def said(reply: str, options: dict[str, str] = ANIMALS) -> str:
         "The dog!", "It's the dog's", "DOG", "Answer: A dog", "The answer is a dog.",
     ],
 )  # fmt: skip
-def test_a_reply_that_says_b(reply: str) -> None:
-    assert said(reply) == "B"
+def test_replies_that_answer_b(reply: str) -> None:
+    assert answer(reply) == "B"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_reply_that_says_b(reply: str) -> None:
 def test_a_reply_with_its_options(
     reply: str | None, options: dict[str, str], expected: str
 ) -> None:
-    assert said(reply, options) == expected
+    assert answer(reply, options) == expected
 
 
 # --- what holds of every reply --------------------------------------------------------------------
@@ -149,33 +149,33 @@ OPTIONS = st.dictionaries(st.sampled_from("ABCD"), st.text(max_size=8), max_size
 def test_every_reply_gives_a_letter_of_the_options_or_a_reason(
     reply: str, options: dict[str, str]
 ) -> None:
-    found = said(reply, options)
-    assert found in BENCHMARK.reasons or options[found].strip()
-    assert found == said(reply, options)
+    result = answer(reply, options)
+    assert result in BENCHMARK.reasons or options[result].strip()
+    assert result == answer(reply, options)
 
 
 @given(st.sampled_from("ABCDabcd"), st.sampled_from([ANIMALS, NUMBERS, WORDS, ECHOES]))
 def test_a_bare_letter_is_always_read(letter: str, options: dict[str, str]) -> None:
     expected = letter.upper() if letter.upper() in options else "no_choice"
     for dress in ("{}", "({})", "**{}**", " {}\n", "{}.", "The answer is {}.", "\\boxed{{{}}}"):
-        assert said(dress.format(letter), options) == expected
+        assert answer(dress.format(letter), options) == expected
 
 
 @given(st.sampled_from("BCD"), TEXTS.filter(lambda text: "think>" not in text))
 def test_what_was_thought_does_not_count(letter: str, thought: str) -> None:
-    assert said(f"<think>{thought}</think>{letter}") == letter
+    assert answer(f"<think>{thought}</think>{letter}") == letter
 
 
 @given(st.permutations(["cat", "dog", "horse", "cow"]), st.integers(0, 3))
 def test_an_options_words_are_read_wherever_it_stands(words: list[str], place: int) -> None:
     options = dict(zip("ABCD", words, strict=True))
-    assert said(f"I see the {words[place]} there.", options) == "ABCD"[place]
+    assert answer(f"I see the {words[place]} there.", options) == "ABCD"[place]
 
 
 @given(TEXTS)
 def test_the_published_letter_is_the_first_of_four_in_capitals(reply: str) -> None:
-    found = [sign for sign in reply.upper() if sign in "ABCD"]
-    assert published_letter(reply) == (found[0] if found else None)
+    result = [sign for sign in reply.upper() if sign in "ABCD"]
+    assert published_letter(reply) == (result[0] if result else None)
 
 
 @pytest.mark.parametrize(
@@ -212,6 +212,6 @@ def test_a_long_reply_takes_time_in_proportion(piece: str) -> None:
 
 
 def test_letters_in_any_two_conclusions_end_in_the_last() -> None:
-    ways = ("The answer is {}.", "I choose {}.", "Answer: {}.", "{} is correct.", "Option: {}.")
-    for first, last in itertools.product(ways, ways):
-        assert said(f"{first.format('A')} {last.format('C')}") == "C"
+    phrases = ("The answer is {}.", "I choose {}.", "Answer: {}.", "{} is correct.", "Option: {}.")
+    for first, last in itertools.product(phrases, phrases):
+        assert answer(f"{first.format('A')} {last.format('C')}") == "C"

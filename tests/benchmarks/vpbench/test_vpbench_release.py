@@ -47,52 +47,52 @@ def meta(lmu: Path) -> dict[str, Any]:
 def test_files_become_questions(lmu: Path, write: Any) -> None:
     source = write(lmu / f"vp_bench_stage_1.{write.__name__.partition('_')[2]}")
     prepare(source, lmu)
-    found = queries(lmu)
-    assert sorted(found) == [1, 2, 3, 4, 5, 6, 7, 9]
+    result = queries(lmu)
+    assert sorted(result) == [1, 2, 3, 4, 5, 6, 7, 9]
     assert meta(lmu)["dropped"] == {"no image": 1}
     assert not meta(lmu)["official"]
     kinds = ["reference", "counting", "localisation", "existence", "unknown"]
-    assert [found[i].kind.value for i in (1, 3, 4, 5, 7)] == kinds
-    assert [query.index for query in found.values() if query.absent] == [5, 6]
-    assert found[1].hint == "The mark is a red box."
-    assert found[1].hint_column is HintColumn.CONTEXT
-    assert (found[7].hint, found[7].amount, found[7].shapes) == ("", "", ())
-    assert found[3].amount == "2"
-    assert found[2].shapes == ("contour",)
-    assert found[4].shapes == ("oval", "box")
-    assert found[5].shapes == ("tag",)
-    assert found[4].options == (("A", "a cat"), ("B", "a dog"))
-    assert found[2].images == found[3].images != found[4].images
+    assert [result[i].kind.value for i in (1, 3, 4, 5, 7)] == kinds
+    assert [query.index for query in result.values() if query.absent] == [5, 6]
+    assert result[1].hint == "The mark is a red box."
+    assert result[1].hint_column is HintColumn.CONTEXT
+    assert (result[7].hint, result[7].amount, result[7].shapes) == ("", "", ())
+    assert result[3].amount == "2"
+    assert result[2].shapes == ("contour",)
+    assert result[4].shapes == ("oval", "box")
+    assert result[5].shapes == ("tag",)
+    assert result[4].options == (("A", "a cat"), ("B", "a dog"))
+    assert result[2].images == result[3].images != result[4].images
     images = lmu / "images" / "VPBench"
-    assert (images / found[1].images[0]).read_bytes() == picture(0)
-    assert (images / found[9].images[0]).read_bytes() == picture(9, "PNG")
-    assert found[9].images[0].endswith(".png")
+    assert (images / result[1].images[0]).read_bytes() == picture(0)
+    assert (images / result[9].images[0]).read_bytes() == picture(9, "PNG")
+    assert result[9].images[0].endswith(".png")
     assert len(list(images.iterdir())) == 5
 
 
 def test_a_column_hint_goes_first(lmu: Path) -> None:
     rows = [row(1, hint="Look at it."), row(2, hint=float("nan"))]
     prepare(write_tsv(lmu / "stage.tsv", rows), lmu)
-    found = queries(lmu)
-    assert (found[1].hint, found[1].hint_column) == ("Look at it.", HintColumn.HINT)
-    assert (found[2].hint, found[2].hint_column) == (rows[1]["context"], HintColumn.CONTEXT)
+    result = queries(lmu)
+    assert (result[1].hint, result[1].hint_column) == ("Look at it.", HintColumn.HINT)
+    assert (result[2].hint, result[2].hint_column) == (rows[1]["context"], HintColumn.CONTEXT)
 
 
 def test_the_index_of_an_earlier_row_is_its_image(lmu: Path) -> None:
     rows = [row(3), row(2, image="7"), row(4, image="3")]
     prepare(write_tsv(lmu / "stage.tsv", rows), lmu)
-    found = queries(lmu)
-    assert set(found) == {3, 4}
-    assert len({query.images for query in found.values()}) == 1
+    result = queries(lmu)
+    assert set(result) == {3, 4}
+    assert len({query.images for query in result.values()}) == 1
 
 
 @pytest.mark.parametrize(
     "image", ["!" * 100, base64.b64encode(b"no picture at all" * 9).decode(), "aGVsbG8"]
 )
 def test_a_damaged_picture_is_left_out_and_counted(lmu: Path, image: str) -> None:
-    found = prepare(write_tsv(lmu / "stage.tsv", [row(1), row(2, image=image)]), lmu)
+    result = prepare(write_tsv(lmu / "stage.tsv", [row(1), row(2, image=image)]), lmu)
     assert set(queries(lmu)) == {1}
-    assert "1 rows dropped: damaged image" in found.notes
+    assert "1 rows dropped: damaged image" in result.notes
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,12 @@ def test_a_row_that_cannot_be_asked_is_named(lmu: Path, changed: dict[str, Any],
 
 def test_an_answer_in_lower_case_and_one_that_is_missing(lmu: Path) -> None:
     rows = [row(1, answer=" b "), row(2, answer=float("nan"))]
-    found = prepare(write_parquet(lmu / "stage.parquet", rows), lmu)
+    result = prepare(write_parquet(lmu / "stage.parquet", rows), lmu)
     assert [query.answer for query in queries(lmu).values()] == ["B", ""]
-    assert "1 questions without an answer: asked, not scored" in found.notes
+    assert "1 questions without an answer: asked, not scored" in result.notes
 
 
-def test_files_that_are_no_such_files(lmu: Path) -> None:
+def test_files_that_cannot_be_read(lmu: Path) -> None:
     bare = [{name: value for name, value in row(1).items() if name != "answer"} | {"anser": "B"}]
     with pytest.raises(TableError, match=r"no column 'answer': did you mean anser\?"):
         prepare(write_tsv(lmu / "stage.tsv", bare), lmu)
@@ -151,7 +151,7 @@ def test_parquet_files_of_a_folder_are_one_table(lmu: Path) -> None:
     assert set(meta(lmu)["sources"]) == {"stage_1.part0000.parquet", "stage_1.part0001.parquet"}
 
 
-def test_the_authors_own_file_is_known_by_its_checksum(
+def test_the_authors_file_is_known_by_its_checksum(
     lmu: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import hashlib
@@ -160,12 +160,12 @@ def test_the_authors_own_file_is_known_by_its_checksum(
 
     source = write_tsv(lmu / "stage.tsv")
     monkeypatch.setattr(release, "OFFICIAL_MD5", hashlib.md5(source.read_bytes()).hexdigest())
-    found = prepare(source, lmu)
+    result = prepare(source, lmu)
     assert meta(lmu)["official"]
-    assert not any("MD5" in note for note in found.notes)
+    assert not any("MD5" in note for note in result.notes)
 
 
-def test_the_command_says_what_it_made(lmu: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_what_it_wrote(lmu: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = write_tsv(lmu / "vp_bench_stage_1.tsv")
     assert main(["data", "get", "VPBench", "--from", str(source)]) == 0
     out = capsys.readouterr().out

@@ -177,7 +177,7 @@ def odd_boxes(queries: Iterable[FindItQuery]) -> list[OddBox]:
 
 @dataclass(frozen=True, slots=True)
 class PreparedTable:
-    """A table that ``data get`` made."""
+    """A table that ``data get`` wrote."""
 
     table: str
     path: Path
@@ -204,7 +204,7 @@ def write_rows(
     queries: Sequence[FindItQuery],
     origin: Mapping[str, Any],
 ) -> PreparedTable:
-    """Write rows made from the queries, like :func:`write_table`."""
+    """Write rows of the queries, like :func:`write_table`."""
     odd = odd_boxes(queries)
     boxes = sum(len(query.truth.boxes) for query in queries)
     facts = {"queries": len(queries), "boxes": boxes, "odd_boxes": [asdict(o) for o in odd]}

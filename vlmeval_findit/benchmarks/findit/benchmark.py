@@ -167,7 +167,7 @@ class FindItPoints(FindIt):
     with_failures, lenient, counts = POINTS.with_failures, POINTS.lenient, POINTS.counts
     errors: ErrorAnalysis = PointErrors(
         POINTS.with_failures,
-        tuple(one.value for one in FormatFailure if one is not FormatFailure.FAILED_CALL),
+        tuple(each.value for each in FormatFailure if each is not FormatFailure.FAILED_CALL),
     )
 
     def curve(self, task: Any, rows: Sequence[ScoredRow]) -> None:

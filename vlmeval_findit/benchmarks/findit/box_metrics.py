@@ -107,12 +107,14 @@ class NegativeOutcome(Enum):
 
 # Share of each outcome, failed calls included.
 SHARES = tuple(
-    Metric(one.value, {one.sum: 1}, {each.sum: 1 for each in NegativeOutcome}, empty=None)
-    for one in NegativeOutcome
+    Metric(item.value, {item.sum: 1}, {each.sum: 1 for each in NegativeOutcome}, empty=None)
+    for item in NegativeOutcome
 )
 
 # The answered queries without objects, over which rejection is measured.
-ANSWERED_NEGATIVES = {one.sum: 1.0 for one in NegativeOutcome if one is not NegativeOutcome.FAILED}
+ANSWERED_NEGATIVES = {
+    item.sum: 1.0 for item in NegativeOutcome if item is not NegativeOutcome.FAILED
+}
 
 _of_negatives = partial(Metric, whole=ANSWERED_NEGATIVES, empty=None, in_short_tables=False)
 REJECTION_ACCURACY = _of_negatives(
@@ -158,7 +160,7 @@ _BRACKET = re.compile(r"[\[\]{}]")
 
 def rejections(sums: Mapping[str, float]) -> dict[NegativeOutcome, int]:
     """Count the queries of each outcome; empty where every query has something to find."""
-    result = {one: int(sums.get(one.sum, 0)) for one in NegativeOutcome}
+    result = {item: int(sums.get(item.sum, 0)) for item in NegativeOutcome}
     return result if any(result.values()) else {}
 
 
@@ -168,8 +170,8 @@ def rejection_line(sums: Mapping[str, float]) -> str | None:
     >>> rejection_line({"negatives_rejected": 6, "negatives_failed": 1})
     '7 with nothing to find: rejected rightly 6, failed call 1'
     """
-    result = {one: count for one, count in rejections(sums).items() if count}
-    parts = ", ".join(f"{one.value} {count:,}" for one, count in result.items())
+    result = {item: count for item, count in rejections(sums).items() if count}
+    parts = ", ".join(f"{item.value} {count:,}" for item, count in result.items())
     return f"{sum(result.values()):,} with nothing to find: {parts}" if result else None
 
 
@@ -317,7 +319,7 @@ def _more_boxes(strict: Matched, tolerant: Matched) -> dict[str, float]:
 
 def _more_points(strict: Matched, tolerant: Matched) -> dict[str, float]:
     objects = len(strict.hits)
-    places = [max(objects, one.counted) for one in (tolerant, strict)]
+    places = [max(objects, item.counted) for item in (tolerant, strict)]
     return {POINTED_MORE: tolerant.tp - strict.tp, PLACES_MORE: places[0] - places[1]}
 
 

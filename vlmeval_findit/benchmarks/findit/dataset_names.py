@@ -44,7 +44,7 @@ class NameParts:
         return None
 
     def take_row(self, table: PluginTable[Any]) -> str | None:
-        """Take the name of one of our rows, else of a plug-in's."""
+        """Take the name of a built-in row, else of a plug-in's row."""
         return self.take(table.ours) or self.take(table.added())
 
     def take_match(self, pattern: str) -> str | None:

@@ -58,10 +58,10 @@ class F1Errors(ErrorAnalysis):
             yield from super().parts(row, by)
         else:
             parts: dict[str, list[ErrorEvent]] = {}
-            for one in row.details.get(LOSSES, ()):
-                part = one.get(by, row.details[LABEL] if by == LABEL else None)
+            for each in row.details.get(LOSSES, ()):
+                part = each.get(by, row.details[LABEL] if by == LABEL else None)
                 if part is not None:
-                    parts.setdefault(part, []).append(_event(one))
+                    parts.setdefault(part, []).append(_event(each))
             for part, events in parts.items():
                 yield part, event_sums(events)
 
@@ -91,7 +91,7 @@ def _count(sums: Sums, kind: BoxError, counts_as: CountsAs) -> Any:
 
 
 _KEYS = {
-    *(one.key for one in ERROR_TYPES.values()),
+    *(each.key for each in ERROR_TYPES.values()),
     *(_unusual(kind, counts_as) for kind in BoxError for counts_as in CountsAs),
 }
 
@@ -102,18 +102,18 @@ def details_of(
     """List events for a row's details; size and label are the object's, else the box's."""
     result = []
     for event in events:
-        one: dict[str, Any] = {"kind": event.kind.value, "box": event.box, "object": event.object}
+        each: dict[str, Any] = {"kind": event.kind.value, "box": event.box, "object": event.object}
         if event.object is not None:
-            one[SIZE] = size_of(truth.boxes[event.object])
+            each[SIZE] = size_of(truth.boxes[event.object])
             label = truth.labels[event.object] if truth.labels else None
         elif event.box is not None:
-            one[SIZE] = size_of(matched.boxes[event.box])
+            each[SIZE] = size_of(matched.boxes[event.box])
             label = reading.labels[event.box] if reading.labels else None
         else:
             label = None
         if label is not None:
-            one[LABEL] = label
-        result.append(one)
+            each[LABEL] = label
+        result.append(each)
     return result
 
 
@@ -152,7 +152,7 @@ class PointErrors(AnswerErrors):
 
     @property
     def error_types(self) -> tuple[ErrorType, ...]:  # type: ignore[override]
-        known = (one for one in super().error_types if one is not WRONG)
+        known = (each for each in super().error_types if each is not WRONG)
         return *known, FALSE_ALARM, OFF_TARGET, TOO_MANY, MISSED
 
     def events(self, row: ScoredRow) -> Mapping[str, float]:
@@ -164,4 +164,4 @@ class PointErrors(AnswerErrors):
             (TOO_MANY if row.sums["objects"] else FALSE_ALARM): max(0, points - objects),
             MISSED: max(0, objects - points),
         }
-        return {one.key: count for one, count in result.items() if count}
+        return {each.key: count for each, count in result.items() if count}

@@ -239,7 +239,7 @@ BENCHMARK: Mapping[str, Dataset] = MappingProxyType({row.name: row for row in _R
 
 
 class Datasets(Mapping[str, Dataset]):
-    """All datasets, ours before custom ones.
+    """All datasets, built-in ones before custom ones.
 
     The file of custom datasets is read for unknown names and for lists, never on import; if it is
     damaged, this raises DatasetFileError.

@@ -185,7 +185,7 @@ def formats(axes: FormatAxes) -> Iterator[AnswerFormat]:
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """Numbers of frames (empty: the dataset's own) and captions to show."""
+    """Numbers of frames (empty: as the dataset has) and captions to show."""
 
     frames: tuple[int, ...] = ()
     captions: tuple[bool, ...] = (False,)

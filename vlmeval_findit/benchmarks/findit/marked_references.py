@@ -61,11 +61,11 @@ class MarkedReference(NamedTuple):
 def references(queries: Sequence[FindItQuery], is_video: bool) -> list[MarkedReference | None]:
     """Choose a reference image for each query of a table; None where nothing shows its object.
 
-    It never shows the query's own scene or, where ``is_video`` (images are frames), its own video:
+    It never shows the query's scene or, where ``is_video`` (images are frames), its video:
 
     1. the first image that its shots were taken from, if known;
     2. else the next query's (cyclically) about the same object, with the first box there;
-    3. else its own first shot, which the object fills.
+    3. else the query's first shot, which the object fills.
     """
     places: dict[str, list[int]] = {}
     for at, query in enumerate(queries):

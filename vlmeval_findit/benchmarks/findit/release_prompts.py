@@ -1,4 +1,4 @@
-"""The release's own prompts, written by the code of a user's clone (``FINDIT_PROMPTS``).
+"""The release's prompts, written by the code of a user's clone (``FINDIT_PROMPTS``).
 
 Its package ``findit`` is imported from the clone's top folder or ``src``; it needs torch and
 torchvision.
@@ -30,7 +30,7 @@ class PromptError(ValueError):
 
 
 def prompt_set() -> tuple[str, MessageMaker]:
-    """Return name and function of the prompts, the clone's or ours, or raise PromptError."""
+    """Return name and function of the prompts, FindIt's or the clone's, or raise PromptError."""
     clone = os.environ.get("FINDIT_PROMPTS")
     if not clone:
         return prompts.NAME, prompts.message

@@ -63,7 +63,7 @@ _FAILED_READING = ParsedReply((), (), (), FormatFailure.FAILED_CALL)
 
 
 def read_reply(reply: Reply, read: Reader) -> ParsedReply:
-    """Read one reply; one that was cut off has a reason of its own."""
+    """Read a reply; a truncated reply has a separate reason."""
     if reply.failed:
         return _FAILED_READING
     reading = read(reply.answer)

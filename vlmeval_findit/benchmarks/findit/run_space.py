@@ -53,7 +53,7 @@ def space_of_new_run(
     """Return the space that a new run records.
 
     Raises:
-        SpaceError: there is none, or a setting contradicts a model that records its own.
+        SpaceError: there is none, or a setting contradicts the space that a model records.
     """
     check_settings(settings)
     value = described.space
@@ -93,7 +93,7 @@ def spaces_of(
 ) -> list[SpaceInForce]:
     """Return the space of every reply.
 
-    A setting overrides what was recorded where it is forced, or scored beside the recorded space.
+    A setting overrides what was recorded where it is forced or scored as an extra space.
     """
     recorded = run.space if run is not None else None
     if settings.space is not None and (settings.force or settings.beside):

@@ -57,7 +57,7 @@ class _Looked:
 
 @dataclass(frozen=True, slots=True)
 class Variant(_Looked):
-    """One cell of the grid, made by :func:`.parse` or checked by :func:`format_problem`."""
+    """A cell of the grid, from :func:`.parse` or checked by :func:`format_problem`."""
 
     dataset: str
     representation: str

@@ -50,7 +50,7 @@ class RefL4(FindIt):
     with_failures = WITH_FAILURES
     lenient = ACC_LENIENT
     counts = COUNTS
-    reasons = tuple(one.value for one in FormatFailure if one is not FormatFailure.FAILED_CALL)
+    reasons = tuple(each.value for each in FormatFailure if each is not FormatFailure.FAILED_CALL)
     errors = AnswerErrors(WITH_FAILURES, reasons)
 
     def of(self, question: Any) -> RefL4:

@@ -1,4 +1,4 @@
-"""Classes: COCO's joined with those of Objects365; sports balls are a class of their own.
+"""Classes: COCO's joined with those of Objects365; sports balls are a separate class.
 
 The published metrics use the authors' table, in which ten entries are one too low (bird is a bus);
 the corrected table mends them.

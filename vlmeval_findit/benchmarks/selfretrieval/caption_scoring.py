@@ -37,7 +37,7 @@ class ZeroLengthError(ValueError):
 
 
 def similarities(captions: ArrayLike, own: ArrayLike, other: ArrayLike) -> Floats:
-    """Compute cosines, n x 2, of captions with their own and the other image (features n x d).
+    """Compute cosines, n x 2, of captions with their image and the other image (features n x d).
 
     Non-finite features give NaN; one of length zero raises ZeroLengthError.
 
@@ -64,7 +64,7 @@ def _directions(values: ArrayLike, what: str) -> Floats:
 def is_right(cosines: Floats) -> Marks:
     """Tell which captions are right, of cosines n x 2 (own, other).
 
-    A tie is right.  NaN counts as the largest number, so an own NaN is right too.
+    A tie is right.  NaN counts as the largest number, so NaN for the caption's image is right too.
 
     >>> is_right(np.float32([[0.3, 0.3], [np.nan, 1], [1, np.nan]]))
     array([ True,  True, False])
@@ -114,7 +114,7 @@ ScoredCaptions = PerSide[ScoredCaption]  # a pair
 def judge(
     pairs: Sequence[ImagePair], captions: Sequence[Captions], folder: Path, encoder: DualEncoder
 ) -> list[ScoredCaptions]:
-    """Judge for each pair, in order, whether its captions are nearer their own image.
+    """Judge for each pair, in order, whether each caption is nearer to its image.
 
     Images are relative to ``folder``.  Without a caption the encoder is not called.
 
@@ -179,7 +179,7 @@ def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
     ('FindIt-Nano-SigLIP', 'default of SelfRetrieval_Scenes_mini')
 
     Raises:
-        SettingsError: it is neither ours, nor a folder, nor like a Hugging Face id.
+        SettingsError: it is neither a known encoder, nor a folder, nor like a Hugging Face id.
     """
     if settings.encoder is None:
         return SETS[table], f"default of {table}"

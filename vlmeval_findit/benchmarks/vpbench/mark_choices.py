@@ -47,7 +47,7 @@ class MarkChoice:
         <Shape.TAG: 'tag'>
 
         Raises:
-            BestMarkError: no such shape or colour.
+            BestMarkError: an unknown shape or colour.
         """
         shape, _, colour = name.partition("-")
         shapes = {item.value: item for item in Shape}
@@ -132,7 +132,7 @@ def read() -> tuple[dict[str, MarkChoice], GoodMarks] | None:
 def best_of(model: str, dataset: str) -> tuple[MarkChoice, str]:
     """Return a model's best mark and its source: the environment variable, else the file.
 
-    ``dataset`` is the one that needs it, for the message.
+    The message names ``dataset``, which needs it.
 
     Raises:
         BestMarkError: no such mark, or the file is missing or has none for this model.

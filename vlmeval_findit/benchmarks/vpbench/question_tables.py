@@ -62,7 +62,7 @@ class VPQuestion(PlainQuestion):
 
     @property
     def board_dataset(self) -> str:
-        # Each layout is a dataset of its own, so that nobody reports the better of two.
+        # Each layout is a separate dataset, so that nobody reports the better of two.
         return self.name.removeprefix(PREFIX)
 
 

@@ -278,7 +278,7 @@ def prepare(path: Path, out: Path) -> WrittenTable:
     """Write images, table and its ``.meta.json``, which says whether this is the authors' TSV.
 
     Raises:
-        FileNotFoundError: there are no such files.
+        FileNotFoundError: there are none of these files.
         TableError: naming file, row and column; no table is written.
     """
     files = files_of(path)

@@ -88,7 +88,7 @@ def load(name: str) -> Stage2Task:
     With ``RegionNaming.BEST_MARK`` questions still have ``<color> <vp>`` and images are unmarked.
 
     Raises:
-        QuestionError: there is no such format.
+        QuestionError: an unknown format.
         FileNotFoundError: there is no table.
         TableError: the table cannot be read.
         BestMarkError: the file of good marks cannot be read.

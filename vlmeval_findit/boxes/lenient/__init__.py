@@ -93,7 +93,7 @@ def _structured(
     text: str,
 ) -> list[Candidate]:
     """Return the boxes of lists and objects; a repeated answer counts once."""
-    made: list[Candidate] = []
+    built: list[Candidate] = []
     seen: set[Hashable] = set()
     used: list[ParsedValue] = []
     for value in values:
@@ -102,14 +102,14 @@ def _structured(
         if mine and key not in seen:
             seen.add(key)
             used.append(value)
-            made += [box._replace(repairs=box.repairs | value.repairs) for box in mine]
+            built += [box._replace(repairs=box.repairs | value.repairs) for box in mine]
     around = _around(used, text)
-    if any(candidate.bare for candidate in made) and names_another_order(around, fmt.numbers):
+    if any(candidate.bare for candidate in built) and names_another_order(around, fmt.numbers):
         return []
     if fmt.output == "text":
-        return [candidate._replace(repairs=_in_text(candidate)) for candidate in made]
+        return [candidate._replace(repairs=_in_text(candidate)) for candidate in built]
     if reason not in (FormatFailure.NOT_JSON, FormatFailure.TRUNCATED) or not around:
-        return made
+        return built
     in_words = any(map(str.isalpha, around))
     return [
         candidate._replace(
@@ -117,7 +117,7 @@ def _structured(
             if candidate.bare and in_words
             else candidate.repairs | {Repair.AROUND}
         )
-        for candidate in made
+        for candidate in built
     ]
 
 

@@ -29,7 +29,7 @@ class Repair(Enum):
     NUMBERS = "numbers written otherwise"  # Signs or exponents in text, quoted, in pairs
     PROSE = "boxes in prose"
 
-    # Faster than Enum's own, which is computed in Python.
+    # Faster than Enum's, which is computed in Python.
     __hash__ = object.__hash__
 
 
@@ -132,9 +132,9 @@ class _ValueReader:
                 break
             kind, at = token.lastgroup, token.end()
             if kind == "sign":
-                made = self._sign(token[0])
-                if made is not None:
-                    return ParsedValue(made, start, at, frozenset(self._repairs))
+                built = self._sign(token[0])
+                if built is not None:
+                    return ParsedValue(built, start, at, frozenset(self._repairs))
                 if len(self._stack) > DEEPEST:
                     return None
             elif kind == "word" and not token[0].startswith("```"):
@@ -177,16 +177,16 @@ class _ValueReader:
         top = self._stack[-1]
         if top.comma and (top.items or top.pairs):
             self._repairs.add(Repair.PUNCTUATION)
-        made = self._close(place, whole=True)
-        return None if self._stack else made
+        built = self._close(place, whole=True)
+        return None if self._stack else built
 
     def _close(self, place: int, whole: bool) -> List | Object:
         while True:
-            made = self._stack.pop().closed(whole)
+            built = self._stack.pop().closed(whole)
             if self._stack:
-                self._take(made)
+                self._take(built)
             if len(self._stack) <= place:
-                return made
+                return built
             if whole:
                 self._repairs.add(Repair.PUNCTUATION)
 
