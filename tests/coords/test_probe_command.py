@@ -250,7 +250,7 @@ def test_a_file_with_several_models(serve: Serve, tmp_path: Path, capsys: Out) -
 
 def test_a_model_that_nothing_is_known_of(capsys: Out) -> None:
     assert main(["probe", "--model", "nobody"]) == 2
-    assert "needs --like or --space, or --base-url" in capsys.readouterr().err
+    assert "type --like NAME or --space SPACE, or --base-url URL" in capsys.readouterr().err
     assert main(["probe"]) == 2
 
 

@@ -79,16 +79,12 @@ def _parsed(name: str) -> Variant:
     text = name.removeprefix(PREFIX)
     rest = NameParts(text)
     dataset = rest.take(DATASETS)
-    guess = _looks_like_dataset(text)
-    # Scenes_minni begins with the dataset Scenes, and is nearer to Scenes_mini.
-    others = [name for name in DATASETS if dataset is not None and name.startswith(f"{dataset}_")]
-    if dataset is None or (guess != dataset and get_close_matches(guess, others, cutoff=0.8)):
-        variant, why = None, f"no dataset {guess!r}{nearest(guess, DATASETS)}"
-    else:
+    variant, why = None, ""
+    if dataset is not None:
         variant, why = parse_format(rest.text, DATASETS[dataset], Variant)
     variant = variant or parse_alias(name)
     if variant is None:
-        raise VariantError(f"{name}: {why}")
+        raise VariantError(f"{name}: {_misspelt_dataset(text, dataset) or why}")
     return variant
 
 
@@ -142,6 +138,15 @@ def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant 
     )
     why = format_problem(result)
     return (result, "") if why is None else (None, why)
+
+
+def _misspelt_dataset(text: str, dataset: str | None) -> str:
+    guess = _looks_like_dataset(text)
+    # Scenes_minni begins with the dataset Scenes, and is nearer to Scenes_mini.
+    others = [name for name in DATASETS if dataset is not None and name.startswith(f"{dataset}_")]
+    if dataset is None or (guess != dataset and get_close_matches(guess, others, cutoff=0.8)):
+        return f"no dataset {guess!r}{nearest(guess, DATASETS)}"
+    return ""
 
 
 def _looks_like_dataset(text: str) -> str:
