@@ -7,19 +7,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ..benchmarks.findit.findit_datasets import Family
 from ..boxes.records import Ignored, Mask, Truth
 from ..boxes.representation import Corners
 from ..core.image_files import Size
 
-if TYPE_CHECKING:
-    from .published.expression_sets import PackedImages
-
 
 class AnnotationError(ValueError):
     """Annotations that cannot be used; the message names the file and the place in it."""
+
+
+class PackedImages(Protocol):
+    """Images inside other files."""
+
+    @property
+    def missing(self) -> Sequence[str]:
+        """Messages about files that are not there."""
+
+    def unpack(self, folder: Path) -> None:
+        """Write every image as a file, or raise an AnnotationError for an unsuitable name."""
 
 
 class Units(Enum):

@@ -132,7 +132,7 @@ class ParquetFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class PackedImages:
+class ParquetImages:
     """Images in a column of Parquet files."""
 
     parquet: ParquetFiles
@@ -222,7 +222,7 @@ def _read_groundingme(parquet: ParquetFiles) -> Samples:
             raise AnnotationError(f"{row.at('id')}: {number} stands twice")
         sizes[name] = (row.whole("width"), row.whole("height"))
         queries.append(_groundingme_query(row, name))
-    images = PackedImages(parquet, "image", tuple(sizes))
+    images = ParquetImages(parquet, "image", tuple(sizes))
     return expression_samples(parquet.files[0], images, Family.REFEXP_ALL, queries, sizes)
 
 
@@ -264,7 +264,7 @@ def _read_refcoco_m(parquet: ParquetFiles) -> Samples:
                 if not isinstance(size, list) or len(size) != 2:
                     raise AnnotationError(f"{where}, mask, size: {size!r} is not [height, width]")
                 state_size(sizes, name, (size[1], size[0]), where)
-    images = PackedImages(parquet, "image", tuple(names))
+    images = ParquetImages(parquet, "image", tuple(names))
     return expression_samples(parquet.files[0], images, Family.REFEXP, queries, sizes)
 
 
