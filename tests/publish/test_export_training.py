@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from PIL import Image
 from scored_runs import World, saying, scored_outputs, world
 
 import vlmeval_findit as findit
+from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.custom_prompt import CustomPrompt, prompt_set
 from vlmeval_findit.core.identity import Answering, write_identity
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
@@ -43,20 +46,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(name: str, reply: Callable[[int], str] | str, space: Any = GRID, model: str = "M") -> Path:
+def run(
+    name: str,
+    reply: Callable[[int], str] | str,
+    space: Any = GRID,
+    prompt: CustomPrompt | None = None,
+) -> Path:
     """A scored run of custom data that answers so in a space."""
     task = load_task(name)
     rows = [
         {"index": index, "prediction": reply if isinstance(reply, str) else reply(index)}
         for index in task.queries
     ]
-    path = Path("runs", f"{model}_{name}.json")
+    path = Path("runs", f"M_{name}.json")
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(rows))
-    write_identity(
-        RunFiles(path).identity,
-        run_identity(task, model, Answering("Test"), list(task.queries), space),
-    )
+    words = prompt_set(benchmark_of(task.question), prompt)
+    identity = run_identity(task, "M", Answering("Test"), list(task.queries), space, prompts=words)
+    if prompt is not None:
+        identity = replace(identity, custom_prompt=asdict(prompt))
+    write_identity(RunFiles(path).identity, identity)
     write_score(score_file(path, Settings()), path)
     return path
 
@@ -168,6 +177,30 @@ def test_best_formats(folder: Path) -> None:
     assert {row["format"] for row in rows} == {"cxcywh_json_bbox_2d"}
     assert all("[cx, cy, width, height]" in row["prompt"][0]["content"][1]["text"] for row in rows)
     assert rewards(rows) == [1.0] * len(rows) == rewards(rows, "adherence")
+
+
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_a_prompt_of_the_users_is_asked_again(folder: Path, trainer: str) -> None:
+    assert import_lines(folder, LINES["insdet"]) == 0
+    prompt = CustomPrompt("You find things.", "In {{ images[-1] }}, where is {{ images[0] }}?")
+    lines = [{**line, "references": ["r0.png"]} for line in LINES["insdet"]]
+    assert import_lines(folder, lines, "--replace") == 0
+    row = export(run("FindIt_Mine_xyxy_json", "hm", prompt=prompt), "--trainer", trainer)[0]
+    system, user, *_ = row.get("messages") or row["prompt"]
+    assert system["role"] == "system"
+    assert [Path(image).name for image in row["images"]] == ["0.png", "r0.png"]
+    if trainer == "trl":
+        assert system["content"] == [{"type": "text", "text": "You find things."}]
+        assert [part.get("text") for part in user["content"]] == [
+            "In ",
+            None,
+            ", where is ",
+            None,
+            "?",
+        ]
+    else:
+        assert system["content"] == "You find things."
+        assert user["content"] == "In <image>, where is <image>?"
 
 
 # --- trainers -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import yaml
 
 from .. import __version__
 from ..core.formatting import counted, printable
-from ..core.messages import Message, PartKind
+from ..core.messages import Message, PartKind, split_system
 from ..leaderboard.render import md
 from ..runs.scored_run import Run
 
@@ -36,29 +36,32 @@ def _images(sample: TrainingSample) -> list[str]:
 
 
 def _trl(sample: TrainingSample) -> dict[str, Any]:
+    system, message = split_system(sample.message)
     content = [
         {"type": "image"} if part.kind is PartKind.IMAGE else {"type": "text", "text": part.value}
-        for part in sample.message
+        for part in message
     ]
+    opening = [] if system is None else [_message("system", [{"type": "text", "text": system}])]
     return {
-        "prompt": [{"role": "user", "content": content}],
-        "completion": [{"role": "assistant", "content": sample.answer}],
+        "prompt": [*opening, _message("user", content)],
+        "completion": [_message("assistant", sample.answer)],
         "images": _images(sample),
         **sample.columns,
     }
 
 
 def _messages(sample: TrainingSample) -> dict[str, Any]:
-    text = "".join(
-        IMAGE_MARK if part.kind is PartKind.IMAGE else part.value for part in sample.message
-    )
+    system, message = split_system(sample.message)
+    text = "".join(IMAGE_MARK if part.kind is PartKind.IMAGE else part.value for part in message)
+    opening = [] if system is None else [_message("system", system)]
     return {
-        "messages": [
-            {"role": "user", "content": text},
-            {"role": "assistant", "content": sample.answer},
-        ],
+        "messages": [*opening, _message("user", text), _message("assistant", sample.answer)],
         "images": _images(sample),
     }
+
+
+def _message(role: str, content: Any) -> dict[str, Any]:
+    return {"role": role, "content": content}
 
 
 def _ms_swift(sample: TrainingSample) -> dict[str, Any]:
@@ -75,6 +78,7 @@ _LLAMA_FACTORY = {
             "content_tag": "content",
             "user_tag": "user",
             "assistant_tag": "assistant",
+            "system_tag": "system",
         },
     }
 }

@@ -147,7 +147,7 @@ def _samples(
     for index, chosen in wrong.items():
         query: Any = task.queries[index]
         message = located(words.message(query, question), folder)
-        texts = [part.value for part in message if part.kind is PartKind.TEXT]
+        texts = [part.value for part in message if part.kind is not PartKind.IMAGE]
         if index not in answers:
             left_out["whose right answer cannot be written in this format"] += 1
         elif any(IMAGE_MARK in text for text in texts):
