@@ -105,6 +105,8 @@ def test_answers_are_read_back_with_the_full_score(folder: Path, family: str) ->
             rows = export(path)
             by = "pointing" if "point" in name else "f1"
             assert rewards(rows, by) == [1.0] * len(rows)
+            if by == "f1":
+                assert min(rewards(rows, "iou")) > 0.9
             if "[]" not in [row["completion"][0]["content"] for row in rows]:
                 assert rewards(rows, "adherence") == [1.0] * len(rows)
             written += len(rows)

@@ -20,6 +20,8 @@ from ..runs.scored_run import Run
 STEPS = (10.0, 5.0, 1.0, 0.1, 0.01, 0.001)
 """Numbers of answers are multiples of one of these."""
 
+CLOSE = 0.8
+
 _FEWEST = 20  # Numbers that show a model's step
 _SHARE = 0.99  # Of them that must be multiples of it
 
@@ -36,7 +38,8 @@ def right_answers(
 ) -> Mapping[int, RightAnswer]:
     """Return the right answers of queries by index; a query whose answer scores less has none.
 
-    Numbers are multiples of what the run's numbers are, or of a finer step where that scores less.
+    Numbers are multiples of what the run's numbers are; of a finer step where that scores less, or
+    moves a box to an IoU below :data:`CLOSE`.
 
     Args:
         run: a run with an identity, which says its space.
@@ -48,8 +51,9 @@ def right_answers(
     asked = [_Asked(run, by_index[index], task.queries[index]) for index in indices]
     step = _step(run, replies) or (asked and asked[0].usual_step) or 1.0
     answers: dict[int, RightAnswer] = {}
+    close = set[int]()
     for finer in STEPS[STEPS.index(step) :]:
-        rest = [each for each in asked if each.query.index not in answers]
+        rest = [each for each in asked if each.query.index not in close]
         if not rest:
             break
         written = [each.reply(task.question, finer) for each in rest]
@@ -58,6 +62,8 @@ def right_answers(
             adheres = row.reason is None or not each.query.truth.boxes
             if adheres and run.benchmark.query_score(row) == 100.0:
                 answers[row.index] = RightAnswer(reply.text, each.space)
+                if min(row.details.get("ious", ()), default=1.0) >= CLOSE:
+                    close.add(row.index)
     return answers
 
 
