@@ -1,4 +1,4 @@
-"""Fixtures of tests and benchmarks: the data beside the clone, and an environment of their own."""
+"""Fixtures of tests and benchmarks: shared data, and an environment without user settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from PIL import Image
 
 REPOSITORY = Path(__file__).resolve().parent
 
-OWN_SETTINGS = (
+USER_SETTINGS = (
     "FINDIT_SPACE",
     "FINDIT_READS_LIKE",
     "FINDIT_PROMPTS",
@@ -42,8 +42,8 @@ def lmu_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch, lmu_data: Path) -> None:
-    for name in OWN_SETTINGS:
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, lmu_data: Path) -> None:
+    for name in USER_SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LMUData", str(lmu_data))
 

@@ -100,6 +100,7 @@ TEST = [
     "pytest-xdist>=3.6",
     "hypothesis>=6.100",
     "pytest-benchmark>=4",
+    "pytest-randomly>=3.15",
     "trustme>=1.1",
     "selenium>=4.20",
     # What the tests of other extras need; the hub's folder is read with `datasets`.

@@ -55,7 +55,12 @@ AREAS = {
     ),
     "spending": (
         ["models/http/spending.py"],
-        ["models/http/test_api_spending.py", "engine/test_http_backend.py"],
+        [
+            "models/http/test_api_spending.py",
+            "models/http/test_api_dry_run.py",
+            "engine/test_http_backend.py",
+            "engine/test_dry_run.py",
+        ],
     ),
 }
 """Area -> modules below ``vlmeval_findit``, test files or folders below ``tests``."""

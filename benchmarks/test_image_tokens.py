@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections import OrderedDict
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
-from chat_server import IMAGE_TOKENS, CachingServer
+from chat_server import Answer, ChatServer, completion
 from engine_fakes import Silent, go
 
 from vlmeval_findit.benchmarks.findit.grid import all_tables
@@ -22,6 +24,59 @@ from vlmeval_findit.sweeps.sweep_file import search_sweep
 PICTURES, THREADS = 50, 8
 READS, WRITES = 0.1, 0.02
 """Seconds for a picture that a server does not have, and for an answer."""
+
+
+IMAGE_TOKENS = 250
+"""Of every picture that a caching server reads."""
+
+
+class CachingServer(ChatServer):
+    """Keeps what it read of pictures, as vLLM and providers do: the beginnings of so many prompts.
+
+    ``reads`` and ``writes`` are the seconds for a picture that it does not have and for an answer;
+    what is asked while a picture is still being read is read once more.
+    """
+
+    def __init__(self, keeps: int = 4, reads: float = 0.05, writes: float = 0.01) -> None:
+        super().__init__(lambda asked, number: self._answer(asked.body))
+        self.read = self.cached = 0
+        self.pictures: set[str] = set()
+        self._keeps, self._reads, self._writes = keeps, reads, writes
+        self._kept: OrderedDict[str, None] = OrderedDict()
+
+    def _answer(self, body: Any) -> Answer:
+        start, pictures, words = beginning(body)
+        with self._lock:
+            known = start in self._kept
+            if known:
+                self._kept.move_to_end(start)
+        if not known:
+            time.sleep(self._reads)
+        with self._lock:
+            self._kept[start] = None
+            while len(self._kept) > self._keeps:
+                self._kept.popitem(last=False)
+            self.read += 0 if known else pictures
+            self.cached += pictures if known else 0
+            self.pictures.add(start)
+        time.sleep(self._writes)
+        tokens = IMAGE_TOKENS * pictures
+        return completion(
+            "[10, 20, 300, 900]",
+            usage={
+                "prompt_tokens": tokens + len(words) // 4,
+                "completion_tokens": 12,
+                "prompt_tokens_details": {"cached_tokens": tokens if known else 0},
+            },
+        )
+
+
+def beginning(body: Any) -> tuple[str, int, str]:
+    """Of a request: its content up to the last picture, how many there are, and the words after."""
+    content = body["messages"][0]["content"]
+    places = [at for at, part in enumerate(content) if part["type"] == "image_url"]
+    cut = places[-1] + 1 if places else 0
+    return json.dumps(content[:cut]), len(places), json.dumps(content[cut:])
 
 
 class Cost(NamedTuple):

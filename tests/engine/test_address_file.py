@@ -22,7 +22,7 @@ from vlmeval_findit.serving.addresses import AddressFile
 
 
 def names(followed: AddressFile[Endpoint]) -> list[str]:
-    return [one.name for one in followed()]
+    return [item.name for item in followed()]
 
 
 def test_it_is_followed(tmp_path: Path) -> None:
@@ -73,11 +73,11 @@ def test_servers_come_and_go_while_they_are_asked(
     monkeypatch.setattr(http_backend, "_LOOK_SECONDS", 0.05)
     path = tmp_path / "servers"
     asked_when_gone: list[int] = []
-    looks, look = list[list[str]](), HttpService.refresh
+    polls, look = list[list[str]](), HttpService.refresh
 
     def counted(service: HttpService) -> list[str]:
-        looks.append(look(service))
-        return looks[-1]
+        polls.append(look(service))
+        return polls[-1]
 
     monkeypatch.setattr(HttpService, "refresh", counted)
 
@@ -89,8 +89,8 @@ def test_servers_come_and_go_while_they_are_asked(
     def of_second(asked: Asked, number: int) -> Answer:
         if number == 0:
             path.write_text(f"{second.url}\n")
-            before = len(looks)
-            while len(looks) < before + 3:
+            before = len(polls)
+            while len(polls) < before + 3:
                 time.sleep(0.01)
             asked_when_gone.append(len(first.asked))
         return replace(completion("[]"), delay=0.1)
@@ -101,7 +101,7 @@ def test_servers_come_and_go_while_they_are_asked(
         sweep = demo_sweep(tmp_path, CONFIG, limit=10)
         results = go(sweep, ServerBackends([f"@{path}"], CallOptions(threads=1)))
         begin.join()
-    assert [(one.rows, one.failed) for one in results] == [(10, 0), (10, 0)]
+    assert [(item.rows, item.failed) for item in results] == [(10, 0), (10, 0)]
     assert len(first.asked) + len(second.asked) == 20, "every call is made once"
     assert len(first.asked) >= 5
     (asked,) = asked_when_gone

@@ -204,9 +204,9 @@ def test_a_model_that_is_interrupted_while_it_is_loaded(kind: str, tmp_path: Pat
         signal.raise_signal(signal.SIGINT)
         pytest.fail("it went on")
 
-    made = LocalBackend(load) if kind == "local" else ThreadedBackend(load, 2)
+    built = LocalBackend(load) if kind == "local" else ThreadedBackend(load, 2)
     with cancelled_by_signals(lambda line: None) as stop, pytest.raises(KeyboardInterrupt):
-        go(demo_sweep(tmp_path), FakeBackends(None, lambda _: made), stop=stop)
+        go(demo_sweep(tmp_path), FakeBackends(None, lambda _: built), stop=stop)
     whole = FakeModel()
     go(demo_sweep(tmp_path), FakeBackends(whole))
     assert whole.calls == CALLS

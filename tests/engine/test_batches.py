@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from batch_server import BatchServer, Manners, one_box
+from batch_server import BatchServer, BatchSettings, one_box
 from engine_fakes import answered_keys, files, records
+from waits import until
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import record_in
@@ -85,16 +86,9 @@ def batched(
 
 
 def kill(at: str, given: list[str]) -> None:
-    """A run that is killed at a step."""
+    """Return a run that is killed at a step."""
     done = subprocess.run([sys.executable, "-c", KILLED, at, *given], check=False)
     assert done.returncode == -signal.SIGKILL
-
-
-def until(seen: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not seen():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def assert_paid_once(server: BatchServer, batches: int = 1) -> None:
@@ -103,12 +97,12 @@ def assert_paid_once(server: BatchServer, batches: int = 1) -> None:
 
 
 def calls(folder: Path) -> list[dict[str, Any]]:
-    """What was recorded of every call."""
-    return [record_of(one)["call"] for one in records(folder / "calls.jsonl")]
+    """Return what was recorded of every call."""
+    return [record_of(item)["call"] for item in records(folder / "calls.jsonl")]
 
 
 def record_of(line: Mapping[str, Any]) -> dict[str, Any]:
-    """What our own model recorded in a line of the journal."""
+    """Return what our own model recorded in a line of the journal."""
     return dict(record_in(line["extra_records"]))
 
 
@@ -119,7 +113,7 @@ def test_batches_send_and_end_as_single_calls_do_and_leave_nothing_to_ask(tmp_pa
         bodies.append(body)
         return one_box(body)
 
-    with BatchServer(said, looks=2) as server:
+    with BatchServer(said, polls=2) as server:
         assert main(command(single, "--base-url", server.url)) == 0
         sent = sorted(map(json.dumps, map(as_chat, bodies)))
         assert len(sent) == CALLS
@@ -134,14 +128,14 @@ def test_batches_send_and_end_as_single_calls_do_and_leave_nothing_to_ask(tmp_pa
             assert main(batched(folder, server, kind)) == 0
             assert main(command(folder, "--base-url", server.url)) == 0
             assert len(server.paths) == asked, "twice, and without batches: nothing is asked"
-    theirs = {one["key"]: one for one in records(single / "calls.jsonl")}
+    expected = {item["key"]: item for item in records(single / "calls.jsonl")}
     scores = {n: t for n, t in files(single / "out").items() if "score" in n}
     assert scores
     for kind in NAMES:
-        ours = {one["key"]: one for one in records(tmp_path / kind / "calls.jsonl")}
-        assert ours.keys() == theirs.keys()
-        for key, one in ours.items():
-            record, other = record_of(one), record_of(theirs[key])
+        ours = {item["key"]: item for item in records(tmp_path / kind / "calls.jsonl")}
+        assert ours.keys() == expected.keys()
+        for key, item in ours.items():
+            record, other = record_of(item), record_of(expected[key])
             call = record.pop("call")
             assert call["batch"] == "batch_0"
             assert call["server"] == other.pop("call")["server"]
@@ -150,21 +144,21 @@ def test_batches_send_and_end_as_single_calls_do_and_leave_nothing_to_ask(tmp_pa
                 assert record["tokens"].pop("cached") == 100
             assert record == other, "sizes of pictures, tokens, model, space"
             for what in ("reply", "settings", "made_by"):
-                assert one[what] == theirs[key][what]
+                assert item[what] == expected[key][what]
         assert scores.items() <= files(tmp_path / kind / "out").items()
 
 
 def as_chat(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A request with pictures as in OpenAI's messages, its fields in order."""
+    """Return a request with images as in OpenAI's messages, its fields in order."""
 
-    def part(one: Mapping[str, Any]) -> Mapping[str, Any]:
-        if one["type"] != "image":
-            return one
-        source = one["source"]
+    def part(item: Mapping[str, Any]) -> Mapping[str, Any]:
+        if item["type"] != "image":
+            return item
+        source = item["source"]
         url = f"data:{source['media_type']};{source['type']},{source['data']}"
         return {"type": "image_url", "image_url": {"url": url}}
 
-    messages = [{**m, "content": [part(one) for one in m["content"]]} for m in body["messages"]]
+    messages = [{**m, "content": [part(item) for item in m["content"]]} for m in body["messages"]]
     return dict(sorted({**body, "messages": messages}.items()))
 
 
@@ -181,7 +175,7 @@ def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
     at: str, kind: str, tmp_path: Path
 ) -> None:
     quiet, killed = tmp_path / "quiet", tmp_path / "killed"
-    with BatchServer(looks=1, fates={3: "expired"}) as server:
+    with BatchServer(polls=1, outcomes={3: "expired"}) as server:
         assert main(batched(quiet, server, kind)) == 1
         server.forget()
         kill(at, batched(killed, server, kind))
@@ -197,14 +191,14 @@ def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
         assert len(keys) == len(set(keys)) == CALLS - 1
 
         # What failed is asked again by the next run, and it alone.
-        server.manners.fates = {}
+        server.settings.outcomes = {}
         assert main(batched(killed, server, kind)) == 0
         assert sum(server.asked.values()) == CALLS + 1
         assert files(killed / "out").keys() == files(quiet / "out").keys()
 
 
 @pytest.mark.parametrize(
-    ("kind", "manners"),
+    ("kind", "settings"),
     [
         ("anthropic", {"loses_reply": 1}),
         # How long an upload takes says nothing of when a batch is listed.
@@ -214,11 +208,11 @@ def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
     ],
 )
 def test_whatever_a_service_does_its_batch_is_made_once_and_found(
-    kind: str, manners: dict[str, Any], tmp_path: Path, caplog: Caplog
+    kind: str, settings: dict[str, Any], tmp_path: Path, caplog: Caplog
 ) -> None:
-    with BatchServer(**manners) as server:
+    with BatchServer(**settings) as server:
         assert main(batched(tmp_path, server, kind)) == 0
-        if "forgets" in manners:
+        if "forgets" in settings:
             assert "fell over; asking again" in caplog.text
             assert "batch_0 cannot be looked at: HTTP 404" in caplog.text
         assert_paid_once(server)
@@ -226,7 +220,7 @@ def test_whatever_a_service_does_its_batch_is_made_once_and_found(
 
 @pytest.mark.slow
 def test_an_anthropic_batch_is_told_from_others_by_its_results(tmp_path: Path) -> None:
-    with BatchServer(looks=0) as server:
+    with BatchServer(polls=0) as server:
         # Somebody else's, of as many requests, at the same time.
         other: dict[str, Any] = {f"o{n}": {"messages": [{"content": []}]} for n in range(CALLS)}
         server._made(other, {})
@@ -234,58 +228,58 @@ def test_an_anthropic_batch_is_told_from_others_by_its_results(tmp_path: Path) -
         kill("id", given)
         server._made({**other}, {})
         for batch in server.batches.values():
-            batch.looks = 1  # they have ended
+            batch.polls = 1  # they have ended
         assert main(given) == 0
-        assert {one["batch"] for one in calls(tmp_path)} == {"batch_1"}
+        assert {item["batch"] for item in calls(tmp_path)} == {"batch_1"}
         assert len(server.batches) == 3
 
 
 @pytest.mark.slow
 def test_while_a_batch_may_be_ours_nothing_is_submitted(tmp_path: Path) -> None:
-    with BatchServer(looks=10**6) as server:
+    with BatchServer(polls=10**6) as server:
         given = batched(tmp_path, server, "anthropic")
         kill("id", given)
         done = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
         until(lambda: "GET /v1/messages/batches?limit=100" in server.paths)
         time.sleep(0.5)
         assert done.poll() is None, "it waits"
-        server.manners.looks = 0
+        server.settings.polls = 0
         assert done.wait(60) == 0
         assert_paid_once(server)
 
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_failed_requests_are_failed_calls_with_their_reason(kind: str, tmp_path: Path) -> None:
-    with BatchServer(fates={0: "errored", 5: "expired"}, status="expired") as server:
+    with BatchServer(outcomes={0: "errored", 5: "expired"}, status="expired") as server:
         assert main(batched(tmp_path, server, kind)) == 1
-        failed = [one for one in records(tmp_path / "calls.jsonl") if one["error"]]
+        failed = [item for item in records(tmp_path / "calls.jsonl") if item["error"]]
         assert len(failed) == 2
-        assert any("too many pixels" in one["error"] for one in failed)
-        assert any("late" in one["error"] or "expired" in one["error"] for one in failed)
-        assert {record_of(one)["call"]["batch"] for one in failed} == {"batch_0"}
-        server.manners = Manners()
+        assert any("too many pixels" in item["error"] for item in failed)
+        assert any("late" in item["error"] or "expired" in item["error"] for item in failed)
+        assert {record_of(item)["call"]["batch"] for item in failed} == {"batch_0"}
+        server.settings = BatchSettings()
         # Not by batch this time: both kinds of calls make one run.
         assert main(command(tmp_path, "--base-url", server.url)) == 0
         assert server.single == 2
     assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
 
 
-def test_a_refused_batch_says_why_and_is_submitted_anew_by_the_next_run(
+def test_a_refused_batch_says_why_and_is_submitted_again_by_the_next_run(
     tmp_path: Path, capsys: Capsys
 ) -> None:
     with BatchServer(refused="enqueued token limit reached") as server:
         given = batched(tmp_path, server, "openai")
         assert main(given) == 1
         assert "was refused: enqueued token limit reached" in capsys.readouterr().err
-        server.manners = Manners()
+        server.settings = BatchSettings()
         assert main(given) == 0
         assert len(server.batches) == 2
 
 
 def hanging(given: list[str], server: BatchServer) -> subprocess.Popen[bytes]:
-    """A run that waits for the reply to a request."""
+    """Return a run that waits for the reply to a request."""
     waiting = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
-    until(lambda: any(path.startswith(server.manners.hangs) for path in server.paths))
+    until(lambda: any(path.startswith(server.settings.hangs) for path in server.paths))
     return waiting
 
 
@@ -305,7 +299,7 @@ def test_stopped_while_it_waits_the_next_run_goes_on(tmp_path: Path, capsys: Cap
         # Nor with log-probabilities, which they were not asked for.
         assert main([*given, "--logprobs"]) == 2
         assert "asked without --logprobs" in capsys.readouterr().err
-        server.manners.hangs = "nothing"
+        server.settings.hangs = "nothing"
         # A smaller run first: what it does not want stays to be collected.
         elsewhere = ["--work-dir", str(tmp_path / "few")]
         assert main([*given, "--limit", "2", *elsewhere]) == 0
@@ -318,7 +312,7 @@ def test_limits_split_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(BatchService, "requests", 5)
     with BatchServer() as server:
         assert main(batched(tmp_path / "number", server, "openai")) == 0
-        assert [len(one.requests) for one in server.batches.values()] == [5, 5, 2]
+        assert [len(item.requests) for item in server.batches.values()] == [5, 5, 2]
         largest = max(map(len, server.files["file-0"].splitlines(keepends=True)))
         server.forget()
         size = int(2.5 * largest)
@@ -402,13 +396,13 @@ def test_what_could_not_be_kept_is_collected_by_the_next_run(
 ) -> None:
     append, appended = Journal.append, []
 
-    def full(journal: Journal, made: Any) -> None:
-        made = list(made)
-        calls = [one for one in made if "key" in one]
+    def full(journal: Journal, built: Any) -> None:
+        built = list(built)
+        calls = [item for item in built if "key" in item]
         appended.extend(calls)
         if calls and len(appended) == CALLS:
             raise DiskFullError(journal.path, 1)
-        append(journal, made)
+        append(journal, built)
 
     with BatchServer() as server:
         given = batched(tmp_path, server, "openai")
@@ -435,7 +429,7 @@ def test_a_refused_key_ends_the_run_and_submits_nothing(tmp_path: Path, capsys: 
         given = batched(tmp_path, server, "anthropic")
         assert main(given) == 1
         assert "this key may not" in capsys.readouterr().err
-        server.manners = Manners()
+        server.settings = BatchSettings()
         assert main(given) == 0
         assert_paid_once(server)
 
@@ -445,7 +439,7 @@ def test_all_models_are_submitted_before_one_is_waited_for(tmp_path: Path) -> No
 
     class Counting(BatchServer):
         def _openai(self, batch: Any) -> dict[str, Any]:
-            if batch.looks == 1:
+            if batch.polls == 1:
                 seen.append(len(self.batches))
             return super()._openai(batch)
 
@@ -464,7 +458,7 @@ def test_log_probabilities_are_asked_for_in_batches_too(tmp_path: Path, caplog: 
         (batch,) = server.batches.values()
         assert all(body["logprobs"] is True for body in batch.requests.values())
         assert "its replies are kept without log-probabilities" in caplog.text
-        assert all(one["logprobs"] for one in records(tmp_path / "calls.jsonl"))
+        assert all(item["logprobs"] for item in records(tmp_path / "calls.jsonl"))
         asked = len(server.paths)
         assert main(given) == 0
         assert main(batched(tmp_path, server, "openai")) == 0
@@ -507,6 +501,6 @@ def test_a_constrained_question_is_held_in_batches_too_or_refused(
         given[given.index("anthropic")] = "openai"
         assert main(given) == 0
         (batch,) = server.batches.values()
-        assert {one["response_format"]["type"] for one in batch.requests.values()} == {
+        assert {item["response_format"]["type"] for item in batch.requests.values()} == {
             "json_schema"
         }

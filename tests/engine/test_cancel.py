@@ -42,7 +42,7 @@ def test_once_what_is_on_its_way_is_kept_and_nothing_else_begins(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [("threads", signal.SIGTERM), ("http", signal.SIGINT), *[("local", one) for one in SIGNALS]],
+    [("threads", signal.SIGTERM), ("http", signal.SIGINT), *[("local", item) for item in SIGNALS]],
 )
 def test_twice_what_came_is_kept_and_it_ends_at_once(
     number: int, kind: str, tmp_path: Path

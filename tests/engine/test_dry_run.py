@@ -55,7 +55,7 @@ CHATS = [
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files of several kinds, two of them the same picture, one damaged; others are missing."""
+    """Files of several kinds, two of them the same image, one damaged; others are missing."""
     folder = tmp_path_factory.mktemp("pictures")
     for name, size in (("a.png", (64, 48)), ("b.png", (300, 20)), ("wide.png", (2100, 8))):
         Image.radial_gradient("L").resize(size).convert("RGB").save(folder / name)
@@ -69,18 +69,18 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cell_of(
     model: str, name: str, folder: Path, draw: random.Random, images: Images | None = None
 ) -> Cell:
-    """Some rows over some pictures."""
+    """Some rows over some images."""
     variant = parse(name)
     whole = ["a.png", "again.png", "a.jpg", "b.png", "grey.png", "wide.png"]
-    found = draw.choice([whole, [*whole, "torn.png", "missing.png"]])
+    actual = draw.choice([whole, [*whole, "torn.png", "missing.png"]])
     (query, *_) = BENCHMARK.load("FindIt_Demo_xyxy_json").queries.values()
     queries = {
         at: replace(
             query,
             index=at,
             label=draw.choice(LABELS),
-            images=tuple(draw.choices(found, k=variant.frames)),
-            support=tuple(draw.choices(found, k=draw.randint(0, 2))),
+            images=tuple(draw.choices(actual, k=variant.frames)),
+            support=tuple(draw.choices(actual, k=draw.randint(0, 2))),
         )
         for at in range(draw.randint(0, 12))
     }
@@ -96,8 +96,8 @@ def groups_of(folder: Path, draw: random.Random) -> list[CallGroup]:
     groups = []
     for at, chat in enumerate((*CHATS, None)):
         cells = [
-            replace(one, model=f"M{at}", settings={"seed": draw.choice([0, 0, 1])})
-            for one in draw.choices(shared, k=draw.randint(0, 5))
+            replace(item, model=f"M{at}", settings={"seed": draw.choice([0, 0, 1])})
+            for item in draw.choices(shared, k=draw.randint(0, 5))
         ]
         groups.append(CallGroup(f"M{at}", tuple(cells), chat, share=draw.choice([1.0, 0.5])))
     return groups
@@ -109,7 +109,7 @@ def all_calls(group: CallGroup) -> list[Call]:
 
 
 def counted_slowly(group: CallGroup, finished: JournalView | None) -> GroupCounts:
-    """The same by making every call and every request."""
+    """Return the same by making every call and every request."""
     calls = list(Plan(group.cells).calls())
     left = [
         call
@@ -135,22 +135,22 @@ def load_slowly(calls: Sequence[Call], chat: ChatModel) -> Load:
         except OSError:
             continue
         limit = chat.max_tokens(question)
-        one = replace(load_of(asked, call.message, space, limit), size=len(json.dumps(asked.body)))
+        item = replace(load_of(asked, call.message, space, limit), size=len(json.dumps(asked.body)))
         if place:
-            one = replace(one, tokens_again=one.tokens_beginning)
+            item = replace(item, tokens_again=item.tokens_beginning)
         if chat.prices is not None:
             price = chat.prices.another if place else chat.prices.first
-            kept = one.tokens_beginning if pictures[over] > 1 else 0
-            usd = price(one.tokens_in, kept), limit * chat.prices.answered / 1e6
-            one = replace(one, usd_in=usd[0], usd_out_at_most=usd[1])
-        total += one
+            stored = item.tokens_beginning if pictures[over] > 1 else 0
+            usd = price(item.tokens_in, stored), limit * chat.prices.answered / 1e6
+            item = replace(item, usd_in=usd[0], usd_out_at_most=usd[1])
+        total += item
     return total
 
 
 def rounded(counts: Sequence[GroupCounts]) -> list[GroupCounts]:
     """Dollars are added up in another order."""
-    loads = [one.load and Load(*(round(n, 9) for n in astuple(one.load))) for one in counts]
-    return [replace(one, load=load) for one, load in zip(counts, loads, strict=True)]
+    loads = [item.load and Load(*(round(n, 9) for n in astuple(item.load))) for item in counts]
+    return [replace(item, load=load) for item, load in zip(counts, loads, strict=True)]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -159,25 +159,25 @@ def test_the_count_is_that_of_every_call(
 ) -> None:
     draw = random.Random(seed)
     groups = groups_of(pictures, draw)
-    found = count_calls(groups, tmp_path / "none" / "calls.jsonl")
-    assert rounded(found.counts) == rounded([counted_slowly(one, None) for one in groups])
-    files = {path for one in groups for call in all_calls(one) for path in call.images}
-    assert found.images == len(files)
-    assert found.missing == sum(not path.is_file() for path in files)
+    actual = count_calls(groups, tmp_path / "none" / "calls.jsonl")
+    assert rounded(actual.counts) == rounded([counted_slowly(item, None) for item in groups])
+    files = {path for item in groups for call in all_calls(item) for path in call.images}
+    assert actual.images == len(files)
+    assert actual.missing == sum(not path.is_file() for path in files)
     # Of some calls the journal has answers, of some with log-probabilities, of some failures.
     journal = tmp_path / "calls.jsonl"
-    asks = [[replace(c, logprobs=draw.random() < 0.5) for c in one.cells] for one in groups]
-    groups = [replace(one, cells=tuple(c)) for one, c in zip(groups, asks, strict=True)]
+    asks = [[replace(c, logprobs=draw.random() < 0.5) for c in item.cells] for item in groups]
+    groups = [replace(item, cells=tuple(c)) for item, c in zip(groups, asks, strict=True)]
     with Journal(journal) as written:
         for group in groups:
             calls = list(Plan(group.cells).calls())
             written.append([record(call, draw) for call in calls if draw.random() < 0.6])
     with JournalView(journal) as view:
-        slow = [counted_slowly(one, view) for one in groups]
+        slow = [counted_slowly(item, view) for item in groups]
     with monkeypatch.context() as patch:
         patch.setattr(JournalView, "get", None)  # no reply is read
         assert rounded(count_calls(groups, journal).counts) == rounded(slow)
-    assert seed or any(0 < one.finished < one.calls for one in slow)
+    assert seed or any(0 < item.finished < item.calls for item in slow)
 
 
 def record(call: Call, draw: random.Random) -> dict[str, Any]:
@@ -198,12 +198,12 @@ def test_a_message_is_made_once_for_all_models(
     pictures: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell = cell_of("", "FindIt_Demo_xyxy_json", pictures, random.Random(3))
-    made = []
+    built = []
 
     def make(*asked: Any) -> Any:
-        made.append(asked)
+        built.append(asked)
         return message(*asked)
 
     monkeypatch.setattr(cell.prompts, "_make", make)
     count_calls([CallGroup(chat.name, (replace(cell, model=chat.name),), chat) for chat in CHATS])
-    assert len(made) == len(cell.rows) > 0
+    assert len(built) == len(cell.rows) > 0

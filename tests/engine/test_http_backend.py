@@ -6,7 +6,6 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from chat_server import (
     in_turn,
 )
 from PIL import Image
+from waits import until
 
 from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.core.messages import image, text
@@ -280,7 +280,7 @@ def test_what_failed_attempts_cost_is_added_up() -> None:
     assert budget.spent == pytest.approx(0.76)
 
 
-def test_a_picture_that_cannot_be_read_is_a_failed_call(tmp_path: Any) -> None:
+def test_a_image_that_cannot_be_read_is_a_failed_call(tmp_path: Any) -> None:
     path = tmp_path / "a.png"
     path.write_bytes(b"no picture")
     message = (image(str(path)),)
@@ -405,17 +405,10 @@ class Running:
             self.cancel.interrupt()
 
     def answers(self) -> list[Any]:
-        """The answers, which are there long before the waits of the tests' servers end."""
+        """Return the answers, which are there long before the waits of the tests' servers end."""
         self._thread.join(60.0)
         assert not self._thread.is_alive()
         return self._answers
-
-
-def until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_a_run_that_is_told_to_stop_waits_for_no_other_attempt() -> None:

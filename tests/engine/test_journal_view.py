@@ -39,13 +39,13 @@ def filled(path: Path, count: int) -> list[str]:
 
 
 def made_of(calls: list[tuple[str, str]], numbers: Iterator[int]) -> list[dict[str, Any]]:
-    made = []
+    built = []
     for name, kind in calls:
         number = next(numbers)
         error = "Timeout" if kind == "failure" else None
         more = {"logprobs": True} if kind.startswith("with") else {}
-        made.append(record(name, f"{number}", error, dataset="D" if number % 3 else "E", **more))
-    return made
+        built.append(record(name, f"{number}", error, dataset="D" if number % 3 else "E", **more))
+    return built
 
 
 def view(journal: JournalView) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def view(journal: JournalView) -> dict[str, Any]:
         name: (
             journal.get(key(name)),
             key(name) in journal,
-            [journal.serves(key(name), logprobs=wanted) for wanted in (False, True)],
+            [journal.serves(key(name), logprobs=requested) for requested in (False, True)],
         )
         for name in NAMES
     }
@@ -64,7 +64,7 @@ def view(journal: JournalView) -> dict[str, Any]:
 def traces(folder: Path) -> dict[str, tuple[int, int, int]]:
     """Everything in a folder: which file it is, and when and how large it was written."""
     states = {str(path): path.stat() for path in [folder, *folder.rglob("*")]}
-    return {name: (one.st_ino, one.st_mtime_ns, one.st_size) for name, one in states.items()}
+    return {name: (item.st_ino, item.st_mtime_ns, item.st_size) for name, item in states.items()}
 
 
 # --- a view ---------------------------------------------------------------------------------------
@@ -87,12 +87,12 @@ def test_a_view_says_what_the_writer_says(
         path.write_bytes(b"".join([*lines, *(rubbish if lines else ()), end]))
         before = traces(folder)
         with JournalView(path) as seen:
-            said = view(seen)
+            reported = view(seen)
             assert traces(folder) == before
             with Journal(path, reserve=0) as journal:
-                assert said == view(journal)
+                assert reported == view(journal)
                 journal.append([record("later")])
-            assert view(seen) == said, "although a writer went on"
+            assert view(seen) == reported, "although a writer went on"
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -109,17 +109,17 @@ def test_a_view_is_a_beginning_of_what_another_process_writes(path: Path) -> Non
                 os.write(writing, b".")
         os._exit(0)
     os.close(writing)
-    told, looks = 1, 0
+    told, polls = 1, 0
     with os.fdopen(reading, "rb", buffering=0) as f:
         while new := f.read(40):  # not all at once, however late we look
-            told, looks = told + len(new), looks + 1
+            told, polls = told + len(new), polls + 1
             with JournalView(path) as now:
-                found = [name for name in names if key(name) in now]
-                assert found == names[: len(found)]
-                assert len(found) >= told, "what was kept when it was opened is seen"
-                assert [answer_of(now, key(name))["reply"] for name in found] == found
+                actual = [name for name in names if key(name) in now]
+                assert actual == names[: len(actual)]
+                assert len(actual) >= told, "what was kept when it was opened is seen"
+                assert [answer_of(now, key(name))["reply"] for name in actual] == actual
     assert os.waitpid(child, 0)[1] == 0
-    assert looks > 3
+    assert polls > 3
 
 
 def test_where_there_is_no_journal_none_is_made(path: Path) -> None:

@@ -42,8 +42,8 @@ def tables() -> CellBuilder:
 def cells_of(
     tables: CellBuilder, names: list[str], axes: FormatAxes, model: str = "FullImage"
 ) -> list[Cell]:
-    found = variants([all_tables()[name] for name in names], formats(axes))
-    return [tables.cell(model, variant, None, {}) for variant in found]
+    actual = variants([all_tables()[name] for name in names], formats(axes))
+    return [tables.cell(model, variant, None, {}) for variant in actual]
 
 
 @pytest.fixture
@@ -75,17 +75,17 @@ def test_the_second_stage_has_the_winner_in_every_key() -> None:
 
 
 def test_frames_that_a_table_does_not_have_are_left_out() -> None:
-    wanted = [AnswerFormat("xyxy", "json")]
+    requested = [AnswerFormat("xyxy", "json")]
     both = [all_tables()["Pascal"], all_tables()["iGround"], all_tables()["RoboTools"]]
-    made = variants(both, wanted, Views(frames=(1, 8, 64)))
-    assert [(v.dataset, v.frames) for v in made] == [
+    built = variants(both, requested, Views(frames=(1, 8, 64)))
+    assert [(v.dataset, v.frames) for v in built] == [
         ("Pascal", 1), ("iGround", 1), ("iGround", 8),
         ("RoboTools", 1), ("RoboTools", 8), ("RoboTools", 64),
     ]  # fmt: skip
-    assert [v.frames for v in variants(both, wanted)] == [1, 8, 64]
+    assert [v.frames for v in variants(both, requested)] == [1, 8, 64]
 
 
-def test_a_mark_is_not_taken_where_there_is_no_reference_picture() -> None:
+def test_a_mark_is_not_taken_where_there_is_no_reference_image() -> None:
     """As text has no key: `marks: [none, box]` is one cell of Pascal and two of HR-InsDet."""
     tables = [all_tables()[name] for name in ("Pascal", "HRInsDet_easy")]
     axes = FormatAxes(("xyxy",), ("json",), marks=("none", "box"))
@@ -101,25 +101,6 @@ def test_a_mark_is_not_taken_where_there_is_no_reference_picture() -> None:
 # --- calls ----------------------------------------------------------------------------------------
 
 
-def test_every_row_of_every_cell_has_a_call(plan: Plan) -> None:
-    assert len(plan.cells) == 3 * 6
-    assert 6 * (19 + 6 + 12) == sum(len(cell.rows) for cell in plan.cells)
-    calls = list(plan.calls())
-    keys = {key for cell in plan.cells for key in cell.call_keys()}
-    assert keys == {call.key for call in calls}
-    assert len(keys) == len(calls) == 6 * (19 + 6 + 12)
-
-
-def test_equal_calls_are_one(tables: CellBuilder) -> None:
-    cells = cells_of(tables, ["Demo"], FormatAxes(("xyxy",), ("json",)))
-    twice = Plan([*cells, *cells])
-    calls = list(twice.calls())
-    assert len(calls) == 19
-    assert all(call.needed_by == (0, 1) for call in calls)
-    first, second = (list(one.call_keys()) for one in twice.cells)
-    assert first == second
-
-
 def test_calls_come_in_the_order_of_the_images_of_cells(plan: Plan) -> None:
     """As if all were in memory: by the first use of their images, then by cell and row."""
     plan = Plan([cell for at in range(6) for cell in plan.cells[at::6]])
@@ -128,12 +109,12 @@ def test_calls_come_in_the_order_of_the_images_of_cells(plan: Plan) -> None:
         for at, (row, key) in enumerate(zip(cell.rows, cell.call_keys(), strict=True)):
             shown = Call(key, cell, at).image_sha256
             by_images.setdefault(shown, {}).setdefault(key, (cell.question.name, row))
-    found = [(call.key, (call.cell.question.name, call.row)) for call in plan.calls()]
-    assert found == [one for calls in by_images.values() for one in calls.items()]
+    actual = [(call.key, (call.cell.question.name, call.row)) for call in plan.calls()]
+    assert actual == [item for calls in by_images.values() for item in calls.items()]
 
 
 def over(folder: Path, cell: Cell, names: Sequence[str], first: int = 0) -> Cell:
-    """A cell that asks the same of some pictures, one a row; rows count from a number."""
+    """Return a cell that asks the same of some images, one a row; rows count from a number."""
     query = cell.task.queries[0]
     queries = {at: replace(query, index=at, images=(name,)) for at, name in enumerate(names, first)}
     task = replace(cell.task, queries=queries)
@@ -141,7 +122,7 @@ def over(folder: Path, cell: Cell, names: Sequence[str], first: int = 0) -> Cell
     return replace(cell, prompts=prompts, rows=tuple(queries))
 
 
-def test_pictures_of_the_same_content_are_asked_about_once(
+def test_images_of_the_same_content_are_asked_about_once(
     tables: CellBuilder, tmp_path: Path
 ) -> None:
     """Wherever they lie: who comes first makes the call, and all that wait for it have it."""
@@ -158,8 +139,8 @@ def test_pictures_of_the_same_content_are_asked_about_once(
         over(tmp_path, asked, ["c", "a"]),
         over(tmp_path, other, ["c", "a"]),
     ]
-    found = [(call.images[0].name, call.row, call.needed_by) for call in Plan(cells).calls()]
-    assert found == [("b", 0, (0, 3)), ("b", 0, (1, 2)), ("c", 0, (2,)), ("c", 0, (3,))]
+    actual = [(call.images[0].name, call.row, call.needed_by) for call in Plan(cells).calls()]
+    assert actual == [("b", 0, (0, 3)), ("b", 0, (1, 2)), ("c", 0, (2,)), ("c", 0, (3,))]
 
 
 def test_a_cell_waits_for_each_of_its_calls_once(tables: CellBuilder, tmp_path: Path) -> None:
@@ -180,15 +161,15 @@ def test_a_key_is_the_hash_of_what_a_record_says(
 ) -> None:
     (cell,) = cells_of(tables, ["Demo"], FormatAxes(("xyxy",), ("json",)))
     words = 'é "\n\\ \ud83d'
-    said = json.dumps([["text", words], ["image", ""], ["text", ""]], separators=(",", ":"))
+    reported = json.dumps([["text", words], ["image", ""], ["text", ""]], separators=(",", ":"))
     for folder in (cell.prompts.folder, Folder("Demo", tmp_path / 'no "\u00fc"', "test")):
         prompts = Prompts(cell.task, folder, PromptSet("test", lambda query, variant: (
             text(words), image(query.images[0]), text("")
         )))  # fmt: skip
-        one = replace(cell, model='a "model"', prompts=prompts, settings=settings)
-        call = Call(list(one.call_keys())[3], one, 3)
-        assert call.prompt_sha256 == hashlib.sha256(said.encode()).hexdigest()
-        depends = [one.model, settings, call.prompt_sha256, call.image_sha256]
+        item = replace(cell, model='a "model"', prompts=prompts, settings=settings)
+        call = Call(list(item.call_keys())[3], item, 3)
+        assert call.prompt_sha256 == hashlib.sha256(reported.encode()).hexdigest()
+        depends = [item.model, settings, call.prompt_sha256, call.image_sha256]
         whole = json.dumps(depends, sort_keys=True, separators=(",", ":"))
         assert call.key == hashlib.sha256(whole.encode()).hexdigest()
 
@@ -225,17 +206,17 @@ def test_what_an_answer_depends_on_is_in_its_key(tables: CellBuilder, tmp_path: 
 
 def test_messages_are_made_once_for_their_hash_and_all_keys(tables: CellBuilder) -> None:
     (cell,) = cells_of(tables, ["Demo"], FormatAxes(("xyxy",), ("json",)))
-    made: list[int] = []
+    built: list[int] = []
 
     def counted(query, variant):
-        made.append(query.index)
+        built.append(query.index)
         return message(query, variant)
 
     prompts = Prompts(cell.task, cell.prompts.folder, PromptSet("test", counted), Images())
     other = replace(cell, prompts=prompts)
     assert list(other.call_keys()) == list(cell.call_keys()) == list(other.call_keys())
     assert prompts.hash == PromptSet("ours", message).hash(cell.task)
-    assert made == list(cell.task.queries)
+    assert built == list(cell.task.queries)
 
 
 # --- items ----------------------------------------------------------------------------------------

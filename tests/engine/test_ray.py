@@ -36,21 +36,21 @@ def _workers_find_us(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def own_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder for temporary files whose path is short, as Ray's sockets need it."""
+    """Return a folder for temporary files whose path is short, as Ray's sockets need it."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         monkeypatch.setattr(tempfile, "tempdir", folder)
         yield Path(folder)
 
 
 def listening() -> set[str]:
-    """The addresses that this process and its children listen on."""
+    """Return the addresses that this process and its children listen on."""
     me = psutil.Process()
-    found = set()
+    actual = set()
     for process in (me, *me.children(recursive=True)):
-        for one in process.net_connections("inet"):
-            if one.status in (psutil.CONN_LISTEN, psutil.CONN_NONE):
-                found.add(str(ip_address(one.laddr.ip.removeprefix("::ffff:"))))
-    return found
+        for item in process.net_connections("inet"):
+            if item.status in (psutil.CONN_LISTEN, psutil.CONN_NONE):
+                actual.add(str(ip_address(item.laddr.ip.removeprefix("::ffff:"))))
+    return actual
 
 
 def test_it_listens_on_this_machine_alone_and_leaves_nothing(own_tmp: Path, tmp_path: Path) -> None:
@@ -76,12 +76,12 @@ def test_it_listens_on_this_machine_alone_and_leaves_nothing(own_tmp: Path, tmp_
 
 
 def rays(folder: Path) -> list[str]:
-    """The processes that were started with a folder of Ray's below another."""
-    found = []
+    """Return the processes that were started with a folder of Ray's below another."""
+    actual = []
     for process in psutil.process_iter(["cmdline"]):
         if any(f"{folder}/findit-ray-" in word for word in process.info["cmdline"] or ()):
-            found.append(" ".join(process.info["cmdline"])[:200])
-    return found
+            actual.append(" ".join(process.info["cmdline"])[:200])
+    return actual
 
 
 @pytest.mark.parametrize(

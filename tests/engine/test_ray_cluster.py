@@ -19,6 +19,7 @@ import pytest
 from engine_fakes import FakeBackends, FakeModel, Silent, answered_keys, demo_sweep, files, go
 from fake_program import is_alive
 from paths import ROOT, SUPPORT
+from waits import until
 
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.ray_backend import RayBackend
@@ -35,7 +36,7 @@ SECONDS = 0.02
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """A cluster whose head runs no replica; machines are added by tests."""
+    """Return a cluster whose head runs no replica; machines are added by tests."""
     from ray.cluster_utils import Cluster
 
     quick = {
@@ -51,13 +52,13 @@ def cluster() -> Iterator[Any]:
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         head = {"num_cpus": 0, "_system_config": quick, **MACHINE}
-        made = Cluster(initialize_head=True, head_node_args=head)
+        built = Cluster(initialize_head=True, head_node_args=head)
         before = signal.getsignal(signal.SIGTERM)
-        ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
+        ray.init(address=built.address, log_to_driver=False, logging_level="ERROR")
         signal.signal(signal.SIGTERM, before)
-        yield made
+        yield built
         ray.shutdown()
-        made.shutdown()
+        built.shutdown()
 
 
 MACHINE: Mapping[str, Any] = {
@@ -80,11 +81,11 @@ class Machines:
             self._cluster.add_node(**{"num_cpus": 1, **MACHINE, **resources}) for _ in range(count)
         ]
         self.nodes += new
-        until(lambda: {one.node_id for one in new} <= self._alive())
-        return [one.node_id for one in new]
+        until(lambda: {item.node_id for item in new} <= self._alive())
+        return [item.node_id for item in new]
 
     def kill(self, name: str) -> None:
-        (node,) = (one for one in self.nodes if one.node_id == name)
+        (node,) = (item for item in self.nodes if item.node_id == name)
         self.nodes.remove(node)
         self._cluster.remove_node(node, allow_graceful=False)
 
@@ -95,18 +96,18 @@ class Machines:
         until(lambda: not gone & self._alive())
 
     def _alive(self) -> set[str]:
-        return {one["NodeID"] for one in ray.nodes() if one["Alive"]}
+        return {item["NodeID"] for item in ray.nodes() if item["Alive"]}
 
 
 @pytest.fixture
 def machines(cluster: Any) -> Iterator[Machines]:
-    made = Machines(cluster)
-    yield made
-    made.remove_all()
+    built = Machines(cluster)
+    yield built
+    built.remove_all()
 
 
 def load(how: Mapping[str, str], marks: Path) -> GenerateClient:
-    """A model that does on each machine what is said of that, and writes down its calls."""
+    """Return a model that does on each machine what is said of that, and writes down its calls."""
     here = ray.get_runtime_context().get_node_id()
     kind, calls = how.get(here, ""), marks / "calls"
     (marks / f"{kind or 'well'}-{os.getpid()}").touch()
@@ -142,17 +143,9 @@ def count(path: Path) -> int:
 
 
 def is_gone(kind: str, marks: Path) -> bool:
-    """Whether there was a replica of a kind, and is no more."""
+    """Return whether there was a replica of a kind, and is no more."""
     pids = [int(path.name.rpartition("-")[2]) for path in marks.glob(f"{kind}-*")]
     return bool(pids) and not any(map(is_alive, pids))
-
-
-def until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 600
-    while not happened():
-        if time.monotonic() > deadline:
-            raise TimeoutError("it does not happen")
-        time.sleep(0.02)
 
 
 class Run:
@@ -187,7 +180,7 @@ class Run:
 
 @pytest.fixture(scope="module")
 def undisturbed(lmu_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The files of a run on one machine."""
+    """Return the files of a run on one machine."""
     folder = tmp_path_factory.mktemp("alone")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LMUData", str(lmu_data))
@@ -196,7 +189,7 @@ def undisturbed(lmu_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 
 def check(run: Run, undisturbed: Mapping[str, str]) -> None:
-    """Every call has its answer once, and the files are those of one machine."""
+    """Return every call has its answer once, and the files are those of one machine."""
     keys = answered_keys(run.folder / "calls.jsonl")
     assert len(keys) == len(set(keys)) == 100
     assert files(run.folder / "out") == undisturbed
@@ -206,8 +199,8 @@ def test_who_dies_in_the_middle_costs_no_answer(
     machines: Machines, tmp_path: Path, undisturbed: Mapping[str, str]
 ) -> None:
     """A process by itself, and a machine with all that is on it."""
-    one, two, other = machines.add(3)
-    run = Run(tmp_path, {one: "dies"}, CallOptions(replicas=3))
+    first, two, other = machines.add(3)
+    run = Run(tmp_path, {first: "dies"}, CallOptions(replicas=3))
     run.when(calls=25, then=lambda: machines.kill(two))
     run.go()
     check(run, undisturbed)
@@ -276,8 +269,8 @@ def test_gpus_are_used_and_those_of_one_replica_are_on_one_machine(
 def test_all_calls_of_an_item_may_fail_without_a_replica_being_sick(
     machines: Machines, tmp_path: Path
 ) -> None:
-    """Two say so: it is the item."""
-    one, other = machines.add(2)
-    run = Run(tmp_path, {one: "fails", other: "fails"}, CallOptions(replicas=2)).go()
+    """Two replicas fail on it: the item is at fault."""
+    first, second = machines.add(2)
+    run = Run(tmp_path, {first: "fails", second: "fails"}, CallOptions(replicas=2)).go()
     assert len(run.watcher.answers) == 100
     assert all("illegal memory access" in (answer.error or "") for answer in run.watcher.answers)

@@ -97,8 +97,8 @@ def test_every_item_is_answered_once_or_fails_with_its_reason(simulation: Simula
     looked_at = simulation.values
     assert looked_at == list(range(len(looked_at)))
     assert len(looked_at) == len(simulation.items) or simulation.scheduler.given_up
-    for one in simulation.finished:
-        assert (one.outcome is CallOutcome.ANSWERED) == (not one.reason)
+    for item in simulation.finished:
+        assert (item.outcome is CallOutcome.ANSWERED) == (not item.reason)
 
 
 @settings(max_examples=100, deadline=None)
@@ -185,7 +185,7 @@ def test_a_server_takes_as_many_as_it_takes() -> None:
     assert run.outcomes == {CallOutcome.ANSWERED: 4000}
     assert run.last_home < 1.15 * 4000 * 0.5 / (8 * 6)
     assert sum(run.calls.values()) < 1.2 * 4000
-    assert all(5 <= one <= 8 for one in run.scheduler.capacity.values())
+    assert all(5 <= item <= 8 for item in run.scheduler.capacity.values())
 
 
 def test_an_account_with_a_rate_is_used_up_to_it() -> None:
@@ -311,9 +311,11 @@ def test_a_hopeless_call_ends_a_server_at_once_and_a_run_with_the_last() -> None
     ask(scheduler, CallOutcome.HOPELESS, 1.0, "pay here")
     assert scheduler.given_up
     tried = [
-        one for one in scheduler.finished if one.item.reason or one.outcome is CallOutcome.ANSWERED
+        item
+        for item in scheduler.finished
+        if item.item.reason or item.outcome is CallOutcome.ANSWERED
     ]
-    assert [one.outcome for one in tried] == [CallOutcome.ANSWERED, CallOutcome.HOPELESS]
+    assert [item.outcome for item in tried] == [CallOutcome.ANSWERED, CallOutcome.HOPELESS]
 
 
 @pytest.mark.parametrize("said", [False, True])
@@ -340,8 +342,12 @@ def test_a_request_that_fails_again_and_again_fails() -> None:
     for _ in range(4):
         now = scheduler.wake_at(now) or now
         ask(scheduler, CallOutcome.FAILED, now, "HTTP 500: no")
-    (one,) = scheduler.finished
-    assert (one.outcome, one.reason, one.item.attempts) == (CallOutcome.FAILED, "HTTP 500: no", 4)
+    (item,) = scheduler.finished
+    assert (item.outcome, item.reason, item.item.attempts) == (
+        CallOutcome.FAILED,
+        "HTTP 500: no",
+        4,
+    )
     assert now > 0.5 * (0.5 + 1 + 2), "it waited longer and longer"
 
 
@@ -385,15 +391,15 @@ def where(names: str, count: int = 200) -> dict[str, str]:
     """By image, the server that its call goes to."""
     scheduler = Scheduler(iter(images(count, 1)), dict.fromkeys(names, count))
     begun = all_that_begins(scheduler)
-    return {one.item.image: one.server.name for one in begun}
+    return {item.item.image: item.server.name for item in begun}
 
 
 def test_an_image_belongs_to_the_same_server_whoever_lists_them() -> None:
-    found = where("abc")
-    assert found == where("cab")
-    assert min(Counter(found.values()).values()) > 40
+    actual = where("abc")
+    assert actual == where("cab")
+    assert min(Counter(actual.values()).values()) > 40
     without = where("ab")
-    assert all(without[image] == name for image, name in found.items() if name != "c")
+    assert all(without[image] == name for image, name in actual.items() if name != "c")
 
 
 def test_the_first_over_an_image_goes_alone_and_its_siblings_when_it_is_home() -> None:
@@ -409,7 +415,7 @@ def test_the_first_over_an_image_goes_alone_and_its_siblings_when_it_is_home() -
     assert scheduler.next(1.0) is None
     scheduler.ended(again, CallOutcome.ANSWERED, 2.0)
     rest = all_that_begins(scheduler, 3.0)
-    assert [one.first for one in rest] == [False] * 4
+    assert [item.first for item in rest] == [False] * 4
 
 
 def test_what_is_left_of_an_item_goes_on() -> None:

@@ -21,6 +21,8 @@ from host_runs import (
     run,
 )
 from perfect_answers import content, perfect_answers
+from provider_servers import GOOGLE, address
+from provider_servers import KEY as PROVIDER_KEY
 
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
@@ -65,7 +67,7 @@ def perfect(answers: dict[str, str]) -> Script:
 def ask(
     server: ChatServer, cwd: Path, lmu: Path, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
-    """A run of GPT-5.4 against a server, its key looked for in everything that it leaves."""
+    """Return a run of GPT-5.4 against a server, its key looked for in everything that it leaves."""
     done = run(
         RUN_FINDIT,
         ["--model", MODEL, *arguments],
@@ -158,14 +160,35 @@ def test_a_reply_and_a_failed_call_come_with_their_records(
         reply, failed = (model.generate(message=one_message(), dataset=DATA) for _ in range(2))
     assert reply["prediction"] == "[]"
     assert failed["prediction"] == "Failed to obtain answer via API. HTTP 400: no *** here"
-    for one, status in ((reply, 200), (failed, 400)):
-        record = json.loads(one["extra_records"])["findit"]
+    for item, status in ((reply, 200), (failed, 400)):
+        record = json.loads(item["extra_records"])["findit"]
         (image,) = record["images"]
         assert image["original"] == image["sent"] == [512, 512]
         assert record["space"] == {"kind": "openai_high"}
         assert record["call"]["status"] == status
     assert capsys.readouterr().out == ""
     assert "SECRET" not in repr((vars(model), failed))
+
+
+def test_a_provider_and_a_server_are_asked_by_their_classes(
+    registered: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import vlmeval.api
+
+    monkeypatch.setenv(GOOGLE.variable, PROVIDER_KEY)
+    with ChatServer(GOOGLE.answering(lambda parts: "[]")) as server:
+        model = vlmeval.api.FindItProvider(
+            model=GOOGLE.model, provider="google", base_url=address(server, GOOGLE), max_usd=5
+        )
+        provider = model.generate(message=one_message(), dataset=DATA)
+    assert json.loads(provider["extra_records"])["findit"]["call"]["cost_from"]
+    with ChatServer(in_turn(completion("[]"))) as server:
+        model = vlmeval.api.FindItServer("Qwen3-VL", server.url, served="tiny", key=KEY)
+        reply = model.generate(message=one_message(), dataset=DATA)
+        (asked,) = server.asked
+    assert provider["prediction"] == reply["prediction"] == "[]"
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    assert (asked.body["model"], asked.body["temperature"]) == ("tiny", 0.0)
 
 
 def test_the_engine_asks_as_a_model_of_ours_says(
@@ -209,12 +232,12 @@ def test_a_limit_in_dollars_is_refused_where_nobody_says_costs(
 ) -> None:
     from vlmeval_findit.host.vlmevalkit_backends import VLMEvalKitBackends
 
-    theirs = next(
+    expected = next(
         name for name, maker in registered.items() if "GPT4o" in name and hasattr(maker, "func")
     )
-    VLMEvalKitBackends(CallOptions()).check(ModelEntry(theirs))
+    VLMEvalKitBackends(CallOptions()).check(ModelEntry(expected))
     with pytest.raises(ValueError, match="is not known: no limit"):
-        VLMEvalKitBackends(CallOptions(), budget=Budget(1.0)).check(ModelEntry(theirs))
+        VLMEvalKitBackends(CallOptions(), budget=Budget(1.0)).check(ModelEntry(expected))
 
 
 # --- whole runs -----------------------------------------------------------------------------------
@@ -277,63 +300,3 @@ def test_the_hosts_other_mode_is_refused(lmu: Path, tmp_path: Path) -> None:
         done = ask(server, tmp_path, lmu, "--data", DATA, "--api-mode")
         assert (done.returncode, server.asked) == (2, [])
     assert "--api-mode has no effect" in done.stdout
-
-
-# --- servers --------------------------------------------------------------------------------------
-
-
-def serve(
-    server: ChatServer, cwd: Path, lmu: Path, *arguments: str
-) -> subprocess.CompletedProcess[str]:
-    return run(
-        RUN_FINDIT,
-        ["--data", DATA, "--base-url", server.url, *arguments],
-        cwd,
-        environment(lmu),
-    )
-
-
-@pytest.mark.slow
-def test_any_server_is_asked_greedily_with_the_bytes_of_the_files(
-    lmu: Path, tmp_path: Path
-) -> None:
-    row = find_model("Qwen3-VL")
-    assert row is not None
-    answers = perfect_answers("Qwen3-VL", [DATA])
-    with ChatServer(perfect(answers)) as server:
-        done = serve(
-            server, tmp_path, lmu, "--model", "Qwen3-VL=tiny/one", "--key", KEY,
-            "--extra-body", '{"seed": 7}',
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout
-        assert len(server.asked) == ROWS
-        for asked in server.asked:
-            assert asked.headers["authorization"] == f"Bearer {KEY}"
-            fields = {k: v for k, v in asked.body.items() if k != "messages"}
-            assert fields == {
-                "model": "tiny/one",
-                "max_tokens": 768,
-                "temperature": 0.0,
-                "seed": 7,
-            }
-    path = predictions(tmp_path / "outputs", "Qwen3-VL", DATA)
-    assert metric_values(path)["f1"] == 100.0
-    record = records(path)[0]
-    assert record["space"] == {"kind": "grid1000"}
-    assert record["images"][0]["sent"] == [512, 512]
-    assert_no_key(done.stdout, tmp_path)
-
-
-@pytest.mark.slow
-def test_a_space_that_the_user_says_is_recorded(lmu: Path, tmp_path: Path) -> None:
-    said = json.dumps({"space": {"kind": "pixels", "scene_max_size": 256}})
-    with ChatServer(lambda asked, number: completion()) as server:
-        done = serve(
-            server, tmp_path, lmu, "--model", "my-own-nothink", "--judge-args", said, "--limit", "2"
-        )
-        assert done.returncode == 0, done.stdout
-        thinking = server.asked[0].body["chat_template_kwargs"]
-    assert thinking == {"enable_thinking": False}
-    record, _ = records(predictions(tmp_path / "outputs", "my-own-nothink", DATA))
-    assert record["space"] == {"kind": "pixels", "scene_max_size": 256}
-    assert max(record["images"][0]["sent"]) == 256

@@ -22,7 +22,6 @@ from host_runs import (
 from upstream import COMMIT, make_clone
 
 from vlmeval_findit.core.identity import read_identity
-from vlmeval_findit.core.question import rows_from
 
 pytestmark = [pytest.mark.host, pytest.mark.slow]
 
@@ -40,7 +39,7 @@ def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def finished(lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The work folder of an undisturbed run through run_findit.py."""
+    """Return the work folder of an undisturbed run through run_findit.py."""
     cwd = tmp_path_factory.mktemp("finished")
     done = run(
         RUN_FINDIT,
@@ -256,47 +255,6 @@ def test_switched_off_the_host_knows_nothing_of_us(lmu: Path, tmp_path: Path) ->
     code = f"from vlmeval.dataset import build_dataset; print('built', build_dataset('{DATA}'))"
     done = run(["-W", "ignore", "-c", code], [], tmp_path, env)
     assert "built None" in done.stdout, done.stdout
-
-
-@pytest.mark.shared
-def test_the_photographs_of_pascal(shared: Path, lmu: Path, tmp_path: Path) -> None:
-    """Thirteen photographs are there: the run is refused, or leaves rows out and says so."""
-    tables = tmp_path / "tables"
-    env = environment(lmu, FINDIT_TABLES=str(tables))
-    command = ["data", "get", "Pascal", "--from", str(shared / "findit-subsets"), "--no-images"]
-    done = run(RUN_FINDIT, [*command, "--out", str(tables)], tmp_path, env)
-    assert done.returncode == 0, done.stdout
-
-    data = ["--data", "FindIt_Pascal_xyxy_json", "FindIt_Pascal_multilabel_xyxy_json"]
-    images = ["--image-root", f"Pascal={shared / 'images' / 'pascal'}"]
-    done = run(RUN_FINDIT, [*data, "--model", MODEL, *images], tmp_path, env)
-    assert done.returncode == 2
-    assert "991 of 1000 rows have no usable image" in done.stdout
-    assert "images.Pascal in configs/datasets.yaml" in done.stdout
-
-    skip = [*images, "--skip-missing-images"]
-    done = run(RUN_FINDIT, [*data, "--model", MODEL, *skip], tmp_path, env)
-    assert done.returncode == 0, done.stdout
-    for name, rows in (("FindIt_Pascal_xyxy_json", 9), ("FindIt_Pascal_multilabel_xyxy_json", 7)):
-        path = predictions(tmp_path / "outputs", MODEL, name)
-        provenance = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
-        assert provenance["predictions"]["rows"] == rows
-        assert len(rows_from(provenance["identity"]["left_out"])) == 1000 - rows
-        before = metric_values(path)
-        assert run(RUN_FINDIT, ["score", str(path)], tmp_path, env).returncode == 0
-        assert metric_values(path) == before
-
-    stock_env = {
-        **env,
-        "FINDIT_IMAGES": f"Pascal={shared / 'images' / 'pascal'}",
-        "FINDIT_SKIP_MISSING": "1",
-    }
-    arguments = [*data[:2], "--model", MODEL, "--work-dir", "stock"]
-    done = run(STOCK, arguments, tmp_path, stock_env)
-    assert done.returncode == 0, done.stdout
-    stock = predictions(tmp_path / "stock", MODEL, "FindIt_Pascal_xyxy_json")
-    ours = predictions(tmp_path / "outputs", MODEL, "FindIt_Pascal_xyxy_json")
-    assert metric_values(stock) == metric_values(ours)
 
 
 @pytest.mark.parametrize("module", ["datasets", "inference", "vlmevalkit_backends"])

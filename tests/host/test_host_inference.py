@@ -44,8 +44,8 @@ class Model:
 
     def generate(self, message: Any, dataset: str) -> Any:
         self.calls += 1
-        said = self._on_call(self.calls)
-        return f'[{{"bbox": [1, 2, {self.calls}, 900]}}]' if said is None else said
+        reported = self._on_call(self.calls)
+        return f'[{{"bbox": [1, 2, {self.calls}, 900]}}]' if reported is None else reported
 
 
 def die_at_8(number: int) -> None:
@@ -55,7 +55,7 @@ def die_at_8(number: int) -> None:
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The host with a model ``Mine`` (in thousandths) whose class is the host's own."""
+    """Return the host with a model ``Mine`` (in thousandths) whose class is the host's own."""
     require_host()
     import vlmeval.config
     import vlmeval.dataset
@@ -86,8 +86,8 @@ def ask(host: Any, model: Any, folder: Path, name: str = "Mine", **how: Any) -> 
 
 
 def replies(folder: Path, suffix: str = "json") -> dict[int, str]:
-    found = read_predictions(folder / f"Mine_{DATA}.{suffix}")
-    return {reply.index: reply.text for reply in found}
+    actual = read_predictions(folder / f"Mine_{DATA}.{suffix}")
+    return {reply.index: reply.text for reply in actual}
 
 
 def test_other_datasets_are_the_hosts(host: Any, tmp_path: Path) -> None:
@@ -116,14 +116,14 @@ def test_a_run_and_the_same_run_again(host: Any, tmp_path: Path) -> None:
 def test_failed_calls_are_made_again_and_alone(host: Any, tmp_path: Path) -> None:
     """Of the host's own wrappers, too, which record nothing."""
     ask(host, Model(lambda n: f"{FAILED} via API." if n % 5 == 0 else None), tmp_path)
-    said = replies(tmp_path)
-    assert sum(text.startswith(FAILED) for text in said.values()) == 3
+    reported = replies(tmp_path)
+    assert sum(text.startswith(FAILED) for text in reported.values()) == 3
     assert [str(bad) for bad in host.outcomes.bad()] == [
         f"Mine on {DATA}: 3 calls failed; the first: {FAILED} via API."
     ]
-    kept = Model()
-    ask(host, kept, tmp_path, retry_failed=False)
-    assert kept.calls == 0
+    stored = Model()
+    ask(host, stored, tmp_path, retry_failed=False)
+    assert stored.calls == 0
     again = Model()
     ask(host, again, tmp_path)
     assert again.calls == 3
@@ -142,7 +142,7 @@ def test_an_exception_is_a_failed_call_whose_reason_is_told(
     (bad,) = [reply for reply in read_predictions(tmp_path / f"Mine_{DATA}.json") if reply.failed]
     assert "out of memory" in bad.text
     assert "Model: a call failed: RuntimeError: out of memory" in caplog.messages
-    assert [str(one) for one in host.outcomes.bad()] == [
+    assert [str(item) for item in host.outcomes.bad()] == [
         f"Mine on {DATA}: 1 calls failed; the first: RuntimeError: out of memory"
     ]
 
@@ -190,9 +190,9 @@ def test_a_model_that_says_the_hosts_words_for_a_failure(host: Any, tmp_path: Pa
     """Where the record says that it answered, it did."""
     from vlmeval_findit.core.replies import Recorded
 
-    said = f"{FAILED} via API."
+    reported = f"{FAILED} via API."
     extra = Recorded(space={"kind": "grid1000"}, finish_reason="stop").as_json()
-    ask(host, Model(lambda n: {"prediction": said, "extra_records": extra}), tmp_path)
+    ask(host, Model(lambda n: {"prediction": reported, "extra_records": extra}), tmp_path)
     assert host.outcomes.bad() == []
     assert not any(r.failed for r in read_predictions(tmp_path / f"Mine_{DATA}.json"))
     again = Model()
@@ -240,7 +240,7 @@ def test_a_torn_prediction_file_is_kept_and_asked_again(host: Any, tmp_path: Pat
 
 @pytest.fixture
 def begun(host: Any, tmp_path: Path) -> Path:
-    """The folder of a run of which seven rows were answered."""
+    """Return the folder of a run of which seven rows were answered."""
 
     with pytest.raises(Killed):
         ask(host, Model(die_at_8), tmp_path)
@@ -300,8 +300,8 @@ def own_class(host: Any, tmp_path: Path) -> Callable[[int], None]:
     """Writes a class of one's own and makes it known, as an edited file and a new process do."""
     path = tmp_path / "class_of_mine.py"
 
-    def write(said: int) -> None:
-        path.write_text(SOURCE % said)
+    def write(reported: int) -> None:
+        path.write_text(SOURCE % reported)
         module = ModuleType("class_of_mine")
         module.__file__ = str(path)
         sys.modules["class_of_mine"] = module

@@ -80,11 +80,11 @@ def test_a_checkpoint_goes_by_the_name_of_its_family(
     before = dict(host.config.supported_VLM)
     try:
         make_known("Qwen3.5-4B-nothink", folder)
-        made = host.config.supported_VLM["Qwen3.5-4B-nothink"]
-        assert made.keywords == {"model_path": folder, "like": "Qwen3.5-nothink"}
+        built = host.config.supported_VLM["Qwen3.5-4B-nothink"]
+        assert built.keywords == {"model_path": folder, "like": "Qwen3.5-nothink"}
         make_known("my-ft", folder, "Qwen3-VL")
-        made = host.config.supported_VLM["my-ft"]
-        assert made.keywords == {"model_path": folder, "like": "Qwen3-VL"}
+        built = host.config.supported_VLM["my-ft"]
+        assert built.keywords == {"model_path": folder, "like": "Qwen3-VL"}
         with pytest.raises(ValueError, match="VLMEvalKit's own"):
             make_known("Qwen3-VL-8B-Instruct", folder)
         make_known("my-ft", "Qwen/Qwen3-VL-8B-Instruct", "Qwen3-VL")
@@ -93,83 +93,7 @@ def test_a_checkpoint_goes_by_the_name_of_its_family(
         host.config.supported_VLM.update(before)
 
 
-def test_the_hosts_own_function_asks_in_batches_and_goes_on(
-    host: SimpleNamespace,
-    checkpoints: dict[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from vlmeval.inference import infer_data_job
-
-    monkeypatch.setenv("PRED_FORMAT", "json")
-    batches: list[int] = []
-    broken = False
-
-    def infer(folder: Path) -> dict[int, str]:
-        folder.mkdir(exist_ok=True)
-        model = few_tokens(host, checkpoints)
-        real = model.generate_batch
-
-        def watched(asked: Any, dataset: str) -> Any:
-            batches.append(len(asked))
-            if broken:
-                raise KeyboardInterrupt
-            return real(asked, dataset)
-
-        monkeypatch.setattr(model, "generate_batch", watched)
-        infer_data_job(model, str(folder), "Qwen3-VL", host.dataset.build_dataset(DATA))
-        return replies(folder / f"Qwen3-VL_{DATA}.json")
-
-    whole = infer(tmp_path / "whole")
-    assert batches == [19], "all rows of the demonstration are one batch to the engine"
-    broken = True
-    with pytest.raises(SystemExit) as stopped:
-        infer(tmp_path / "broken")
-    assert stopped.value.code == 130
-    broken = False
-    assert infer(tmp_path / "broken") == whole
-    model = few_tokens(host, checkpoints)
-    dataset = host.dataset.build_dataset(DATA)
-    messages = [dataset.build_prompt(dataset.data.iloc[at]) for at in range(len(dataset))]
-    alone = [model.generate(message, dataset=DATA)["prediction"] for message in messages[:4]]
-    assert alone == list(whole.values())[:4]
-
-
 # --- whole runs -----------------------------------------------------------------------------------
-
-
-def test_two_checkpoints_of_one_family_side_by_side(
-    checkpoints: dict[str, str], tmp_path: Path
-) -> None:
-    """Each under its own name; under one name, the second is refused."""
-    require_host()
-    env = environment(tmp_path / "lmu")
-    other = build("Qwen3-VL", tmp_path / "other")
-    config = json.loads((other / "generation_config.json").read_text())
-    (other / "generation_config.json").write_text(json.dumps({**config, "bos_token_id": 3}))
-    both = [f"base={checkpoints['Qwen3-VL']}", f"tuned={other}"]
-    short = ["--data", DATA, "--limit", "3", "--model"]
-    done = run(RUN_FINDIT, [*short, *both, "--like", "Qwen3-VL"], tmp_path, env)
-    assert done.returncode == 0, done.stdout[-2000:]
-    board = run(RUN_FINDIT, ["leaderboard", "outputs"], tmp_path, env)
-    assert {"base", "tuned"} <= set(board.stdout.split()), board.stdout
-    done = run(RUN_FINDIT, [*short, f"base={other}", "--like", "Qwen3-VL"], tmp_path, env)
-    assert done.returncode == 2
-    assert "revision: recorded sha256:" in done.stdout
-    moved = tmp_path / "moved"
-    shutil.copytree(checkpoints["Qwen3-VL"], moved)
-    done = run(RUN_FINDIT, [*short, f"base={moved}", "--like", "Qwen3-VL"], tmp_path, env)
-    assert done.returncode == 0, "the same files elsewhere are the same checkpoint"
-    assert "nothing is left to ask of base" in done.stdout
-    sweep = (
-        f"models: [{{name: tuned, checkpoint: {other}, like: Qwen3-VL}}]\ndatasets: Demo\n"
-        "representations: xyxy\noutputs: json\nlimit: 3\n"
-    )
-    (tmp_path / "sweep.yaml").write_text(sweep)
-    done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, env)
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert "calls 3/3" in done.stdout, "taken from what VLMEvalKit's runner left"
-    assert "on cpu, float32" not in done.stdout, "no model was loaded"
 
 
 def test_an_adapter_runs_under_its_name(checkpoints: dict[str, str], tmp_path: Path) -> None:

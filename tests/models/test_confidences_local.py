@@ -56,17 +56,17 @@ def variants() -> list[Message]:
     return [(image(scene()), text(f"Find {what}")) for what in asked]
 
 
-def forced(loaded: Any, one: Any, ids: Sequence[int]) -> list[float]:
-    """The log-probabilities of new tokens by one forward pass over prompt and reply."""
-    whole = replace(one, ids=(*one.ids, *ids), types=(*one.types, *[0] * len(ids)))
+def forced(loaded: Any, item: Any, ids: Sequence[int]) -> list[float]:
+    """Return the log-probabilities of new tokens by one forward pass over prompt and reply."""
+    whole = replace(item, ids=(*item.ids, *ids), types=(*item.types, *[0] * len(ids)))
     inner = getattr(loaded.model, "model", None)
     if hasattr(inner, "rope_deltas"):
         inner.rope_deltas = None
     with torch.no_grad():
         logits = loaded.model(**loaded.inputs([whole])).logits[0].float()
-    of_new = logits[len(one.ids) - 1 : -1].log_softmax(-1)
-    found: list[float] = of_new.gather(1, torch.tensor(ids)[:, None])[:, 0].tolist()
-    return found
+    of_new = logits[len(item.ids) - 1 : -1].log_softmax(-1)
+    actual: list[float] = of_new.gather(1, torch.tensor(ids)[:, None])[:, 0].tolist()
+    return actual
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -76,24 +76,24 @@ def test_they_are_those_of_a_forward_pass(row: str) -> None:
     loaded = model._loaded
     how = runners.plan(MODELS[row], VARIANT, RunSettings())
     encoded = model._encode_variants(variants(), how)
-    shared = shared_prefix.common_length([one.ids for one in encoded])
+    shared = shared_prefix.common_length([item.ids for item in encoded])
     prefix = shared_prefix.prefill(loaded, encoded[0], shared)
     ways = {
-        "one": [transformer.generate(loaded, [one], HOW)[0] for one in encoded],
+        "one": [transformer.generate(loaded, [item], HOW)[0] for item in encoded],
         "batch": transformer.generate(loaded, encoded, HOW),
         "prefix": shared_prefix.continue_variants(loaded, prefix, encoded, HOW),
     }
     without = transformer.generate(loaded, encoded, HOW._replace(logprobs=False))
     stops = loaded.stops
-    for way, found in ways.items():
-        for one, new, plain in zip(encoded, found, without, strict=True):
+    for way, actual in ways.items():
+        for item, new, plain in zip(encoded, actual, without, strict=True):
             assert new._replace(logprobs=None) == plain, way
             assert new.logprobs is not None
             count = len(new.ids)
             assert len(new.logprobs) == count + (new.finish_reason == "stop")
-            assert new.logprobs[:count] == pytest.approx(forced(loaded, one, new.ids), abs=1e-3)
+            assert new.logprobs[:count] == pytest.approx(forced(loaded, item, new.ids), abs=1e-3)
             if new.finish_reason == "stop":
-                of_stops = [forced(loaded, one, [*new.ids, stop])[-1] for stop in stops]
+                of_stops = [forced(loaded, item, [*new.ids, stop])[-1] for stop in stops]
                 assert new.logprobs[count] == pytest.approx(max(of_stops), abs=1e-3)
 
 
@@ -101,14 +101,14 @@ def test_they_are_those_of_a_forward_pass(row: str) -> None:
 def test_a_reply_has_them_by_its_characters(row: str) -> None:
     model = ready(row)
     plain = model.answer_batch(variants(), VARIANT)
-    assert all(one.recorded.token_logprobs is None for one in plain)
-    for found in (
+    assert all(item.recorded.token_logprobs is None for item in plain)
+    for actual in (
         model.answer_batch(variants(), VARIANT, logprobs=True),
         model.answer_variants(variants(), VARIANT, logprobs=True),
     ):
-        for one, other in zip(plain, found, strict=True):
+        for item, other in zip(plain, actual, strict=True):
             said = other.recorded.token_logprobs
-            assert LocalReply(other.text, replace(other.recorded, token_logprobs=None)) == one
+            assert LocalReply(other.text, replace(other.recorded, token_logprobs=None)) == item
             assert said is not None
             assert all(value <= 0 for value in said.logprobs)
             if row == "Qwen3.5":
@@ -146,7 +146,7 @@ def test_memory_does_not_grow_with_the_vocabulary() -> None:
         del scores
     assert [last() is not None for _, last, _ in seen] == [False] * 4 + [True]
     assert not any(scores() is not None for scores, _, _ in seen)
-    found = torch.tensor(chosen.of(ids[:, 1:]))
-    assert torch.allclose(found, torch.stack([one for *_, one in seen], dim=1))
+    actual = torch.tensor(chosen.of(ids[:, 1:]))
+    assert torch.allclose(actual, torch.stack([item for *_, item in seen], dim=1))
     assert chosen._last is None
-    assert torch.allclose(torch.tensor(chosen.of(ids[:, 1:4])), found[:, :3]), "steps undone"
+    assert torch.allclose(torch.tensor(chosen.of(ids[:, 1:4])), actual[:, :3]), "steps undone"

@@ -85,10 +85,10 @@ def _made(schema: Mapping[str, Any], rng: random.Random) -> Any:
         high = schema.get("maxItems", 3)
         return [_made(schema["items"], rng) for _ in range(rng.randint(low, high))]
     if kind == "object":
-        made = {name: _made(value, rng) for name, value in schema["properties"].items()}
+        built = {name: _made(value, rng) for name, value in schema["properties"].items()}
         if schema["additionalProperties"]:
-            made["a label"] = _made(schema["additionalProperties"], rng)
-        return made
+            built["a label"] = _made(schema["additionalProperties"], rng)
+        return built
     if kind == "integer":
         return rng.randint(max(1, schema["minimum"]), schema["maximum"])
     return rng.choice(["", "cat"]) if kind == "string" else round(rng.uniform(0, 1000), 1)
@@ -274,12 +274,12 @@ def test_errors_tell_syntax_from_sight(
     world.run("Other", f"{SOME}_constrained", speaking(SOME, 0.1))
     assert constrained_twin(free, [free, held]) is held
     assert constrained_twin(held, [free, held]) is None
-    found = syntax_cost(free, held)
+    actual = syntax_cost(free, held)
     score = free.benchmark.errors.score
-    assert found.gain.value == pytest.approx(found.constrained - (score.value(free.sums) or 0))
-    assert found.gain.value > 10
-    assert found.gain.interval is not None
-    assert found.gain.interval.low <= found.gain.value <= found.gain.interval.high
+    assert actual.gain.value == pytest.approx(actual.constrained - (score.value(free.sums) or 0))
+    assert actual.gain.value > 10
+    assert actual.gain.interval is not None
+    assert actual.gain.interval.low <= actual.gain.value <= actual.gain.interval.high
     out = tmp_path / "errors.json"
     for runs in ([str(world.runs)], [str(free.path), "--against", str(held.path)]):
         assert main(["errors", *runs, "--json", str(out)]) == 0
@@ -293,5 +293,5 @@ def test_errors_tell_syntax_from_sight(
             if table["title"] == "Constrained to the format"
         ]
         assert dataset == SOME
-        assert table["rows"][0]["score"] == found.constrained
-        assert table["rows"][2]["points"]["value"] == pytest.approx(100 - found.constrained)
+        assert table["rows"][0]["score"] == actual.constrained
+        assert table["rows"][2]["points"]["value"] == pytest.approx(100 - actual.constrained)

@@ -41,7 +41,7 @@ datasets:
 
 @pytest.fixture(autouse=True)
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of custom models in an LMUData of this test."""
+    """Return the file of custom models in an LMUData of this test."""
     root = tmp_path / "lmu"
     root.mkdir()
     monkeypatch.setenv("LMUData", str(root))
@@ -69,7 +69,7 @@ def test_what_a_probe_saved_is_known_everywhere(
     assert server_name("plates=other") == ("plates", "other")
     assert "plates" not in local_names()  # it has no checkpoint
     sweep = parse_sweep("models: [plates, {name: b, like: plates}]\ndatasets: [Demo]")
-    assert [one.name for one in sweep.models] == ["plates", "b"]
+    assert [item.name for item in sweep.models] == ["plates", "b"]
     assert main(["models"]) == 0
     assert "plates [findit_models.yaml:plates sha256:" in capsys.readouterr().out
     assert main(["plugins"]) == 0
@@ -111,8 +111,8 @@ def test_vlmevalkit_knows_one_that_has_a_checkpoint() -> None:
     from vlmeval_findit.host.local import local_models
     from vlmeval_findit.host.registration import register_models
 
-    made = local_models()["hub"]
-    assert made.keywords == {"model_path": "me/it", "like": "hub", "max_new_tokens": 9}  # type: ignore[attr-defined]
+    built = local_models()["hub"]
+    assert built.keywords == {"model_path": "me/it", "like": "hub", "max_new_tokens": 9}  # type: ignore[attr-defined]
     assert "far" not in local_models()
     import vlmeval.config
 
@@ -120,11 +120,11 @@ def test_vlmevalkit_knows_one_that_has_a_checkpoint() -> None:
     try:
         register_models(vlmeval.config)
         entry = entry_of("hub")
-        found = described("hub", entry, QUESTION)
-        assert (found.answering.row, found.answering.checkpoint) == ("hub", "me/it")
-        assert found.answering.settings["max_new_tokens"] == 9
+        actual = described("hub", entry, QUESTION)
+        assert (actual.answering.row, actual.answering.checkpoint) == ("hub", "me/it")
+        assert actual.answering.settings["max_new_tokens"] == 9
         # Its settings are in the keys of its calls: described anew, it is asked again.
-        assert asked_with(entry, found.answering)["max_new_tokens"] == 9
+        assert asked_with(entry, actual.answering)["max_new_tokens"] == 9
     finally:
         vlmeval.config.supported_VLM.clear()
         vlmeval.config.supported_VLM.update(before)
@@ -170,9 +170,9 @@ def test_a_file_is_refused_whole(
     add(Path(file_of("- {name: old, space: pixels}")), replaces=False)
     before = kept.read_bytes()
     assert main(["models", "--add", file_of(text)]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("error: models.yaml")
-    assert why in said
+    reported = capsys.readouterr().err
+    assert reported.startswith("error: models.yaml")
+    assert why in reported
     assert kept.read_bytes() == before
 
 
@@ -250,18 +250,18 @@ def test_a_run_says_which_row_it_used_and_wants_it_back(
         capsys.readouterr()
         for command in (sweep, ["score", str(path)]):
             assert main(command) == 2
-            said = capsys.readouterr().err
-            assert f"plug-in {plugin}: recorded {version}, now sha256:" in said
+            reported = capsys.readouterr().err
+            assert f"plug-in {plugin}: recorded {version}, now sha256:" in reported
         # Somewhere else it is asked anew: no answer of the other is taken for its own.
         assert main([*sweep, "--work-dir", "else", "--journal", "outputs/calls.jsonl"]) == 0
-        assert [one.body["model"] for one in server.asked[2:]] == ["acme/Plates-9B"] * 2
+        assert [item.body["model"] for item in server.asked[2:]] == ["acme/Plates-9B"] * 2
     assert main(["models", "--remove", "plates"]) == 0
     assert main(["score", str(path)]) == 2
     assert "not here: python run_findit.py models --add FILE.yaml" in capsys.readouterr().err
     assert main(["score", str(path), "--force"]) == 0
     assert metric_values(path)["f1"] == 100
     said_in: dict[str, Any] = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
-    assert any(plugin in one for one in said_in["forced"])
+    assert any(plugin in item for item in said_in["forced"])
 
 
 def test_an_entry_of_a_sweep_describes_a_model_too() -> None:

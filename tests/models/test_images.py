@@ -16,7 +16,7 @@ from vlmeval_findit.models.local.images import RecentPixels
 
 @pytest.fixture
 def decoded(watch_decoding: Callable[[ModuleType], list[str]]) -> list[str]:
-    """The names of the files that were decoded, in order."""
+    """Return the names of the files that were decoded, in order."""
     return watch_decoding(images)
 
 
@@ -40,7 +40,7 @@ def test_an_image_that_does_not_fit_is_not_kept(tmp_path: Path, decoded: list[st
     assert decoded == ["a.png", "a.png"]
 
 
-def test_a_changed_file_is_decoded_anew(tmp_path: Path) -> None:
+def test_a_changed_file_is_decoded_again(tmp_path: Path) -> None:
     recent = RecentPixels(most=1000)
     assert recent.get(scene(tmp_path, "a")).getpixel((0, 0)) == (255, 0, 0)
     path = scene(tmp_path, "a", "blue")

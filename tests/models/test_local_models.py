@@ -80,7 +80,7 @@ def questions() -> list[Message]:
 
 
 def variants() -> list[Message]:
-    """One image, texts of several lengths, two of them the same."""
+    """Return one image, texts of several lengths, two of them the same."""
     scene = picture(640, 480, 2)
     asked = ["the cat.", "the dog: [x1, y1, x2, y2]", "the bicycle and every lamp", "it", "it"]
     return [(image(scene), text(f"Find {what}")) for what in asked]
@@ -243,8 +243,8 @@ def test_variants_give_the_replies_of_single_runs(
     with caplog.at_level(logging.WARNING, logger="vlmeval_findit"):
         assert model.answer_variants(variants(), VARIANT) == single
         assert model.answer_variants(variants()[::-1], VARIANT) == single[::-1]
-    said = [r for r in caplog.records if "copies of the shared prefix" in r.getMessage()]
-    assert len(said) == (row in ("Gemma 4", "Qwen3.5", "Qwen3.5-nothink")), "says so once"
+    reported = [r for r in caplog.records if "copies of the shared prefix" in r.getMessage()]
+    assert len(reported) == (row in ("Gemma 4", "Qwen3.5", "Qwen3.5-nothink")), "says so once"
     # Positions left in the model by the variants must not reach what comes next.
     assert one_at_a_time(model, questions()) == model.answer_batch(questions(), VARIANT)
 
@@ -270,7 +270,7 @@ def test_instance_detection_shares_references_and_scene(monkeypatch: pytest.Monk
     model = ready("Qwen3-VL")
     front = questions()[2][:-1]
     asked = [(*front, text(f"Find it {how}.")) for how in ("as JSON", "as text, one a line", "")]
-    single = [model.answer_batch([one], INSTANCES)[0] for one in asked]
+    single = [model.answer_batch([item], INSTANCES)[0] for item in asked]
     assert model.answer_variants(asked, INSTANCES) == single
 
 
@@ -295,10 +295,12 @@ def test_a_stop_token_ends_its_row_and_no_other() -> None:
     tokenizer = model._loaded.encoder.processor.tokenizer
     loaded = model._loaded
     how = plan(MODELS["Qwen3-VL"], VARIANT, RunSettings())
-    encoded = [loaded.encoder.encode(one, ImageSet(how.bounds), how.bounds) for one in questions()]
+    encoded = [
+        loaded.encoder.encode(item, ImageSet(how.bounds), how.bounds) for item in questions()
+    ]
     from vlmeval_findit.models.local.transformer import Decoding, generate
 
-    rows = [one.ids for one in generate(loaded, encoded, Decoding(12))]
+    rows = [item.ids for item in generate(loaded, encoded, Decoding(12))]
     others = {token for row in rows[1:] for token in row}
     at, stop = next((at, token) for at, token in enumerate(rows[0]) if token not in others)
     loaded.model.generation_config.eos_token_id = [tokenizer.eos_token_id, stop]
@@ -365,8 +367,8 @@ def test_the_familys_stop_tokens_are_known_to_its_tokenizer(row: str) -> None:
 
 def test_special_tokens_are_stripped_but_the_box_markers_of_glm() -> None:
     encoder = ready("GLM-4.6V")._loaded.encoder
-    said = "<|begin_of_box|>[[1, 2, 3, 4]]<|end_of_box|><|user|>"
-    ids = encoder.processor.tokenizer(said)["input_ids"]
+    reported = "<|begin_of_box|>[[1, 2, 3, 4]]<|end_of_box|><|user|>"
+    ids = encoder.processor.tokenizer(reported)["input_ids"]
     assert encoder.decode(ids) == "<|begin_of_box|>[[1, 2, 3, 4]]<|end_of_box|>"
     qwen = ready("Qwen3-VL")._loaded.encoder
     ids = qwen.processor.tokenizer("[1, 2]<|im_end|><|endoftext|>")["input_ids"]
@@ -404,7 +406,7 @@ def test_a_query_that_does_not_fit_alone_fails_alone(monkeypatch: pytest.MonkeyP
     real = transformer.generate
 
     def small_memory(loaded: Any, batch: Any, how: Any) -> Any:
-        if any(len(one.ids) > 500 for one in batch):
+        if any(len(item.ids) > 500 for item in batch):
             raise torch.OutOfMemoryError("CUDA out of memory")
         return real(loaded, batch, how)
 

@@ -5,14 +5,12 @@ Its architecture is known to transformers and not to us; so is LLaVA-OneVision, 
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from host_runs import RUN_FINDIT, STOCK, environment, predictions, require_host, run
 from PIL import Image
 from plugin_package import known_here
 
@@ -55,21 +53,19 @@ MODELS = ModelRow(
     ),
 )
 '''
-PLUGIN = ["--plugin", "smolvlm.py"]
 HUB = "HuggingFaceTB/SmolVLM-500M-Instruct"
-NAME, DATA = "SmolVLM-500M-hf", "FindIt_Demo_xyxy_json"
 PLAIN = """
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.models.model_row import LocalFamily, ModelRow
 
 MODELS = ModelRow("Ov", "Ov", lambda question: Space("unit"), local=LocalFamily({"Ov": "a/b"}))
 """
-QUESTION = parse(DATA)
+QUESTION = parse("FindIt_Demo_xyxy_json")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the file, whose checkpoint is a tiny one on this disk."""
+    """Return a folder with the file, whose checkpoint is a tiny one on this disk."""
     folder = tmp_path_factory.mktemp("plugin")
     build("Idefics3", folder / "idefics3")
     build("LLaVA-OneVision", folder / "ov")
@@ -77,39 +73,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "smolvlm.py").write_text(FILE.replace(HUB, str(folder / "idefics3")))
     (folder / "ov.py").write_text(PLAIN)
     return folder
-
-
-def test_it_runs_under_both_runners(folder: Path) -> None:
-    require_host()
-    env = environment(folder / "lmu")
-    asked = [*PLUGIN, "--data", DATA, "--model", NAME, "--work-dir", "runs"]
-    done = run(RUN_FINDIT, ["check", NAME, *PLUGIN], folder, env)
-    assert done.returncode == 0, done.stdout
-    assert "<|im_start|>user:<image>Find every" in done.stdout
-    assert "processed 224 x 224" in done.stdout
-    done = run(RUN_FINDIT, [*asked, "--limit", "3"], folder, env)
-    assert done.returncode == 0, done.stdout[-2000:]
-    config = {
-        "model": {NAME: {"class": "FindItLocalModel", "model_path": str(folder / "idefics3"),
-                         "like": "SmolVLM-hf", "batch_size": 1}},
-        "data": {DATA: {"class": "FindItObjectDetection", "dataset": DATA}},
-    }  # fmt: skip
-    (folder / "config.json").write_text(json.dumps(config))
-    env["FINDIT_PLUGINS"] = str(folder / "smolvlm.py")
-    words = ["--config", "config.json", "--limit", "3", "--work-dir", "theirs"]
-    assert run(STOCK, words, folder, env).returncode == 0
-    files = [predictions(folder / work, NAME, DATA) for work in ("runs", "theirs")]
-    ours, theirs = (json.loads(file.read_text()) for file in files)
-    assert ours == theirs
-    records = [json.loads(one["extra_records"])["findit"] for one in ours]
-    for record in records:
-        assert record["tokens"]["reply"]
-        assert record["space"] == {"kind": "unit"}
-        (sizes,) = record["images"]
-        width, height = sizes["processed"]
-        assert (width % 56, height % 56) == (0, 0)
-        # A tile and the whole are 4 features each.
-        assert record["tokens"]["prompt"] > 4 * ((width // 56) * (height // 56) + 1)
 
 
 @pytest.mark.parametrize(("file", "row"), [("smolvlm.py", "SmolVLM-hf"), ("ov.py", "Ov")])

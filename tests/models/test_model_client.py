@@ -1,4 +1,4 @@
-"""What askers may do, and what becomes of it: exceptions, ends of runs, odd replies and records."""
+"""What model clients may do, and its effect: exceptions, ends of runs, odd replies and records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from vlmeval_findit.sweeps.sweep_run import UnfinishedError
 
 
 class Asking:
-    """An asker that does as it is told with the number of a call, from 1."""
+    """An client that does as it is told with the number of a call, from 1."""
 
     def __init__(self, on_call: Callable[[int], Any] = lambda number: Answer("[1]")) -> None:
         self.calls = 0
@@ -61,15 +61,15 @@ class Asking:
 
 
 BACKENDS = {
-    "local": lambda asker: LocalBackend(lambda: asker),
-    "threads": lambda asker: ThreadedBackend(lambda: asker, threads=2),
+    "local": lambda client: LocalBackend(lambda: client),
+    "threads": lambda client: ThreadedBackend(lambda: client, threads=2),
 }
 
 
 @pytest.fixture(params=BACKENDS)
 def host_of(request: pytest.FixtureRequest) -> Callable[[Any], FakeBackends]:
-    """A host of one asker, with each backend."""
-    return lambda asker: FakeBackends(asker, BACKENDS[request.param])
+    """Return a host of one client, with each backend."""
+    return lambda client: FakeBackends(client, BACKENDS[request.param])
 
 
 @pytest.mark.parametrize(
@@ -83,19 +83,19 @@ def host_of(request: pytest.FixtureRequest) -> Callable[[Any], FakeBackends]:
         (lambda: None, "not 1 answers to 1 messages"),
     ],
 )
-def test_whatever_an_asker_does_is_a_failed_answer(
+def test_whatever_an_client_does_is_a_failed_answer(
     does: Callable[[], Any],
     error: str,
     host_of: Callable[[Any], FakeBackends],
     tmp_path: Path,
 ) -> None:
-    asker = Asking(lambda number: does() if number % 10 == 0 else Answer("[1]"))
-    results = go(demo_sweep(tmp_path), host_of(asker))
-    kept = list(records(tmp_path / "calls.jsonl"))
-    assert len(kept) == asker.calls == CALLS
-    failed = [record["error"] for record in kept if record["error"]]
+    client = Asking(lambda number: does() if number % 10 == 0 else Answer("[1]"))
+    results = go(demo_sweep(tmp_path), host_of(client))
+    stored = list(records(tmp_path / "calls.jsonl"))
+    assert len(stored) == client.calls == CALLS
+    failed = [record["error"] for record in stored if record["error"]]
     assert len(failed) == CALLS // 10 == sum(result.failed for result in results)
-    assert all(error in one for one in failed)
+    assert all(error in item for item in failed)
 
 
 def test_what_ends_a_thread_ends_the_sweep(tmp_path: Path) -> None:
@@ -125,14 +125,14 @@ def test_images_that_cannot_be_read_any_more_are_failed_calls(
                 spoilt[1].mkdir()
             return super().describe(entry, variant)
 
-    asker = Asking()
-    host = host_of(asker)
+    client = Asking()
+    host = host_of(client)
     host.__class__ = Unlucky
     results = go(demo_sweep(tmp_path, ONE_CELL), host)
-    kept = list(records(tmp_path / "calls.jsonl"))
-    errors = [record["error"] for record in kept if record["error"]]
-    assert len(kept) == 19
-    assert asker.calls == 19 - len(errors)
+    stored = list(records(tmp_path / "calls.jsonl"))
+    errors = [record["error"] for record in stored if record["error"]]
+    assert len(stored) == 19
+    assert client.calls == 19 - len(errors)
     assert sum(result.failed for result in results) == len(errors) > 1
     assert all(error.startswith("an image cannot be read: [Errno") for error in errors)
     assert {"No such file", "Is a directory"} <= {
@@ -161,16 +161,16 @@ def stop_at(last: int, stop: StopReason) -> Asking:
 def test_a_model_may_end_its_run(
     stop: StopReason, host_of: Callable[[Any], FakeBackends], tmp_path: Path
 ) -> None:
-    asker = stop_at(50, stop)
+    client = stop_at(50, stop)
     with pytest.raises(UnfinishedError) as unfinished:
-        go(demo_sweep(tmp_path), host_of(asker))
+        go(demo_sweep(tmp_path), host_of(client))
     assert str(unfinished.value) == f"FullImage: stopped, {stop.value}: HTTP 401: no such key"
     assert unfinished.value.spent == (stop is StopReason.SPENT)
-    kept = list(records(tmp_path / "calls.jsonl"))
-    assert sum(not record["error"] for record in kept) == 49, "what was answered is kept"
-    assert asker.calls < 50 + 8, "what is on its way comes home, and no more is begun"
-    failed = [record for record in kept if record["error"]]
-    assert len(failed) == (asker.calls - 49 if stop is StopReason.HOPELESS else 0)
+    stored = list(records(tmp_path / "calls.jsonl"))
+    assert sum(not record["error"] for record in stored) == 49, "what was answered is kept"
+    assert client.calls < 50 + 8, "what is on its way comes home, and no more is begun"
+    failed = [record for record in stored if record["error"]]
+    assert len(failed) == (client.calls - 49 if stop is StopReason.HOPELESS else 0)
     finished = sorted((tmp_path / "out").rglob("*_score.csv"))
     assert [r.path.stem for r in unfinished.value.results] == [
         path.name.removesuffix("_score.csv") for path in finished
@@ -182,17 +182,17 @@ def test_a_model_may_end_its_run(
 
 @pytest.mark.parametrize("stop", StopReason)
 def test_the_other_models_go_on(stop: StopReason, tmp_path: Path) -> None:
-    askers = {"FullImage": stop_at(3, stop), "FindIt-Nano": Asking()}
+    clients = {"FullImage": stop_at(3, stop), "FindIt-Nano": Asking()}
 
     class Both(FakeBackends):
         def backend(self, entry: ModelEntry) -> Backend:
-            return LocalBackend(lambda: askers[entry.name])
+            return LocalBackend(lambda: clients[entry.name])
 
     with pytest.raises(UnfinishedError) as unfinished:
         go(demo_sweep(tmp_path, TWO_MODELS), Both(None))
     assert {result.model for result in unfinished.value.results} == {"FindIt-Nano"}
     assert len(unfinished.value.results) == 8
-    assert askers["FindIt-Nano"].calls == CALLS
+    assert clients["FindIt-Nano"].calls == CALLS
 
 
 @pytest.mark.parametrize("error", [OSError("no such checkpoint"), SystemExit("no GPU")])
@@ -220,8 +220,8 @@ def test_a_model_that_cannot_be_loaded_is_named_and_the_others_go_on(
     assert len(results) == 8
     why = f"FullImage: stopped, it cannot be loaded: {type(error).__name__}: {error}"
     assert why in capsys.readouterr().err
-    kept = list(records(tmp_path / "calls.jsonl"))
-    assert {record["model"] for record in kept} == {"FindIt-Nano"}, "no call was made"
+    stored = list(records(tmp_path / "calls.jsonl"))
+    assert {record["model"] for record in stored} == {"FindIt-Nano"}, "no call was made"
 
 
 def test_a_model_that_ended_is_not_asked_in_the_next_stage(tmp_path: Path) -> None:
@@ -232,10 +232,10 @@ stages:
   - {representations: xyxy, keys: [bbox]}
   - {representations: winner, outputs: json, keys: [bbox_2d]}
 """
-    asker = stop_at(3, StopReason.HOPELESS)
+    client = stop_at(3, StopReason.HOPELESS)
     with pytest.raises(UnfinishedError):
-        go(demo_sweep(tmp_path, text), FakeBackends(asker, BACKENDS["local"]))
-    assert asker.calls == 3
+        go(demo_sweep(tmp_path, text), FakeBackends(client, BACKENDS["local"]))
+    assert client.calls == 3
 
 
 def test_a_failure_carries_its_record_to_the_predictions(tmp_path: Path) -> None:
@@ -247,23 +247,26 @@ def test_a_failure_carries_its_record_to_the_predictions(tmp_path: Path) -> None
         None,
     ]
     answers = [Answer("", extra, error="HTTP 504: too late") for extra in extras]
-    asker = Asking(lambda number: answers[number - 1] if number <= 4 else Answer("[1]"))
-    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(asker, BACKENDS["local"]))
+    client = Asking(lambda number: answers[number - 1] if number <= 4 else Answer("[1]"))
+    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(client, BACKENDS["local"]))
     assert result.failed == 4
-    kept = list(records(tmp_path / "calls.jsonl"))[:4]
-    assert [record["extra_records"] for record in kept] == extras
+    stored = list(records(tmp_path / "calls.jsonl"))[:4]
+    assert [record["extra_records"] for record in stored] == extras
     rows = {row["index"]: row for row in json.loads(result.path.read_text())}
-    said = [rows[record["row"]] for record in kept]
-    assert all(row["prediction"].startswith(f"{FAILED} via API. HTTP 504") for row in said)
-    assert said[0]["extra_records"] == extras[0]
-    assert recorded(said[1]["extra_records"]).call == {"cost": 0.5, "error": "HTTP 504: too late"}
-    assert recorded(said[1]["extra_records"]).tokens == {"prompt": 7}
-    assert json.loads(said[2]["extra_records"])["of"] == "another model"
-    assert {recorded(row["extra_records"]).call["error"] for row in said[2:]} == {
+    reported = [rows[record["row"]] for record in stored]
+    assert all(row["prediction"].startswith(f"{FAILED} via API. HTTP 504") for row in reported)
+    assert reported[0]["extra_records"] == extras[0]
+    assert recorded(reported[1]["extra_records"]).call == {
+        "cost": 0.5,
+        "error": "HTTP 504: too late",
+    }
+    assert recorded(reported[1]["extra_records"]).tokens == {"prompt": 7}
+    assert json.loads(reported[2]["extra_records"])["of"] == "another model"
+    assert {recorded(row["extra_records"]).call["error"] for row in reported[2:]} == {
         "HTTP 504: too late"
     }
     replies = {reply.index: reply for reply in read_predictions(result.path)}
-    assert all(replies[row["index"]].failed for row in said)
+    assert all(replies[row["index"]].failed for row in reported)
 
 
 anything = st.text(st.characters(codec=None, categories=None), max_size=30)
@@ -273,9 +276,9 @@ anything = st.text(st.characters(codec=None, categories=None), max_size=30)
 @given(st.lists(anything, min_size=19, max_size=19))
 def test_replies_come_back_from_the_predictions_as_they_came(replies: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        asker = Asking(lambda number: Answer(replies[number - 1], {"said": replies[number - 1]}))
+        client = Asking(lambda number: Answer(replies[number - 1], {"said": replies[number - 1]}))
         sweep = demo_sweep(Path(folder), ONE_CELL)
-        (result,) = go(sweep, FakeBackends(asker, BACKENDS["local"]))
+        (result,) = go(sweep, FakeBackends(client, BACKENDS["local"]))
         rows = json.loads(result.path.read_text(encoding="utf-8"))
         # Two halves of a surrogate pair are the one character that they are.
         whole = [
@@ -295,8 +298,8 @@ EXTRAS = [{"a": float("nan")}, {("a", "b"): 1}, {"a": Path("x")}, {1, 2}, [[]] *
 
 @pytest.mark.parametrize("extra", [*EXTRAS, {"findit": 5}, "not json", endless], ids=repr)
 def test_a_record_of_any_type_does_not_cost_the_reply(extra: Any, tmp_path: Path) -> None:
-    asker = Asking(lambda number: Answer("[1, 2, 3, 4]", extra))
-    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(asker, BACKENDS["local"]))
+    client = Asking(lambda number: Answer("[1, 2, 3, 4]", extra))
+    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(client, BACKENDS["local"]))
     assert result.rows - result.failed == 19
 
     def strict(constant: str) -> None:
@@ -304,8 +307,8 @@ def test_a_record_of_any_type_does_not_cost_the_reply(extra: Any, tmp_path: Path
 
     json.loads(result.path.read_text(), parse_constant=strict)
     for line in (tmp_path / "calls.jsonl").read_text().splitlines():
-        kept = json.loads(line, parse_constant=strict)
-        assert extra is not endless or "not JSON" in kept["extra_records"]
+        stored = json.loads(line, parse_constant=strict)
+        assert extra is not endless or "not JSON" in stored["extra_records"]
 
 
 @pytest.mark.parametrize(

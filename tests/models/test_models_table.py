@@ -34,9 +34,9 @@ from vlmeval_findit.models.model_table import MODELS, find_model, unknown_space
     ],
 )
 def test_names_find_their_row(name: str, row: str) -> None:
-    found = find_model(name)
-    assert found is not None
-    assert found.name == row
+    actual = find_model(name)
+    assert actual is not None
+    assert actual.name == row
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,8 @@ NEVER_TAUGHT = ("yxhw_json_bbox_2d", "all-labelled_json_bbox_2d")
 
 def test_it_answers_the_formats_that_it_was_taught_and_not_the_others(lmu: Path) -> None:
     names = [f"FindIt_Scenes_mini_{form}" for form in (BEST, *TAUGHT, *NEVER_TAUGHT)]
-    found = [scored.metric_values["F1@0.5"] for scored in evaluate(FOLDER, names, "cpu")]
-    best, taught, others = found[0], found[1 : 1 + len(TAUGHT)], found[1 + len(TAUGHT) :]
+    actual = [scored.metric_values["F1@0.5"] for scored in evaluate(FOLDER, names, "cpu")]
+    best, taught, others = actual[0], actual[1 : 1 + len(TAUGHT)], actual[1 + len(TAUGHT) :]
     assert all(figure > 80.0 for figure in taught)
     assert all(best > other + 20.0 for other in others)
 

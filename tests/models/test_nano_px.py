@@ -61,7 +61,7 @@ def test_a_server_of_it_is_asked_for_its_bounds_with_the_factor() -> None:
 
 
 def replies(task: FindItTask) -> list[Reply]:
-    """Every box of a table as a perfect model would write it, in whole pixels."""
+    """Return every box of a table as a perfect model would write it, in whole pixels."""
     return [
         Reply(index, perfect_answer(task, query, SPACE, digits=0))
         for index, query in task.queries.items()
@@ -89,8 +89,8 @@ def test_the_coordinate_check_tells_thousandths_from_pixels(
 ) -> None:
     task = load_task(SCENES)
     path = tmp_path / f"{NANO_PX}_{SCENES}.json"
-    said = [{"index": reply.index, "prediction": reply.text} for reply in replies(task)]
-    path.write_text(json.dumps(said), encoding="utf-8")
+    reported = [{"index": reply.index, "prediction": reply.text} for reply in replies(task)]
+    path.write_text(json.dumps(reported), encoding="utf-8")
     assert main(["coords", str(path)]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "to multiples of 24, xywh: F1 100.0: it fits" in out
@@ -100,7 +100,7 @@ def test_the_coordinate_check_tells_thousandths_from_pixels(
     assert "declared thousandths of width and height, xywh: F1 0.0; pixels of the image" in out
     assert "the run's convention is wrong" in out
     # Scenes are seen as they are: of their own pixels and the processor's nobody can tell which.
-    (fit,) = [one["fit"] for one in json.loads(told.read_text())]
+    (fit,) = [item["fit"] for item in json.loads(told.read_text())]
     assert f"{RIGHT}/xywh" in fit["alike"]
 
 

@@ -39,7 +39,7 @@ def checkpoint(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the files that are read from now on."""
+    """Return the names of the files that are read from now on."""
     names: list[str] = []
     real = revision._sha256
 

@@ -58,7 +58,7 @@ def test_png_keeps_exactly_the_pixels_of_a_run_without_the_cache(tmp_path: Path)
     assert cached.tobytes() == plain.tobytes()
 
 
-def test_another_file_at_the_same_path_is_made_anew(
+def test_another_file_at_the_same_path_is_made_again(
     tmp_path: Path, made: list[CachedScene]
 ) -> None:
     cache = SceneCache(tmp_path / "cache")
@@ -72,8 +72,8 @@ def test_another_file_at_the_same_path_is_made_anew(
 
 def test_what_was_not_used_for_longest_goes_first(tmp_path: Path, made: list[CachedScene]) -> None:
     paths = [photograph(tmp_path / f"{i}.jpg", seed=i) for i in range(4)]
-    one = len(make(CachedScene(paths[0], (80, 60))))
-    cache = SceneCache(tmp_path / "cache", limit=int(one * 3.5))
+    item = len(make(CachedScene(paths[0], (80, 60))))
+    cache = SceneCache(tmp_path / "cache", limit=int(item * 3.5))
     for i in (0, 1, 2, 0, 3):  # 3 pushes 1 out: 0 was used after it
         cache.encoded(CachedScene(paths[i], (80, 60)))
     made.clear()

@@ -19,6 +19,7 @@ import pytest
 from engine_fakes import FakeBackends, FakeModel, demo_sweep, go
 from paths import ROOT
 from report_browser import NEEDS_CHROMIUM, start_browser
+from waits import until
 
 from vlmeval_findit.cli import main, watch
 from vlmeval_findit.core.formatting import duration
@@ -270,13 +271,6 @@ def watched(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
     )
-
-
-def until(there: Callable[[], bool], seconds: float = 120.0) -> None:
-    end = time.monotonic() + seconds
-    while not there():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_started_before_the_sweep_it_waits_and_ends_with_it(

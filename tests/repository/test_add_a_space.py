@@ -43,7 +43,7 @@ def predicted(folder: Path, replies: list[str]) -> Path:
 
 
 def test_the_recipe_scores_boxes_of_a_padded_canvas(folder: Path) -> None:
-    """A picture of 400 x 100 is 1280 x 320 there, from (0, 200); one of 100 x 400 180 x 720."""
+    """A image of 400 x 100 is 1280 x 320 there, from (0, 200); one of 100 x 400 180 x 720."""
     (folder / "canvas.py").write_text(CANVAS, encoding="utf-8")
     boxes = [[320, 264, 960, 392], [550 + 18, 180, 550 + 162, 540]]
     predicted(folder, [json.dumps([{"bbox": box}]) for box in boxes])

@@ -28,9 +28,9 @@ def test_scripts_are_bash(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.name)
 def test_yaml_can_be_read(path: Path) -> None:
     documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
-    for one in documents:
-        if "spec" in one:
-            assert {"apiVersion", "kind", "metadata"} <= one.keys()
+    for item in documents:
+        if "spec" in item:
+            assert {"apiVersion", "kind", "metadata"} <= item.keys()
 
 
 def test_both_files_of_ray_serve_start_the_same() -> None:
@@ -83,7 +83,7 @@ print(path.read_text(), flush=True)
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> dict[str, str]:
-    """The environment of a job on one node of four GPUs, with servers of two each."""
+    """Return the environment of a job on one node of four GPUs, with servers of two each."""
     if shutil.which("curl") is None or shutil.which("flock") is None:
         pytest.skip("curl or flock is absent")
     programs = fake_program.install(tmp_path / "bin", "vllm")
@@ -91,10 +91,10 @@ def cluster(tmp_path: Path) -> dict[str, str]:
     (programs / "srun").chmod(0o755)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    kept = {k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"}
+    stored = {k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"}
     return {
-        **kept,
-        "PATH": f"{programs}{os.pathsep}{kept['PATH']}",
+        **stored,
+        "PATH": f"{programs}{os.pathsep}{stored['PATH']}",
         "SLURM_JOB_ID": "7",
         "PORT": str(port),
         "SECONDS_BEFORE_AGAIN": "1",
@@ -104,7 +104,7 @@ def cluster(tmp_path: Path) -> dict[str, str]:
 
 def no_server_is_left(folder: Path) -> None:
     started = lines(folder / "record")
-    assert ends([one["pid"] for one in started])
+    assert ends([item["pid"] for item in started])
     time.sleep(1.5)  # longer than SECONDS_BEFORE_AGAIN
     assert lines(folder / "record") == started, "none is started again"
 
@@ -118,16 +118,16 @@ def test_the_file_says_which_servers_answer(cluster: dict[str, str], tmp_path: P
     assert job.stdout is not None
     assert job.stdout.readline() == "two\n"
     started = lines(tmp_path / "record")
-    assert sorted(one["cuda"] for one in started) == ["0,1", "2,3"]
+    assert sorted(item["cuda"] for item in started) == ["0,1", "2,3"]
     assert all(
-        one["argv"][1:4] == ["org/model", "--served-model-name", "Qwen3-VL"] for one in started
+        item["argv"][1:4] == ["org/model", "--served-model-name", "Qwen3-VL"] for item in started
     )
     os.kill(started[0]["pid"], signal.SIGKILL)
     (tmp_path / "one died").touch()
     assert job.stdout.readline() == "one\n", "it is taken out while it is down"
-    said = job.stdout.read().split()
-    assert len(said) == 2
-    assert all(one.startswith("http://") and one.endswith("/v1") for one in said)
+    reported = job.stdout.read().split()
+    assert len(reported) == 2
+    assert all(item.startswith("http://") and item.endswith("/v1") for item in reported)
     assert job.wait(30) == 0
     assert len(lines(tmp_path / "record")) == 3
     no_server_is_left(tmp_path)

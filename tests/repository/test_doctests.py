@@ -21,9 +21,9 @@ def examples_in(source: str) -> int:
 
 
 WITH_EXAMPLES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts): found
+    ".".join(path.relative_to(ROOT).with_suffix("").parts): actual
     for path in sorted(PACKAGE.rglob("*.py"))
-    if (found := examples_in(path.read_text(encoding="utf-8")))
+    if (actual := examples_in(path.read_text(encoding="utf-8")))
 }
 """How many examples every module has, as its source is written."""
 
@@ -43,11 +43,11 @@ def test_examples_say_what_happens(
     tests = doctest.DocTestFinder().find(module)
     # An example that is written where doctest does not look would never be run.
     assert sum(len(test.examples) for test in tests) == WITH_EXAMPLES[name]
-    said: list[str] = []
+    reported: list[str] = []
     runner = doctest.DocTestRunner()
     for test in tests:
-        runner.run(test, out=said.append)
-    assert runner.summarize(verbose=False).failed == 0, "".join(said)
+        runner.run(test, out=reported.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(reported)
 
 
 def test_no_example_needs_torch() -> None:

@@ -25,7 +25,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environment(
     request: pytest.FixtureRequest, source: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """A fresh virtual environment with nothing but us, installed one of the two ways."""
+    """Return a fresh virtual environment with nothing but us, installed one of the two ways."""
     base = tmp_path_factory.mktemp(request.param)
     wheel = build(source, request.param, base / "dist")
     venv = bare_venv(base / "venv")
@@ -35,10 +35,10 @@ def environment(
 
 def python(venv: Path, code: str, **env: str) -> str:
     dropped = ("PYTHONPATH", "VLMEVAL_FINDIT", "PYTHONDONTWRITEBYTECODE")
-    kept = {k: v for k, v in os.environ.items() if k not in dropped}
+    stored = {k: v for k, v in os.environ.items() if k not in dropped}
     return subprocess.run(
         [str(venv / "bin" / "python"), "-c", code],
-        env={**kept, **env},
+        env={**stored, **env},
         check=True,
         capture_output=True,
         text=True,

@@ -35,9 +35,9 @@ def _context(arguments: list[str]) -> click.Context:
     context = command.make_context("findit", list(rest))
     while isinstance(command, click.Group):
         words = [*context._protected_args, *context.args]
-        name, found, rest = command.resolve_command(context, words)
-        assert found is not None
-        command = found
+        name, actual, rest = command.resolve_command(context, words)
+        assert actual is not None
+        command = actual
         context = command.make_context(name, rest, parent=context)
     return context
 

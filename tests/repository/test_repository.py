@@ -69,8 +69,8 @@ def test_sections_of_the_protocol_that_the_code_cites_are_there() -> None:
 
 def test_names_in_the_pages_are_valid() -> None:
     # But for names with a place to fill in (FindIt_RefCOCO_<representation>) and of one's own data.
-    found = r"\bFindIt_[A-Za-z0-9][\w-]*+(?!<)"
-    names = {name for page in PAGES.values() for name in re.findall(found, page)}
+    actual = r"\bFindIt_[A-Za-z0-9][\w-]*+(?!<)"
+    names = {name for page in PAGES.values() for name in re.findall(actual, page)}
     names = {
         name
         for name in names
@@ -102,7 +102,7 @@ def headings(page: str) -> list[str]:
 
 
 def anchor(heading: str) -> str:
-    """What GitHub makes of a heading."""
+    """Return what GitHub makes of a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 

@@ -54,7 +54,7 @@ BY_NAME = {
 
 
 def rooms_of(path: Path, text: str) -> Iterator[str]:
-    """The rooms that a module of the package imports, at its top or later, for types too.
+    """Yield the rooms that a module of the package imports, at its top or later, for types too.
 
     Args:
         path: the module, relative to the package.
@@ -82,15 +82,15 @@ def rooms_of(path: Path, text: str) -> Iterator[str]:
 
 def climbing() -> dict[tuple[str, str], set[str]]:
     """Which modules import what they may not, by their room and the room that they import."""
-    found: dict[tuple[str, str], set[str]] = {}
+    actual: dict[tuple[str, str], set[str]] = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         path = file.relative_to(PACKAGE)
         room = path.parts[0] if len(path.parts) > 1 else path.stem
         may = ROOMS[: ROOMS.index(room) + 1] if room in ROOMS else COMMANDS[room]
         for other in rooms_of(path, file.read_text(encoding="utf-8")):
             if other not in may:
-                found.setdefault((room, other), set()).add(path.as_posix())
-    return found
+                actual.setdefault((room, other), set()).add(path.as_posix())
+    return actual
 
 
 def test_no_room_imports_one_that_comes_after_it() -> None:
@@ -127,13 +127,13 @@ def test_the_engine_loads_no_benchmark_and_nothing_heavy() -> None:
     modules = ["vlmeval_findit.engine." + ".".join(path.parts) for path in paths]
     code = f"import sys, {', '.join(modules)}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    found = set(done.stdout.split())
-    assert {"vlmeval_findit.engine.scheduler", "vlmeval_findit.runs.score"} <= found
-    assert not {"torch", "transformers", "vlmeval", "ray", "aiohttp.web", "sklearn"} & found
+    actual = set(done.stdout.split())
+    assert {"vlmeval_findit.engine.scheduler", "vlmeval_findit.runs.score"} <= actual
+    assert not {"torch", "transformers", "vlmeval", "ray", "aiohttp.web", "sklearn"} & actual
     rooms = ("sweeps", "leaderboard", "report", "api", "publish", "host", "cli")
-    assert not {f"vlmeval_findit.{room}" for room in rooms} & found
+    assert not {f"vlmeval_findit.{room}" for room in rooms} & actual
     # A benchmark's package says its prefix; its modules are what it is, and only the coordinate
     # check, which looks at every score, must know one of them: FindIt's questions.
-    of_benchmarks = {one.split(".", 2)[2] for one in found if "findit.benchmarks." in one}
-    modules_of = {one for one in of_benchmarks if "." in one}
+    of_benchmarks = {item.split(".", 2)[2] for item in actual if "findit.benchmarks." in item}
+    modules_of = {item for item in of_benchmarks if "." in item}
     assert modules_of <= {"findit.variant", "findit.findit_datasets"}

@@ -34,7 +34,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built where an older build has left a module that is no longer there."""
+    """Return the wheel, built where an older build has left a module that is no longer there."""
     stale = source / "build" / "lib" / "vlmeval_findit" / "stale.py"
     stale.parent.mkdir(parents=True)
     stale.touch()
@@ -52,7 +52,7 @@ def light(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> FreshVenv:
 
 def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> None:
     """Modules, templates, checkpoints, ``py.typed``: a file that is forgotten fails here."""
-    kept = {
+    stored = {
         path.relative_to(ROOT).as_posix()
         for path in PACKAGE.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
@@ -61,7 +61,7 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> No
         files = {name for name in z.namelist() if ".dist-info/" not in name}
     for checkpoint in ("findit_nano", "findit_nano_px", "findit_nano_siglip"):
         assert f"vlmeval_findit/models/{checkpoint}/model.safetensors" in files
-    assert files == kept | COPIED | {"vlmeval_findit_hook.pth"}
+    assert files == stored | COPIED | {"vlmeval_findit_hook.pth"}
 
 
 def test_a_light_installation_asks_for_no_host(wheel: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_wheel_of_the_source_archive_is_the_same(
 
 def contents(wheel: Path) -> dict[str, int]:
     with zipfile.ZipFile(wheel) as z:
-        return {one.filename: one.CRC for one in z.infolist()}
+        return {item.filename: item.CRC for item in z.infolist()}
 
 
 # --- extras ---------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def contents(wheel: Path) -> dict[str, int]:
 
 def test_all_is_every_extra_but_the_tests(wheel: Path) -> None:
     extras = extras_of(wheel) - {"all", "docs", "test"}
-    assert needs_for(wheel, "all") == set().union(*(needs_for(wheel, one) for one in extras))
+    assert needs_for(wheel, "all") == set().union(*(needs_for(wheel, item) for item in extras))
     assert not [need for need in needs_for(wheel, "all") if need.startswith(("pytest", "mypy"))]
 
 
@@ -104,7 +104,7 @@ def test_every_extra_that_somebody_is_told_to_install_exists(wheel: Path) -> Non
     assert told["Dockerfile"] == {"demo", "marks", "video", "calibration"}
     assert "local" in told["README.md"]
     assert told["vlmeval_findit/cli/run.py"] == {"run"}
-    assert {(where, extra) for where, found in told.items() for extra in found - known} == set()
+    assert {(where, extra) for where, actual in told.items() for extra in actual - known} == set()
     assert set(EXTRAS.values()) <= known
 
 
@@ -129,16 +129,16 @@ def extras_named() -> Iterable[tuple[str, set[str]]]:
     """Of every message, page and workflow: the extras that it names."""
     suffixes = ("*.py", "*.md", "*.yml", "*.ipynb", "run")
     folders = ("vlmeval_findit", "docs", "tests", ".github", ".ci")
-    files = [path for one in folders for end in suffixes for path in (ROOT / one).rglob(end)]
+    files = [path for item in folders for end in suffixes for path in (ROOT / item).rglob(end)]
     others = ("README.md", "CONTRIBUTING.md", "Dockerfile", "compose.yaml")
-    for path in (*files, *(ROOT / one for one in others)):
+    for path in (*files, *(ROOT / item for item in others)):
         text = path.read_text(encoding="utf-8")
         written = re.findall(r"""(?:vlmeval[-_]findit|['"`]\.|\.whl)\[([a-z][a-z,-]*)\]""", text)
         called = re.findall(r"\binstall\('([a-z-]+)'\)", text)
         built = re.findall(r"\bEXTRAS[=:] ?([a-z,-]+)$", text, re.MULTILINE)
-        found = {extra for names in (*written, *called, *built) for extra in names.split(",")}
-        if found:
-            yield str(path.relative_to(ROOT)), found
+        actual = {extra for names in (*written, *called, *built) for extra in names.split(",")}
+        if actual:
+            yield str(path.relative_to(ROOT)), actual
 
 
 # --- what runs without an extra -------------------------------------------------------------------
@@ -172,8 +172,8 @@ def test_data_of_ones_own_go_from_annotations_to_a_report(light: FreshVenv) -> N
     make_images(here / "pictures")
     write_coco(here)
     flags = ("--image-root", "pictures", "--name", "Mine")
-    said = ok(light, "data", "import", "instances.json", *flags)
-    assert "FindIt_Mine_xyxy_json" in said
+    reported = ok(light, "data", "import", "instances.json", *flags)
+    assert "FindIt_Mine_xyxy_json" in reported
     table = (light.home / "LMUData" / "Mine.tsv").read_text(encoding="utf-8")
     rows = len(table.strip().splitlines()) - 1
     assert 0 < rows <= len(ANNOTATIONS)

@@ -36,7 +36,7 @@ def steps(workflow: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def lines(workflow: dict[str, Any]) -> list[list[str]]:
-    """Every line that is run, in words."""
+    """Return every line that is run, in words."""
     runs = "\n".join(step.get("run", "") for step in steps(workflow))
     return [line.split() for line in runs.splitlines() if line.strip()]
 
@@ -117,8 +117,8 @@ def test_nothing_is_published_untested() -> None:
 def test_a_tag_is_the_version_that_the_changelog_begins_with(
     tag: str, changelog: str, wrong: str | None
 ) -> None:
-    said = check_release().problems(tag, '__version__ = "1.2.0"\n', changelog)
-    assert (said == []) if wrong is None else (wrong in said[0] and len(said) == 1)
+    reported = check_release().problems(tag, '__version__ = "1.2.0"\n', changelog)
+    assert (reported == []) if wrong is None else (wrong in reported[0] and len(reported) == 1)
 
 
 def check_release() -> Any:
@@ -141,16 +141,18 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def test_the_image_is_pinned_and_runs_without_rights() -> None:
-    said = instructions()
-    for name, value in said:
+    reported = instructions()
+    for name, value in reported:
         if name == "FROM":
             assert re.match(r"[\w/]+:\d[\w.-]*( AS \w+)?$", value), value
-    names = [name for name, _ in said]
+    names = [name for name, _ in reported]
     assert names.index("USER") < names.index("ENTRYPOINT")
-    assert dict(said)["USER"] == "1000"
-    assert dict(said)["ENTRYPOINT"] == '["findit"]'
-    assert {"LMUData=/data/LMUData", "HF_HOME=/data/huggingface"} <= set(dict(said)["ENV"].split())
-    assert dict(said)["VOLUME"] == '["/data", "/work"]'
+    assert dict(reported)["USER"] == "1000"
+    assert dict(reported)["ENTRYPOINT"] == '["findit"]'
+    assert {"LMUData=/data/LMUData", "HF_HOME=/data/huggingface"} <= set(
+        dict(reported)["ENV"].split()
+    )
+    assert dict(reported)["VOLUME"] == '["/data", "/work"]'
 
 
 def test_the_dockerfile_is_clean_under_hadolint() -> None:

@@ -28,18 +28,18 @@ __all__ = ["world"]
 
 
 def failing_on(share: int, answer: Answer) -> Answer:
-    """A model whose call fails on so many of every hundred rows."""
+    """Return a model whose call fails on so many of every hundred rows."""
 
-    def says(one: FindItQuery, generator: np.random.Generator) -> str:
-        said = answer(one, generator)
-        return f"{FAILED} via API." if one.index % 10 < share // 10 else said
+    def says(item: FindItQuery, generator: np.random.Generator) -> str:
+        said = answer(item, generator)
+        return f"{FAILED} via API." if item.index % 10 < share // 10 else said
 
     return says
 
 
 def missing_every(nth: int, answer: Answer) -> Answer:
-    """A model that says nothing on every nth row."""
-    return lambda one, generator: "[]" if one.index % nth == 0 else answer(one, generator)
+    """Return a model that says nothing on every nth row."""
+    return lambda item, generator: "[]" if item.index % nth == 0 else answer(item, generator)
 
 
 def shifted(name: str, loose: float) -> Answer:
@@ -78,9 +78,9 @@ CASES: dict[str, tuple[dict[str, Making], str]] = {
 
 @pytest.fixture(params=CASES)
 def scored(request: pytest.FixtureRequest, world: World) -> tuple[list[Run], str]:
-    made, expected = CASES[request.param]
+    built, expected = CASES[request.param]
     world.table("Pascal", [query(i, picture=f"{i // 2}.jpg") for i in range(100)])
-    for written, answer in made.items():
+    for written, answer in built.items():
         name = f"FindIt_Pascal_{written}"
         world.predict("M", name, answer(name))
     return load_runs([world.runs]), expected
@@ -130,7 +130,7 @@ Sums = Mapping[str, float]
 
 
 def made_of(f1: float, miou: float = 40, adherence: float = 100) -> Sums:
-    """The sums of a run with these figures, failed calls counted as misses."""
+    """Return the sums of a run with these figures, failed calls counted as misses."""
     sums = {"n_pred": 100, "n_gt": 100, "responses": 100, "n_gt_failed": 0}
     return {**sums, "tp": f1, "iou_sum": miou, "adherent": adherence}
 
@@ -149,8 +149,8 @@ def test_formats_of_the_most_columns_go_first() -> None:
         ("FindIt_iGround_caption_f1_xywh_text", made_of(20)),
     ]
     first = BENCHMARK.ranking[0].name
-    found = [(one.format, one.datasets, one.metric_values[first]) for one in ranked_in(scored)]
-    assert found == [("xywh_text", 3, 20), ("xyxy_text", 2, 15), ("yxyx_text", 1, 99)]
+    actual = [(item.format, item.datasets, item.metric_values[first]) for item in ranked_in(scored)]
+    assert actual == [("xywh_text", 3, 20), ("xyxy_text", 2, 15), ("yxyx_text", 1, 99)]
 
 
 @pytest.mark.parametrize(
@@ -169,11 +169,11 @@ def test_ties_are_broken_in_order(better: Sums, worse: Sums) -> None:
 
 def test_the_grids_order_decides_last() -> None:
     names = [v.name for v in grid() if v.table == "Pascal_multilabel"]
-    found = ranked_in((n, made_of(50 + at % 2 / 25)) for at, n in enumerate(reversed(names)))
-    places = [one.question.format_place for one in found]
+    actual = ranked_in((n, made_of(50 + at % 2 / 25)) for at, n in enumerate(reversed(names)))
+    places = [item.question.format_place for item in actual]
     assert places == sorted(places)
     assert len(places) == len({parse(name).format for name in names})
-    assert found[0].format == "xyxy_text"
+    assert actual[0].format == "xyxy_text"
 
 
 def test_the_rule_in_words() -> None:

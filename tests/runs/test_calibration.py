@@ -59,12 +59,12 @@ Sure = tuple[tuple[float, float, float, float], str, float]
 
 
 def by_character(reply: str, how: ReplyFormat, sure: Sequence[float]) -> TokenLogprobs:
-    """Every character is a token, and certain, but for the numbers of the boxes."""
+    """Return every character is a token, and certain, but for the numbers of the boxes."""
     logprobs = [0.0] * len(reply)
     locations = places(reply, how, read(reply, how))
-    for one, confidence in zip(locations, sure, strict=True):
-        assert one is not None
-        for start, end in one.numbers:
+    for item, confidence in zip(locations, sure, strict=True):
+        assert item is not None
+        for start, end in item.numbers:
             logprobs[start:end] = [math.log(confidence)] * (end - start)
     return TokenLogprobs.of(range(1, len(reply) + 1), logprobs)
 
@@ -72,12 +72,12 @@ def by_character(reply: str, how: ReplyFormat, sure: Sequence[float]) -> TokenLo
 def write_run(
     world: World, name: str, answer: Callable[[Any], Sequence[Sure] | None], recorded: bool = True
 ) -> Path:
-    """A prediction file; None stands for a failed call."""
+    """Return a prediction file; None stands for a failed call."""
     task = load_task(name)
     how = task.question.reply
     rows = []
-    for index, one in task.queries.items():
-        boxes = answer(one)
+    for index, item in task.queries.items():
+        boxes = answer(item)
         reply = "Failed to obtain answer via API."
         record = Recorded(call={"error": "down"})
         if boxes is not None:
@@ -104,7 +104,7 @@ def coco_boxes(path: Path) -> CocoBoxes:
 
 
 def by_name(run: CalibrationResult) -> dict[str, Any]:
-    return {one.definition: one for one in run.by_definition}
+    return {item.definition: item for item in run.by_definition}
 
 
 # --- definitions ----------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ TWO = '[{"label": "cat", "bbox": [1, 2, 3, 4]}, {"label": "dog", "bbox": [5, 6, 
 
 
 def tokens(*pieces: tuple[str, float]) -> tuple[str, TokenLogprobs]:
-    """A text and its tokens, by their probabilities."""
+    """Return a text and its tokens, by their probabilities."""
     text = "".join(piece for piece, _ in pieces)
     ends = np.cumsum([len(piece) for piece, _ in pieces]).tolist()
     return text, TokenLogprobs.of(ends, [math.log(p) for _, p in pieces])
@@ -128,8 +128,8 @@ def test_what_each_definition_is_made_of() -> None:
         ("]}]", 0.99), ("", 0.5),
     )  # fmt: skip
     assert text == TWO
-    found = confidences(text, LABELLED, read(text, LABELLED), known)
-    assert list(found) == list(DEFINITIONS)
+    actual = confidences(text, LABELLED, read(text, LABELLED), known)
+    assert list(actual) == list(DEFINITIONS)
     expected = {
         "mean": [0.125 ** (1 / 4), 0.9 ** (1 / 4)],
         "minimum": [0.25, 0.9],
@@ -139,14 +139,14 @@ def test_what_each_definition_is_made_of() -> None:
         "together": [0.9 * 0.4 * 0.125 ** (1 / 4), 0.6 * 0.7 * 0.9 ** (1 / 4)],
     }
     for name, values in expected.items():
-        assert found[name] == pytest.approx(values, abs=1e-4), name
+        assert actual[name] == pytest.approx(values, abs=1e-4), name
 
 
 def test_a_token_counts_once_though_it_says_two_numbers() -> None:
     text, known = tokens(("[", 1.0), ("1, 2, 3", 0.5), (", 4]", 0.8))
-    found = confidences(text, TEXT, read(text, TEXT), known)
-    assert found["mean"] == pytest.approx([math.sqrt(0.4)], abs=1e-4)
-    assert "label" not in found, "nothing says one"
+    actual = confidences(text, TEXT, read(text, TEXT), known)
+    assert actual["mean"] == pytest.approx([math.sqrt(0.4)], abs=1e-4)
+    assert "label" not in actual, "nothing says one"
 
 
 def test_where_nothing_stands_between_the_box_itself_could_have_been_an_end() -> None:
@@ -169,17 +169,17 @@ def test_where_nothing_stands_between_the_box_itself_could_have_been_an_end() ->
 def test_odd_tokens(ends: tuple[int, ...], logprobs: tuple[float, ...], mean: float | None) -> None:
     """``[1, 2, 3, 4]``: a record that does not cover the numbers gives no confidence."""
     reply = "[1, 2, 3, 4]"
-    found = confidences(reply, TEXT, read(reply, TEXT), TokenLogprobs(ends, logprobs))
-    assert found.get("mean", [None]) == [pytest.approx(mean, abs=1e-6) if mean else mean]
+    actual = confidences(reply, TEXT, read(reply, TEXT), TokenLogprobs(ends, logprobs))
+    assert actual.get("mean", [None]) == [pytest.approx(mean, abs=1e-6) if mean else mean]
 
 
 def test_a_box_without_a_place_has_none_and_the_others_keep_theirs() -> None:
     how = ReplyFormat("json", "xyxy")
     reply = '[{"bbox": [true, 2, 3, 4]}, {"bbox": [5, 6, 7, 8]}]'
     known = TokenLogprobs.of(range(1, len(reply) + 1), [-0.5] * len(reply))
-    found = confidences(reply, how, read(reply, how), known)
-    assert found["mean"] == [None, pytest.approx(math.exp(-0.5), abs=1e-6)]
-    assert "going-on" not in found, "the first box is somewhere in between"
+    actual = confidences(reply, how, read(reply, how), known)
+    assert actual["mean"] == [None, pytest.approx(math.exp(-0.5), abs=1e-6)]
+    assert "going-on" not in actual, "the first box is somewhere in between"
 
 
 # --- average precision ----------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def test_average_precision_worked_by_hand(world: World) -> None:
     """
     world.table("Pascal", [one_object(0, "a.jpg", CAT, DOG), one_object(1, "b.jpg")])
     said: list[list[Sure]] = [[(NOWHERE, "", 0.5), (CAT, "", 0.9), (DOG, "", 0.4)], []]
-    run = judged(write_run(world, NAME, lambda one: said[one.index]))
+    run = judged(write_run(world, NAME, lambda item: said[item.index]))
     mean = by_name(run)["mean"].ranking
     assert mean.ap50.value == pytest.approx(100 * (34 + 33 * 2 / 3) / 101)
     assert mean.ap.value == pytest.approx(mean.ap50.value), "boxes fit exactly"
@@ -214,7 +214,7 @@ def test_as_output_the_first_boxes_of_all_replies_come_first(world: World) -> No
     """Hit, hit, miss; reply after reply it would be hit, miss, hit."""
     world.table("Pascal", [one_object(0, "a.jpg"), one_object(1, "b.jpg")])
     said: list[list[Sure]] = [[(CAT, "", 0.5), (NOWHERE, "", 0.5)], [(CAT, "", 0.5)]]
-    run = judged(write_run(world, NAME, lambda one: said[one.index]))
+    run = judged(write_run(world, NAME, lambda item: said[item.index]))
     assert run.as_output.ap50.value == pytest.approx(100)
     assert by_name(run)["mean"].ranking.ap50.value == pytest.approx(100 * (51 + 50 * 2 / 3) / 101)
 
@@ -222,10 +222,10 @@ def test_as_output_the_first_boxes_of_all_replies_come_first(world: World) -> No
 def noisy(generator: np.random.Generator, sure: Callable[[bool], float]) -> Callable[..., Any]:
     """Answers with hits and misses; confidences by whether a box is one."""
 
-    def answer(one: Any) -> list[Sure]:
+    def answer(item: Any) -> list[Sure]:
         said: list[Sure] = []
-        labels = one.truth.labels or [""] * len(one.truth.boxes)
-        for box, label in zip(one.truth.boxes, labels, strict=True):
+        labels = item.truth.labels or [""] * len(item.truth.boxes)
+        for box, label in zip(item.truth.boxes, labels, strict=True):
             hit = bool(generator.random() < 0.6)
             shift = generator.uniform(0, 6) if hit else 60
             moved = tuple(float(np.clip(n + shift, 0, WIDTH)) for n in box)
@@ -262,30 +262,30 @@ def test_ranks_that_matter(world: World, name: str) -> None:
 
 @pytest.mark.parametrize("name", [LABELS, "FindIt_RefCOCO_xyxy_json"])
 def test_it_is_what_pycocotools_says(world: World, name: str) -> None:
-    """Our sums over its matches are its own figures, ties and pictures asked twice included."""
+    """Our sums over its matches are its own figures, ties and images asked twice included."""
     many(world)
     world.table("RefCOCO", [one_object(i, f"{i // 3}.jpg") for i in range(20)])
     generator = np.random.default_rng(3)
     path = write_run(
         world, name, noisy(generator, lambda hit: float(generator.choice([0.3, 0.5, 0.7])))
     )
-    found = coco_boxes(path)
-    evaluator = Evaluator(found)
+    actual = coco_boxes(path)
+    evaluator = Evaluator(actual)
     for scores in (
-        [1.0] * len(found.results),
-        [one.confidence("mean") for one in found.origins],
-        generator.random(len(found.results)).tolist(),
+        [1.0] * len(actual.results),
+        [item.confidence("mean") for item in actual.origins],
+        generator.random(len(actual.results)).tolist(),
     ):
-        made = evaluator.run(scores)
-        made.accumulate()
-        theirs = made.eval["precision"]
+        built = evaluator.run(scores)
+        built.accumulate()
+        theirs = built.eval["precision"]
         ours = evaluator.precision(scores)
         assert ours.ap[0] == pytest.approx(theirs[theirs > -1].mean(), abs=1e-12)
         assert ours.ap50[0] == pytest.approx(theirs[0][theirs[0] > -1].mean(), abs=1e-12)
 
 
-def test_weights_are_pictures_that_come_again(world: World) -> None:
-    """A picture with the weight 2 counts as two pictures, one with 0 as none."""
+def test_weights_are_images_that_come_again(world: World) -> None:
+    """A image with the weight 2 counts as two images, one with 0 as none."""
 
     def evaluator(pictures: Sequence[int]) -> tuple[Evaluator, list[float]]:
         world.table("Pascal", [query(i, f"{at}.jpg") for at, i in enumerate(pictures)])
@@ -294,13 +294,13 @@ def test_weights_are_pictures_that_come_again(world: World) -> None:
         path = write_run(
             world,
             NAME,
-            lambda one: [
-                (box, label, sure[one.index][at])
-                for at, (box, label, _) in enumerate(said[one.index])
+            lambda item: [
+                (box, label, sure[item.index][at])
+                for at, (box, label, _) in enumerate(said[item.index])
             ],
         )
-        found = coco_boxes(path)
-        return Evaluator(found), [one.confidence("mean") or 0 for one in found.origins]
+        actual = coco_boxes(path)
+        return Evaluator(actual), [item.confidence("mean") or 0 for item in actual.origins]
 
     once, scores = evaluator(range(6))
     weights = np.array([[1, 1, 1, 1, 1, 1], [0, 1, 1, 1, 0, 1.0], [1, 0, 0, 0, 1, 0]])
@@ -312,8 +312,8 @@ def test_weights_are_pictures_that_come_again(world: World) -> None:
     assert doubled.ap[0] == pytest.approx(weighted.ap[0], abs=1e-9)
 
 
-def test_queries_of_one_picture_are_one_witness(world: World) -> None:
-    """The same answers about a quarter of the pictures have wider intervals."""
+def test_queries_of_one_image_are_one_witness(world: World) -> None:
+    """The same answers about a quarter of the images have wider intervals."""
 
     def width(pictures: int) -> float:
         world.table("Pascal", [query(i, f"{i % pictures}.jpg") for i in range(40)])
@@ -322,9 +322,9 @@ def test_queries_of_one_picture_are_one_witness(world: World) -> None:
             write_run(
                 world,
                 NAME,
-                lambda one: [
-                    (box if int(one.images[0][:-4]) % 2 else NOWHERE, "", 0.5 + one.index / 100)
-                    for box in one.truth.boxes
+                lambda item: [
+                    (box if int(item.images[0][:-4]) % 2 else NOWHERE, "", 0.5 + item.index / 100)
+                    for box in item.truth.boxes
                 ],
             )
         )
@@ -340,24 +340,24 @@ def test_queries_of_one_picture_are_one_witness(world: World) -> None:
 def test_boxes_without_a_confidence_come_last_and_are_counted(world: World) -> None:
     world.table("Pascal", [one_object(0, "a.jpg", CAT, DOG), one_object(1, "b.jpg")])
     said: list[list[Sure]] = [[(CAT, "", 0.9), (DOG, "", 0.8)], [(NOWHERE, "", 0.5)]]
-    path = write_run(world, NAME, lambda one: said[one.index])
+    path = write_run(world, NAME, lambda item: said[item.index])
     rows = json.loads(path.read_text())
     rows[1]["prediction"] = '[{"bbox": [true, 2, 3, 4]}]'
     path.write_text(json.dumps(rows))
-    one = by_name(judged(path))["mean"]
-    assert one.unsure == 1
-    assert one.ranking.ap50.value == pytest.approx(100 * 67 / 101)
-    assert sum(bin_.boxes for bin_ in one.bins) == 2
-    assert one.threshold.value == pytest.approx(0.8, abs=1e-3), "without the last one"
-    assert (one.threshold.f1, one.threshold.without) == pytest.approx((80.0, 200 / 3))
+    item = by_name(judged(path))["mean"]
+    assert item.unsure == 1
+    assert item.ranking.ap50.value == pytest.approx(100 * 67 / 101)
+    assert sum(bin_.boxes for bin_ in item.bins) == 2
+    assert item.threshold.value == pytest.approx(0.8, abs=1e-3), "without the last one"
+    assert (item.threshold.f1, item.threshold.without) == pytest.approx((80.0, 200 / 3))
     score = score_file(path, GRID)
-    assert score.metric_values["F1@0.5"] == pytest.approx(one.threshold.without)
+    assert score.metric_values["F1@0.5"] == pytest.approx(item.threshold.without)
 
 
 def test_a_failed_call_has_no_part(world: World) -> None:
     many(world, 6)
     answer = noisy(np.random.default_rng(1), lambda hit: 0.5)
-    run = judged(write_run(world, NAME, lambda one: answer(one) if one.index else None))
+    run = judged(write_run(world, NAME, lambda item: answer(item) if item.index else None))
     assert (run.queries, run.images, run.boxes) == (5, 5, 10)
 
 
@@ -414,10 +414,10 @@ HAND = boxes(
 
 def test_calibration_worked_by_hand() -> None:
     bins = reliability(HAND)
-    assert [(one.low, one.high, one.boxes) for one in bins] == [
+    assert [(item.low, item.high, item.boxes) for item in bins] == [
         (0.0, 0.1, 1), (0.1, 0.2, 1), (0.5, 0.6, 1), (0.9, 1.0, 4),
     ]  # fmt: skip
-    assert [one.hits for one in bins] == [0, 0, 1, 0.75]
+    assert [item.hits for item in bins] == [0, 0, 1, 0.75]
     assert bins[-1].confidence == pytest.approx((0.95 + 0.91 + 0.9 + 1) / 4)
     off = (0 + 0.1 + 0.45 + 4 * abs(0.94 - 0.75)) / 7
     assert calibration_error(bins) == pytest.approx(off)
@@ -425,14 +425,14 @@ def test_calibration_worked_by_hand() -> None:
 
 
 def test_f1_by_threshold_is_that_of_the_boxes_kept() -> None:
-    found = f1_curve(HAND)
-    assert all(a < b for a, b in pairwise(found.thresholds))
-    for at, threshold in enumerate(found.thresholds):
-        kept = np.nan_to_num(HAND.confidence) >= threshold
-        hits, said = HAND.hit[kept].sum(), kept.sum()
-        assert found.precision[at] == pytest.approx(100 * hits / said, abs=1e-4)
-        assert found.recall[at] == pytest.approx(100 * hits / 6, abs=1e-4)
-        assert found.f1[at] == pytest.approx(100 * 2 * hits / (said + 6), abs=1e-4)
+    actual = f1_curve(HAND)
+    assert all(a < b for a, b in pairwise(actual.thresholds))
+    for at, threshold in enumerate(actual.thresholds):
+        stored = np.nan_to_num(HAND.confidence) >= threshold
+        hits, said = HAND.hit[stored].sum(), stored.sum()
+        assert actual.precision[at] == pytest.approx(100 * hits / said, abs=1e-4)
+        assert actual.recall[at] == pytest.approx(100 * hits / 6, abs=1e-4)
+        assert actual.f1[at] == pytest.approx(100 * 2 * hits / (said + 6), abs=1e-4)
     best = best_threshold(HAND, np.zeros((0, 2)))
     assert best is not None
     assert best.interval is None
@@ -444,12 +444,12 @@ def test_f1_by_threshold_is_that_of_the_boxes_kept() -> None:
 
 def test_of_equally_good_thresholds_the_lowest_is_best() -> None:
     """One hit of three objects, or two among five boxes: 2/4 and 4/8."""
-    found = boxes(
+    actual = boxes(
         (0.9, True, 0), (0.8, False, 0), (0.7, False, 0), (0.6, False, 0), (0.5, True, 0),
         (0.4, False, 0),
         objects=(3,),
     )  # fmt: skip
-    best = best_threshold(found, np.zeros((0, 1)))
+    best = best_threshold(actual, np.zeros((0, 1)))
     assert best is not None
     assert (best.value, best.f1) == (0.5, pytest.approx(50))
 
@@ -468,14 +468,14 @@ def test_the_best_threshold_is_best_where_it_was_chosen() -> None:
         np.where(hit, 0.7, 0.3) + generator.uniform(-0.19, 0.19, 400),
         hit, picture, np.full(100, 2.0),
     )  # fmt: skip
-    chance, good = (best_threshold(one, drawn) for one in (ignorant, knowing))
+    chance, good = (best_threshold(item, drawn) for item in (ignorant, knowing))
     assert chance is not None
     assert good is not None
-    for one in (chance, good):
-        assert one.interval is not None
-        assert one.interval.low <= one.value <= one.interval.high
-        assert one.elsewhere is not None
-        assert one.f1 >= max(one.without, one.elsewhere)
+    for item in (chance, good):
+        assert item.interval is not None
+        assert item.interval.low <= item.value <= item.interval.high
+        assert item.elsewhere is not None
+        assert item.f1 >= max(item.without, item.elsewhere)
     assert good.f1 - good.without > 5
     assert good.elsewhere == pytest.approx(good.f1, abs=4)
     assert 0.5 < good.value < 0.6
@@ -501,29 +501,29 @@ def run(world: World) -> Path:
 
 
 def test_the_table_says_all_in_80_columns(run: Path) -> None:
-    made = judged(run)
+    built = judged(run)
     out = Console(width=80, file=StringIO(), record=True)
-    for table in (ranking_table(made), calibration_table(made)):
+    for table in (ranking_table(built), calibration_table(built)):
         for part in to_terminal(table, 80):
             out.print(part)
     text = out.export_text()
     assert max(map(len, text.splitlines())) <= 80
     assert "…" not in text
-    told = "\n".join([text, *legend([made]).lines])
+    told = "\n".join([text, *legend([built]).lines])
     for name in DEFINITIONS:
         assert f"by {name}" in told
         assert f"{name}: {DEFINITIONS[name].means}" in told
     assert "elsewhere" in told
 
 
-def test_the_command_writes_figures_and_a_picture(
+def test_the_command_writes_figures_and_a_image(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     metric_values, picture = tmp_path / "all.json", tmp_path / "all.png"
     given = ["calibration", "--space", "grid1000", str(run), "--json", str(metric_values)]
     assert main([*given, "--plot", str(picture)]) == 0
     (told,) = json.loads(metric_values.read_text(), parse_constant=pytest.fail)
-    assert [one["definition"] for one in told["by_definition"]] == list(DEFINITIONS)
+    assert [item["definition"] for item in told["by_definition"]] == list(DEFINITIONS)
     assert told["by_definition"][0]["curve"][0] == sorted(told["by_definition"][0]["curve"][0])
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "60 boxes in 30 replies about 30 images" in capsys.readouterr().out
@@ -556,14 +556,15 @@ def test_export_to_coco_writes_them(
         assert note in " ".join(capsys.readouterr().out.split())
         assert (more[-1:] or ["mean"])[0] in note
         return [
-            one["score"] for one in json.loads((out / f"{run.stem}_coco_results.json").read_text())
+            item["score"]
+            for item in json.loads((out / f"{run.stem}_coco_results.json").read_text())
         ]
 
     write_score(score_file(run, GRID), run)
     rows = load_run(RunFiles(run).provenance).rows
     for name in ("mean", "minimum"):
-        kept = [one for row in rows for one in row.details["confidences"][name]]
-        assert scores("--confidence", name) == kept
+        stored = [item for row in rows for item in row.details["confidences"][name]]
+        assert scores("--confidence", name) == stored
     assert scores() == scores("--confidence", "mean")
     assert main([*given, "--confidence", "means"]) == 2
 

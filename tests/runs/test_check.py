@@ -42,10 +42,10 @@ def test_benchmarks_of_ours_pass(words: str, says: str, capsys: pytest.CaptureFi
     if "encoder" in words:
         pytest.importorskip("torch")
     assert main(["check", *words.split()]) == 0
-    said = capsys.readouterr().out
-    assert re.search(says, said)
-    assert said.count(" asks:\n") == 3
-    assert [kind for kind in KINDS if f"{kind} replies: 8 drawn" not in said] == []
+    reported = capsys.readouterr().out
+    assert re.search(says, reported)
+    assert reported.count(" asks:\n") == 3
+    assert [kind for kind in KINDS if f"{kind} replies: 8 drawn" not in reported] == []
 
 
 KINDS = ("right", "wrong", "unreadable", "empty", "failed")
@@ -57,8 +57,8 @@ def test_ref_l4_passes_and_keeps_what_it_made(
     monkeypatch.setenv("LMUData", str(lmu))
     assert main(["check", "Ref-L4", "--out", "tried"]) == 0
     assert "all right" in capsys.readouterr().out
-    made = {path.parent.name.lower() for path in Path("tried").glob("*/*_score.csv")}
-    assert made == {*KINDS}
+    built = {path.parent.name.lower() for path in Path("tried").glob("*/*_score.csv")}
+    assert built == {*KINDS}
     assert Path("tried/report.html").stat().st_size > 10_000
 
 
@@ -84,8 +84,8 @@ def test_the_template_passes(
 def test_a_checkpoint_that_is_here_shows_what_it_sees(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("transformers")
     assert main(["check", "FindIt-Nano"]) == 0
-    said = capsys.readouterr().out
-    assert "row 0: 78 tokens, 49 of images" in said
+    reported = capsys.readouterr().out
+    assert "row 0: 78 tokens, 49 of images" in reported
     assert main(["check", "Qwen3-VL=nowhere"]) == 0
     assert "its processor was not tried: nowhere" in capsys.readouterr().out
 
@@ -170,7 +170,7 @@ def plates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def mine(plates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file for a benchmark of plates, whose table and pictures are there."""
+    """Return a file for a benchmark of plates, whose table and images are there."""
     monkeypatch.setenv("FINDIT_TABLES", str(plates))
     monkeypatch.setenv("FINDIT_IMAGES", f"Plates={plates / 'Plates'}")
     return tmp_path / "mine.py"
@@ -180,19 +180,22 @@ def test_formats_are_tried(mine: Path, capsys: pytest.CaptureFixture[str]) -> No
     mine.write_text(FORMATS.replace("from . import PREFIX", 'PREFIX = "Plates_"'))
     with known_here(files=(mine,)):
         assert main(["check", "Plates_Few_bare"]) == 0
-    said = capsys.readouterr().out
+    reported = capsys.readouterr().out
     for line in (
         "format 'quoted', Plates_Few_quoted: Accuracy (failed calls as misses) of right replies is",
         "of right replies in 2 formats a search finds 'bare'",
     ):
-        assert line in said
+        assert line in reported
 
 
 @pytest.mark.parametrize(
     ("base", "mistake"),
     [
-        *(pytest.param(PLATES, one, id=name) for name, one in MISTAKES.items()),
-        *(pytest.param(FORMATS, one, id=f"format {name}") for name, one in FORMAT_MISTAKES.items()),
+        *(pytest.param(PLATES, item, id=name) for name, item in MISTAKES.items()),
+        *(
+            pytest.param(FORMATS, item, id=f"format {name}")
+            for name, item in FORMAT_MISTAKES.items()
+        ),
     ],
 )
 def test_a_mistake_is_said_with_its_place(
@@ -204,9 +207,11 @@ def test_a_mistake_is_said_with_its_place(
     mine.write_text(text)
     with known_here(files=(mine,)):
         assert main(["check", "Plates_Few" if base is PLATES else "Plates_Few_bare"]) == 1
-    said = capsys.readouterr().out
-    found = re.split(r"^(?=ok |wrong )", said, flags=re.MULTILINE)
-    assert [one for one in found if one[:5] == "wrong" and where in one and why in one], said
+    reported = capsys.readouterr().out
+    actual = re.split(r"^(?=ok |wrong )", reported, flags=re.MULTILINE)
+    assert [item for item in actual if item[:5] == "wrong" and where in item and why in item], (
+        reported
+    )
 
 
 BROKEN_ROWS = """

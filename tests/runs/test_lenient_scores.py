@@ -37,12 +37,12 @@ BOTH = f'[{{"bbox": {FIRST}}}, {{"bbox": {SECOND}}}]'
 
 
 def answered(world: World, replies: Sequence[str], name: str = NAME, model: str = "M") -> Run:
-    """A run in which query i is query 0 on a picture of its own, and gets reply i."""
+    """Return a run in which query i is query 0 on a image of its own, and gets reply i."""
     table = name.removeprefix("FindIt_").removesuffix("_xyxy_json").removesuffix("_xyxy_text")
     make = two_labels if "multilabel" in name else (lambda i, picture: query(i, picture))
-    made = [replace(make(0, f"{i}.jpg"), index=i) for i in range(len(replies))]
-    world.table(table, made)
-    return world.run(model, name, lambda one, _: replies[one.index])
+    built = [replace(make(0, f"{i}.jpg"), index=i) for i in range(len(replies))]
+    world.table(table, built)
+    return world.run(model, name, lambda item, _: replies[item.index])
 
 
 # --- strict and lenient --------------------------------------------------------------------------
@@ -128,15 +128,15 @@ def test_frames_decide_in_a_lenient_reading_too(
 ) -> None:
     monkeypatch.setenv("FINDIT_IMAGES", f"iGround={world.folder / 'pictures'}")
     box = (10.0, 10.0, 50.0, 60.0)
-    one = replace(
+    item = replace(
         query(0),
         images=("v/0.jpg", "v/1.jpg"),
         truth=Truth((box, box), (0, 1)),
         frame_indices=(0, 1),
     )
-    world.table("iGround", [one, replace(one, index=1)])
+    world.table("iGround", [item, replace(item, index=1)])
     replies = [f'{{"1": {FIRST}, "2": [1, 2, 3, 4]}}', "[]"]
-    run = world.run("M", "FindIt_iGround_f2_xyxy_json", lambda one, _: replies[one.index])
+    run = world.run("M", "FindIt_iGround_f2_xyxy_json", lambda item, _: replies[item.index])
     lenient = run.rows[0].details["lenient"]
     assert (lenient["frames"], lenient["recoverable"]) == ([0, 1], [0])
     assert run.sums["lenient_tp"] == 1
@@ -207,10 +207,10 @@ def test_what_becomes_of_a_query_with_nothing_to_find(
     from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
 
     reply = Reply(0, text)
-    reading = read_reply(reply, lambda said: read(said, how))
-    found = parse_leniently(text, how, reading)
+    reading = read_reply(reply, lambda reported: read(reported, how))
+    actual = parse_leniently(text, how, reading)
     nothing = Matched((), (), (), (), ())
-    assert outcome(reply, reading, found and LenientMatch(found, nothing)) is expected
+    assert outcome(reply, reading, actual and LenientMatch(actual, nothing)) is expected
 
 
 def test_words_that_were_cut_off_are_not_readable() -> None:
@@ -230,7 +230,7 @@ def rejecting(world: World) -> Run:
     some = [query(i, f"{i}.jpg") for i in range(len(none), len(none) + 4)]
     world.table("Pascal", [*none, *some])
     replies = [*NEGATIVES, BOTH, "[]", "I cannot.", FAILED]
-    return world.run("M", NAME, lambda one, _: replies[one.index])
+    return world.run("M", NAME, lambda item, _: replies[item.index])
 
 
 def test_rejection_is_measured_over_what_was_answered(rejecting: Run) -> None:
@@ -260,24 +260,24 @@ def test_only_an_answer_that_says_so_is_a_right_rejection(rejecting: Run) -> Non
 @pytest.mark.parametrize("video", [VIDEO, VIDEO_TEXT], ids=str)
 def test_an_empty_list_over_frames_is_a_right_rejection_everywhere(video: ReplyFormat) -> None:
     reading = read("[]", video)
-    found = parse_leniently("[]", video, reading)
+    actual = parse_leniently("[]", video, reading)
     nothing = Matched((), (), (), (), ())
-    one = MatchedReply(
+    item = MatchedReply(
         query(0, "0.jpg"),
         Reply(0, "[]"),
         reading,
         nothing,
-        lenient=found and LenientMatch(found, nothing),
+        lenient=actual and LenientMatch(actual, nothing),
     )
-    ((event,),) = events_of([one])
+    ((event,),) = events_of([item])
     assert event.kind is BoxError.REJECTED
-    assert scored_row(one).sums[NegativeOutcome.REJECTED.sum] == 1
+    assert scored_row(item).sums[NegativeOutcome.REJECTED.sum] == 1
 
 
 def test_the_table_of_rejection_has_every_outcome(rejecting: Run) -> None:
     table = rejection_table(rejecting)
     assert table.title == "8 of 12 queries have nothing to find"
-    rows = [[text_of(*one) for one in row] for row in table.cells()]
+    rows = [[text_of(*item) for item in row] for row in table.cells()]
     counts = {name: (queries, percent) for name, queries, percent in rows}
     others = ("false alarm", "not readable", "refused", "empty reply", "failed call")
     assert counts == {
@@ -300,7 +300,7 @@ def test_nothing_is_said_of_rejection_where_all_is_there(world: World) -> None:
 
 def test_a_run_in_which_every_such_call_failed_has_no_figure(world: World) -> None:
     world.table("Pascal", [replace(query(0), truth=Truth((), ()))])
-    run = world.run("M", NAME, lambda one, _: FAILED)
+    run = world.run("M", NAME, lambda item, _: FAILED)
     assert run.metric_values["Rejection accuracy"] is run.metric_values["False-alarm rate"] is None
     assert [row["percent"] for row in rejection_table(run).records()[-2:]] == [None, None]
 
@@ -311,13 +311,13 @@ def test_leaderboard_and_score_show_rejection_where_there_is_any(
     page = as_markdown(make_board([rejecting]))
     assert "## Rejection accuracy" in page
     assert "## False-alarm rate (lower is better)" in page
-    said = (
+    reported = (
         "8 with nothing to find: rejected rightly 3, false alarm 1, not readable 1, refused 1, "
         "empty reply 1, failed call 1"
     )
-    assert f"* M on Pascal: {said}" in page
+    assert f"* M on Pascal: {reported}" in page
     assert main(["score", str(rejecting.path)]) == 0
-    assert f"M {NAME}: {said}" in capsys.readouterr().out
+    assert f"M {NAME}: {reported}" in capsys.readouterr().out
     metric_values = json.loads(
         Path(rejecting.path.with_name(f"{rejecting.path.stem}_provenance.json")).read_text()
     )["metrics"]
@@ -326,8 +326,8 @@ def test_leaderboard_and_score_show_rejection_where_there_is_any(
 
 def test_who_alarms_less_is_ranked_first(world: World, rejecting: Run) -> None:
     """Among those whose calls were all answered: who failed could not alarm."""
-    loud = world.run("Loud", NAME, lambda one, _: BOTH)
-    quiet = world.run("Quiet", NAME, lambda one, _: "[]")
+    loud = world.run("Loud", NAME, lambda item, _: BOTH)
+    quiet = world.run("Quiet", NAME, lambda item, _: "[]")
     board = make_board([rejecting, loud, quiet])
     entries = {m: board.cells[m, "Pascal"].entries["False-alarm rate"] for m in board.models}
-    assert {m: one.rank for m, one in entries.items()} == {"Quiet": 1, "Loud": 2, "M": None}
+    assert {m: item.rank for m, item in entries.items()} == {"Quiet": 1, "Loud": 2, "M": None}

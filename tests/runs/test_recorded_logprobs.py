@@ -30,7 +30,7 @@ TEXT = "[[1, 2, 3, 4]]"
 
 
 def said(asked: Asked, number: int) -> Answer:
-    """A server that gives log-probabilities where it is asked for them."""
+    """Return a server that gives log-probabilities where it is asked for them."""
     if "logprobs" not in asked.body:
         return completion(TEXT)
     assert asked.body["logprobs"] is True
@@ -166,10 +166,10 @@ def test_a_server_that_refuses_is_not_asked_again_and_again(sweep: Sweep) -> Non
 
 
 def test_where_one_of_two_servers_refuses_the_other_answers() -> None:
-    with ChatServer(refuses) as one, ChatServer(said) as other:
-        answers = ask(service([one.url, other.url]), 3, logprobs=True)
+    with ChatServer(refuses) as first, ChatServer(said) as second:
+        answers = ask(service([first.url, second.url]), 3, logprobs=True)
         assert [answer.error for answer in answers] == [None] * 3
-        assert len(one.asked) == 1
+        assert len(first.asked) == 1
 
 
 def test_a_failed_second_call_leaves_the_first_answer(sweep: Sweep) -> None:
@@ -215,17 +215,17 @@ def test_a_sheet_leaves_them_out_whole_and_says_so(
         for count in (10, 5000)
     )
     thinks = replace(many, thought="so " * 20_000)
-    made = [few, many, thinks]
+    built = [few, many, thinks]
     rows = [
-        {"index": at, "prediction": "[]", "extra_records": one.as_json()}
-        for at, one in enumerate(made)
+        {"index": at, "prediction": "[]", "extra_records": item.as_json()}
+        for at, item in enumerate(built)
     ]
     for name in ("run.json", "run.tsv", "run.xlsx"):
         write_rows(tmp_path / name, lambda: rows)
     for name in ("run.json", "run.tsv"):
-        assert [one.recorded for one in read_predictions(tmp_path / name)] == made
+        assert [item.recorded for item in read_predictions(tmp_path / name)] == built
     assert "the records of 2 replies are longer" in caplog.text
-    found = [one.recorded for one in read_predictions(tmp_path / "run.xlsx")]
-    assert found == [few, replace(many, token_logprobs=None), Recorded(space, "stop")]
-    assert all(len(json.dumps(one.as_json())) < XLSX_CELL_LIMIT for one in found)
+    actual = [item.recorded for item in read_predictions(tmp_path / "run.xlsx")]
+    assert actual == [few, replace(many, token_logprobs=None), Recorded(space, "stop")]
+    assert all(len(json.dumps(item.as_json())) < XLSX_CELL_LIMIT for item in actual)
     assert caplog.records[-1].levelno == logging.WARNING

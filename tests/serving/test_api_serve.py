@@ -39,13 +39,13 @@ def url(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     logs = tmp_path_factory.mktemp("serve")
     with closing(LocalServers(how, str(checkpoint), "Qwen3-VL", logs)) as running:
         running.start()
-        while not (found := running.living()):
+        while not (actual := running.living()):
             time.sleep(0.1)
-        yield found[0].url
+        yield actual[0].url
 
 
 def expected_reply(checkpoint: Path, message: list[dict[str, str]]) -> str:
-    """What transformers itself answers, greedily, to the message of a row."""
+    """Return what transformers itself answers, greedily, to the message of a row."""
     import torch
     from PIL import Image
     from transformers import AutoModelForImageTextToText, AutoProcessor
@@ -105,5 +105,5 @@ def test_a_server_answers_what_the_model_answers(
         assert record["space"] == {"kind": "grid1000"}
         images = [part for part in prompts.message(row["index"]) if part.kind is PartKind.IMAGE]
         assert len(record["images"]) == len(images) > 1
-        said = expected_reply(checkpoint, to_host_message(prompts.message(row["index"])))
-        assert row["prediction"].strip() == said
+        reported = expected_reply(checkpoint, to_host_message(prompts.message(row["index"])))
+        assert row["prediction"].strip() == reported

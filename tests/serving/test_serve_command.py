@@ -23,7 +23,7 @@ from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine.serve_backends import ServedModel, served_model
 from vlmeval_findit.models.entry import ModelEntry
-from vlmeval_findit.models.model_table import NANO_PX, SHIPPED
+from vlmeval_findit.models.model_table import NANO_PX
 from vlmeval_findit.serving.programs import ServeOptions
 
 DATA = "FindIt_Demo_xyxy_json"
@@ -65,17 +65,17 @@ class Machine(fake_program.Machine):
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    made = Machine(tmp_path)
-    for name, value in made.environment.items():
+    built = Machine(tmp_path)
+    for name, value in built.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("FAKE", raising=False)
-    return made
+    return built
 
 
 def identity(machine: Machine, dataset: str = DATA) -> dict[str, Any]:
     path = machine.out / "Qwen3-VL" / f"Qwen3-VL_{dataset}_identity.json"
-    said: dict[str, Any] = json.loads(path.read_text())
-    return said
+    reported: dict[str, Any] = json.loads(path.read_text())
+    return reported
 
 
 # --- sweeps ---------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def test_a_sweep_is_asked_of_servers_that_end_with_it(
     assert machine.ends(0.1), "ended before the command does"
     assert len(machine.calls) == 8
     bounds = {"min_pixels": 200_704, "max_pixels": 1_605_632}
-    assert all(one["mm_processor_kwargs"] == bounds for one in machine.calls)
+    assert all(item["mm_processor_kwargs"] == bounds for item in machine.calls)
     who = identity(machine)["answering"]
     assert who["server"] == "vllm 0.33.0"
     assert who["checkpoint"] == str(machine.checkpoint)
@@ -250,26 +250,26 @@ def described(
     program: str, name: str, question: str = DATA, **settings: Any
 ) -> tuple[dict[str, Any], Any]:
     model = served_model(ModelEntry(name, settings), ServeOptions(program))
-    found, space = model.chat().describe(parse(question), [])
-    return dict(found.settings), space
+    actual, space = model.chat().describe(parse(question), [])
+    return dict(actual.settings), space
 
 
 @pytest.mark.usefixtures("machine")
 def test_a_row_is_asked_as_in_this_process() -> None:
-    said, space = described("vllm", "Qwen2.5-VL-7B", SHOTS)
+    reported, space = described("vllm", "Qwen2.5-VL-7B", SHOTS)
     bounds = {"min_pixels": 200_704, "max_pixels": 12_845_056}
-    assert said["mm_processor_kwargs"] == bounds
+    assert reported["mm_processor_kwargs"] == bounds
     assert space == {"kind": "smart_resize", **bounds}
     # One resize, by the server: the picture is sent as it is.
-    said, space = described("vllm", "Qwen2.5-VL-7B", max_pixels=802_816)
+    reported, space = described("vllm", "Qwen2.5-VL-7B", max_pixels=802_816)
     assert space == {"kind": "smart_resize", "min_pixels": 200_704, "max_pixels": 802_816}
-    said, _ = described("vllm", "GLM-4.6V-nothink")
-    assert said["chat_template_kwargs"] == {"enable_thinking": False}
-    assert said["skip_special_tokens"] is False, "its box markers are read"
-    assert "mm_processor_kwargs" not in said
-    said, _ = described("vllm", "InternVL3-8B-hf", SHOTS, max_new_tokens=99)
-    assert said["mm_processor_kwargs"] == {"crop_to_patches": True, "max_patches": 64}
-    assert said["max_new_tokens"] == 99
+    reported, _ = described("vllm", "GLM-4.6V-nothink")
+    assert reported["chat_template_kwargs"] == {"enable_thinking": False}
+    assert reported["skip_special_tokens"] is False, "its box markers are read"
+    assert "mm_processor_kwargs" not in reported
+    reported, _ = described("vllm", "InternVL3-8B-hf", SHOTS, max_new_tokens=99)
+    assert reported["mm_processor_kwargs"] == {"crop_to_patches": True, "max_patches": 64}
+    assert reported["max_new_tokens"] == 99
 
 
 def test_pixels_need_bounds_that_are_known() -> None:
@@ -285,8 +285,8 @@ def test_pixels_need_bounds_that_are_known() -> None:
 def test_the_same_files_elsewhere_are_the_same_model(machine: Machine, tmp_path: Path) -> None:
     def key(checkpoint: Path) -> dict[str, Any]:
         entry = ModelEntry("Qwen3-VL", {"dtype": "float16"}, checkpoint=str(checkpoint))
-        made: ServedModel = served_model(entry, ServeOptions("vllm", 2, 2))
-        return made.key()
+        built: ServedModel = served_model(entry, ServeOptions("vllm", 2, 2))
+        return built.key()
 
     before = key(machine.checkpoint)
     assert before.keys() == {"dtype", "checkpoint", "server"}
@@ -318,23 +318,3 @@ def test_a_run_of_the_host(flags: Sequence[str], machine: Machine, tmp_path: Pat
     again = run(RUN_FINDIT, [*asked, *flags], tmp_path, env)
     assert again.returncode == 0, again.stdout
     assert len(machine.calls) == 3
-
-
-@pytest.mark.slow
-@pytest.mark.host
-def test_transformers_serve_itself(
-    one_thread: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The smallest model that ships, in pixels within its own processor's bounds."""
-    for name in ("torch", "transformers", "fastapi", "uvicorn", "openai"):
-        pytest.importorskip(name, reason=f"{name} is absent: pip install 'transformers[serving]'")
-    env = environment(tmp_path / "lmu", HF_HUB_OFFLINE="1", CUDA_VISIBLE_DEVICES="")
-    flags = ["--serve", "transformers", "--serve-args", "--device cpu --dtype float32"]
-    command = ["probe", "--model", NANO_PX, *flags, "--limit", "30", "--format", "xywh_json"]
-    done = run(RUN_FINDIT, command, tmp_path, env)
-    assert done.returncode == 0, done.stdout
-    assert "declared pixels of the processor's resize within 2304..28224" in done.stdout
-    (identity_file,) = tmp_path.glob("outputs/probe/**/*_identity.json")
-    who = json.loads(identity_file.read_text())["answering"]
-    assert who["server"].startswith("transformers ")
-    assert who["checkpoint"] == SHIPPED[NANO_PX]

@@ -6,14 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import fake_program
 import pytest
 from fake_program import Machine, ends
+from waits import until
 
 from vlmeval_findit.serving import guard
 from vlmeval_findit.serving.processes import LocalServer, LocalServers, ServingError
@@ -22,24 +22,17 @@ from vlmeval_findit.serving.programs import ServeOptions
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    made = Machine(tmp_path)
-    for name, value in made.environment.items():
+    built = Machine(tmp_path)
+    for name, value in built.environment.items():
         monkeypatch.setenv(name, value)
-    yield made
-    assert made.ends()
+    yield built
+    assert built.ends()
 
 
 def servers(machine: Machine, how: ServeOptions, **more: str) -> LocalServers:
-    made = LocalServers(how, "org/model", "Qwen3-VL", machine.folder / "servers", **more)
-    made.start()
-    return made
-
-
-def until(seen: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not seen():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    built = LocalServers(how, "org/model", "Qwen3-VL", machine.folder / "servers", **more)
+    built.start()
+    return built
 
 
 def living(running: LocalServers, count: int) -> list[LocalServer]:
@@ -51,15 +44,15 @@ def living(running: LocalServers, count: int) -> list[LocalServer]:
 def test_servers_share_out_the_gpus(program: str, machine: Machine) -> None:
     how = ServeOptions(program, 4, 2, ("--max-model-len", "8192"))
     with closing(servers(machine, how, revision="abc", dtype="half")) as running:
-        found = living(running, 2)
-        assert [one.name for one in found] == [f"{program} 0", f"{program} 1"]
+        actual = living(running, 2)
+        assert [item.name for item in actual] == [f"{program} 0", f"{program} 1"]
         record = machine.started
-        assert sorted(one["cuda"] for one in record) == ["0,1", "GPU-5b,3"]
-        assert {one["url"] for one in record} == {one.url for one in found}
-        assert {one["parallel"] for one in record} == {2}
+        assert sorted(item["cuda"] for item in record) == ["0,1", "GPU-5b,3"]
+        assert {item["url"] for item in record} == {item.url for item in actual}
+        assert {item["parallel"] for item in record} == {2}
         more = ["--revision", "abc", "--dtype", "half", "--max-model-len", "8192"]
-        assert all(one["argv"][-6:] == more for one in record)
-        assert len({os.getsid(one["pid"]) for one in record} | {os.getsid(0)}) == 3
+        assert all(item["argv"][-6:] == more for item in record)
+        assert len({os.getsid(item["pid"]) for item in record} | {os.getsid(0)}) == 3
     assert machine.ends(0.1)
     names = {path.name for path in (machine.folder / "servers").iterdir()}
     assert names == {"Qwen3-VL-0.log", "Qwen3-VL-1.log"}
@@ -117,7 +110,7 @@ def test_one_that_fails_leaves_its_work_to_the_others(
 ) -> None:
     with closing(servers(machine, ServeOptions("vllm", 2))) as running:
         first, second = living(running, 2)
-        pids = {one["url"]: one["pid"] for one in machine.started}
+        pids = {item["url"]: item["pid"] for item in machine.started}
         os.kill(pids[first.url], signal.SIGKILL)
         assert living(running, 1) == [second]
         until(lambda: "vllm 0 ended with SIGKILL. The last lines of" in caplog.text)

@@ -46,7 +46,7 @@ def ask(
     images: Sequence[str] = (),
     cancel: CancelToken | None = None,
 ) -> list[Answer]:
-    """The answers to calls of one run, in their order; without those that were not made.
+    """Return the answers to calls of one run, in their order; without those that were not made.
 
     Args:
         who: is asked; a backend knows what it found out before.
@@ -106,13 +106,13 @@ class _Cell:
 
 
 def one(who: HttpService | HttpBackend, **how: Any) -> Answer:
-    """The answer to one message."""
+    """Return the answer to one message."""
     (answer,) = ask(who, **how)
     return answer
 
 
 def call_of(answer: Answer) -> dict[str, Any]:
-    """What is recorded of a call."""
+    """Return what is recorded of a call."""
     call = json.loads(answer.extra)["findit"]["call"]
     assert isinstance(call, dict)
     return call

@@ -20,13 +20,13 @@ BoxToWrite = Callable[[Mapping[str, Any]], str]
 
 
 def words(body: Mapping[str, Any]) -> str:
-    """The texts of a request."""
+    """Return the texts of a request."""
     parts = body["messages"][0]["content"]
     return " ".join(part["text"] for part in parts if part["type"] == "text")
 
 
 def one_box(body: Mapping[str, Any]) -> str:
-    """The same box to the same words."""
+    """Return the same box to the same words."""
     return f'[{{"bbox": [10, 20, {200 + len(words(body)) % 700}, 900]}}]'
 
 
@@ -38,40 +38,32 @@ class Batch:
     requests: dict[str, Mapping[str, Any]]
     metadata: Mapping[str, str]
     made: float
-    looks: int = 0
+    polls: int = 0
 
 
 @dataclass
-class Manners:
-    """How the server behaves.
+class BatchSettings:
+    """How the server behaves."""
 
-    ``looks`` before a batch ends; ``fates`` by number of the request in its batch: ``errored`` or
-    ``expired``; ``status`` in which batches end; ``refused`` why a batch fails at once;
-    ``loses_reply``: so many batches are made and their maker is told of an error; ``hides`` so many
-    lists of batches are empty; ``falls_over`` and ``forgets``: so many questions about a batch are
-    answered with 502 and with 404; ``denies`` whatever is asked; ``uploads`` is how many seconds a
-    file takes; ``hangs`` is the beginning of requests that are heeded, and never answered.
-    """
-
-    looks: int = 0
-    fates: Mapping[int, str] = field(default_factory=dict)
-    status: str = "completed"
-    refused: str = ""
-    loses_reply: int = 0
-    hides: int = 0
-    falls_over: int = 0
-    forgets: int = 0
-    hangs: str = "nothing"
-    denies: bool = False
-    uploads: float = 0.0
+    polls: int = 0  # before a batch ends
+    outcomes: Mapping[int, str] = field(default_factory=dict)  # request: "errored" or "expired"
+    status: str = "completed"  # of ended batches
+    refused: str = ""  # why a batch fails at once
+    loses_reply: int = 0  # batches that are created and whose creator gets an error
+    hides: int = 0  # lists of batches that are empty
+    falls_over: int = 0  # questions about a batch that get 502
+    forgets: int = 0  # questions about a batch that get 404
+    hangs: str = "nothing"  # beginning of requests that are handled and never answered
+    denies: bool = False  # every request gets 401
+    uploads: float = 0.0  # seconds of an upload
 
 
 class BatchServer(LocalServer):
     """``with BatchServer() as server``: takes batches and chats at ``server.url``."""
 
-    def __init__(self, said: BoxToWrite = one_box, **manners: Any) -> None:
+    def __init__(self, said: BoxToWrite = one_box, **settings: Any) -> None:
         super().__init__(self._handler())
-        self.manners = Manners(**manners)
+        self.settings = BatchSettings(**settings)
         self.asked: Counter[str] = Counter()
         self.single = 0
         self.batches: dict[str, Batch] = {}
@@ -95,22 +87,22 @@ class BatchServer(LocalServer):
         return batch
 
     def _lost(self) -> bool:
-        self.manners.loses_reply -= 1
-        return self.manners.loses_reply >= 0
+        self.settings.loses_reply -= 1
+        return self.settings.loses_reply >= 0
 
     def _listed(self, query: Mapping[str, list[str]], after: str) -> tuple[list[Batch], bool]:
-        if self.manners.hides > 0:
-            self.manners.hides -= 1
+        if self.settings.hides > 0:
+            self.settings.hides -= 1
             return [], False
         newest = list(self.batches.values())[::-1]
         last = query.get(after, [""])[0]
         start = next((at + 1 for at, one in enumerate(newest) if one.id == last), 0)
         return newest[start : start + 2], len(newest) > start + 2  # pages of two
 
-    def _fates(self, batch: Batch) -> list[tuple[str, Mapping[str, Any], str]]:
-        fates = self.manners.fates
+    def _outcomes(self, batch: Batch) -> list[tuple[str, Mapping[str, Any], str]]:
+        outcomes = self.settings.outcomes
         found = [
-            (key, body, fates.get(number, "succeeded"))
+            (key, body, outcomes.get(number, "succeeded"))
             for number, (key, body) in enumerate(batch.requests.items())
         ]
         return found[::-1]
@@ -118,21 +110,21 @@ class BatchServer(LocalServer):
     # --- OpenAI -----------------------------------------------------------------------------------
 
     def _openai(self, batch: Batch) -> dict[str, Any]:
-        ended = batch.looks > self.manners.looks
-        status = self.manners.status if ended else "in_progress"
-        status = "failed" if self.manners.refused else status
+        ended = batch.polls > self.settings.polls
+        status = self.settings.status if ended else "in_progress"
+        status = "failed" if self.settings.refused else status
         found = {
             "id": batch.id, "object": "batch", "status": status,
             "created_at": int(batch.made), "metadata": batch.metadata,
             "request_counts": {
-                "total": len(batch.requests), "completed": min(batch.looks, len(batch.requests)),
+                "total": len(batch.requests), "completed": min(batch.polls, len(batch.requests)),
                 "failed": 0,
             },
         }  # fmt: skip
-        if self.manners.refused:
-            return {**found, "errors": {"data": [{"message": self.manners.refused}]}}
+        if self.settings.refused:
+            return {**found, "errors": {"data": [{"message": self.settings.refused}]}}
         if ended:
-            kinds = {fate == "succeeded" for _, _, fate in self._fates(batch)}
+            kinds = {outcome == "succeeded" for _, _, outcome in self._outcomes(batch)}
             found |= {"output_file_id": f"out-{batch.id}"} if True in kinds else {}
             found |= {"error_file_id": f"err-{batch.id}"} if False in kinds else {}
         return found
@@ -140,15 +132,15 @@ class BatchServer(LocalServer):
     def _openai_file(self, name: str) -> bytes:
         kind, _, id = name.partition("-")
         lines = []
-        for key, body, fate in self._fates(self.batches[id]):
-            if (fate == "succeeded") != (kind == "out"):
+        for key, body, outcome in self._outcomes(self.batches[id]):
+            if (outcome == "succeeded") != (kind == "out"):
                 continue
-            reply = chat(self._said(body)) if fate == "succeeded" else None
+            reply = chat(self._said(body)) if outcome == "succeeded" else None
             response = {"status_code": 200, "request_id": "r", "body": reply}
             error = None
-            if fate == "errored":
+            if outcome == "errored":
                 response = {"status_code": 400, "body": {"error": {"message": "too many pixels"}}}
-            if fate == "expired":
+            if outcome == "expired":
                 response, error = None, {"code": "batch_expired", "message": "came too late"}
             lines.append({"id": "l", "custom_id": key, "response": response, "error": error})
         return "\n".join(map(json.dumps, lines)).encode()
@@ -156,7 +148,7 @@ class BatchServer(LocalServer):
     # --- Anthropic --------------------------------------------------------------------------------
 
     def _anthropic(self, batch: Batch) -> dict[str, Any]:
-        ended, count = batch.looks > self.manners.looks, len(batch.requests)
+        ended, count = batch.polls > self.settings.polls, len(batch.requests)
         done = "succeeded" if ended else "processing"
         return {
             "id": batch.id, "type": "message_batch",
@@ -168,11 +160,11 @@ class BatchServer(LocalServer):
 
     def _anthropic_results(self, batch: Batch) -> bytes:
         lines = []
-        for key, body, fate in self._fates(batch):
-            result: dict[str, Any] = {"type": fate}
-            if fate == "succeeded":
+        for key, body, outcome in self._outcomes(batch):
+            result: dict[str, Any] = {"type": outcome}
+            if outcome == "succeeded":
                 result["message"] = message(self._said(body))
-            if fate == "errored":
+            if outcome == "errored":
                 inner = {"type": "invalid_request_error", "message": "too many pixels"}
                 result["error"] = {"type": "error", "error": inner}
             lines.append({"custom_id": key, "result": result})
@@ -181,11 +173,11 @@ class BatchServer(LocalServer):
     # --- the paths --------------------------------------------------------------------------------
 
     def _get(self, path: str, query: Mapping[str, list[str]]) -> bytes | dict[str, Any]:
-        if self.manners.falls_over > 0:
-            self.manners.falls_over -= 1
+        if self.settings.falls_over > 0:
+            self.settings.falls_over -= 1
             raise ConnectionError
-        if self.manners.forgets > 0:
-            self.manners.forgets -= 1
+        if self.settings.forgets > 0:
+            self.settings.forgets -= 1
             raise KeyError("batch")
         if path == "/batches":
             batches, more = self._listed(query, "after")
@@ -193,7 +185,7 @@ class BatchServer(LocalServer):
         if path == "/messages/batches":
             batches, more = self._listed(query, "after_id")
             for one in batches:
-                one.looks += 1
+                one.polls += 1
             return {"data": [self._anthropic(one) for one in batches], "has_more": more}
         if path.startswith("/files/"):
             return self._openai_file(path.split("/")[2])
@@ -201,12 +193,12 @@ class BatchServer(LocalServer):
         batch = self.batches[name]
         if path.endswith("/results"):
             return self._anthropic_results(batch)
-        batch.looks += 1
+        batch.polls += 1
         return self._anthropic(batch) if path.startswith("/messages") else self._openai(batch)
 
     def _post(self, path: str, kind: str, data: bytes) -> dict[str, Any]:
         if path == "/files":
-            self._ended.wait(self.manners.uploads)
+            self._ended.wait(self.settings.uploads)
             whole = b"Content-Type: " + kind.encode() + b"\r\n\r\n" + data
             parts = email.message_from_bytes(whole).get_payload()
             assert isinstance(parts, list)
@@ -249,7 +241,7 @@ class BatchServer(LocalServer):
                     outer.headers.append(self.named())
                     outer.paths.append(f"{self.command} {self.path}")
                     try:
-                        if outer.manners.denies:
+                        if outer.settings.denies:
                             raise PermissionError
                         found, status = make(), 200
                     except PermissionError:
@@ -258,7 +250,7 @@ class BatchServer(LocalServer):
                         found, status = {"error": {"message": "fell over"}}, 502
                     except KeyError as error:
                         found, status = {"error": {"message": f"no {error}"}}, 404
-                if f"{self.command} {self.path}".startswith(outer.manners.hangs):
+                if f"{self.command} {self.path}".startswith(outer.settings.hangs):
                     outer._ended.wait()
                 self.say(status, found)
 
@@ -266,7 +258,7 @@ class BatchServer(LocalServer):
 
 
 def chat(text: str) -> dict[str, Any]:
-    """A chat completion."""
+    """Return a chat completion."""
     return {
         "id": "gen-1",
         "model": "served",

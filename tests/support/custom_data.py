@@ -26,7 +26,7 @@ IMAGE_IDS = {"one.jpg": 501, "sub/two.png": 77, "three.jpg": 900}
 
 
 def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty data folder that no setting of this shell reaches."""
+    """Return an empty data folder that no setting of this shell reaches."""
     root = tmp_path / "lmu"
     root.mkdir()
     monkeypatch.setenv("LMUData", str(root))

@@ -49,7 +49,7 @@ class FakeModel:
 
 
 def reply_to(message: Message, dataset: str) -> str:
-    """The same words to the same message."""
+    """Return the same words to the same message."""
     size = 100 + len(message[-1]["value"]) % 800
     return f"object: [10, 20, {size}, 900] \ud83d" if "text" in dataset else f"[1, {size}]"
 
@@ -80,12 +80,12 @@ class FakeBackends:
 
 
 def for_all_models(host: Any) -> dict[str, Any]:
-    """One host for all models."""
+    """Return one host for all models."""
     return defaultdict(lambda: host)
 
 
 def threaded(threads: int) -> Callable[[Any], ThreadedBackend]:
-    """A backend of a model object that so many threads ask at a time."""
+    """Return a backend of a model object that so many threads ask at a time."""
     return lambda model: ThreadedBackend(lambda: GenerateClient(model), threads)
 
 
@@ -122,7 +122,7 @@ CALLS = 4 * (19 + 6)
 
 
 def demo_sweep(folder: Path, text: str = CONFIG, **fields: Any) -> Sweep:
-    """A sweep over the demonstration whose files lie in a folder."""
+    """Return a sweep over the demonstration whose files lie in a folder."""
     sweep = replace(parse_sweep(text), work_dir=folder / "out", journal=folder / "calls.jsonl")
     return replace(sweep, **fields)
 
@@ -138,7 +138,7 @@ def go(
 
 
 def files(work_dir: Path) -> dict[str, str]:
-    """The content of all result files, without the times that are in them."""
+    """Return the content of all result files, without the times that are in them."""
     found = {}
     for path in sorted(work_dir.rglob("*")):
         if path.is_dir() or path.name == ".sweep.lock":
@@ -155,11 +155,11 @@ def files(work_dir: Path) -> dict[str, str]:
 
 
 def records(journal: Path) -> Iterator[dict[str, Any]]:
-    """What a journal has, in its order."""
+    """Yield what a journal has, in its order."""
     with JournalView(journal) as view:
         yield from view.records()
 
 
 def answered_keys(journal: Path) -> list[str]:
-    """The keys of all answers in a journal, in its order."""
+    """Return the keys of all answers in a journal, in its order."""
     return [record["key"] for record in records(journal) if not record["error"]]

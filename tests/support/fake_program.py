@@ -41,7 +41,7 @@ def install(folder: Path, *names: str) -> Path:
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    """What programs recorded."""
+    """Return what programs recorded."""
     return [json.loads(one) for one in path.read_text().splitlines()] if path.exists() else []
 
 
@@ -54,7 +54,7 @@ def is_alive(pid: int) -> bool:
 
 
 def ends(pids: list[int], seconds: float = 10.0) -> bool:
-    """Whether processes end in time."""
+    """Return whether processes end in time."""
     deadline = time.monotonic() + seconds
     while any(map(is_alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -86,7 +86,7 @@ class Machine:
         return [one for one in lines(self.folder / "calls") if one["max_tokens"] > 4]
 
     def ends(self, seconds: float = 10.0) -> bool:
-        """Whether all servers do, in time."""
+        """Return whether all servers do, in time."""
         return ends([one["pid"] for one in self.started], seconds)
 
 

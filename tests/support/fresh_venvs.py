@@ -27,7 +27,7 @@ SITE = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
 
 
 def copy_of_the_clone(folder: Path) -> Path:
-    """A copy of what git has, so that building leaves nothing behind in the clone."""
+    """Return a copy of what git has, so that building leaves nothing behind in the clone."""
     copy = folder / "a clone"  # with a space, as people's folders have
     ignored = shutil.ignore_patterns(
         ".git", ".venv*", "build", "dist", "outputs", "*.egg-info", "__pycache__", ".*_cache"
@@ -51,7 +51,7 @@ def build(source: Path, kind: str, out: Path) -> Path:
 
 
 def bare_venv(folder: Path) -> Path:
-    """An environment with nothing in it, not even pip."""
+    """Return an environment with nothing in it, not even pip."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     return folder
 
@@ -66,7 +66,7 @@ def pip(venv: Path, *arguments: str) -> None:
 
 
 def needs_of(wheel: Path) -> list[str]:
-    """The requirements in a wheel's metadata."""
+    """Return the requirements in a wheel's metadata."""
     with zipfile.ZipFile(wheel) as z:
         name = next(n for n in z.namelist() if n.endswith(".dist-info/METADATA"))
         return HeaderParser().parsestr(z.read(name).decode()).get_all("Requires-Dist") or []
@@ -100,7 +100,7 @@ class FreshVenv:
         )
 
     def findit(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        """The command, as its script in the environment runs it."""
+        """Return the command, as its script in the environment runs it."""
         return self.run("findit", *arguments, **env)
 
     @property

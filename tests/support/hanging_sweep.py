@@ -50,14 +50,14 @@ class Hanging:
 
 
 def host(kind: str, folder: Path, url: str) -> Any:
-    """The host of such a sweep; ``url`` is of a server that hangs."""
+    """Return the host of such a sweep; ``url`` is of a server that hangs."""
     if kind == "http":
         return ServerBackends([url], CallOptions(threads=THREADS))
     return FakeBackends(None, lambda _: backend(kind, folder))
 
 
 def backend(kind: str, folder: Path) -> Any:
-    """Who answers."""
+    """Return who answers."""
     if kind == "ray":
         from vlmeval_findit.engine.ray_backend import RayBackend
 
@@ -94,7 +94,7 @@ class Sweep:
             time.sleep(0.02)
 
     def stop(self, number: int, everybody: bool = False) -> None:
-        """The first signal, to it or to all that it started too, and its answer."""
+        """Return the first signal, to it or to all that it started too, and its answer."""
         (os.killpg if everybody else os.kill)(self.process.pid, number)
         self.until(lambda: "stopping" in self.said())
 
@@ -114,7 +114,7 @@ class Sweep:
 
 @contextmanager
 def hanging(kind: str, folder: Path) -> Iterator[Sweep]:
-    """A sweep of a kind, which is gone in the end."""
+    """Yield a sweep of a kind, which is gone in the end."""
     model = Hanging(folder)
     with ChatServer(lambda asked, number: completion(model.generate([], ""))) as server:
         sweep = Sweep(kind, folder, server.url)
@@ -129,7 +129,7 @@ def hanging(kind: str, folder: Path) -> Iterator[Sweep]:
 
 
 def one_line(sweep: Sweep) -> str:
-    """What it said after the first signal."""
+    """Return what it said after the first signal."""
     assert "Traceback" not in sweep.said()
     after = sweep.said().split("stopping: ")[1].splitlines()[1:]
     # A slow machine adds a line of progress, Ray perhaps one of its own.

@@ -30,14 +30,14 @@ def require_host() -> None:
 
 
 def environment(lmu: Path, **more: str) -> dict[str, str]:
-    """The environment of a run: its own LMUData, none of the user's FindIt settings."""
+    """Return the environment of a run: its own LMUData, none of the user's FindIt settings."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("FINDIT_", "PRED_FORMAT"))}
     lmu.mkdir(parents=True, exist_ok=True)
     return {**kept, "LMUData": str(lmu), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **more}
 
 
 def environment_of_warm() -> dict[str, str]:
-    """The environment of the process that runs are forked from: what they have in common."""
+    """Return the environment of the process that runs are forked from: what they have in common."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(OF_A_RUN)}
     return {**kept, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
@@ -67,7 +67,7 @@ def run(
 
 
 def predictions(work_dir: Path, model: str, dataset: str) -> Path:
-    """The one prediction file of a run, wherever this version of the host puts it."""
+    """Return the one prediction file of a run, wherever this version of the host puts it."""
     found = list(work_dir.glob(f"{model}/**/{model}_{dataset}.*"))
     # Upstream links the files of a run's folder into the model's.
     assert len({path.resolve() for path in found}) == 1, found
@@ -75,13 +75,13 @@ def predictions(work_dir: Path, model: str, dataset: str) -> Path:
 
 
 def metric_values(predictions_file: Path) -> dict[str, float]:
-    """The figures that a score left beside a prediction file."""
+    """Return the figures that a score left beside a prediction file."""
     path = predictions_file.with_name(f"{predictions_file.stem}_provenance.json")
     return json.loads(path.read_text())["metrics"]
 
 
 def digest(predictions_file: Path) -> str:
-    """The short name of the run that a score beside a prediction file is of."""
+    """Return the short name of the run that a score beside a prediction file is of."""
     path = predictions_file.with_name(f"{predictions_file.stem}_provenance.json")
     return json.loads(path.read_text())["digest"]
 
@@ -111,5 +111,5 @@ def _answers_in(folder: Path) -> int:
 
 
 def replies(predictions_file: Path) -> dict[int, str]:
-    """The replies of a JSON prediction file by index."""
+    """Return the replies of a JSON prediction file by index."""
     return {row["index"]: row["prediction"] for row in json.loads(predictions_file.read_text())}

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ssl import SSLContext
 from typing import ClassVar, Self
 
 
 class JsonReplies(BaseHTTPRequestHandler):
     def read(self) -> bytes:
-        """The body of the request."""
+        """Return the body of the request."""
         return self.rfile.read(int(self.headers["Content-Length"]))
 
     def named(self) -> dict[str, str]:
-        """The headers of the request, by their names in lower case."""
+        """Return the headers of the request, by their names in lower case."""
         return {name.lower(): value for name, value in self.headers.items()}
 
     def say(self, status: int, answer: object) -> None:
@@ -34,15 +35,21 @@ class LocalServer:
 
     path: ClassVar[str] = "/v1"
 
-    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+    def __init__(
+        self, handler: type[BaseHTTPRequestHandler], tls: SSLContext | None = None
+    ) -> None:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
+        self._scheme = "http"
+        if tls is not None:
+            self._scheme = "https"
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}{self.path}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}{self.path}"
 
     def __enter__(self) -> Self:
         # The interval is what the end of a server takes.

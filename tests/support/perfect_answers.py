@@ -40,7 +40,7 @@ def perfect_answers(
 
 
 def perfect_answer(task: FindItTask, query: FindItQuery, space: Space, digits: int = 3) -> str:
-    """The reply that names every box of a row, in a space."""
+    """Return the reply that names every box of a row, in a space."""
     width, height, left, top = reference(space, query.width, query.height)
     across, down = width / query.width, height / query.height
     truth = query.truth
@@ -54,5 +54,5 @@ def perfect_answer(task: FindItTask, query: FindItQuery, space: Space, digits: i
 
 
 def content(body: Any) -> str:
-    """What a request asks, as a key."""
+    """Return what a request asks, as a key."""
     return json.dumps(body["messages"], sort_keys=True)

@@ -30,7 +30,7 @@ def answers(
     wrong: float = 0.0,
     coarse: float = 0.0,
 ) -> list[AnsweredQuery]:
-    """What a deployment says of the scenes.
+    """Return what a deployment says of the scenes.
 
     Args:
         rng: draws errors.

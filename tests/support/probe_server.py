@@ -23,7 +23,7 @@ Size = tuple[int, int]
 
 
 def sent(asked: Asked) -> str:
-    """The picture in a request, as a data URL."""
+    """Return the picture in a request, as a data URL."""
     parts = asked.body["messages"][0]["content"]
     (url,) = (part["image_url"]["url"] for part in parts if part["type"] == "image_url")
     return str(url)
@@ -31,7 +31,7 @@ def sent(asked: Asked) -> str:
 
 @cache
 def seen(url: str) -> tuple[Size, Box]:
-    """The size of a picture and the box of what is not background, in its pixels."""
+    """Return the size of a picture and the box of what is not background, in its pixels."""
     with Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) as picture:
         pixels = np.asarray(picture.convert("RGB")).astype(np.int16)
     mask = (np.abs(pixels - pixels[0, 0]) > 60).any(-1)

@@ -42,7 +42,7 @@ class Protocol:
     error: Callable[..., Answer]
 
     def answering(self, said: AnswerOf) -> Script:
-        """A script that answers what the provider would take."""
+        """Return a script that answers what the provider would take."""
 
         def script(asked: Asked, number: int) -> Answer:
             if asked.path != self.path:
@@ -57,7 +57,7 @@ class Protocol:
 
 
 def address(server: ChatServer, protocol: Protocol) -> str:
-    """Where a server speaks a protocol."""
+    """Return where a server speaks a protocol."""
     return server.url.removesuffix("/api/v1") + protocol.base
 
 
@@ -88,7 +88,7 @@ def _openai_parts(body: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def openai_reply(text: str | None = "[]", **more: Any) -> Answer:
-    """A chat completion as OpenAI sends it."""
+    """Return a chat completion as OpenAI sends it."""
     message = {"role": "assistant", "content": text, "refusal": None, **more.pop("message", {})}
     choice = {"index": 0, "finish_reason": more.pop("finish_reason", "stop"), "message": message}
     usage = {
@@ -104,7 +104,7 @@ def openai_reply(text: str | None = "[]", **more: Any) -> Answer:
 
 
 def openai_error(status: int, message: str, code: str | None = None, **headers: str) -> Answer:
-    """An error as OpenAI reports it."""
+    """Return an error as OpenAI reports it."""
     kind = "invalid_request_error" if status < 429 else "server_error"
     return _answer({"error": {"message": message, "type": kind, "code": code}}, status, **headers)
 
@@ -154,7 +154,7 @@ def _picture(mime: str, data: bytes) -> dict[str, Any]:
 
 
 def anthropic_reply(text: str | None = "[]", **more: Any) -> Answer:
-    """A message as Anthropic sends it; with a ``thought`` before the text."""
+    """Return a message as Anthropic sends it; with a ``thought`` before the text."""
     content = [] if text is None else [{"type": "text", "text": text}]
     if thought := more.pop("thought", ""):
         content.insert(0, {"type": "thinking", "thinking": thought, "signature": "s"})
@@ -171,7 +171,7 @@ def anthropic_reply(text: str | None = "[]", **more: Any) -> Answer:
 
 
 def anthropic_error(status: int, message: str, kind: str = "an_error", **headers: str) -> Answer:
-    """An error as Anthropic reports it."""
+    """Return an error as Anthropic reports it."""
     error = {"type": kind, "message": message}
     return _answer({"type": "error", "error": error, "request_id": "r"}, status, **headers)
 
@@ -235,7 +235,7 @@ def google_reply(text: str | None = "[]", **more: Any) -> Answer:
 
 
 def google_error(status: int, message: str, details: Any = None, **headers: str) -> Answer:
-    """An error as Google reports it."""
+    """Return an error as Google reports it."""
     error = {"code": status, "message": message, "status": "AN_ERROR", "details": details or []}
     return _answer({"error": error}, status, **headers)
 

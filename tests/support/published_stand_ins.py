@@ -22,7 +22,7 @@ OTHER = [100.0, 10.0, 60.0, 80.0]
 
 
 def picture(shade: int, kind: str = "JPEG", size: tuple[int, int] = (WIDTH, HEIGHT)) -> bytes:
-    """A grey picture as the bytes of a file."""
+    """Return a grey picture as the bytes of a file."""
     file = io.BytesIO()
     Image.new("RGB", size, (shade, shade, shade)).save(file, kind)
     return file.getvalue()
@@ -56,7 +56,7 @@ def coco(pictures: Mapping[str, Sequence[tuple[str, list[float]]]], classes: Seq
 
 
 def write_coco(instances: Path, images: Path, values: Any) -> None:
-    """A COCO file and grey pictures for it."""
+    """Return a COCO file and grey pictures for it."""
     instances.parent.mkdir(parents=True, exist_ok=True)
     images.mkdir(parents=True, exist_ok=True)
     instances.write_text(json.dumps(values))
@@ -94,7 +94,7 @@ def subset(label: str) -> Any:
 
 
 def exported(label: str) -> Any:
-    """The same as Roboflow exports it: with a class 0 that has the name of a class."""
+    """Return the same as Roboflow exports it: with a class 0 that has the name of a class."""
     values = subset(label)
     root = {"id": 0, "name": label, "supercategory": "none"}
     return {**values, "categories": [root, *values["categories"]]}
@@ -196,7 +196,7 @@ def groundingme() -> list[dict[str, Any]]:
 
 
 def upper_half(box: Sequence[float]) -> str:
-    """The mask of the upper half of a box, as COCO packs it."""
+    """Return the mask of the upper half of a box, as COCO packs it."""
     x, y, w, h = map(int, box)
     mask = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
     mask[y : y + h // 2, x : x + w] = 1

@@ -75,7 +75,7 @@ def write_parquet(folder: Path, **splits: list[dict[str, Any]]) -> Path:
 
 
 def write_images(folder: Path) -> Path:
-    """Every picture that the rows name."""
+    """Return every picture that the rows name."""
     folder.mkdir(parents=True, exist_ok=True)
     for row in (*VAL, *TEST):
         path = folder / row["file_name"]

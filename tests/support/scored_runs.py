@@ -89,12 +89,12 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A world with two tables of Pascal and two runs' worth of pictures."""
+    """Return a world with two tables of Pascal and two runs' worth of pictures."""
     return small_world(tmp_path, monkeypatch)
 
 
 def small_world(folder: Path, patch: pytest.MonkeyPatch) -> World:
-    """What :func:`world` is, for a fixture of another scope."""
+    """Return what :func:`world` is, for a fixture of another scope."""
     made = World(folder)
     made.at_hand(patch)
     made.table("Pascal", [query(i, picture=f"{i // 2}.jpg") for i in range(12)])
@@ -137,7 +137,7 @@ def grid(box: Sequence[float]) -> tuple[float, float, float, float]:
 
 
 def speaking(name: str, chance: float, loose: float = 0.0) -> Answer:
-    """A model that says every box with a chance, shifted by up to so many pixels."""
+    """Return a model that says every box with a chance, shifted by up to so many pixels."""
     how = load_task(name).question.reply
 
     def answer(query: FindItQuery, generator: np.random.Generator) -> str:
@@ -153,10 +153,10 @@ def speaking(name: str, chance: float, loose: float = 0.0) -> Answer:
 
 
 def saying(text: str) -> Answer:
-    """A model that always says the same."""
+    """Return a model that always says the same."""
     return lambda query, generator: text
 
 
 def failing(query: FindItQuery, generator: np.random.Generator) -> str:
-    """A model whose call fails on every third row."""
+    """Return a model whose call fails on every third row."""
     return f"{FAILED} via API." if query.index % 3 == 0 else "[]"

@@ -62,25 +62,25 @@ def sums_of(
 
 
 def estimate_from(pictures: Sequence[str], sums: np.ndarray) -> Estimate:
-    """The evidence of (pictures, 8) sums."""
+    """Return the evidence of (pictures, 8) sums."""
     by_name = {name: sums[:, at] for at, name in enumerate(SUMS)}
     places = np.arange(len(pictures))
     return estimate_metrics(METRICS, ClusteredSums(tuple(pictures), places, by_name, {}))
 
 
 def shares(sums: np.ndarray) -> np.ndarray:
-    """The figures of (..., 8) sums, as shares of 1."""
+    """Return the figures of (..., 8) sums, as shares of 1."""
     by_name = {name: sums[..., at] for at, name in enumerate(SUMS)}
     return np.stack([metric.values(by_name) for metric in METRICS], axis=-1) / 100
 
 
 def names(count: int, prefix: str = "") -> tuple[str, ...]:
-    """Names of pictures, in alphabetical order."""
+    """Return names of pictures, in alphabetical order."""
     return tuple(f"{prefix}{at:07d}" for at in range(count))
 
 
 def true_values(rate: float) -> np.ndarray:
-    """The figures of a model at a rate, as shares of 1: those of 400,000 pictures."""
+    """Return the figures of a model at a rate, as shares of 1: those of 400,000 pictures."""
     if rate == 0:
         return np.zeros(len(METRICS))
     parts = [sums_of(np.random.default_rng(seed), 20_000, rate).sum(axis=0) for seed in range(20)]
@@ -97,7 +97,7 @@ class Coverage:
 
 
 def coverage(made: Iterable[Estimate], truth: np.ndarray) -> dict[str, Coverage]:
-    """The coverage of intervals over many simulated runs, by figure."""
+    """Return the coverage of intervals over many simulated runs, by figure."""
     held: dict[str, list[bool]] = {name: [] for name in FIGURES}
     widths: dict[str, list[float]] = {name: [] for name in FIGURES}
     count = 0
@@ -121,7 +121,7 @@ def coverage(made: Iterable[Estimate], truth: np.ndarray) -> dict[str, Coverage]
 def runs_of(
     seed: int, times: int, pictures: int, rate: float, alike: float = ALIKE
 ) -> Iterable[Estimate]:
-    """One dataset, simulated so many times."""
+    """Yield one dataset, simulated so many times."""
     generator = np.random.default_rng(seed)
     for _ in range(times):
         yield estimate_from(names(pictures), sums_of(generator, pictures, rate, alike=alike))
@@ -146,7 +146,7 @@ def means_of(
 
 
 def false_alarms(seed: int, times: int, pictures: int, rate: float) -> dict[str, float]:
-    """How often, in percent, two models that are equally good are said to differ."""
+    """Return how often, in percent, two models that are equally good are said to differ."""
     generator = np.random.default_rng(seed)
     alarms = dict.fromkeys(FIGURES, 0)
     for _ in range(times):

@@ -154,7 +154,7 @@ class Fault:
 
 
 def convention(name: str) -> Convention:
-    """The convention of a name such as ``grid1000/xyxy``."""
+    """Return the convention of a name such as ``grid1000/xyxy``."""
     space, order = name.split("/")
     return Convention(SPACES[space], ORDERS[order])
 
@@ -167,7 +167,7 @@ def run(
     queries: int = 200,
     fault: Fault | None = None,
 ) -> list[AnsweredQuery]:
-    """A run of so many queries; ``says`` may draw a convention for every query."""
+    """Return a run of so many queries; ``says`` may draw a convention for every query."""
     weights = np.array([often for *_, often in profile.sizes])
     weights = weights / weights.sum()
     weights = weights / weights.sum()
@@ -200,7 +200,7 @@ def objects(rng: Rng, profile: Profile, count: int) -> Floats:
 
 
 def _drawn(rng: Rng, profile: Profile, truths: Floats, others: Floats, habit: Habit) -> Floats:
-    """What a model means: boxes in shares of the picture."""
+    """Return what a model means: boxes in shares of the picture."""
     kept = truths[rng.random(len(truths)) >= habit.missed * (len(truths) > 1)]
     wrong = rng.random(len(kept)) < habit.wrong
     if wrong.any():

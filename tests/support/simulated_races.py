@@ -67,7 +67,7 @@ def races(rates: Sequence[float], times: int, pictures: int) -> Races:
 
 
 def _race(runs: dict[str, list[ScoredRow]], pictures: int) -> tuple[str, float, float]:
-    """The winner, what was spent, and the share of all queries that was asked."""
+    """Return the winner, what was spent, and the share of all queries that was asked."""
     going, spent = list(runs), 0.0
     asked = dict.fromkeys(runs, 0)
     for share in ROUNDS:

@@ -49,7 +49,7 @@ def from_time(at: float, then: Behaviour, before: Behaviour | None = None) -> Be
 
 
 def flaps(period: float, other: Behaviour | None = None) -> Behaviour:
-    """Every other period it is gone."""
+    """Return every other period it is gone."""
     return lambda call: (
         (other or fails())(call) if int(call.now / period) % 2 else answers(0.5)(call)
     )

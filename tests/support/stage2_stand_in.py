@@ -37,7 +37,7 @@ class Layout(Enum):
 
 
 def picture(number: int, size: tuple[int, int] = (WIDTH, HEIGHT)) -> str:
-    """A picture in base64: a rectangle on a ground, both of a colour of their own."""
+    """Return a picture in base64: a rectangle on a ground, both of a colour of their own."""
     made = Image.new("RGB", size, (200, 220 - number % 40, 180))
     ImageDraw.Draw(made).rectangle((40, 30, 90, 80), fill=(number % 250, 120, 90))
     file = BytesIO()
@@ -46,7 +46,7 @@ def picture(number: int, size: tuple[int, int] = (WIDTH, HEIGHT)) -> str:
 
 
 def boxes_of(source: str, number: int) -> list[list[float]]:
-    """The boxes of a row, one a region, as (x, y, w, h)."""
+    """Return the boxes of a row, one a region, as (x, y, w, h)."""
     first = [60.0, 40.0, 50.0 + number % 3, 50.0]
     return [first, [100.0, 60.0, 40.0, 30.0]] if source in ("SD-100", "SGG") else [first]
 
@@ -57,13 +57,13 @@ def as_written(source: str, box: Sequence[float]) -> list[float]:
 
 
 def triangle(box: Sequence[float]) -> list[list[float]]:
-    """An outline as the release has it: point pairs."""
+    """Return an outline as the release has it: point pairs."""
     x, y, w, h = box
     return [[x, y + h], [x + w / 2, y], [x + w, y + h]]
 
 
 def row(source: str, number: int, layout: Layout, **changed: Any) -> dict[str, Any]:
-    """One row; every third has no answer."""
+    """Return one row; every third has no answer."""
     boxes = boxes_of(source, number)
     written = [as_written(source, box) for box in boxes]
     outlined = source == "mapillary_vistas"
@@ -122,7 +122,7 @@ _TEXTS = ("meta_source", "data_file", "question", "A", "B", "C", "D", "answer")
 def write_part(
     folder: Path, number: int, made: Sequence[dict[str, Any]], layout: Layout, **types: Any
 ) -> Path:
-    """A part of the release."""
+    """Return a part of the release."""
     fields = {**dict.fromkeys(_TEXTS, _TEXT), **_SCHEMAS[layout], **types}
     path = folder / f"vp_bench_stage_2_meta.part{number:04}.parquet"
     folder.mkdir(parents=True, exist_ok=True)

@@ -49,7 +49,7 @@ class Silent:
 def fetch_job(
     web: Web, folder: Path, names: Iterable[str], size: tuple[int, int] | None = SIZE
 ) -> FetchJob:
-    """A job that fetches everything from one server."""
+    """Return a job that fetches everything from one server."""
     addresses = dict.fromkeys(BASE_ADDRESSES, web.url)
     store = ImageStore(folder, dict.fromkeys(names, size))
     return FetchJob(Client(QUICK), addresses, store, Silent())
@@ -94,7 +94,7 @@ IMAGES = 6
 
 
 def release(folder: Path) -> Dataset:
-    """A dataset of six queries in five COCO images, its Parquet file in ``folder``."""
+    """Return a dataset of six queries in five COCO images, its Parquet file in ``folder``."""
     path = folder / "mini.parquet"
     names = [f"COCO_train2014_{max(0, i - 1):012}_{i}.jpg" for i in range(IMAGES)]
     rows = [

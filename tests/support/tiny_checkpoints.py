@@ -47,7 +47,7 @@ class Parts(NamedTuple):
 
 
 def _tokenizer(specials: str, pad: str, eos: str, bos: str | None = None, **named: str) -> Any:
-    """A small BPE tokenizer with the family's special tokens, separated by blanks."""
+    """Return a small BPE tokenizer with the family's special tokens, separated by blanks."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [

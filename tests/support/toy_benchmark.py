@@ -170,7 +170,7 @@ def zoo(world: World, rows: int = 24, table: str = "Zoo", sizes: str = "small la
 
 
 def guessing(chance: float) -> Any:
-    """A model that says the right letter with a chance, else the next one."""
+    """Return a model that says the right letter with a chance, else the next one."""
 
     def answer(query: Query, generator: np.random.Generator) -> str:
         right = "ABC".index(query.right)
@@ -181,7 +181,7 @@ def guessing(chance: float) -> Any:
 
 @pytest.fixture
 def letters(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A world with the benchmark of letters, its table and pictures."""
+    """Return a world with the benchmark of letters, its table and pictures."""
     register(monkeypatch)
     there = f"Pascal={world.folder / 'pictures'}"
     monkeypatch.setenv("FINDIT_IMAGES", f"{there},Letters={world.folder / 'pictures'}")

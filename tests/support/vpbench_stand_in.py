@@ -19,7 +19,7 @@ COLUMNS = (
 
 
 def picture(number: int, format: str = "JPEG") -> bytes:
-    """A picture of its own for every number."""
+    """Return a picture of its own for every number."""
     pixels = np.random.default_rng(number).integers(0, 255, (24, 32, 3), dtype=np.uint8)
     out = io.BytesIO()
     Image.fromarray(pixels).save(out, format)
@@ -27,7 +27,7 @@ def picture(number: int, format: str = "JPEG") -> bytes:
 
 
 def row(index: int, **changed: Any) -> dict[str, Any]:
-    """A question: which of four, two of three times with B as its answer."""
+    """Return a question: which of four, two of three times with B as its answer."""
     return {
         "index": index,
         "context": "The mark is a red box.",

@@ -62,7 +62,7 @@ class WarmProcess:
 
 
 def can_run(program: Sequence[str], env: Mapping[str, str], warm: Mapping[str, str]) -> bool:
-    """Whether a run may be forked from a process that began with the variables ``warm``."""
+    """Return whether a run may be forked from a process that began with the variables ``warm``."""
     if program[0] == "-c":
         return False  # it imports in an order of its own
     changed = {name for name in {*env, *warm} if env.get(name) != warm.get(name)}
@@ -71,7 +71,7 @@ def can_run(program: Sequence[str], env: Mapping[str, str], warm: Mapping[str, s
 
 @cache
 def warm_process(variables: tuple[tuple[str, str], ...]) -> WarmProcess:
-    """The process for runs that begin with these variables; it ends with its parent."""
+    """Return the process for runs that begin with these variables; it ends with its parent."""
     return WarmProcess(dict(variables))
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any
+
+from json_replies import LocalServer
 
 
 @dataclass
@@ -43,7 +45,7 @@ class Web:
     hold: float = 0.0
 
     def serve(self, path: str, *answers: Answer | bytes) -> str:
-        """The last answer is given again and again; returns the address."""
+        """Return the last answer is given again and again; returns the address."""
         self.answers[f"/{path}"] = [Answer(a) if isinstance(a, bytes) else a for a in answers]
         return self.url + path
 
@@ -125,24 +127,18 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
 
+class _Server(LocalServer):
+    path = "/"
+
+    def __init__(self, handler: type[_Handler], tls: SSLContext | None) -> None:
+        super().__init__(handler, tls)
+        self._server.handle_error = lambda *_: None  # type: ignore[method-assign]  # who hangs up
+
+
 @contextmanager
 def web_server(tls: SSLContext | None = None) -> Iterator[Web]:
     web = Web()
     handler = type("Handler", (_Handler,), {"web": web, "lock": threading.Lock()})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that hang up
-    if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-    web.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}/"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with _Server(handler, tls) as server:
+        web.url = server.url
         yield web
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-Maker = Callable[..., bytes]

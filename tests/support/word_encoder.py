@@ -30,7 +30,7 @@ def features(texts: Sequence[str]) -> npt.NDArray[np.float32]:
 
 @dataclass
 class WordEncoder:
-    """ImageSet by the names of their files; what is not described is an error."""
+    """Encodes images by the names of their files; what is not described is an error."""
 
     name: str
     pictures: Mapping[str, str]

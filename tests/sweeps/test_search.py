@@ -85,7 +85,7 @@ def test_the_second_stage_finds_the_key(tmp_path: Path) -> None:
 
 
 def result(name: str, f1: float = 50, failed: int = 0, **more: Any) -> CellResult:
-    """A result with a given F1 (and mIoU, adherence), by sums that give it."""
+    """Return a result with a given F1 (and mIoU, adherence), by sums that give it."""
     boxes = 100_000  # of each side: figures to a thousandth of a percent
     tp = round(f1 / 100 * boxes)
     missed = more.get("missed", f1)
@@ -101,23 +101,6 @@ def result(name: str, f1: float = 50, failed: int = 0, **more: Any) -> CellResul
     return CellResult("M", parse(name), sums, 100, failed, Path("x.json"), 100)
 
 
-def first(*results: CellResult) -> str:
-    return averages(results)[0].format
-
-
-def test_ties_go_to_miou_then_adherence_then_the_grids_order() -> None:
-    a, b = "FindIt_Demo_xyxy_text", "FindIt_Demo_xyxy_json"
-    assert first(result(a, 50), result(b, 51)) == "xyxy_json"
-    assert first(result(a, 50), result(b, 50, miou=41)) == "xyxy_json"
-    assert first(result(a, 50, adherent=90), result(b, 50)) == "xyxy_json"
-    assert first(result(b, 50), result(a, 50)) == "xyxy_text"
-    assert first(result(a, 0.1 + 0.2), result(b, 0.3, miou=41)) == "xyxy_json", "equal but for bits"
-    assert first(result(b, 50.04), result(a, 50.01)) == "xyxy_text", "printed alike"
-    free = "FindIt_Demo_unconstrained_json"
-    assert first(result(free, 50, miou=40.04), result(b, 50)) == "xyxy_json", "named formats first"
-    assert first(result(a, 60, missed=40), result(b, 50)) == "xyxy_json", "failing is no gain"
-
-
 def test_the_best_average_is_over_what_every_format_was_run_on() -> None:
     results = [
         result("FindIt_Pascal_xyxy_text", 80), result("FindIt_SVG_xyxy_text", 20),
@@ -125,8 +108,8 @@ def test_the_best_average_is_over_what_every_format_was_run_on() -> None:
         result("FindIt_Pascal_yxyx_text", 99),
     ]  # fmt: skip
     ranked = averages(results)
-    found = [(one.format, next(iter(one.metric_values.values()))) for one in ranked]
-    assert found == [("xywh_text", 55), ("xyxy_text", 50)]
+    actual = [(item.format, next(iter(item.metric_values.values()))) for item in ranked]
+    assert actual == [("xywh_text", 55), ("xyxy_text", 50)]
     with pytest.raises(SearchError, match="no format was run on every table"):
         best_format([results[0], results[3]])
 
@@ -143,14 +126,14 @@ def test_the_file_is_what_sweeps_take(tmp_path: Path, capsys: pytest.CaptureFixt
         in capsys.readouterr().out
     )
     assert BestFormats(path).models == {"FullImage": {"FindIt": "yxhw_json_bbox_2d"}}
-    said = yaml.safe_load(path.read_text())["models"]["FullImage"]["FindIt"]
-    assert len(said["cells"]) == 19
-    for cell in said["cells"]:
+    reported = yaml.safe_load(path.read_text())["models"]["FullImage"]["FindIt"]
+    assert len(reported["cells"]) == 19
+    for cell in reported["cells"]:
         low, high = cell["F1@0.5 95 %"]
         assert low <= cell["F1@0.5"] <= high
         assert {"mIoU", "mIoU 95 %", "Adherence", "Adherence 95 %", "rows"} <= cell.keys()
-    made = go(in_best_formats(demo_sweep(tmp_path), BestFormats(path)), FakeBackends(FakeModel()))
-    assert [r.question.name for r in made] == [
+    built = go(in_best_formats(demo_sweep(tmp_path), BestFormats(path)), FakeBackends(FakeModel()))
+    assert [r.question.name for r in built] == [
         "FindIt_Demo_yxhw_json_bbox_2d", "FindIt_Demo_multilabel_yxhw_json_bbox_2d",
     ]  # fmt: skip
 
@@ -200,7 +183,7 @@ def test_marks_are_asked_of_the_winner_alone(tmp_path: Path) -> None:
     sweep = search_sweep(entry, table, 2, places, marks=("box", "point"))
     results = go(sweep, FakeBackends(FakeModel()))
     asked = [result.question for result in results]
-    assert [made.mark for made in asked[:19]] == [None] * 19
+    assert [built.mark for built in asked[:19]] == [None] * 19
     winner = best_format([result for result in results if result.question.mark is None])
     assert asked[19:] == [replace(winner, mark=mark) for mark in ("box", "point")]
     with pytest.raises(ValueError, match="Demo shows no reference pictures: there is nothing"):
@@ -221,7 +204,7 @@ WINNER = "models:\n  FullImage:\n    FindIt:\n      winner: "
 
 
 def chosen(folder: Path, winner: str, sweep: Sweep) -> Sweep:
-    """The sweep in a format that a file says."""
+    """Return the sweep in a format that a file says."""
     path = folder / "formats.yaml"
     path.write_text(WINNER + winner)
     return in_best_formats(sweep, BestFormats(path))

@@ -26,7 +26,7 @@ CALLS = 3 * 6
 
 
 def script(asked: Asked, number: int) -> Answer:
-    """A model that can only answer as JSON."""
+    """Return a model that can only answer as JSON."""
     return completion("A" if "Answer as json." in str(asked.body) else "?")
 
 
@@ -44,11 +44,11 @@ def test_all_formats_are_asked_once_and_the_best_is_written(
             assert len(server.asked) == CALLS, "the second time nothing is asked"
         shown = capsys.readouterr().out
         assert "My-Own: best format on Letters json (Accuracy 33.3)" in shown
-        found = yaml.safe_load((tmp_path / "best.yaml").read_text())["models"]["My-Own"]["Letters"]
-        assert (found["winner"], found["tables"]) == ("json", ["Zoo"])
-        assert found["rule"] == rule(LETTERS)
-        assert [one["format"] for one in found["averages"]] == ["json", "plain", "quoted"]
-        assert [cell["dataset"] for cell in found["cells"]] == [
+        actual = yaml.safe_load((tmp_path / "best.yaml").read_text())["models"]["My-Own"]["Letters"]
+        assert (actual["winner"], actual["tables"]) == ("json", ["Zoo"])
+        assert actual["rule"] == rule(LETTERS)
+        assert [item["format"] for item in actual["averages"]] == ["json", "plain", "quoted"]
+        assert [cell["dataset"] for cell in actual["cells"]] == [
             "Letters_Zoo_plain", "Letters_Zoo_json", "Letters_Zoo_quoted",
         ]  # fmt: skip
 
@@ -89,8 +89,8 @@ def test_a_sweep_over_complete_names_of_two_benchmarks_writes_two_winners(
         assert main(["sweep", str(config), "--base-url", server.url]) == 0
     shown = capsys.readouterr().out
     assert "My-Own: best format on Letters json (" in shown
-    found = BestFormats(tmp_path / "sweep" / "best_formats.yaml").models["My-Own"]
-    assert found == {"FindIt": "xyxy_text", "Letters": "json"}
+    actual = BestFormats(tmp_path / "sweep" / "best_formats.yaml").models["My-Own"]
+    assert actual == {"FindIt": "xyxy_text", "Letters": "json"}
 
 
 def test_formats_of_two_benchmarks_do_not_race(letters: World) -> None:
@@ -142,4 +142,4 @@ def test_where_lower_is_better_the_lowest_wins_and_no_answer_is_the_worst() -> N
     assert rule(benchmark).startswith("lowest MAE, averaged over the tables, each to a tenth; then")
     sums = {"plain": {"error": 9, "readable": 3}, "json": {"error": 4, "readable": 4}, "quoted": {}}
     scored = ((benchmark.parse(f"Letters_Zoo_{name}"), of) for name, of in sums.items())
-    assert [one.format for one in ranked(benchmark, scored)] == ["json", "plain", "quoted"]
+    assert [item.format for item in ranked(benchmark, scored)] == ["json", "plain", "quoted"]

@@ -49,7 +49,7 @@ from vlmeval_findit.models.model_client import GenerateClient
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, lmu_data: Path) -> dict[str, str]:
-    """The files of a sweep that nothing happened to."""
+    """Return the files of a sweep that nothing happened to."""
     folder = tmp_path_factory.mktemp("undisturbed")
     model = FakeModel()
     with pytest.MonkeyPatch.context() as patch:
@@ -103,8 +103,8 @@ def test_killed_and_continued_it_ends_with_the_same_files(
 
 def test_a_second_run_asks_nothing_and_touches_nothing(tmp_path: Path) -> None:
     def there() -> dict[Path, tuple[int, bytes]]:
-        found = (path for path in tmp_path.rglob("*") if path.is_file())
-        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
+        actual = (path for path in tmp_path.rglob("*") if path.is_file())
+        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in actual}
 
     go(demo_sweep(tmp_path), FakeBackends(FakeModel()))
     before = there()
@@ -139,8 +139,8 @@ def test_failures_are_recorded_retried_and_never_answers(
     failed = [r for r in records(tmp_path / "calls.jsonl") if r["error"]]
     assert len(failed) == CALLS // 7 == sum(r.failed for r in results)
     assert failed[0]["error"] == "RuntimeError: call 7 went wrong"
-    said = files(tmp_path / "out")
-    wrong = [name for name in undisturbed if f"{FAILED} via API. RuntimeError" in said[name]]
+    reported = files(tmp_path / "out")
+    wrong = [name for name in undisturbed if f"{FAILED} via API. RuntimeError" in reported[name]]
     assert wrong
     again = FakeModel()
     go(demo_sweep(tmp_path), FakeBackends(again))
@@ -188,7 +188,7 @@ class Batched(FakeModel):
 
 
 def name_of(message: Message) -> str:
-    """What of a dataset's name the fake reply depends on."""
+    """Return what of a dataset's name the fake reply depends on."""
     return "json" if "JSON" in message[-1]["value"] else "text"
 
 
@@ -205,10 +205,10 @@ def test_variants_of_one_image_go_to_the_model_together(
 
 def test_one_format_goes_in_batches(tmp_path: Path) -> None:
     model = Batched()
-    one = CONFIG.replace("[xyxy, cxcywh]", "xyxy\noutputs: json").replace(
+    item = CONFIG.replace("[xyxy, cxcywh]", "xyxy\noutputs: json").replace(
         "[Demo, Demo_multilabel]", "Demo_insdet"
     )
-    go(demo_sweep(tmp_path, one, inference=CallOptions(batch_size=4)), FakeBackends(model))
+    go(demo_sweep(tmp_path, item, inference=CallOptions(batch_size=4)), FakeBackends(model))
     assert model.sizes == [-4, -3]
 
 
@@ -299,9 +299,9 @@ def test_what_is_forced_over_another_run_keeps_its_files_once(tmp_path: Path) ->
     assert model.calls == 0
     for _ in range(2):
         go(replace(other, force=True, journal=tmp_path / "other.jsonl"), FakeBackends(FakeModel()))
-        kept = sorted(path.name for path in tmp_path.glob("out/FullImage/*.replaced-*"))
-        assert len(kept) == 8
-        assert {name.split(".")[1] for name in kept} == {"replaced-1"}
+        stored = sorted(path.name for path in tmp_path.glob("out/FullImage/*.replaced-*"))
+        assert len(stored) == 8
+        assert {name.split(".")[1] for name in stored} == {"replaced-1"}
 
 
 def test_answers_of_a_journal_that_were_made_otherwise_are_refused(tmp_path: Path) -> None:
@@ -320,8 +320,10 @@ def test_answers_of_a_journal_that_were_made_otherwise_are_refused(tmp_path: Pat
         go(again, At("http://elsewhere/v1", model))
     go(replace(again, force=True), At("http://elsewhere/v1", model))
     assert model.calls == 0
-    said = json.loads(next((tmp_path / "again").rglob("*_provenance.json")).read_text())["forced"]
-    assert said == ["endpoint of answers: recorded http://here/v1, now http://elsewhere/v1"]
+    reported = json.loads(next((tmp_path / "again").rglob("*_provenance.json")).read_text())[
+        "forced"
+    ]
+    assert reported == ["endpoint of answers: recorded http://here/v1, now http://elsewhere/v1"]
 
 
 def test_a_missing_image_is_refused_before_the_first_call(
@@ -362,7 +364,7 @@ def test_another_space_cannot_be_said_of_a_model_that_records_its_own(
     tmp_path: Path, twice: str
 ) -> None:
     sweep = demo_sweep(tmp_path)
-    said = [replace(entry, space="unit") for entry in sweep.models]
+    reported = [replace(entry, space="unit") for entry in sweep.models]
     agreeing = [replace(entry, space="grid1000") for entry in sweep.models]
     model = FakeModel()
     if twice == "again":
@@ -370,7 +372,7 @@ def test_another_space_cannot_be_said_of_a_model_that_records_its_own(
         assert model.calls > 0
     before = model.calls
     with pytest.raises(SpaceError, match="cannot change that"):
-        go(replace(sweep, models=tuple(said)), SaysItsSpace(model))
+        go(replace(sweep, models=tuple(reported)), SaysItsSpace(model))
     assert model.calls == before, "nothing was asked"
 
 
@@ -399,9 +401,11 @@ def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
     sweep = demo_sweep(tmp_path, inference=batches)
     with pytest.raises(StoppedError):
         go(sweep, FakeBackends(slow := Slow()), stop=stop)
-    kept = len(list(records(sweep.journal)))
-    assert kept == slow.answered, "Nothing of the batch that was cancelled, nor asked again singly."
+    stored = len(list(records(sweep.journal)))
+    assert stored == slow.answered, (
+        "Nothing of the batch that was cancelled, nor asked again singly."
+    )
     model = FakeModel()
     results = go(sweep, FakeBackends(model))
-    assert 0 < kept < model.calls + kept == sum(result.rows for result in results)
+    assert 0 < stored < model.calls + stored == sum(result.rows for result in results)
     assert not any(result.failed for result in results)

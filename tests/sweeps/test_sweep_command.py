@@ -17,6 +17,11 @@ from vlmeval_findit.engine.backend import LocalBackend
 from vlmeval_findit.engine.journal.writer import lock_path
 
 
+def swept(folder: Path, model: FakeModel) -> int:
+    """Return the status of a sweep."""
+    return run(demo_sweep(folder), for_all_models(FakeBackends(model)), folder / "best.yaml")
+
+
 def test_a_bar_is_shown_on_a_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -24,10 +29,7 @@ def test_a_bar_is_shown_on_a_terminal(
     progress = SweepProgress()
     assert not progress.bars.disable
     monkeypatch.setattr("vlmeval_findit.cli.sweep.SweepProgress", lambda: progress)
-    assert (
-        run(demo_sweep(tmp_path), for_all_models(FakeBackends(FakeModel())), tmp_path / "best.yaml")
-        == 0
-    )
+    assert swept(tmp_path, FakeModel()) == 0
     assert progress.state.cells_done == 8
     assert progress.state.calls_done == 100
 
@@ -39,27 +41,19 @@ def test_failed_calls_are_an_exit_status(
         if number == 3:
             raise TimeoutError
 
-    assert (
-        run(
-            demo_sweep(tmp_path), for_all_models(FakeBackends(FakeModel(fail))), tmp_path / "b.yaml"
-        )
-        == 1
-    )
+    assert swept(tmp_path, FakeModel(fail)) == 1
     shown = capsys.readouterr()
     # "scored" is what the file of a score calls so: the rows of the table that the run has.
     lines = {line.split()[0]: line.split()[-2:] for line in shown.out.splitlines() if "/" in line}
     for path in (tmp_path / "out").rglob("*_score.csv"):
         with path.open(encoding="utf-8", newline="") as f:
             [row] = csv.DictReader(f)
-        said = [f"{row['scored']}/{row['rows']}", row["failed calls"]]
-        assert lines[row["dataset"]] == said
+        reported = [f"{row['scored']}/{row['rows']}", row["failed calls"]]
+        assert lines[row["dataset"]] == reported
     assert "1 calls failed; run the same command again" in shown.out
     assert "calls 100/100" in shown.err
     assert "failed 1" in shown.err
-    assert (
-        run(demo_sweep(tmp_path), for_all_models(FakeBackends(FakeModel())), tmp_path / "b.yaml")
-        == 0
-    )
+    assert swept(tmp_path, FakeModel()) == 0
 
 
 @pytest.mark.parametrize(("stop", "status"), [(StopReason.SPENT, 3), (StopReason.HOPELESS, 1)])
@@ -74,7 +68,7 @@ def test_a_model_that_ends_its_run_is_an_exit_status_and_a_line(
         def answers_together(self, *, shares_images: bool) -> bool:
             return False
 
-    host = FakeBackends(Ending(), lambda asker: LocalBackend(lambda: asker))
+    host = FakeBackends(Ending(), lambda client: LocalBackend(lambda: client))
     factories = for_all_models(host)
     assert run(demo_sweep(tmp_path), factories, tmp_path / "b.yaml") == status
     assert f"error: FullImage: stopped, {stop.value}: no more\n" in capsys.readouterr().err
@@ -90,7 +84,7 @@ def test_a_journal_that_others_write_is_an_exit_status(
             lock_path(sweep.journal).write_text("filelock/2\npid=1\nhost=elsewhere\n")
 
     model = FakeModel(another_took_over)
-    assert run(sweep, for_all_models(FakeBackends(model)), tmp_path / "b.yaml") == 1
+    assert swept(tmp_path, model) == 1
     assert "another program writes this journal too" in capsys.readouterr().err
     assert model.calls == len(list(records(sweep.journal))) == 5
 
@@ -102,10 +96,7 @@ def test_a_full_disk_is_an_exit_status(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("vlmeval_findit.engine.cell_files.write_score", full)
-    assert (
-        run(demo_sweep(tmp_path), for_all_models(FakeBackends(FakeModel())), tmp_path / "b.yaml")
-        == 3
-    )
+    assert swept(tmp_path, FakeModel()) == 3
     assert "error: " in capsys.readouterr().err
 
 
@@ -117,7 +108,7 @@ def test_the_journal_lies_in_the_work_dir_that_the_command_names(
     monkeypatch.setattr("vlmeval_findit.cli.sweep.backends_for", lambda *_: factories)
     (tmp_path / "f.yaml").write_text("models: FullImage\ndatasets: Demo\nlimit: 2\n")
     assert main(["sweep", "f.yaml", "--work-dir", "x"]) == 0
-    wanted = [
+    searched = [
         "search",
         "--model",
         "FullImage",
@@ -128,9 +119,9 @@ def test_the_journal_lies_in_the_work_dir_that_the_command_names(
         "--limit",
         "2",
     ]
-    assert main([*wanted, "--work-dir", "y"]) == 0
-    assert main([*wanted, "--work-dir", "z", "--journal", "named.jsonl"]) == 0
-    assert main(wanted) == 0
-    found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.jsonl"))
-    journals = [name for name in found if not name.endswith("_details.jsonl")]
+    assert main([*searched, "--work-dir", "y"]) == 0
+    assert main([*searched, "--work-dir", "z", "--journal", "named.jsonl"]) == 0
+    assert main(searched) == 0
+    actual = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.jsonl"))
+    journals = [name for name in actual if not name.endswith("_details.jsonl")]
     assert journals == ["named.jsonl", "outputs/calls.jsonl", "x/calls.jsonl", "y/calls.jsonl"]

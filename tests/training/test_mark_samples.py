@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-cv2 = pytest.importorskip("cv2")
+pytest.importorskip("cv2")
 np = pytest.importorskip("numpy")
 
 from training import mark_samples, pair_samples  # noqa: E402
 from training.mark_samples import MarkQuestions  # noqa: E402
 from training.pairs import PLACES, described, scene_pair  # noqa: E402
 from training.samples import Shares, Units, scene_sample  # noqa: E402
-from training.scenes import SPLITS, Scene, Thing, scene  # noqa: E402
+from training.scenes import SPLITS, Scene, scene  # noqa: E402
 from training.vp_questions.wording import ABSENT, NO, YES  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval import benchmark as pair_prompts  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval import captions as caption_reading  # noqa: E402
@@ -33,11 +33,10 @@ from vlmeval_findit.benchmarks.vpbench.question_tables import (  # noqa: E402
     read_table,
     write_table,
 )
-from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind, VPQuery  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind  # noqa: E402
 from vlmeval_findit.core import messages  # noqa: E402
 from vlmeval_findit.core.replies import Reply  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SIZES  # noqa: E402
-from vlmeval_findit.marks.style import COLOURS, Shape  # noqa: E402
 
 FIRST = SPLITS["train"].start
 SAMPLES = 60
@@ -57,14 +56,14 @@ def counted() -> list[MarkQuestions]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mark_samples, "_SEVERAL", 1.0)
         seeds = range(FIRST, FIRST + 50 * SAMPLES, 50)
-        found = [mark_samples.marked_questions(seed, 12, (4, 5), (192, 144)) for seed in seeds]
-    return [one for one in found if one.posed[0].amount > 1]
+        actual = [mark_samples.marked_questions(seed, 12, (4, 5), (192, 144)) for seed in seeds]
+    return [item for item in actual if item.posed[0].amount > 1]
 
 
 # --- marks ----------------------------------------------------------------------------------------
 
 
-def test_a_lesson_asks_what_a_run_of_the_same_rows_would_ask(tmp_path: Path) -> None:
+def test_a_sample_asks_what_a_run_of_the_same_rows_would_ask(tmp_path: Path) -> None:
     sample = mark_samples.mark_sample(FIRST, 8, (3, 5), (192, 144))
     queries = mark_samples.marked_questions(FIRST, 8, (3, 5), (192, 144)).queries
     numbered = [replace(query, index=i) for i, query in enumerate(queries)]
@@ -79,7 +78,7 @@ def test_a_lesson_asks_what_a_run_of_the_same_rows_would_ask(tmp_path: Path) -> 
     assert len({turn.request for turn in sample.turns}) > 4
 
 
-def test_a_lesson_opens_as_a_scene_s_does() -> None:
+def test_a_sample_opens_as_a_scene_s_does() -> None:
     even = Shares(Units.THOUSANDTHS, {"xyxy": 1}, {"text": 1}, {}, {}, {"detection": 1})
     plain = scene_sample(FIRST, 1, even, (3, 5), (168, 168))
     sample = mark_samples.mark_sample(FIRST, 3, (3, 5), (168, 168))
@@ -88,7 +87,7 @@ def test_a_lesson_opens_as_a_scene_s_does() -> None:
     assert (shown.width, shown.height) == (168, 168)
 
 
-def test_lessons_are_the_same_each_time_and_their_things_those_of_a_scene(
+def test_samples_are_the_same_each_time_and_their_things_those_of_a_scene(
     asked: list[MarkQuestions],
 ) -> None:
     first = asked[0]
@@ -96,21 +95,21 @@ def test_lessons_are_the_same_each_time_and_their_things_those_of_a_scene(
     assert again.queries == first.queries
     assert (again.shown.pixels == first.shown.pixels).all()
     plain = [scene(FIRST + i, (3, 5), SIZES[0]) for i in range(8)]
-    (same,) = [one for one in plain if one.things == first.shown.things]
+    (same,) = [item for item in plain if item.things == first.shown.things]
     changed = (same.pixels != first.shown.pixels).any(axis=2).mean()
     assert 0 < changed < 0.4
 
 
 def test_marks_are_said_to_cover_what_they_changed(asked: list[MarkQuestions]) -> None:
     changed_somewhere = 0
-    for i, one in enumerate(asked):
+    for i, item in enumerate(asked):
         plain = (scene(FIRST + 100 * i + j, (3, 5), SIZES[i % 3]) for j in range(100))
-        same = next(s for s in plain if s.things == one.shown.things)
-        changed = (same.pixels != one.shown.pixels).any(axis=2)
-        covered = np.any([mark.cover for mark in one.marks], axis=0)
+        same = next(s for s in plain if s.things == item.shown.things)
+        changed = (same.pixels != item.shown.pixels).any(axis=2)
+        covered = np.any([mark.cover for mark in item.marks], axis=0)
         assert not (changed & ~covered).any()
         assert (changed & covered).sum() > 0.5 * covered.sum()
-        assert {mark.shape for mark in one.marks} == {one.posed[0].slot.style.shape}
+        assert {mark.shape for mark in item.marks} == {item.posed[0].slot.style.shape}
         changed_somewhere += int(changed.any())
     assert changed_somewhere == SAMPLES
 
@@ -119,10 +118,10 @@ def test_a_question_is_about_the_marked_objects_that_it_asks_for(
     asked: list[MarkQuestions], counted: list[MarkQuestions]
 ) -> None:
     checked = Counter[int]()
-    for one in (*asked, *counted):
-        for posed, query in zip(one.posed, one.queries, strict=True):
-            objects = mark_samples.turn(posed, query, one.shown).objects
-            boxes = {thing.box for thing in one.shown.things}
+    for item in (*asked, *counted):
+        for posed, query in zip(item.posed, item.queries, strict=True):
+            objects = mark_samples.turn(posed, query, item.shown).objects
+            boxes = {thing.box for thing in item.shown.things}
             assert all(image == 0 and box in boxes for image, box in objects)
             if query.absent:
                 assert objects == ()
@@ -134,34 +133,34 @@ def test_a_question_is_about_the_marked_objects_that_it_asks_for(
     assert {*checked} == {0, 1, 2, 3, 4}
 
 
-def test_options_name_what_lies_in_the_picture(asked: list[MarkQuestions]) -> None:
+def test_options_name_what_lies_in_the_image(asked: list[MarkQuestions]) -> None:
     checked = Counter[QuestionKind]()
-    for one in asked:
-        for posed, query in zip(one.posed, one.queries, strict=True):
-            turn = mark_samples.turn(posed, query, one.shown)
+    for item in asked:
+        for posed, query in zip(item.posed, item.queries, strict=True):
+            turn = mark_samples.turn(posed, query, item.shown)
             question, *options = turn.phrases
             assert turn.request[: question.end].endswith(posed.question)
             assert (question.objects, question.right) == (turn.objects, None)
             assert len(options) == len(query.options)
             for named in options:
-                said = turn.request[: named.end].rpartition("\n")[2]
-                letter, _, words = said.partition(". ")
+                reported = turn.request[: named.end].rpartition("\n")[2]
+                letter, _, words = reported.partition(". ")
                 assert dict(query.options)[letter] == words
                 assert named.right == (letter == query.answer)
                 if named.objects is None:
                     assert words in {ABSENT, YES, NO} or words.isdigit()
                     continue
                 places = {centre(box) for _, box in named.objects}
-                wanted = {centre(box) for _, box in turn.objects}
+                requested = {centre(box) for _, box in turn.objects}
                 if posed.slot.kind is QuestionKind.LOCALISATION:
                     ((_, field),) = named.objects
-                    assert named.right == any(lies_in(at, field) for at in wanted)
+                    assert named.right == any(lies_in(at, field) for at in requested)
                 elif posed.slot.kind is QuestionKind.REFERENCE:
-                    alike = {centre(t.box) for t in one.shown.things if t.look.shape == words}
+                    alike = {centre(t.box) for t in item.shown.things if t.look.shape == words}
                     assert places == alike
-                    assert not named.right or wanted <= places
+                    assert not named.right or requested <= places
                 else:
-                    assert places == (wanted if named.right else set())
+                    assert places == (requested if named.right else set())
                 checked[posed.slot.kind] += 1
     assert {*checked} == {QuestionKind.LOCALISATION, QuestionKind.REFERENCE, QuestionKind.EXISTENCE}
 
@@ -175,7 +174,7 @@ def lies_in(point: tuple[float, float], box: tuple[float, float, float, float]) 
 
 
 def test_everything_is_asked_and_letters_are_balanced(asked: list[MarkQuestions]) -> None:
-    queries = [query for one in asked for query in one.queries]
+    queries = [query for item in asked for query in item.queries]
     assert len(queries) > 7.5 * SAMPLES
     kinds = Counter(query.kind for query in queries)
     assert all(
@@ -189,106 +188,31 @@ def test_everything_is_asked_and_letters_are_balanced(asked: list[MarkQuestions]
     assert {*two} == {*"AB"}
     assert 0.4 < two["A"] / two.total() < 0.6
     assert 0.08 < sum(query.absent for query in queries) / len(queries) < 0.25
-    assert len({one.posed[0].slot.style.shape for one in asked}) >= 7
-    counted = {p.right for one in asked for p in one.posed if p.slot.kind is QuestionKind.COUNTING}
+    assert len({item.posed[0].slot.style.shape for item in asked}) >= 7
+    counted = {
+        p.right for item in asked for p in item.posed if p.slot.kind is QuestionKind.COUNTING
+    }
     assert counted == {"1", "2", "3", "4", ABSENT}
-
-
-WORDS = {Shape.BOX: "box", Shape.OVAL: "oval", Shape.ARROW: "arrow", Shape.POINT: "point"}
-"""Shapes whose marks are each of one piece, in one colour."""
-
-Seen = dict[str, list[tuple[float, float]]]
-"""The centre (x, y) of every mark, by colour."""
-
-
-def test_right_options_are_right_by_the_marks_that_are_seen(
-    asked: list[MarkQuestions], counted: list[MarkQuestions]
-) -> None:
-    checked = Counter[QuestionKind]()
-    for one in (*asked, *counted):
-        word = WORDS.get(one.posed[0].slot.style.shape)
-        if word is None:
-            continue
-        seen = {colour: marks_seen(one.shown, colour) for colour in COLOURS}
-        assert sum(map(len, seen.values())) == one.posed[0].amount
-        for posed, query in zip(one.posed, one.queries, strict=True):
-            arrow = (
-                query.kind in (QuestionKind.LOCALISATION, QuestionKind.REFERENCE)
-                and word == "arrow"
-            )
-            things = [t for t in one.shown.things if t.box == posed.marked[0].box]
-            thing = things[0] if arrow else None
-            expected = right_text(query, one.shown, word, seen, thing)
-            assert dict(query.options)[query.answer] == expected, query
-            checked[query.kind] += 1
-    assert len(checked) == 4
-    assert all(many > 20 for many in checked.values()), checked
 
 
 def test_marks_beside_those_that_are_counted_are_asked_for_too(
     counted: list[MarkQuestions],
 ) -> None:
-    beside = [one for one in counted if len(colours_asked_for(one)) > 1]
+    beside = [item for item in counted if len(colours_asked_for(item)) > 1]
     assert len(beside) > 3
 
 
-def colours_asked_for(one: MarkQuestions) -> set[str]:
+def colours_asked_for(item: MarkQuestions) -> set[str]:
     """Colours in questions about marks that are there."""
     return {
-        found[0]
-        for query in one.queries
-        if not query.absent and (found := re.search("black|red|green|blue", query.question))
+        actual[0]
+        for query in item.queries
+        if not query.absent and (actual := re.search("black|red|green|blue", query.question))
     }
 
 
-def marks_seen(shown: Scene, colour: str) -> list[tuple[float, float]]:
-    """Pieces of exactly a colour; specks are corners that another mark has cut off."""
-    exact = (shown.pixels == np.array(COLOURS[colour])).all(axis=2).astype(np.uint8)
-    many, _, stats, _ = cv2.connectedComponentsWithStats(exact, connectivity=8)
-    return [(x + w / 2, y + h / 2) for x, y, w, h, area in stats[1:many].tolist() if area > 8]
-
-
-def right_text(query: VPQuery, shown: Scene, word: str, seen: Seen, thing: Thing | None) -> str:
-    """The right option by what is seen; ``thing`` is what is marked where no centre says so."""
-    if query.question.startswith("Which of these"):
-        here = {f"a {colour} {word}" for colour in seen if seen[colour]}
-        return next((text for _, text in query.options if text in here), ABSENT)
-    centres = named_marks(query.question, word, seen)
-    if query.question.startswith("Is there"):
-        return YES if centres else NO
-    if not centres:
-        return ABSENT
-    if query.kind is QuestionKind.COUNTING:
-        return str(len(centres))
-    thing = thing or min(shown.things, key=lambda t: distance(t.centre, centres[0]))
-    if query.kind is QuestionKind.REFERENCE:
-        return thing.look.shape
-    parts = 2 if "quadrant" in query.question else 3
-    column, row = (
-        int(parts * at / side)
-        for at, side in zip(thing.centre, (shown.width, shown.height), strict=True)
-    )
-    down = ("top", "bottom") if parts == 2 else ("top", "centre", "bottom")
-    across = ("left", "right") if parts == 2 else ("left", "centre", "right")
-    said = (down[row], across[column])
-    return "centre" if said == ("centre", "centre") else " ".join(said)
-
-
-def named_marks(question: str, word: str, seen: Seen) -> list[tuple[float, float]]:
-    """The marks that a question names, by colour and shape or by shape alone."""
-    found = re.search(rf"(?:(black|red|green|blue) )?\b{word}(?:es|s)?\b", question)
-    if found is None:
-        return []
-    colours = [found[1]] if found[1] else [*seen]
-    return [centre for colour in colours for centre in seen[colour]]
-
-
-def distance(a: tuple[float, float], b: tuple[float, float]) -> float:
-    return (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2
-
-
 def test_right_letters_are_read_and_score_as_right(asked: list[MarkQuestions]) -> None:
-    for query in (query for one in asked for query in one.queries):
+    for query in (query for item in asked for query in item.queries):
         row = scored_row(query, Reply(query.index, query.answer))
         assert (row.sums["right"], row.sums["right_as_published"]) == (1, 1)
 
@@ -297,30 +221,30 @@ def test_right_letters_are_read_and_score_as_right(asked: list[MarkQuestions]) -
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_captions_of_a_pair_are_true_of_their_own_picture_only(size: tuple[int, int]) -> None:
+def test_captions_of_a_pair_are_true_of_their_own_image_only(size: tuple[int, int]) -> None:
     for seed in range(FIRST, FIRST + 25):
         sample = pair_samples.pair_sample(seed, size)
         (turn,) = sample.turns
-        said = caption_reading.captions_in(Reply(0, turn.reply))
+        reported = caption_reading.captions_in(Reply(0, turn.reply))
         left, right = sample.images
         assert {(s.width, s.height) for s in (left, right)} == {size}
-        (one, box), (two, other_box) = turn.objects
-        assert (one, two, turn.numbers) == (0, 1, 0)
-        assert [turn.reply[one.start : one.end] for one in turn.reply_spans] == [
-            said.left.caption,
-            said.right.caption,
+        (item, box), (two, other_box) = turn.objects
+        assert (item, two, turn.numbers) == (0, 1, 0)
+        assert [turn.reply[item.start : item.end] for item in turn.reply_spans] == [
+            reported.left.caption,
+            reported.right.caption,
         ]
-        assert [one.which for one in turn.reply_spans] == [0, 1]
+        assert [item.which for item in turn.reply_spans] == [0, 1]
         assert box in {t.box for t in left.things}
         assert other_box in {t.box for t in right.things}
-        for own, other, one in ((left, right, said.left), (right, left, said.right)):
-            assert one.caption is not None
-            assert is_true(one.caption, own), (one.caption, described(own.things[0], own))
-            assert not is_true(one.caption, other), one.caption
+        for own, other, item in ((left, right, reported.left), (right, left, reported.right)):
+            assert item.caption is not None
+            assert is_true(item.caption, own), (item.caption, described(own.things[0], own))
+            assert not is_true(item.caption, other), item.caption
 
 
 def is_true(caption: str, shown: Scene) -> bool:
-    """Whether a scene has an object of which every word of a caption is true."""
+    """Return whether a scene has an object of which every word of a caption is true."""
     where = next((w for row in PLACES for w in row if caption.endswith(f" {w}")), "")
     words = {*caption.removesuffix(where).split()} - {"a", "an"}
     return any(
@@ -330,7 +254,7 @@ def is_true(caption: str, shown: Scene) -> bool:
 
 
 def test_captions_say_no_more_than_they_must() -> None:
-    many = [len(one.split()) for s in range(60) for one in pair_samples.captions(scene_pair(s))]
+    many = [len(item.split()) for s in range(60) for item in pair_samples.captions(scene_pair(s))]
     assert min(many) == 3
     assert sum(many) / len(many) < 5
 
@@ -338,11 +262,11 @@ def test_captions_say_no_more_than_they_must() -> None:
 def test_a_pair_is_asked_as_its_table_asks_it() -> None:
     sample = pair_samples.pair_sample(FIRST, (192, 144))
     question = parse_pairs("SelfRetrieval_Scenes_mini")
-    wanted = pair_prompts.message(ImagePair(7, "7", ("0", "1")), question)
-    assert (*sample.opening, messages.text(sample.turns[0].request)) == wanted
+    requested = pair_prompts.message(ImagePair(7, "7", ("0", "1")), question)
+    assert (*sample.opening, messages.text(sample.turns[0].request)) == requested
 
 
-def test_the_lessons_need_no_torch() -> None:
+def test_the_samples_need_no_torch() -> None:
     code = (
         "import sys\nfrom training import mark_samples, pair_samples\n"
         f"mark_samples.mark_sample({FIRST}, 4, (3, 5), (192, 144))\n"

@@ -64,7 +64,7 @@ ASKED = {
 
 
 def rows_of_scenes() -> list[Variant]:
-    """Every variant of the rendered image tables, but those of the centre experiment."""
+    """Return every variant of the rendered image tables, but those of the centre experiment."""
     tables = {*ASKED, "Scenes_insdet"}
     return [v for v in grid() if v.table in tables and v.centre is None]
 
@@ -77,9 +77,9 @@ def test_every_reply_that_is_taught_reads_as_its_boxes(units: Units, step: int) 
     for variant in rows_of_scenes():
         rng = rng_of(Stream.QUESTION, 11)
         if variant.table == "Scenes_insdet":
-            found = asking.instance(rng, shown)
-            assert found is not None
-            asked = found[0]
+            actual = asking.instance(rng, shown)
+            assert actual is not None
+            asked = actual[0]
         else:
             asked = ASKED[variant.table](rng, shown)
         assert asked is not None
@@ -125,7 +125,7 @@ def test_training_sees_scenes_of_its_own_split_only() -> None:
 
 
 def message_of(sample: Sample, request: str, folder: Path) -> messages.Message:
-    """A turn as the benchmark would ask it, the sample's images as files."""
+    """Return a turn as the benchmark would ask it, the sample's images as files."""
     files = []
     for number, shown in enumerate(sample.images):
         files.append(folder / f"{number}.png")
@@ -151,7 +151,7 @@ def length(learner: NanoLearner, turn: samples.Turn) -> int:
 
 
 @pytest.mark.parametrize("kind", SAMPLES)
-def test_turns_that_share_pictures_are_taught_as_if_each_were_alone(
+def test_turns_that_share_images_are_taught_as_if_each_were_alone(
     kind: str, untrained: NanoLearner, tmp_path: Path
 ) -> None:
     """The tokens and the scores of a packed row are those of the package's own encoder."""
@@ -209,10 +209,10 @@ def test_a_token_before_a_coordinate_is_told_where_its_object_lies(untrained: Na
 def test_at_a_request_s_end_it_is_told_what_is_meant(untrained: NanoLearner) -> None:
     sample = samples.scene_sample(2**21, 40, EVEN, (3, 5), (192, 144))
     batch = untrained.writer.batch([sample], RowLimit(40, 2000))
-    said = {tuple(one) for one in batch.phrases.tolist()}
+    reported = {tuple(item) for item in batch.phrases.tolist()}
     first = batch.targets[0] != IGNORED
     first[1:] &= batch.targets[0, :-1] == IGNORED
-    assert said == {(0, place) for place in first.nonzero().flatten().tolist()}
+    assert reported == {(0, place) for place in first.nonzero().flatten().tolist()}
     # The longest turns come first; of those that are about nothing nothing is meant.
     nothing = sum(not turn.objects for turn in sample.turns)
     assert 0 < nothing < 40
@@ -227,13 +227,13 @@ def test_words_that_name_something_end_with_a_token(untrained: NanoLearner) -> N
         tokens = untrained.writer._tokens(turn)
         assert len(tokens.phrases) == len(turn.phrases) > 0
         for place, named in zip(tokens.phrases, turn.phrases, strict=True):
-            said = untrained.processor.tokenizer.decode(tokens.ids[: place + 1])
-            assert said == turn.request[: named.end]
+            reported = untrained.processor.tokenizer.decode(tokens.ids[: place + 1])
+            assert reported == turn.request[: named.end]
     batch = untrained.writer.batch([sample], ROOMY)
-    named = [one for turn in sample.turns for one in turn.phrases]
-    placed = [one for one in named if one.objects is not None]
+    named = [item for turn in sample.turns for item in turn.phrases]
+    placed = [item for item in named if item.objects is not None]
     assert len(batch.phrases) == len(sample.turns) + len(placed)
-    assert len(batch.options) == sum(one.right is not None for one in named)
+    assert len(batch.options) == sum(item.right is not None for item in named)
     assert batch.options_right.sum() == len(sample.turns)
 
 
@@ -248,8 +248,8 @@ def test_words_of_a_caption_look_at_what_they_describe(untrained: NanoLearner) -
         side = "left" if cover[:half].any() else "right"
         assert cover[half:].any() == (side == "right")
         words[side] += untrained.processor.tokenizer.decode([int(batch.targets[0, place])])
-    said = [turn.reply[one.start : one.end] for one in turn.reply_spans]
-    for caption, word in zip(said, words.values(), strict=True):
+    reported = [turn.reply[item.start : item.end] for item in turn.reply_spans]
+    for caption, word in zip(reported, words.values(), strict=True):
         assert caption in word
     assert len(batch.pointers) == len(tokens.objects) > 4
 
@@ -264,7 +264,7 @@ def test_of_a_visual_token_it_is_told_which_mark_lies_on_it(untrained: NanoLearn
     assert there[int(rows.mean()) // TOKEN_SIDE].any()
     assert there.sum() <= len({*zip(rows // TOKEN_SIDE, columns // TOKEN_SIDE, strict=True)})
     assert {MARK_SHAPES[i] for i in shapes.nonzero()[:, 1]} == {mark.shape}
-    drawn = {one.colour for one in sample.marks}
+    drawn = {item.colour for item in sample.marks}
     assert {MARK_COLOURS[i] for i in colours.nonzero()[:, 1]} == drawn
     plain = untrained.writer.batch([SAMPLES["scene"]()], ROOMY)
     assert not plain.marks.any()

@@ -72,7 +72,7 @@ def test_over_frames_the_empty_list_does_not_adhere(structure: str) -> None:
     assert read("[]", ReplyFormat("text", "xyxy", frames=8)).reason is not None
 
 
-def test_replies_about_one_picture_hold_what_is_there_and_nothing_else() -> None:
+def test_replies_about_one_image_hold_what_is_there_and_nothing_else() -> None:
     mixed = 0
     for seed in range(TRAIN, TRAIN + 60):
         sample = negative_sample(seed, 6, SHARES, NEGATIVE_SIZES[seed % len(NEGATIVE_SIZES)])
@@ -112,17 +112,17 @@ def test_no_known_object_is_left_out() -> None:
 
 def test_every_family_is_asked_with_one_label_to_twelve() -> None:
     turns = [t for s in range(80) for t in negative_sample(TRAIN + s, 6, SHARES, (192, 120)).turns]
-    said = [t.request for t in turns]
+    reported = [t.request for t in turns]
     for begins in ('Find every instance of "', "Find the one object", "Find every object"):
-        assert any(request.startswith(begins) for request in said)
-    counts = {len(_labels(r)) for r in said if "each of these labels" in r}
+        assert any(request.startswith(begins) for request in reported)
+    counts = {len(_labels(r)) for r in reported if "each of these labels" in r}
     assert counts == {*range(1, 13)}
 
 
 def _labels(request: str) -> list[str]:
-    found = re.search(r"these labels in the image: (.*?)\. Return", request)
-    assert found is not None
-    return found[1].split(", ")
+    actual = re.search(r"these labels in the image: (.*?)\. Return", request)
+    assert actual is not None
+    return actual[1].split(", ")
 
 
 # --- clips and shots ------------------------------------------------------------------------------
@@ -147,14 +147,14 @@ def test_a_camera_moves_over_a_wild_clip() -> None:
 
 
 @pytest.mark.parametrize("shots", [[(96, 96)], [(96, 48), (168, 48)]])
-def test_reference_shots_are_of_nothing_on_the_picture(shots: list[tuple[int, int]]) -> None:
+def test_reference_shots_are_of_nothing_on_the_image(shots: list[tuple[int, int]]) -> None:
     for seed in range(TRAIN, TRAIN + 20):
         sample = negative_shot_sample(seed, 3, SHARES, (168, 144), shots)
         *references, shown = sample.images
         assert [(s.width, s.height) for s in references] == shots
         assert _shown(sample) == len(shots) + 1
-        looks = {thing.look for thing in shown.things}
-        assert not looks & {thing.look for shot in references for thing in shot.things}
+        polls = {thing.look for thing in shown.things}
+        assert not polls & {thing.look for shot in references for thing in shot.things}
         assert {turn.reply for turn in sample.turns} == {"[]"}
 
 
@@ -165,7 +165,7 @@ def _shown(sample: Sample) -> int:
 # --- images and words ---------------------------------------------------------------------------
 
 
-def test_pictures_are_whole_visual_tokens_within_what_the_processor_leaves() -> None:
+def test_images_are_whole_visual_tokens_within_what_the_processor_leaves() -> None:
     for width, height in (*NEGATIVE_SIZES, *NEGATIVE_SHOT_SIZES):
         assert (width % 24, height % 24) == (0, 0)
         assert 48 * 48 <= width * height <= 168 * 168
@@ -182,13 +182,13 @@ def test_pictures_are_whole_visual_tokens_within_what_the_processor_leaves() -> 
         lambda seed: negative_shot_sample(seed, 2, SHARES, (168, 144)),
     ],
 )
-def test_a_seed_is_a_lesson(make: Any) -> None:
+def test_a_seed_is_a_sample(make: Any) -> None:
     first, other = make(TRAIN), make(TRAIN + 1)
     again = make(TRAIN)
     assert (first.opening, first.turns) == (again.opening, again.turns)
-    for one, same in zip(first.images, again.images, strict=True):
-        assert (one.pixels == same.pixels).all()
-        assert replace(one, pixels=same.pixels) == same
+    for item, same in zip(first.images, again.images, strict=True):
+        assert (item.pixels == same.pixels).all()
+        assert replace(item, pixels=same.pixels) == same
     assert any(
         (a.pixels != b.pixels).any() for a, b in zip(first.images, other.images, strict=True)
     )
@@ -215,6 +215,6 @@ def test_unknown_words_name_no_shape_and_there_are_many() -> None:
 
 def test_expressions_have_two_to_twelve_words() -> None:
     rng = Rng(3)
-    said = [negative_words.expression(rng) for _ in range(500)]
-    assert {len(words.split()) for words in said} == set(range(2, 13))
-    assert not any(set(',:[]"') & set(words) for words in said)
+    reported = [negative_words.expression(rng) for _ in range(500)]
+    assert {len(words.split()) for words in reported} == set(range(2, 13))
+    assert not any(set(',:[]"') & set(words) for words in reported)

@@ -21,7 +21,7 @@ from vlmeval_findit.data.rendered.drawing import Rng  # noqa: E402
 def test_samples_are_of_the_train_split_and_of_their_step() -> None:
     shares = dict.fromkeys(CHANGES, 1.0)
     twice = [samples.samples_of(7, 3, 4, 0.5, shares) for _ in range(2)]
-    assert [one.captions for one in twice[0]] == [one.captions for one in twice[1]]
+    assert [entry.captions for entry in twice[0]] == [entry.captions for entry in twice[1]]
     assert twice[0][0].captions != samples.samples_of(7, 4, 4, 0.5, shares)[0].captions
     seeds = [samples._train_seed(np.random.RandomState(i)) for i in range(200)]
     assert all(seed in SPLITS["train"] for seed in seeds)
@@ -29,10 +29,10 @@ def test_samples_are_of_the_train_split_and_of_their_step() -> None:
 
 
 def test_pairs_differ_in_what_a_stage_asks_for() -> None:
-    made = samples.samples_of(7, 0, 40, 1.0, {"shape": 3, "size": 1})
-    found = Counter(sample.pair.attribute for sample in made)
-    assert found.keys() == {"shape", "size"}
-    assert found["shape"] > found["size"]
+    built = samples.samples_of(7, 0, 40, 1.0, {"shape": 3, "size": 1})
+    actual = Counter(sample.pair.attribute for sample in built)
+    assert actual.keys() == {"shape", "size"}
+    assert actual["shape"] > actual["size"]
 
 
 def test_a_varied_caption_leaves_out_nothing_that_tells_the_two_apart() -> None:
@@ -44,12 +44,12 @@ def test_a_varied_caption_leaves_out_nothing_that_tells_the_two_apart() -> None:
             (sample.captions[0], pair.left, pair.right),
             (sample.captions[1], pair.right, pair.left),
         ):
-            said = values_of(own.things[0], own)
-            assert said[pair.attribute] in caption
+            reported = values_of(own.things[0], own)
+            assert reported[pair.attribute] in caption
             # At least what is said of the first object is true of none in the other image.
             values = [values_of(thing, other) for thing in other.things]
-            kept = [name for name in ATTRIBUTES if said[name] in caption]
-            assert all(any(of[name] != said[name] for name in kept) for of in values)
+            stored = [name for name in ATTRIBUTES if reported[name] in caption]
+            assert all(any(of[name] != reported[name] for name in stored) for of in values)
 
 
 def test_patches_and_facts_are_those_of_the_scene() -> None:
@@ -75,7 +75,7 @@ def test_patches_and_facts_are_those_of_the_scene() -> None:
     assert (green, ring) not in bonds
 
 
-def test_both_captions_must_be_as_near_to_their_own_picture() -> None:
+def test_both_captions_must_be_as_near_to_their_own_image() -> None:
     x, y = [1.0, 0.0], [0.0, 1.0]
     images = torch.tensor([x, y] * 3)
     captions = torch.tensor([x, y, y, x, x, x]) * 5

@@ -1,9 +1,8 @@
 """Models behind an HTTP API as VLMEvalKit's: OpenRouter, providers, OpenAI-compatible servers.
 
-The host's ``BaseAPI.generate`` tries again whatever went wrong, takes an empty answer for a failed
-call and prints answers.  Ours hands a message to :mod:`..engine.http_backend`, which knows what is
-worth another attempt, keeps an empty answer, and records a failed call as one: the host asks it
-again in the next run.
+The host's ``BaseAPI.generate`` retries every error, takes an empty reply for a failed call and
+prints replies. These classes use :mod:`..engine.http_backend` instead: it retries what is worth
+it, stores empty replies, and records a failed call, which the next run makes again.
 """
 
 from __future__ import annotations
@@ -35,23 +34,16 @@ from .models import RecordedReply, question_of, recorded_reply
 
 @dataclass(frozen=True, slots=True)
 class ApiSettings(Config):
-    """What may be said of a model over HTTP beside who it is."""
+    """Settings of a model over HTTP."""
 
     called: ClassVar[str] = "setting"
-    retry: Whole = 6
-    """Attempts for one call at most."""
-    timeout: Seconds = 600.0
-    """For each."""
-    max_usd: Dollars | None = None
-    """A spending limit."""
-    budget: Budget | None = None
-    """One that several models share in its place."""
-    max_new_tokens: Count | None = None
-    """Limits a reply; None: the row's limit, else the question's."""
-    temperature: Number | None = None
-    """Of a model at OpenRouter; None: the row's."""
-    prices: PricesField | None = None
-    """US dollars a million tokens sent and answered; None: the model table's."""
+    retry: Whole = 6  # attempts a call at most
+    timeout: Seconds = 600.0  # of an attempt
+    max_usd: Dollars | None = None  # spending limit
+    budget: Budget | None = None  # shared by several models, in place of max_usd
+    max_new_tokens: Count | None = None  # None: the row's limit, else the question's
+    temperature: Number | None = None  # at OpenRouter; None: the row's
+    prices: PricesField | None = None  # US dollars a million tokens; None: the model table's
 
     @property
     def policy(self) -> ServerPolicy:
@@ -63,20 +55,16 @@ class ApiSettings(Config):
 
 
 def settings_of(given: Mapping[str, Any]) -> ApiSettings:
-    """The settings of a model by name; a limit of tokens goes by any of its names.
+    """Read the settings of a model, the token limit by any of its names.
 
-    Raises:
-        ValueError: there is no such setting, or its value cannot be.
+    Raises ValueError for an unknown setting or an invalid value.
     """
     limit, rest = token_limit(given)
     return config_from(ApiSettings, {**rest, "max_new_tokens": limit})
 
 
 class _ChatAPI(BaseAPI):  # type: ignore[misc]
-    """A FindIt model that is asked over HTTP; any number of threads may share it.
-
-    ``service`` says how, to whoever has many calls for it.
-    """
+    """A model over HTTP that any number of threads may share; ``service`` makes its calls."""
 
     is_api = True
     INTERLEAVE = True
@@ -101,10 +89,9 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
         self._backend = HttpBackend(lambda: self.service)
 
     def generate(self, message: HostMessage, dataset: str | None = None, **_: Any) -> RecordedReply:
-        """The reply to a message of a FindIt dataset, or the record of a failed call.
+        """Return the reply to a message, or the record of a failed call.
 
-        Raises:
-            ValueError: the dataset is not FindIt's.
+        Raises ValueError if the dataset is none of FindIt's benchmarks.
         """
         code, text, record = self.generate_inner(message, dataset)
         return recorded_reply(text if code == 0 else f"{self.fail_msg} {text}", record)
@@ -112,7 +99,7 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
     def generate_inner(
         self, inputs: HostMessage, dataset: str | None = None
     ) -> tuple[int, str, Recorded]:
-        """(0, the answer, its record), or (-1, why there is none, the record of the call)."""
+        """Return (0, reply, record), or (-1, reason, record) of a failed call."""
         answer = self._backend.ask(from_host_message(inputs), question_of(dataset))
         record = recorded(answer.extra)
         return (0, answer.text, record) if answer.error is None else (-1, answer.error, record)
@@ -121,12 +108,11 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
 class FindItOpenRouter(_ChatAPI):
     """A proprietary model through OpenRouter, asked as in the paper's runs.
 
-    Args:
-        model: a row of the model table with API facts, by any of its names.
-        settings: the fields of :class:`.ApiSettings`.
+    The key is OPENROUTER_API_KEY, the URL OPENROUTER_BASE_URL if set.
 
-    The key comes from the environment variable OPENROUTER_API_KEY, the URL from
-    OPENROUTER_BASE_URL where that is set.
+    Args:
+        model: any name of a row of the model table that has API facts.
+        settings: the fields of :class:`.ApiSettings`.
 
     Raises:
         ValueError: no such model or setting, or no key.
@@ -138,7 +124,7 @@ class FindItOpenRouter(_ChatAPI):
 
     @classmethod
     def describe(cls, question: Question, model: str, **settings: Any) -> Described:
-        """What a run with the constructor's arguments is; it needs no key."""
+        """Describe a run with the constructor's arguments; it needs no key."""
         chat, _ = _of_openrouter(model, settings)
         return chat.describe(question, provider_endpoints(OPENROUTER, needs_key=False))
 
@@ -151,7 +137,7 @@ def _of_openrouter(model: str, settings: Mapping[str, Any]) -> tuple[ChatModel, 
 
 
 class _EndpointAPI(_ChatAPI):
-    """A model whose space and names may be given; see the subclasses."""
+    """A model whose space and names may be given."""
 
     takes_space = True
 

@@ -1,8 +1,7 @@
-"""Our datasets as VLMEvalKit's: for every benchmark the classes that it names.
+"""FindIt's datasets as VLMEvalKit's: the classes of every benchmark.
 
-What can be refused without knowing who answers is refused in the constructor: an unknown name, a
-missing image, a space that there is not.  What contradicts a run is refused by :mod:`.inference`,
-before the first call.
+The constructor refuses an unknown name, a missing image, an unknown space; :mod:`.inference`
+refuses identity conflicts before the first call.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class Names(Sequence[str]):
-    """The names that a class supports: any valid question is in it, one a table is listed."""
+    """Names that a class supports: it contains every valid question and lists one a table."""
 
     def __init__(self, benchmark: Benchmark, host_class: str) -> None:
         self._class = host_class
@@ -55,7 +54,7 @@ class Names(Sequence[str]):
 
 
 def class_of(name: str) -> str:
-    """The name of the class that a dataset has."""
+    """Return the name of a dataset's class."""
     benchmark = benchmark_of(name)
     return benchmark.host_class(benchmark.parse(name))
 
@@ -119,7 +118,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         return Names(cls.benchmark, cls.__name__)
 
     def load_data(self, dataset: str) -> pd.DataFrame:
-        """What the host iterates over and writes into prediction files; never the ground truth."""
+        """Return the rows that the host writes into prediction files, without ground truth."""
         kept = [q for q in self.task.queries.values() if q.index not in self.left_out]
         return pd.DataFrame(
             {
@@ -131,17 +130,17 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         )
 
     def build_prompt(self, line: int | Mapping[str, Any]) -> HostMessage:
-        """The interleaved message of a row, images as paths of files, as all models share it."""
+        """Return the interleaved message of a row, with paths of images."""
         row = self.data.iloc[line] if isinstance(line, int) else line
         return to_host_message(self.prompts.message(int(row["index"])))
 
     def dump_image(self, line: Mapping[str, Any]) -> list[str]:
-        """The paths of a row's images: support shots first."""
+        """Return the paths of a row's images, support shots first."""
         query = self.task.queries[int(line["index"])]
         return [str(self.prompts.folder.path / name) for name in (*query.support, *query.images)]
 
     def evaluate(self, eval_file: str, **judge_kwargs: Any) -> dict[str, float]:
-        """Score a prediction file, leave the score's files beside it, return the figures."""
+        """Score a prediction file, write the score's files, and return the metrics."""
         path = Path(eval_file)
         model = path.stem.removesuffix(f"_{self.dataset_name}")
         with OUTCOMES.of(model, self.dataset_name) as outcome:
@@ -174,18 +173,13 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
     def report_judge_err(
         cls, prediction_file: Any, *, total_samples: int | None, **kwargs: Any
     ) -> dict[str, int | None]:
-        """No judge is asked, so none fails."""
+        """Report no failures: there is no judge."""
         return {"failed": 0, "total": total_samples}
 
     def cell(self, model: str, settings: Mapping[str, Any]) -> Cell:
-        """A model over the rows that the host is going to ask.
+        """Return a model's cell over the host's rows.
 
-        Args:
-            model: its name.
-            settings: what its answers depend on beside the message.
-
-        Raises:
-            ValueError: nothing says how this model is asked.
+        Raises ValueError if the benchmark has no prompts for the model.
         """
         return Cell(
             model=model,
@@ -200,12 +194,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
 
 
 def _refuse_what_cannot_work() -> None:
-    """Refuse what the host would run to its end and then not score, or ask in another way.
-
-    Raises:
-        QuestionError: a configuration gives a dataset another name.
-        ValueError: ``--api-mode``, whose pipeline does not ask through us.
-    """
+    """Refuse renamed datasets, which the host would not score, and ``--api-mode``."""
     for name, dataset in entries.renamed_datasets().items():
         raise QuestionError(renamed(name, dataset))
     if entries.has_flag("--api-mode"):
@@ -219,7 +208,7 @@ NO_API_MODE = (
 
 
 def renamed(name: str, dataset: str) -> str:
-    """Why a dataset cannot have another name in a configuration."""
+    """Say why a dataset cannot have another name in a configuration."""
     return (
         f"the configuration calls {dataset} {name!r}: VLMEvalKit looks for its predictions under "
         f"the one name and writes them under the other. Call it {dataset}"
@@ -227,12 +216,12 @@ def renamed(name: str, dataset: str) -> str:
 
 
 def _ours(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Our settings among the host's judge arguments."""
+    """Select FindIt's settings among the host's judge arguments."""
     return {key: values[key] for key in NAMES if values.get(key)}
 
 
 def _classes_of(benchmark: Benchmark) -> list[type[QuestionDataset]]:
-    """The classes of a benchmark: so many as it has names for."""
+    """Return the classes of a benchmark, one a name."""
     names = dict.fromkeys(map(class_of, benchmark.listed()))
     said = {"benchmark": benchmark, "TYPE": benchmark.name, "__module__": __name__}
     return [
@@ -242,5 +231,5 @@ def _classes_of(benchmark: Benchmark) -> list[type[QuestionDataset]]:
 
 @cache
 def dataset_classes() -> tuple[type[QuestionDataset], ...]:
-    """Of every benchmark, plug-ins' too, the classes that ``--config`` files name."""
+    """Return the classes of all benchmarks, plug-ins included."""
     return tuple(cls for benchmark in benchmarks() for cls in _classes_of(benchmark))

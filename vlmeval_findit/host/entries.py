@@ -1,4 +1,4 @@
-"""What VLMEvalKit's entry of a model says a run of it is, before anything is loaded."""
+"""VLMEvalKit's entries of models: what a run is, before anything is loaded."""
 
 from __future__ import annotations
 
@@ -27,21 +27,16 @@ from ..models.revision import known_revision
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A model as the host would make it: its class, and the arguments that it gets.
-
-    ``given`` are those of them that a user named: in a sweep's file, or in a ``--config`` file.
-    ``source`` is a hash of the files that its class, or the function that makes it, is written in
-    (None: it is one of ours, or has no file).
-    """
+    """A model as the host makes it."""
 
     cls: type | None
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    given: Mapping[str, Any] = field(default_factory=dict)
-    source: str | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)  # arguments of a user's file
+    source: str | None = None  # hash of the files of its class; None: FindIt's, or no file
 
     @property
     def is_api(self) -> bool:
-        """Whether any number of threads may ask it."""
+        """Return whether any number of threads may ask it."""
         return bool(getattr(self.cls, "is_api", False))
 
     @property
@@ -71,11 +66,9 @@ def with_system(entry: Entry, prompt: CustomPrompt | None) -> Entry:
 
 
 def entry_of(model: str, settings: Mapping[str, Any] | None = None) -> Entry:
-    """The entry of a model: that of the ``--config`` file, else that of ``supported_VLM``.
+    """Return the entry of a model in the ``--config`` file, else in ``supported_VLM``.
 
-    Args:
-        model: its name.
-        settings: more arguments, which go before the entry's.
+    ``settings`` override the entry's arguments.
     """
     said = dict(_config_models().get(model, {}))
     if "class" in said:
@@ -97,7 +90,7 @@ def entry_of(model: str, settings: Mapping[str, Any] | None = None) -> Entry:
 
 
 def _source_of(maker: object) -> str | None:
-    """A hash of the files that a class and those bases of it that came with it are written in."""
+    """Hash the files of a class and of its bases in the same package."""
     classes = inspect.getmro(maker) if inspect.isclass(maker) else (maker,)
     package = _package(maker)
     if package in ("", _package(Entry)):
@@ -119,20 +112,13 @@ def _package(maker: object) -> str:
 
 
 def _own_settings(model: str, cls: Any) -> Mapping[str, Any]:
-    """Those of a model of one's own on this machine, on which its answers depend.
-
-    The space is recorded with every reply.
-    """
+    """Return the settings of a custom model; its space is recorded with every reply."""
     row = find_model(model) if hasattr(cls, "on_this_machine") else None
     return {k: v for k, v in row.settings.items() if k != "space"} if row else {}
 
 
 def described(model: str, entry: Entry, question: Question) -> Described:
-    """What a run of an entry over a question is, as far as is known without loading anything.
-
-    Raises:
-        ValueError: its arguments cannot be used.
-    """
+    """Describe a run of an entry without loading anything; ValueError if it is invalid."""
     if entry.is_ours:
         try:
             found: Described = entry.cls.describe(question, **entry.arguments)  # type: ignore[union-attr]
@@ -162,21 +148,18 @@ def described(model: str, entry: Entry, question: Question) -> Described:
 
 
 def _address(url: str | None) -> str | None:
-    """A server's address without credentials."""
+    """Return a server's address without credentials."""
     return None if url is None else Endpoint(url).name
 
 
 def on_this_machine(entry: Entry, found: Answering) -> Answering:
-    """The same with what torch and the hub say, where the model runs here."""
+    """Add the device and the hub's revision, if the model runs here."""
     look = getattr(entry.cls, "on_this_machine", None)
     return found if look is None else look(found, **entry.arguments)
 
 
 def asked_with(entry: Entry, found: Answering) -> dict[str, Any]:
-    """What of an entry is part of every call's key.
-
-    A local checkpoint is known by its files, whatever its path.
-    """
+    """Return the part of an entry in every call's key; a checkpoint is known by its content."""
     own = getattr(entry.cls, "asked_with", None)
     if own is not None:
         return dict(own(**entry.arguments))
@@ -188,10 +171,9 @@ def asked_with(entry: Entry, found: Answering) -> dict[str, Any]:
 
 
 def stock_space(model: str, entry: Entry) -> Mapping[str, Any] | None:
-    """The resize bounds of one of the host's own Qwen2.5-VL entries, as a coordinate space.
+    """Return the space of the host's own Qwen2.5-VL entries, by their resize bounds.
 
-    The host's entries set other bounds than the paper's runs; scored within the wrong ones, perfect
-    boxes reach a recall of a few percent.
+    They differ from the paper's; with the wrong bounds, the recall of perfect boxes is near 0.
     """
     words = entry.arguments
     if not model.startswith("Qwen2.5-VL") or entry.is_ours:
@@ -206,7 +188,7 @@ def stock_space(model: str, entry: Entry) -> Mapping[str, Any] | None:
 
 
 def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments as a record can hold them: values of JSON as they are, functions by name."""
+    """Return arguments as JSON values; functions by name, secrets left out."""
     return {
         name: value if isinstance(value, str | int | float | bool | list | dict | None)
         else getattr(value, "__name__", type(value).__name__)
@@ -219,7 +201,7 @@ _SAMPLING = ("--temperature", "--top-k", "--top-p", "--repetition-penalty", "--m
 
 
 def _sampling_flags() -> dict[str, Any]:
-    """The host's flags that change what its own classes answer."""
+    """Return the host's sampling flags."""
     return {name.lstrip("-"): value for name in _SAMPLING if (value := flag(name)) is not None}
 
 
@@ -227,9 +209,9 @@ def _sampling_flags() -> dict[str, Any]:
 
 
 def flag(name: str) -> str | None:
-    """The value of a flag of this process's command line; None where it was not given.
+    """Return the value of a flag of this process's command line (None: not given).
 
-    Upstream's runner hands none of them to datasets and models that are not its own.
+    Upstream's runner passes flags to its own datasets and models only.
     """
     for word, value in pairwise([*sys.argv[1:], ""]):
         if word == name and value:
@@ -240,12 +222,12 @@ def flag(name: str) -> str | None:
 
 
 def has_flag(name: str) -> bool:
-    """Whether a flag without a value stands on this process's command line."""
+    """Return whether this process's command line has a flag without a value."""
     return name in sys.argv[1:]
 
 
 def config() -> Mapping[str, Any]:
-    """The host's ``--config`` file of this process; empty where there is none."""
+    """Return the host's ``--config`` file of this process, or nothing."""
     path = flag("--config")
     return _read_config(path) if path else {}
 
@@ -265,10 +247,7 @@ def _config_models() -> Mapping[str, Mapping[str, Any]]:
 
 
 def renamed_datasets() -> dict[str, str]:
-    """Names in the configuration's data that are not their dataset's: name -> dataset.
-
-    The host names prediction files by the dataset and looks for them by the name.
-    """
+    """Return the datasets that the configuration renames: name -> dataset."""
     data = {**_mapping(config().get("data")), **_mapping(_json_flag("--data-config"))}
     return {
         name: str(said["dataset"])
@@ -291,7 +270,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def with_space(entry: Entry, space: Any) -> Entry:
-    """An entry of ours that is told its coordinate space; others keep theirs."""
+    """Add a coordinate space to an entry that takes one."""
     if space is None or not entry.is_ours or not hasattr(entry.cls, "takes_space"):
         return entry
     return replace(entry, arguments={**entry.arguments, "space": space})

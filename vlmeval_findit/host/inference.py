@@ -1,10 +1,9 @@
-"""VLMEvalKit's inference of one model over one of our datasets, done by our engine.
+"""VLMEvalKit's inference of one model over a FindIt dataset, done by the engine.
 
-Both hosts ask through ``vlmeval.inference.infer_data_job``.  For our datasets that function is
-replaced: the calls are those of a sweep, by the same askers, kept in a journal of the run
-(``<model>_<dataset>_calls.jsonl`` in the model's folder) from which the prediction file is written
-in the host's format.  So nothing that was answered is asked again, whatever became of the host's
-own files, and what contradicts the run's identity is refused before the first call.
+VLMEvalKit asks through ``vlmeval.inference.infer_data_job``. For FindIt's datasets it is replaced:
+calls are made as in a sweep and stored in the run's journal (``<model>_<dataset>_calls.jsonl`` in
+the model's folder), from which the prediction file is written. So no answered call is made again,
+and identity conflicts are refused before the first call.
 """
 
 from __future__ import annotations
@@ -58,14 +57,14 @@ from .served import FindItServed
 log = get_logger("FindIt")
 
 _SIZES = ItemSizes(batch=32, shared_from=8)
-"""What a local model gets at a time: four batches of a CPU, or all queries of a crowded picture."""
+"""Work of a local model at a time: four batches of a CPU, or all queries of a crowded image."""
 
 _RUN_FOLDER = re.compile(r"T\d{8}(-\d{6}|_G[0-9a-fA-F]+)")
 """How upstream names the folder of a run below the model's."""
 
 
 def install(inference: ModuleType) -> None:
-    """Answer our datasets in place of the host's function; others still go there."""
+    """Replace the host's function for FindIt's datasets."""
     in_vlmevalkit = inference.infer_data_job
     if getattr(in_vlmevalkit, "answers_ours", False):
         return
@@ -104,33 +103,29 @@ def _job(given: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class HostRun:
-    """One model over one dataset under the host.
+    """One model over one dataset under the host."""
 
-    ``home`` is the model's folder, where the run's journal and identity lie; ``output`` has the
-    prediction file, which upstream puts into a folder of its own below it.
-    """
-
-    home: Path
-    output: Output
+    home: Path  # the model's folder, with the run's journal and identity
+    output: Output  # upstream puts its file into a folder below home
     entry: Entry
 
     @property
-    def kept(self) -> Path:
-        """The prediction file's name in the model's folder, which every later run finds."""
+    def path(self) -> Path:
+        """Return the prediction file in the model's folder, which later runs read."""
         return self.home / self.output.path.name
 
     @property
     def paths(self) -> Sequence[Path]:
-        """The prediction files of the run: upstream's, and the one that every later run finds."""
-        return [*dict.fromkeys((self.kept, self.output.path))]
+        """Return the prediction files in the model's folder and, under upstream, of this run."""
+        return [*dict.fromkeys((self.path, self.output.path))]
 
     @property
     def journal(self) -> Path:
-        return RunFiles(self.kept).calls
+        return RunFiles(self.path).calls
 
 
 def _entry_of_object(model: Any, name: str) -> Entry | None:
-    """What a model says of itself that somebody made; None of one that goes by its name."""
+    """Return the entry of a model object made by a caller; None if it is known by its name."""
     arguments = getattr(model, "arguments", None)
     if isinstance(model, str) or arguments is None or getattr(model, "loaded_as", None) == name:
         return None
@@ -140,18 +135,18 @@ def _entry_of_object(model: Any, name: str) -> Entry | None:
 def prepare_run(
     dataset: QuestionDataset, model: str, work_dir: Path, entry: Entry | None = None
 ) -> HostRun:
-    """What a model is going to be asked, once it is sure that nothing contradicts it.
+    """Prepare a run, or refuse it.
 
     Args:
-        dataset: the dataset, with the rows that the host wants.
+        dataset: with the rows that the host asks.
         model: the model's name.
         work_dir: the host's folder for the predictions.
-        entry: how the model was made (None: as its name says).
+        entry: how the model was made (default: by its name).
 
     Raises:
-        SpaceError: nothing says the model's coordinate space.
-        IdentityError: what lies there is of another run.
-        ValueError: the entry of the model cannot be used.
+        SpaceError: the model's coordinate space is not known.
+        IdentityError: the folder has another run.
+        ValueError: the entry of the model is invalid.
     """
     check_model_name(model)
     home = work_dir.parent if _RUN_FOLDER.fullmatch(work_dir.name) else work_dir
@@ -166,27 +161,23 @@ def prepare_run(
 
 
 def prediction_format() -> str:
-    """The format of prediction files: the host's own ``PRED_FORMAT``, which we set to JSON."""
+    """Return the format of prediction files: the host's ``PRED_FORMAT``, set to JSON at start."""
     return os.environ.get("PRED_FORMAT", "").lower() or "xlsx"
 
 
 @dataclass(frozen=True, slots=True)
 class HostCallOptions:
-    """How calls are made: so many at a time to an API, failed ones ``again`` or not."""
+    """How calls are made."""
 
-    threads: int
-    again: bool
+    threads: int  # to an API
+    again: bool  # make failed calls again
 
 
 def answer_dataset(run: HostRun, model: HostModel, how: HostCallOptions) -> tuple[int, str | None]:
-    """Make the calls of a run that were not made before, and write its prediction file.
+    """Make the calls that are left, write the prediction file, and return the failed calls.
 
-    Returns:
-        How many calls failed, and why the first did.
-
-    Raises:
-        IdentityError: the run is another than the one that was recorded.
-        SystemExit: it was stopped; every answer is in the journal.
+    Returns their number and the reason of the first. Raises IdentityError if another run was
+    recorded, SystemExit if stopped; every answer is in the journal.
     """
     ranks = Ranks.of_this_process()
     if not ranks.is_first:
@@ -206,7 +197,7 @@ def answer_dataset(run: HostRun, model: HostModel, how: HostCallOptions) -> tupl
 
 
 class HostModel:
-    """A model of the host: loaded when its first call is made, and kept for the next dataset."""
+    """A model of the host: loaded for its first call, and reused for the next dataset."""
 
     def __init__(self, model: Any, name: str, use_vllm: bool, dataset: QuestionDataset) -> None:
         self.loaded: Any = None if isinstance(model, str) else model
@@ -215,11 +206,7 @@ class HostModel:
         self._dataset = dataset
 
     def load(self, arguments: Mapping[str, Any]) -> Any:
-        """The model itself.
-
-        Args:
-            arguments: of its class, beside those of its entry.
-        """
+        """Return the model, loaded with more ``arguments`` than those of its entry."""
         if self.loaded is None:
             self.loaded = self._load(arguments)
             self.loaded.loaded_as = self._name
@@ -244,7 +231,7 @@ class HostModel:
 
 
 _TAKES_VLLM = ("Llama-4", "Qwen2-VL", "Qwen2.5-VL")
-"""Parts of the names of those of the host's models that it hands ``use_vllm`` to."""
+"""Parts of the names of the host's models that take ``use_vllm``."""
 
 
 # --- the calls ------------------------------------------------------------------------------------
@@ -299,7 +286,7 @@ def _write(run: HostRun, journal: Journal) -> tuple[int, str | None]:
 
 
 class CallsBar:
-    """The host's own kind of bar, over the calls of a run."""
+    """A progress bar like the host's, over the calls of a run."""
 
     def __init__(self, what: str) -> None:
         self._what = what

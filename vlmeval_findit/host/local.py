@@ -39,12 +39,12 @@ class FindItLocalModel(FindItModel):
 
     Args:
         model_path: a folder or an identifier (default: the first checkpoint of the row).
-        like: a row of the model table (default: that of the class's name, :data:`NAMED_ROWS`).
+        like: a row of the model table (default: by the class's name, :data:`NAMED_ROWS`).
         settings: the fields of :class:`..models.local.run_settings.RunSettings`.
 
     Raises:
         ValueError: an unknown row or setting.
-        OSError: the checkpoint is not there.
+        OSError: the checkpoint does not exist.
     """
 
     like: ClassVar[str] = ""
@@ -73,24 +73,24 @@ class FindItLocalModel(FindItModel):
         like: str | None = None,
         **settings: Any,
     ) -> Described:
-        """What a run with the constructor's arguments is; nothing is loaded."""
+        """Describe a run with the constructor's arguments; nothing is loaded."""
         known = _local_row(like or cls.like)
         checkpoint = model_path or _own_checkpoint(known)
         return describe(known, checkpoint, question, config_from(RunSettings, settings))
 
     @classmethod
     def on_this_machine(cls, found: Answering, **arguments: Any) -> Answering:
-        """The same with what torch and the hub say; the model is not loaded."""
+        """Add the device and the hub's revision; the model is not loaded."""
         given = {k: v for k, v in arguments.items() if k in RunSettings.__dataclass_fields__}
         return on_this_machine(found, config_from(RunSettings, given))
 
     def cancelled_by(self, told: Callable[[], bool]) -> None:
-        """From when a run is told to stop, generate no further token, where the engine can."""
+        """Generate no further token once ``told`` returns true, if the runner can."""
         if isinstance(self._runner, Cancellable):
             self._runner.cancelled_by(told)
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
-        """The reply to one message."""
+        """Return the reply to one message."""
         return self.generate_batch([message], question_of(dataset).name)[0]
 
     def generate_batch(
@@ -101,10 +101,9 @@ class FindItLocalModel(FindItModel):
         logprobs: bool = False,
         seeds: Sequence[int] = (),
     ) -> list[RecordedReply]:
-        """The replies to messages of one dataset, in their order, worked out together.
+        """Return the replies to a batch of messages, with ``logprobs`` of their tokens.
 
-        With ``logprobs`` they record log-probabilities of their tokens. ``seeds`` are of each
-        message's random numbers, where the model samples.
+        ``seeds`` are of each message's random numbers, if the model samples.
         """
         asked = [from_host_message(one) for one in messages]
         with self._lock:
@@ -119,9 +118,9 @@ class FindItLocalModel(FindItModel):
         logprobs: bool = False,
         seeds: Sequence[int] = (),
     ) -> list[RecordedReply]:
-        """The replies to questions over the same images, which are encoded and prefilled once.
+        """Return the replies to questions over the same images, which are prefilled once.
 
-        ``dataset`` is the name of any of them: they have images and frames in common.
+        ``dataset`` is any of their names: they have images and frames in common.
         """
         asked = [from_host_message(one) for one in messages]
         with self._lock:
@@ -166,7 +165,7 @@ LOCAL_CLASSES: tuple[type[FindItLocalModel], ...] = (
 
 
 def local_maker(name: str, row: ModelRow, checkpoint: str) -> Maker:
-    """An entry of the host's ``supported_VLM``: served, where its ``--use-vllm`` says so."""
+    """Return an entry of ``supported_VLM``; under ``--use-vllm`` it is served."""
     if has_flag("--use-vllm"):
         folder = f"{flag('--work-dir') or 'outputs'}/servers"
         said = {"model": name, "checkpoint": checkpoint, "like": row.name, "log_folder": folder}
@@ -175,16 +174,9 @@ def local_maker(name: str, row: ModelRow, checkpoint: str) -> Maker:
 
 
 def make_known(name: str, checkpoint: str, like: str | None = None) -> None:
-    """Make a name stand for a checkpoint among the host's models.
+    """Register a checkpoint among the host's models; see :func:`.row_of_checkpoint`.
 
-    Args:
-        name: of the results; any, where ``like`` says what it is run like.
-        checkpoint: a folder or an identifier.
-        like: a row of the model table, or a name of one.
-
-    Raises:
-        ValueError: no row says how it is run, the checkpoint is not there, or the name is that of
-            VLMEvalKit's own model.
+    Raises ValueError if no row fits, the checkpoint does not exist, or the name is VLMEvalKit's.
     """
     from vlmeval.config import supported_VLM
 
@@ -197,7 +189,7 @@ def make_known(name: str, checkpoint: str, like: str | None = None) -> None:
 
 
 def local_models() -> dict[str, Maker]:
-    """Our entries of ``supported_VLM`` for models on this machine."""
+    """Return the entries of ``supported_VLM`` for models on this machine."""
     return {
         name: local_maker(name, row, checkpoint)
         for name, (row, checkpoint) in local_names().items()

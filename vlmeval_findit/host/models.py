@@ -1,4 +1,4 @@
-"""Our models as VLMEvalKit's: a reply together with what the run records about it."""
+"""Models without weights as VLMEvalKit's: a reply and its record."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ..runs.prediction_names import recorded_file, replay_source
 
 
 def recorded_reply(text: str, record: Recorded) -> RecordedReply:
-    """A reply and its record, in the form that the host stores as two columns."""
+    """Return a reply and its record as the host stores them: two columns."""
     return {"prediction": text, "extra_records": record.as_json()}
 
 
@@ -42,21 +42,14 @@ RecordedReply = dict[str, str]
 
 
 class FindItModel(BaseModel):  # type: ignore[misc]
-    """Common to our models: they take images at their places and say in which space they answer."""
+    """A model of FindIt: it takes images at their places and states its coordinate space."""
 
     INTERLEAVE = True
     takes_system = True
 
 
 class FindItBaseline(FindItModel):
-    """A model without weights, of those that a benchmark brings.
-
-    Args:
-        baseline: its name.
-
-    Raises:
-        ValueError: there is none of this name.
-    """
+    """A baseline of a benchmark, by name; ValueError if there is none."""
 
     def __init__(self, baseline: str = "FullImage") -> None:
         super().__init__()
@@ -65,35 +58,33 @@ class FindItBaseline(FindItModel):
 
     @classmethod
     def describe(cls, question: Question, baseline: str = "FullImage") -> Described:
-        """What a run with the constructor's arguments is."""
+        """Describe a run with the constructor's arguments."""
         made = baseline_for(baseline, question)
         settings = {"baseline": made.answer.__name__}
         return Described(Answering(cls.__name__, settings=settings), made.space)
 
     @classmethod
     def asked_with(cls, baseline: str = "FullImage") -> dict[str, Any]:
-        """What of the constructor's arguments is part of every call's key."""
+        """Return the constructor's arguments that are part of every call's key."""
         return {"baseline": baseline_named(baseline).answer.__name__}
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
-        """The reply to a message of one of its benchmark's datasets."""
+        """Return the reply to a message of a dataset of its benchmark."""
         question = question_of(dataset)
         made = baseline_for(self._name, question)
         return recorded_reply(*made.answer(from_host_message(message), question))
 
 
 REPLAY = "Replay"
-"""What it is called."""
 
 
 class FindItReplay(FindItModel):
     """Answers from a recorded prediction file: the same message gets the same reply.
 
     Args:
-        predictions: a file ``<model>_<dataset>.<json|tsv|xlsx>`` or a folder of such files; else
-            FINDIT_REPLAY says it.
-        space: the coordinate space of the recorded run, where neither its files nor the model
-            table say it.
+        predictions: a file ``<model>_<dataset>.<json|tsv|xlsx>`` or a folder of such files
+            (default: FINDIT_REPLAY).
+        space: the coordinate space, if neither the files nor the model table state it.
     """
 
     def __init__(
@@ -111,7 +102,7 @@ class FindItReplay(FindItModel):
         predictions: str | None = None,
         space: str | Mapping[str, Any] | None = None,
     ) -> Described:
-        """What a run with the constructor's arguments is: of the recorded file, its content."""
+        """Describe a run with the constructor's arguments, by the content of the file."""
         path = recorded_file(replay_source(predictions), question.name)
         found = _space(path, question, Settings(space=space))
         settings = {"predictions": path.name, "SHA-256": file_sha256(path)}
@@ -119,16 +110,12 @@ class FindItReplay(FindItModel):
 
     @classmethod
     def asked_with(cls, predictions: str | None = None, **_: Any) -> dict[str, Any]:
-        """What of the constructor's arguments is part of every call's key: what is replayed."""
+        """Return the part of every call's key: the content that is replayed."""
         source = replay_source(predictions)
         return {"replays": fingerprint(source) if source.is_dir() else file_sha256(source)}
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
-        """The recorded reply to a message.
-
-        Raises:
-            PredictionError: it was not recorded.
-        """
+        """Return the recorded reply to a message; PredictionError if there is none."""
         asked = from_host_message(message)
         replies = self._replies(question_of(dataset).name if dataset is None else dataset)
         if asked not in replies:
@@ -150,9 +137,7 @@ class FindItReplay(FindItModel):
 
 
 def _space(path: Path, question: Question, said: Settings) -> Mapping[str, Any] | None:
-    """The space of recorded replies: their run's, or that of the first reply that says one; else
-    that of a new run of the recorded model.
-    """
+    """Return the space of the recorded run, of its first reply with a space, or of the model."""
     run = read_identity(path)
     named = name_after_model(path.stem)
     model = run.model if run is not None else named[0] if named else path.stem
@@ -165,13 +150,9 @@ def _space(path: Path, question: Question, said: Settings) -> Mapping[str, Any] 
 
 
 def question_of(dataset: str | None) -> Question:
-    """The question that the host says a message is of.
-
-    Raises:
-        ValueError: it says none.
-    """
+    """Return the question of a dataset; ValueError if the host names none."""
     if dataset is None:
-        raise ValueError("this model answers datasets of ours only, and was told none")
+        raise ValueError("this model answers FindIt's datasets only: name the dataset")
     return parse(dataset)
 
 
@@ -179,6 +160,6 @@ MODEL_CLASSES: tuple[type[FindItModel], ...] = (FindItBaseline, FindItReplay)
 
 
 def models() -> dict[str, Callable[..., Any]]:
-    """Our entries of the host's ``supported_VLM`` for models without weights."""
+    """Return the entries of ``supported_VLM`` for models without weights."""
     own = {name: partial(FindItBaseline, baseline=name) for name in baselines()}
     return {**own, REPLAY: partial(FindItReplay)}

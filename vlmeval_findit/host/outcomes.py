@@ -1,4 +1,4 @@
-"""What became of each run under the host, whose loop logs an error and goes on with status 0."""
+"""Outcome of each run under the host, whose loop logs an error and ends with status 0."""
 
 from __future__ import annotations
 
@@ -18,20 +18,15 @@ from ..core.redaction import scrub
 
 @dataclass(slots=True)
 class Outcome:
-    """One model over one dataset.
-
-    ``problem`` says why it failed (None: it did not), ``failed_calls`` how many calls did and
-    ``why_failed`` the reason of the first; ``score`` is the row of its score file, and
-    ``disk_full`` says that the problem is a full disk.
-    """
+    """One model over one dataset."""
 
     model: str
     dataset: str
-    problem: str | None = None
+    problem: str | None = None  # why the run failed
     failed_calls: int = 0
-    why_failed: str | None = None
-    score: Mapping[str, Any] | None = None
-    disk_full: bool = False
+    why_failed: str | None = None  # reason of the first failed call
+    score: Mapping[str, Any] | None = None  # row of the score file
+    disk_full: bool = False  # is the problem
 
     @property
     def is_good(self) -> bool:
@@ -52,7 +47,7 @@ class Outcomes:
 
     @contextmanager
     def of(self, model: str, dataset: str) -> Iterator[Outcome]:
-        """Around a stage of a run: what it raises is noted, and raised; being stopped is not."""
+        """Record the exception of a stage of a run and raise it."""
         outcome = self._found.setdefault((model, dataset), Outcome(model, dataset))
         try:
             yield outcome
@@ -70,14 +65,12 @@ class Outcomes:
 
     @property
     def status(self) -> int:
-        """The exit status of a process with these outcomes."""
+        """Return the exit status of a process with these outcomes."""
         bad = self.bad()
         return NO_MORE if any(one.disk_full for one in bad) else SOME_FAILED if bad else 0
 
     def missing(self, expected: Iterable[tuple[str, str]], *, scored: bool) -> list[str]:
-        """What was never begun of the (model, dataset), or, with ``scored``, ended unscored without
-        an error.
-        """
+        """Say which (model, dataset) were not run or, with ``scored``, not scored."""
         lines = []
         for model, dataset in expected:
             found = self._found.get((model, dataset))
@@ -95,10 +88,7 @@ OUTCOMES = Outcomes()
 
 
 def leave_with_a_status() -> None:
-    """Let this process end with a status where a run failed: the host's own runner ends with 0.
-
-    Only a process can do that whose program is the host's runner; others ask :data:`OUTCOMES`.
-    """
+    """Let this process, the host's runner, end with a status if a run failed."""
     atexit.register(_leave)
 
 

@@ -32,12 +32,7 @@ from .served import FindItServed
 
 
 def preflight(wanted: WantedRuns) -> None:
-    """Make every dataset once, as the host will, and hold every run against what lies there.
-
-    Raises:
-        ValueError: what a dataset refuses; a model that the host does not know; a run that is
-            another than the one that lies there.
-    """
+    """Make every dataset as the host will, and raise ValueError for what it would skip."""
     for model in wanted.models:
         check_model_name(model)
         if wanted.datasets and entry_of(model).cls is None:
@@ -53,11 +48,7 @@ def preflight(wanted: WantedRuns) -> None:
 
 
 def check_datasets(names: Iterable[str]) -> None:
-    """Refuse datasets that the host would skip, and end with 0.
-
-    Raises:
-        ValueError: the host has none of this name, and its user has no table of it.
-    """
+    """Raise ValueError for datasets that the host would skip with status 0."""
     for name in names:
         is_known = name in supported_video_datasets or any(
             name in cls.supported_datasets() for cls in DATASET_CLASSES
@@ -69,7 +60,7 @@ def check_datasets(names: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WantedRuns:
-    """What a command line asks for: models over datasets of ours, with what is said of each."""
+    """Models and FindIt datasets of a command line, with the arguments of each dataset."""
 
     models: Sequence[str]
     datasets: Mapping[str, Mapping[str, Any]]
@@ -85,14 +76,14 @@ def add_replay(path: str) -> None:
 
 
 def add_server(entry: ModelEntry, how: ModelOptions) -> None:
-    """Make a model of OpenAI-compatible servers known, by its name.
+    """Register a model behind OpenAI-compatible servers.
 
     Args:
         entry: the model; ``settings`` are more fields of every request.
-        how: of it ``key``, ``timeout`` and ``header``.
+        how: its ``key``, ``timeout`` and ``header`` are used.
 
     Raises:
-        ValueError: the name, a URL, the key or a header cannot be used.
+        ValueError: the name, a URL, the key or a header is invalid.
     """
     headers = server_headers(how.header)
     maker = partial(FindItServer, **_arguments(entry, how), headers=headers)
@@ -104,7 +95,7 @@ def add_server(entry: ModelEntry, how: ModelOptions) -> None:
 def add_served(
     entry: ModelEntry, serving: ServeOptions, log_folder: Path, timeout: float | None
 ) -> None:
-    """Make a model known that this machine serves, by its name; ``timeout``: of a call."""
+    """Register a model that this machine serves; ``timeout`` is that of a call."""
     supported_VLM[entry.name] = partial(
         FindItServed,
         model=entry.name,
@@ -119,10 +110,9 @@ def add_served(
 
 
 def add_settings(entry: ModelEntry) -> None:
-    """Give a model that the host knows settings and resources beside its own.
+    """Add settings and resources to a model of the host.
 
-    Raises:
-        ValueError: the host has no model of this name, or the machine no such device.
+    Raises ValueError if the host has no model of this name, or the machine no such device.
     """
     if entry.name not in supported_VLM:
         raise ValueError(f"no model {entry.name!r}{nearest(entry.name, supported_VLM)}")
@@ -133,14 +123,7 @@ def add_settings(entry: ModelEntry) -> None:
 
 
 def add_provider(entry: ModelEntry, how: ModelOptions) -> None:
-    """Make a model of a provider known, by its name.
-
-    Args:
-        entry, how: as of :func:`add_server`.
-
-    Raises:
-        ValueError: a header cannot be used.
-    """
+    """Register a model of a provider; the arguments are those of :func:`add_server`."""
     headers = header_lines(how.header)
     more: dict[str, Any] = {"provider": entry.provider, "headers": headers}
     # For this process the user's choice goes before OpenRouter's entry of the same name.
@@ -165,11 +148,9 @@ def _arguments(entry: ModelEntry, how: ModelOptions) -> dict[str, Any]:
 def share_budget(
     models: Sequence[str], mode: str, max_usd: float | None, timeout: float | None = None
 ) -> Budget:
-    """Let the models over HTTP of a run spend from one budget, within one time a call.
+    """Let all models over HTTP of a run share a budget and a timeout.
 
-    Raises:
-        ValueError: a key is missing; or a limit for models that cost nothing
-            here.
+    Raises ValueError if a key is missing, or if no model costs anything.
     """
     made = {model: entry_of(model) for model in models}
     # What a --config file says of a class goes before the table's entry of the same name.

@@ -1,8 +1,8 @@
-"""The processes of torchrun: every one asks its share of the rows, the first writes the files.
+"""The processes of torchrun: each asks its share of the rows, the first writes the files.
 
-They meet before and after.  The host's loop goes on to its next dataset where one of them failed,
-and would meet the others there, who take it for through with this one: then a share is missing, and
-whoever has nobody left to meet waits for an hour.  So a process that fails ends, and with it all.
+They meet at barriers before and after. If one fails, the host's loop continues with the next
+dataset and would meet the others at the wrong barrier: a share would be missing, and a process
+could wait for an hour. So a process that fails ends all of them.
 """
 
 from __future__ import annotations
@@ -39,16 +39,14 @@ class Ranks:
         return self.rank == 0
 
     def share(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Every ``world``-th item, beginning with this process's own."""
+        """Return every ``world``-th item from this process's first."""
         return items[self.rank :: self.world]
 
     @contextmanager
     def ending_together(self) -> Iterator[None]:
-        """Around all that the processes do between they meet: one that fails in it ends with an
-        exit status, and torchrun ends the others, whose finished calls are in their journals.
+        """End this process with a status if it fails and is not alone; torchrun ends the others.
 
-        Raises:
-            SystemExit: it failed, and is not alone.
+        Finished calls are in the journals.
         """
         try:
             yield

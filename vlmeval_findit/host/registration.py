@@ -1,4 +1,4 @@
-"""Our datasets, models and inference made known to VLMEvalKit, by its own tables."""
+"""Register datasets, models and inference in VLMEvalKit's own tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def register_datasets(dataset_module: ModuleType) -> None:
-    """Make our dataset classes known to ``vlmeval.dataset``; doing it twice does nothing more."""
+    """Register the dataset classes in ``vlmeval.dataset``, once."""
     from .datasets import dataset_classes
 
     if asks_us(sys.argv):
@@ -38,7 +38,7 @@ def register_datasets(dataset_module: ModuleType) -> None:
 
 
 def register_models(config_module: ModuleType) -> None:
-    """Make our models known to ``vlmeval.config``; a name that the host has is never replaced."""
+    """Register the models in ``vlmeval.config``; no name of the host is replaced."""
     import vlmeval.api
     import vlmeval.vlm
 
@@ -56,7 +56,7 @@ def register_models(config_module: ModuleType) -> None:
 
 
 def register_inference(inference_module: ModuleType) -> None:
-    """Let our engine make the calls of our datasets; see :mod:`.inference`."""
+    """Let the engine make the calls of FindIt's datasets; see :mod:`.inference`."""
     from .inference import install
     from .outcomes import leave_with_a_status
 
@@ -67,10 +67,10 @@ def register_inference(inference_module: ModuleType) -> None:
 
 
 def asks_us(argv: Sequence[str]) -> bool:
-    """Whether a command line asks for a dataset of ours, by name or in a ``--config`` file.
+    """Return whether a command line names a FindIt dataset, also in a ``--config`` file.
 
-    Then predictions go to JSON unless the user says otherwise: the host's default, xlsx, cuts
-    replies at 32,767 characters, and it fixes the format before it makes a dataset.
+    Its predictions are JSON by default: the host's xlsx cuts replies at 32,767 characters, and the
+    host fixes the format before it makes a dataset.
     """
     for flag, value in pairwise(argv):
         if begins_with_prefix(value):
@@ -82,11 +82,7 @@ def asks_us(argv: Sequence[str]) -> bool:
 
 
 def register() -> None:
-    """Import the host and make our datasets and models known to it.
-
-    Raises:
-        ImportError: VLMEvalKit is not installed.
-    """
+    """Import VLMEvalKit (or raise ImportError) and register everything in it."""
     import vlmeval.config
     import vlmeval.dataset
     import vlmeval.inference

@@ -13,7 +13,7 @@ from ..core.vlmevalkit import Runner
 
 
 def run_host(runner: Runner, arguments: Sequence[str]) -> None:
-    """Hand a command line over to it."""
+    """Run a command line."""
     sys.argv = [str(runner.path), *arguments]
     module = _module(runner.path)
     module.load_env()

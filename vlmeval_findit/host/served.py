@@ -1,4 +1,4 @@
-"""Models that this machine serves itself, as VLMEvalKit's: ``--serve``, and its ``--use-vllm``."""
+"""Models served on this machine as VLMEvalKit's: ``--serve``, and its own ``--use-vllm``."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class FindItServed(_ChatAPI):
     """A checkpoint that is started as OpenAI-compatible servers on this machine's GPUs.
 
     Args:
-        model: the name by which results go.
-        log_folder: where the servers' logs go.
+        model: name of the results.
+        log_folder: of the servers.
         serve: the program, or the fields of :class:`..serving.programs.ServeOptions`.
-        checkpoint: a folder or an identifier (default: that of the name).
-        like: the row of the model table that it is run like (default: that of the name).
-        space: the coordinate space, where the row's is not meant.
+        checkpoint: a folder or an identifier (default: of the name).
+        like: known model whose prompts and coordinates it shares (default: of the name).
+        space: the coordinate space (default: the row's).
         settings: as of a model in this process; ``retry`` and ``timeout`` of calls.
 
     Raises:
-        ServingError: a server does not come up.
-        ValueError: something of this cannot be.
+        ServingError: a server does not start.
+        ValueError: an argument is invalid.
     """
 
     takes_space = True
@@ -46,7 +46,7 @@ class FindItServed(_ChatAPI):
 
     @classmethod
     def backend(cls, calls: int, log_folder: str = _LOGS, **arguments: Any) -> Backend:
-        """Who answers a run with the constructor's arguments, so many calls at a time."""
+        """Return the backend of a run with the constructor's arguments, ``calls`` at a time."""
         served, how = _served(**arguments)
         each = max(calls // len(served.serving.devices()), 1)
         said: dict[str, Any] = {"timeout": how.timeout, "policy": how.policy}
@@ -54,17 +54,17 @@ class FindItServed(_ChatAPI):
 
     @classmethod
     def describe(cls, question: Question, **arguments: Any) -> Described:
-        """What a run with the constructor's arguments is; nothing is started."""
+        """Describe a run with the constructor's arguments; nothing is started."""
         return _served(**arguments)[0].describe(question)
 
     @classmethod
     def on_this_machine(cls, found: Answering, **arguments: Any) -> Answering:
-        """The same with what the hub says."""
+        """Add the revision from the hub."""
         return _served(**arguments)[0].on_this_machine(found)
 
     @classmethod
     def asked_with(cls, **arguments: Any) -> dict[str, Any]:
-        """What of the constructor's arguments is part of every call's key."""
+        """Return the constructor's arguments that are part of every call's key."""
         return _served(**arguments)[0].key()
 
 
@@ -77,7 +77,7 @@ def _served(
     space: str | Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> tuple[ServedModel, ApiSettings]:
-    """The model, and the settings of its calls."""
+    """Return the model and the settings of its calls."""
     calls = {name: settings.pop(name) for name in _OF_CALLS if name in settings}
     serving = config_from(ServeOptions, {"program": serve} if isinstance(serve, str) else serve)
     serving.check()

@@ -1,4 +1,4 @@
-"""VLMEvalKit's models under the engine: loaded by name, asked by units of work."""
+"""VLMEvalKit's models as backends of the engine, loaded by name."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class VLMEvalKitBackends:
             raise ValueError(f"{where}settings of {entry.name}: {error}") from None
 
     def _check_settings(self, entry: ModelEntry, maker: Callable[..., Any]) -> None:
-        """Refuse what its class would refuse when it is loaded, or would not heed."""
+        """Refuse settings that its class would refuse or ignore."""
         given = {**entry.settings, **entry.resources}
         made = with_system(entry_of(entry.name), entry.prompt)
         if made.cls in API_CLASSES:
@@ -118,16 +118,12 @@ class VLMEvalKitBackends:
 
 
 def _space(entry: ModelEntry) -> Any:
-    """The space that the sweep or the environment says."""
+    """Return the space of the sweep or the environment."""
     return settings_from({"space": entry.space}).space
 
 
 def service_of(name: str, arguments: Mapping[str, Any]) -> HttpService:
-    """How one of our models over HTTP is asked.
-
-    Raises:
-        ValueError: it has no key.
-    """
+    """Return the service of a FindIt model over HTTP; ValueError if it has no key."""
     from vlmeval.config import supported_VLM
 
     service: HttpService = supported_VLM[name](**arguments).service
@@ -135,12 +131,7 @@ def service_of(name: str, arguments: Mapping[str, Any]) -> HttpService:
 
 
 def load_model(name: str, arguments: Mapping[str, Any]) -> ModelClient:
-    """Load one of VLMEvalKit's models; another process may do it.
-
-    Raises:
-        ImportError: VLMEvalKit is not installed.
-        KeyError: it has no such model.
-    """
+    """Load a model of VLMEvalKit, in any process; KeyError if there is none."""
     register()
     from vlmeval.config import supported_VLM
 

@@ -50,8 +50,7 @@ class _CategoryMatches:
 class Evaluator:
     """COCO's evaluation of one run, for any scores of its boxes.
 
-    Raises:
-        ConfidenceError: pycocotools is not installed, or there is nothing to find.
+    Raises ConfidenceError without pycocotools, or if there is nothing to find.
     """
 
     def __init__(self, boxes: CocoBoxes) -> None:

@@ -88,7 +88,7 @@ def check_benchmark(
 
 
 def _message(benchmark: Benchmark, task: AnyTask, index: int) -> Finding:
-    """The message of a row, whose images are there."""
+    """Return the message of a row whose images exist."""
     message = benchmark.prompts()[0].message(task.queries[index], task.question)
     folder = image_folder(task.question.images).path
     parts = (f"<{part.value}>" if part.kind is PartKind.IMAGE else part.value for part in message)
@@ -114,7 +114,7 @@ def _no_message(message: Message, folder: Path) -> str:
 def _replies(
     benchmark: Benchmark, task: AnyTask, indexes: Sequence[int]
 ) -> Mapping[str, Mapping[int, str]]:
-    """By their kind replies to rows; a wrong one is right of another row."""
+    """Return replies to rows by kind; a wrong reply is the right one of another row."""
     right = {
         index: said
         for index in indexes
@@ -134,7 +134,7 @@ def _replies(
 
 
 def _written(folder: Path, model: str, task: AnyTask, texts: Mapping[int, str]) -> Path:
-    """The prediction file of a model's replies."""
+    """Return the prediction file of a model's replies."""
     path = folder / model / f"{model}_{task.question.name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     rows: list[Mapping[str, Any]] = [
@@ -146,7 +146,7 @@ def _written(folder: Path, model: str, task: AnyTask, texts: Mapping[int, str]) 
 
 
 def _scored(kind: str, path: Path, run: RunScore, texts: Mapping[int, str]) -> Findings:
-    """The rows of one kind of replies: what each must keep, and that files give them back."""
+    """Check the rows of one kind of replies, and that files give them back."""
     what = f"{kind.lower()} replies"
     if [(one.index, one.text) for one in read_predictions(path)] != [*texts.items()]:
         yield Finding(what, f"{path} gives back other replies than were written")
@@ -198,7 +198,7 @@ def _figure(value: float | None) -> str:
 
 
 def _values(benchmark: Benchmark, runs: Mapping[str, RunScore]) -> Findings:
-    """What the figures of right replies, of others, and of failed calls must be."""
+    """Check the metrics of right, other and failed replies."""
     headline, right = benchmark.with_failures, runs.get("Right")
     if right is None:
         return
@@ -224,7 +224,7 @@ def _best(metric: Metric) -> float:
 def _formats(
     benchmark: Benchmark, task: AnyTask, indexes: Sequence[int], settings: Settings, folder: Path
 ) -> Findings:
-    """What a search over the formats of a question relies on; the right replies in each."""
+    """Check what a search over formats relies on, with right replies in each."""
     asked = benchmark.formats(task.question)
     if [*asked] == [task.question]:
         return
@@ -265,7 +265,7 @@ def _formats(
 def _no_format(
     benchmark: Benchmark, task: AnyTask, one: Question, asked: Sequence[Question]
 ) -> str:
-    """Why a question is no format beside others of the same table; "" where it is one."""
+    """Say why a question is no valid format of its table ("" if it is)."""
     question = task.question
     for what in ("format", "name", "format_place"):
         value = getattr(one, what)

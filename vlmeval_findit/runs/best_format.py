@@ -40,7 +40,7 @@ def _lowest(metric: Metric) -> str:
 
 
 def _in_text(name: str) -> str:
-    """The name of a metric within a sentence: a plain word loses its capital."""
+    """Return the name of a metric within a sentence, in lower case if it is a word."""
     return name.lower() if name.istitle() and name.isalpha() else name
 
 

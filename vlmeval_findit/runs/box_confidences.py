@@ -34,11 +34,7 @@ class NoConfidenceError(ConfidenceError):
 
 
 def confidences_of(row: ScoredRow, definition: str) -> list[float | None]:
-    """Return the confidence of every box of a row; None where a box has none.
-
-    Raises:
-        ConfidenceError: the details hold something else: the file is damaged.
-    """
+    """Return the confidence of each box of a row or None; ConfidenceError if damaged."""
     boxes = len(row.details["boxes"])
     values = row.details.get("confidences", {}).get(definition)
     if values is None:

@@ -78,11 +78,7 @@ def result_of(run: RunScore, path: Path) -> CellResult:
 
 
 def refuse_unanswered(results: Iterable[CellResult]) -> None:
-    """Refuse to compare formats where a cell was not answered at all.
-
-    Raises:
-        SearchError: no call of a cell was answered.
-    """
+    """Raise SearchError if no call of a cell was answered."""
     for result in results:
         if result.failed == result.rows:
             raise SearchError(

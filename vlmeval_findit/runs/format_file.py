@@ -24,7 +24,7 @@ from .scored_run import load_run
 
 
 def averages(results: Sequence[CellResult]) -> list[FormatAverage]:
-    """The formats of one model that were run on every column of any, the best one first.
+    """Return the formats of one model that were run on every dataset, the best first.
 
     Formats that a race dropped are not among them: they were asked less.
     """
@@ -38,10 +38,9 @@ def averages(results: Sequence[CellResult]) -> list[FormatAverage]:
 
 
 def best_format(results: Sequence[CellResult]) -> Question:
-    """A question in the best format among the results of one model and benchmark.
+    """Return a question in the best format of one model and benchmark.
 
-    Raises:
-        SearchError: no call of a cell was answered, or no format was run on every table.
+    Raises SearchError if a cell has no answer, or no format was run on every table.
     """
     refuse_unanswered(results)
     found = averages(results)
@@ -54,11 +53,9 @@ def best_format(results: Sequence[CellResult]) -> Question:
 
 
 def outcome(results: Sequence[CellResult], prompts: str, seed: int | None = None) -> dict[str, Any]:
-    """What a file of formats says of a model and a benchmark: the winner, averages, every cell with
-    intervals.
+    """Return the entry of a model and a benchmark in a file of formats.
 
-    ``seed`` is that of the race that they ran (None: they ran none).  Of formats that it dropped
-    there are cells, with their rows, and no averages.
+    ``seed`` is that of their race (None: no race); formats that it dropped have no averages.
     """
     winner = best_format(results)
     benchmark = benchmark_of(results[0].question)
@@ -84,7 +81,7 @@ class RaceCalls(NamedTuple):
 
 
 def race_calls(results: Iterable[CellResult]) -> RaceCalls:
-    """What the results of one model say of its race."""
+    """Count the calls of a model's race."""
     results = list(results)
     finished = sum(result.rows for result in results if result.dropped is None)
     dropped = [result.dropped for result in dropped_formats(results) if result.dropped is not None]
@@ -94,13 +91,13 @@ def race_calls(results: Iterable[CellResult]) -> RaceCalls:
 
 
 def dropped_formats(results: Iterable[CellResult]) -> list[CellResult]:
-    """One result of each format that a race dropped, in the order in which it did."""
+    """Return one result of each format that a race dropped, in order."""
     by_format = {result.question.format: result for result in results if result.dropped is not None}
     return list(by_format.values())
 
 
 def _raced(results: Sequence[CellResult], seed: int | None) -> dict[str, Any]:
-    """What a file of formats says of a race."""
+    """Return the entry of a race in a file of formats."""
     if seed is None:
         return {}
     asked, of = race_calls(results)
@@ -167,11 +164,7 @@ def intervals_of(result: CellResult) -> dict[str, Interval | None]:
 
 
 def write_formats(path: Path, found: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
-    """Write outcomes by model and benchmark; what the file has of others stays.
-
-    Raises:
-        ConfigError: there is a file, and it is none of formats.
-    """
+    """Write outcomes by model and benchmark into a file of formats, or raise ConfigError."""
     models = dict(_read(path)[0].value["models"]) if path.is_file() else {}
     for model, outcomes in found.items():
         models[model] = {**models.get(model, {}), **outcomes}
@@ -202,7 +195,7 @@ class BestFormats:
         }
 
     def question(self, model: str, question: Question) -> Question:
-        """The same table in the model's best format; itself where it can be asked in one only.
+        """Return a question in the model's best format; itself if it has only one.
 
         Raises:
             ConfigError: the winner is no format of this table; the message names file and line.

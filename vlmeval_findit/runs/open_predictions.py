@@ -105,17 +105,13 @@ def check_replies(
 def _overruled(
     against: Sequence[IdentityConflict], settings: Settings, where: str
 ) -> tuple[str, ...]:
-    """The contradictions that are forced; others are refused."""
+    """Return the contradictions that are forced; others are refused."""
     where = f"{where}: the predictions are of something else than is scored now"
     return tuple(apply_force(against, settings.force, where, "Score what was asked."))
 
 
 def refuse_variable(settings: Settings, spaces: Sequence[IdentityConflict], where: str) -> None:
-    """Refuse a space of the environment that contradicts a record, forced or not.
-
-    Raises:
-        IdentityError: it does.
-    """
+    """Raise IdentityError if the space of the environment contradicts a record, even if forced."""
     if spaces and settings.space is not None and settings.source != "setting":
         raise IdentityError(
             f"{where}:\n  {spaces[0]} ({settings.source})\nAn environment variable does not "
@@ -167,7 +163,7 @@ def _against_run(
 
 
 def _against_table(task: AnyTask, replies: Sequence[Reply]) -> Iterator[IdentityConflict]:
-    """Rows of a prediction file that state another label or size than the table."""
+    """Return the rows of a prediction file with another label or size than the table."""
     for reply in replies:
         query = task.queries[reply.index]
         for name, said in reply.stated.items():
@@ -179,7 +175,7 @@ def _against_table(task: AnyTask, replies: Sequence[Reply]) -> Iterator[Identity
 
 
 def _as_stated(value: object) -> str:
-    """A label or a size as any format of prediction files writes it."""
+    """Return a label or a size as any format of prediction files writes it."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     text = " ".join(str(value).split())

@@ -39,7 +39,7 @@ def check_model(
     indexes: int = 3,
     prompt: CustomPrompt | None = None,
 ) -> Findings:
-    """A model's row on some rows of a question; its processor, where its checkpoint is here."""
+    """Check a model's row on some rows of a question, with its processor if it is here."""
     task, words = load(name), prompt_set(benchmark_of(name), prompt)
     space = row.space(task.question)
     yield Finding(f"{row.name} answers {name} in {space.as_dict()}")
@@ -77,7 +77,7 @@ def check_model(
 
 
 def check_space(kind: SpaceKind) -> Findings:
-    """A coordinate space on images of all shapes."""
+    """Check a coordinate space on images of all shapes."""
     needs: Mapping[str, Any] = kind.needs
     space = Space(kind.name, **needs)
     for size in ((640, 480), (480, 640), (8192, 6144), (1, 1000)):
@@ -148,7 +148,7 @@ def _same(row: Representation, box: Corners, back: Sequence[float]) -> bool:
 
 
 def check_importer(row: DataSource, folder: Path | None) -> Findings:
-    """What is known of a published set, and what its reader finds in a folder."""
+    """Check a published set and what its reader finds in a folder."""
     yield Finding(f"{row.title} ({row.licence}), {row.address}")
     if folder is None:
         yield Finding(f"its reader was not tried: --from FOLDER, which holds {row.holds}")

@@ -13,11 +13,7 @@ from ..core.run_files import RunFiles, files_below
 
 
 def parse_prediction_name(path: Path) -> tuple[str, str]:
-    """(model, dataset) from the name of a prediction file.
-
-    Raises:
-        PredictionError: the name does not end in a dataset's name.
-    """
+    """Return (model, dataset) of the name of a prediction file; PredictionError if it has none."""
     found = name_after_model(path.stem)
     if found is None:
         raise PredictionError(
@@ -32,7 +28,7 @@ def _pattern(suffix: str) -> str:
 
 
 def prediction_files(paths: Iterable[Path]) -> list[Path]:
-    """The prediction files that paths name: themselves, or those below a folder, each once.
+    """Return the prediction files at or below paths, each once.
 
     Raises:
         PredictionError: a folder without any.
@@ -63,7 +59,7 @@ def _is_predictions(path: Path) -> bool:
 
 
 def score_command(path: Path, dataset: str | None = None, *flags: str) -> str:
-    """The command that scores a prediction file, with its dataset where its name does not say it.
+    """Return the command that scores a prediction file, with its dataset if its name lacks it.
 
     Args:
         path: the predictions.
@@ -80,11 +76,7 @@ def score_command(path: Path, dataset: str | None = None, *flags: str) -> str:
 
 
 def replay_source(predictions: str | None) -> Path:
-    """The file or folder that ``Replay`` answers from: what is said, else FINDIT_REPLAY.
-
-    Raises:
-        PredictionError: neither says it, or nothing is there.
-    """
+    """Return the source of ``Replay`` (default: FINDIT_REPLAY), or raise PredictionError."""
     source = predictions or os.environ.get("FINDIT_REPLAY")
     if not source:
         raise PredictionError(
@@ -97,11 +89,7 @@ def replay_source(predictions: str | None) -> Path:
 
 
 def recorded_file(source: Path, dataset: str) -> Path:
-    """The prediction file that is replayed for a dataset: a file itself, or that in a folder.
-
-    Raises:
-        PredictionError: the folder has none.
-    """
+    """Return the prediction file that is replayed for a dataset, or raise PredictionError."""
     if source.is_file():
         return source
     found = [

@@ -67,7 +67,7 @@ class Provenance:
 
 
 def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
-    """What a score rests on."""
+    """Return the values that a score depends on."""
     meta = run.task.table.with_suffix(".meta.json")
     question, benchmark = run.task.question, run.benchmark
     scored = {row.index for row in run.rows}
@@ -108,12 +108,12 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
 
 
 def as_text(values: Mapping[str, Any]) -> str:
-    """What the file of a provenance holds."""
+    """Return what the file of a provenance holds."""
     return json.dumps(values, indent=1, ensure_ascii=False)
 
 
 def _plugins(run: RunScore) -> dict[str, str]:
-    """The plug-ins whose rows decided how it was asked or is scored."""
+    """Return the plug-ins whose rows decided how it was asked or is scored."""
     row = run.identity.answering.row if run.identity else None
     if row is None and (known := find_model(run.model)) is not None:
         row = known.name
@@ -122,7 +122,7 @@ def _plugins(run: RunScore) -> dict[str, str]:
 
 
 def _fields(question: Question) -> dict[str, Any]:
-    """The fields of a question, where it is a record."""
+    """Return the fields of a question, where it is a record."""
     values: dict[str, Any] = asdict(question) if is_dataclass(question) else {}
     return {
         name: value.value if isinstance(value, Enum) else value for name, value in values.items()
@@ -154,7 +154,7 @@ _SHAPE: Shape = {
 
 
 def read_provenance(text: str) -> Mapping[str, Any]:
-    """The values of a provenance.
+    """Return the values of a provenance.
 
     Raises:
         TypeError, ValueError: it is none.
@@ -164,7 +164,7 @@ def read_provenance(text: str) -> Mapping[str, Any]:
 
 
 def provenance_from(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Provenance:
-    """What a provenance and the rows of its details say a score rests on.
+    """Return the values that a score depends on, by its provenance and details.
 
     Raises:
         KeyError, TypeError, ValueError: the values are not those of a provenance.

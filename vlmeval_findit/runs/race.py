@@ -35,7 +35,7 @@ RULE = (
 
 
 def rounds_of(task: AnyTask, rows: Sequence[int], seed: int) -> list[tuple[int, ...]]:
-    """Which of some rows are asked by the end of each round, in their own order.
+    """Return the rows that are asked by the end of each round, in their order.
 
     Each round holds those before it.  Queries of one picture come together: a picture is one piece
     of evidence, and costs most when it is sent twice.  Which pictures come first depends on the
@@ -80,7 +80,7 @@ class RoundResult(NamedTuple):
 def rank_round(
     benchmark: Benchmark, runners: Mapping[str, Scored], share: float, allowed: float
 ) -> RoundResult:
-    """Who goes on after a round.
+    """Decide which formats go on after a round.
 
     Args:
         benchmark: whose ranking decides who is in front; its first figure decides who is out.
@@ -113,7 +113,7 @@ def rank_round(
 
 
 def _estimate(benchmark: Benchmark, of: Scored) -> Estimate:
-    """What the first figure of a format rests on, averaged over its tables."""
+    """Estimate the first metric of a format, averaged over its tables."""
     figure = benchmark.ranking[:1]
     return mean(
         [estimate_metrics(figure, clustered_sums(rows, q.images)) for q, rows in of.items()]
@@ -121,7 +121,7 @@ def _estimate(benchmark: Benchmark, of: Scored) -> Estimate:
 
 
 def allowance(stage: int, stages: int, share: float, spent: float) -> float:
-    """What may be spent on dropping formats after a round.
+    """Return what may be spent on dropping formats after a round.
 
     >>> round(allowance(0, 2, 0.2, 0.0), 4), round(allowance(1, 2, 1.0, 0.02), 4)
     (0.005, 0.03)

@@ -53,20 +53,12 @@ def errors_of(run: Run) -> tuple[ErrorCost, ...]:
 
 
 def points_of(run: Run) -> Mapping[str, float]:
-    """Return the points that each error type took by its key, without intervals, at little cost.
-
-    Raises:
-        StatisticsError: as :func:`errors_of`.
-    """
+    """Return the points of each error type by its key, without intervals, at little cost."""
     return run.benchmark.errors.points(_sums_with_events(run))
 
 
 def error_estimate(run: Run) -> Estimate:
-    """Estimate the points of each error type as shares of 1, with each image's influence.
-
-    Raises:
-        StatisticsError: as :func:`errors_of`.
-    """
+    """Estimate the points of each error type as shares of 1, with each image's influence."""
     _sums_with_events(run)
     analysis = run.benchmark.errors
     return estimate_errors(

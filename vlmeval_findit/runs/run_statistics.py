@@ -19,11 +19,7 @@ class StatisticsError(ValueError):
 
 
 def estimate(run: Run, metrics: Sequence[Metric] = ()) -> Estimate:
-    """Estimate metrics of a run (default: all of its benchmark), with each image's influence.
-
-    Raises:
-        StatisticsError: a run without rows.
-    """
+    """Estimate metrics of a run that has rows (default: all), with each image's influence."""
     if not run.rows:
         raise StatisticsError(f"{run.path}: a run without rows has no interval")
     return estimate_metrics(
@@ -57,11 +53,7 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
 
 
 def check_comparable(run: Run, other: Run) -> None:
-    """Refuse runs whose answers cannot be paired by image.
-
-    Raises:
-        StatisticsError: the runs have other rows, or were scored by something else.
-    """
+    """Raise StatisticsError for runs over other rows or of another scorer."""
     left, right = _images(run), _images(other)
     if run.provenance.rows != other.provenance.rows or left != right:
         raise StatisticsError(
@@ -123,8 +115,7 @@ def found_queries(left: dict[int, float], right: dict[int, float]) -> FoundQueri
 def pair_runs(left: Sequence[Run], right: Sequence[Run]) -> Iterator[tuple[Run, Run]]:
     """Pair two runs, or two sets of runs by their dataset, whatever the format.
 
-    Raises:
-        ValueError: there is no pair, or a set has several runs of a dataset.
+    Raises ValueError if there is no pair, or a set has several runs of a dataset.
     """
     if len(left) == len(right) == 1:
         yield left[0], right[0]
@@ -190,11 +181,7 @@ def constrained_twin(run: Run, runs: Iterable[Run]) -> Run | None:
 
 
 def syntax_cost(free: Run, constrained: Run) -> SyntaxCost:
-    """Subtract the score of a free run from that of its constrained twin.
-
-    Raises:
-        StatisticsError: they are over other rows.
-    """
+    """Subtract the score of a free run from that of its constrained twin over the same rows."""
     check_comparable(free, constrained)
     score = free.benchmark.errors.score
     left, right = estimate(constrained, (score,)), estimate(free, (score,))

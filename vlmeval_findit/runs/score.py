@@ -129,11 +129,7 @@ def _are_safe(error: Exception, path: Path, dataset: str | None, *flags: str) ->
 
 
 def score_rows(opened: Predictions) -> RunScore:
-    """Score the replies of a run, a batch at a time.
-
-    Raises:
-        ValueError: the benchmark cannot score them: no coordinate space is known, for example.
-    """
+    """Score the replies of a run, a batch at a time; ValueError if no space is known."""
     benchmark = benchmarks.benchmark_of(opened.task.question)
     at_a_time = benchmark.at_a_time or max(1, len(opened.replies))
     starts = range(0, max(1, len(opened.replies)), at_a_time)
@@ -200,6 +196,6 @@ def check_coordinates(run: RunScore) -> RunScore:
 
 
 def without_details(run: RunScore) -> RunScore:
-    """What a run's summary needs: no boxes, no texts."""
+    """Return the values of a run's summary, without boxes and texts."""
     rows = tuple(replace(row, details={}) for row in run.rows)
     return replace(run, rows=rows)

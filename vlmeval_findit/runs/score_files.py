@@ -124,11 +124,7 @@ _NOT_SET = ("recorded by the run", "model table")
 
 
 def settings_of_score(predictions: Path, settings: Settings) -> Settings:
-    """Complete settings without a space by those of the score beside a prediction file.
-
-    Raises:
-        ResultError: the provenance beside it cannot be read.
-    """
+    """Complete settings without a space by those of an earlier score, or raise ResultError."""
     path = RunFiles(predictions).provenance
     if settings.space is not None or not path.is_file():
         return settings

@@ -1,4 +1,4 @@
-"""GroupCounts the calls of a run and weigh what they send, without a model, a network or a key.
+"""Count the calls of a run and weigh what they send, without a model, a network or a key.
 
 Every message is built once for all models, and reduced to numbers in arrays. An image is read and
 encoded once. Missing images are told apart by name, and calls over them weigh nothing.
@@ -159,7 +159,7 @@ class CallCounter:
 
 @dataclass(frozen=True, slots=True)
 class _SentAlike:
-    """MessageIndex whose images are sent alike; arrays are by number of images."""
+    """Messages whose images are sent alike; arrays are by number of images."""
 
     space: Space
     rule: ImageRule
@@ -315,7 +315,7 @@ class DryRun:
 def count_calls(
     groups: Sequence[CallGroup], journal: Path | None = None, track: Track = lambda items, *_: items
 ) -> DryRun:
-    """GroupCounts cells, queries, images, calls, finished calls, and what calls over HTTP send."""
+    """Count cells, queries, images, calls, finished calls, and what calls over HTTP send."""
     messages = MessageIndex()
     cells = [cell for group in groups for cell in group.cells]
     for cell in track(cells, len(cells), "cells read"):
@@ -382,7 +382,7 @@ def sweep_groups(
 
 
 def fewest_race_calls(sweep: Sweep, race: Race, cells: Sequence[Cell]) -> int:
-    """GroupCounts a model's queries if one format is left after the first round of a race.
+    """Count a model's queries if one format is left after the first round of a race.
 
     Questions named beside tables are asked in full.
     """

@@ -23,7 +23,7 @@ VIDEO = parse("FindIt_RoboTools_f4_xyxy_json")
 
 
 def picture(folder: Path, name: str, size: tuple[int, int], **save: Any) -> Path:
-    """A file of smooth colours, so that large ones are quickly written and read."""
+    """Return a file of smooth colours, so that large ones are quickly written and read."""
     path = folder / name
     across = np.linspace(0, 255, size[0], dtype=np.uint8)
     pixels = np.broadcast_to(across[None, :, None], (size[1], size[0], 3))
@@ -121,14 +121,14 @@ def test_the_scene_limit_is_not_for_support_shots(tmp_path: Path) -> None:
     parts = (text("one"), reference(str(shot)), text("Scene:"), image(str(scene)), text("find"))
     asked = model.request(parts, SCENES)
     # 615 * 1824 / 8192 = 136.93: scene limits round, the sender's limit truncates.
-    assert [one.sent for one in asked.images] == [(3000, 60), (1824, 137)]
-    assert [one.mime for one in asked.images] == ["image/jpeg", "image/png"]
+    assert [item.sent for item in asked.images] == [(3000, 60), (1824, 137)]
+    assert [item.mime for item in asked.images] == ["image/jpeg", "image/png"]
     assert reference_size(model.space(SCENES), 8192, 615) == (1824, 137), (
         "scoring divides by what was sent"
     )
     # A row of the hard set without a support shot: the one image is the scene.
     alone = model.request((image(str(scene)), text("find")), SCENES)
-    assert [one.sent for one in alone.images] == [(1824, 137)]
+    assert [item.sent for item in alone.images] == [(1824, 137)]
 
 
 # --- requests -------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def test_texts_and_images_keep_their_places(tmp_path: Path) -> None:
     ]
     urls = [entry["image_url"]["url"] for entry in content if "image_url" in entry]
     assert [decoded(url).width for url in urls] == [10, 11, 12, 13]
-    assert [one.sent[0] for one in asked.images] == [10, 11, 12, 13]
+    assert [item.sent[0] for item in asked.images] == [10, 11, 12, 13]
 
 
 @pytest.mark.parametrize(

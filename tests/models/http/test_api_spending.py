@@ -20,7 +20,7 @@ from vlmeval_findit.models.prices import TokenPrices, prices_from
 
 
 def spend(budget: Budget, cost: float | None) -> bool:
-    """Whether a call of this cost was made, with nothing in flight beside it."""
+    """Return whether a call of this cost was made, with nothing in flight beside it."""
     try:
         assert budget.begin()
     except SpendingError:
@@ -38,17 +38,17 @@ def test_a_limit_is_kept_and_what_was_spent_is_known() -> None:
 
 
 def flown(budget: Budget, costs: list[float], at_once: int) -> int:
-    """How many calls were made, so many at a time, as far as the budget lets them."""
-    left, flying, made = deque(costs), deque[float](), 0
+    """Return how many calls were made, so many at a time, as far as the budget lets them."""
+    left, flying, built = deque(costs), deque[float](), 0
     while True:
         try:
             while left and len(flying) < at_once and budget.begin():
                 flying.append(left.popleft())
-                made += 1
+                built += 1
         except SpendingError:
-            return made
+            return built
         if not flying:
-            return made
+            return built
         budget.end(flying.popleft())
 
 

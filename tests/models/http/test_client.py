@@ -44,7 +44,7 @@ def request_to(url: str, key: str = "", *pieces: bytes) -> HttpRequest:
 
 
 def post(timeout: float, url: str, key: str = "") -> bytes:
-    """The body of the reply to one request of a client of its own."""
+    """Return the body of the reply to one request of a client of its own."""
 
     async def sent() -> bytes:
         async with HttpClient(timeout) as session:
@@ -61,7 +61,7 @@ Talk = Callable[[socket.socket, threading.Event], None]
 
 @contextmanager
 def raw_server(talk: Talk) -> Iterator[str]:
-    """The URL of a server that talks so on every connection."""
+    """Yield the URL of a server that talks so on every connection."""
     listener = socket.create_server(("127.0.0.1", 0))
     done = threading.Event()
 

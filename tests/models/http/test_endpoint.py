@@ -82,18 +82,18 @@ def test_credentials_of_an_address_are_used_and_shown_nowhere(
     secret, param = "correct horse!", "par4m-secret"
 
     def quoting(asked: Asked, number: int) -> Answer:
-        said = f"{asked.headers['authorization']} {secret} {asked.path}"
-        return error(400, f"what is {said}?") if number else completion(said)
+        reported = f"{asked.headers['authorization']} {secret} {asked.path}"
+        return error(400, f"what is {reported}?") if number else completion(reported)
 
     with ChatServer(quoting) as server:
         url = server.url.replace("//", "//me:correct%20horse%21@") + f"?key={param}&v=1"
         asking = HttpService(chat_model("Qwen3-VL"), [Endpoint(url, "a-key-of-mine")])
-        said = [repr(answer) for answer in ask(asking, 2)]
+        reported = [repr(answer) for answer in ask(asking, 2)]
         asked = server.asked[0]
     pair = base64.b64encode(f"me:{secret}".encode()).decode()
     assert asked.headers["authorization"] == f"Basic {pair}", "and no bearer token"
     assert asked.path == f"/api/v1/chat/completions?key={param}&v=1"
-    text = "\n".join([*said, repr(asking), caplog.text])
+    text = "\n".join([*reported, repr(asking), caplog.text])
     assert server.url in text
     for hidden in (secret, "correct%20horse", pair, param):
         assert hidden not in text
@@ -104,8 +104,8 @@ def test_headers_come_from_the_environment_and_from_flags(
 ) -> None:
     monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"api-key": "of-the-environment", "x-a": "1"}')
     monkeypatch.setenv("FINDIT_SERVER_KEY", "bearer-of-mine")
-    one, two = endpoints("http://a/v1, http://b/v1", headers=["api-key:  of-the-flags "])
-    for endpoint in (one, two):
+    first, second = endpoints("http://a/v1, http://b/v1", headers=["api-key:  of-the-flags "])
+    for endpoint in (first, second):
         headers = endpoint.request_headers()
         assert headers["api-key"] == "of-the-flags"
         assert headers["x-a"] == "1"

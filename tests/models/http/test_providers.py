@@ -45,7 +45,7 @@ from vlmeval_findit.models.http.providers.google_content import content_request
 from vlmeval_findit.models.http.providers.table import Provider
 from vlmeval_findit.models.http.schema import WORDS
 
-BY_NAME = [pytest.param(one, id=one.provider) for one in PROTOCOLS]
+BY_NAME = [pytest.param(item, id=item.provider) for item in PROTOCOLS]
 every_provider = pytest.mark.parametrize("protocol", BY_NAME)
 
 
@@ -102,7 +102,7 @@ def test_records_are_those_of_openrouter(protocol: Protocol, picture: Path) -> N
     through_openrouter = chat_model(protocol.model, "openrouter")
     assert record["space"] == through_openrouter.space(QUESTION).as_dict()
     request = through_openrouter.request((image(str(picture)),), QUESTION)
-    assert record["images"] == [one.as_record() for one in request.images]
+    assert record["images"] == [item.as_record() for item in request.images]
     written = {"cache_write": 200} if protocol is ANTHROPIC else {}
     assert record["tokens"] == {
         "prompt": 900, "cached": 400, **written, "completion": 20, "reasoning": 5
@@ -121,22 +121,22 @@ def test_records_are_those_of_openrouter(protocol: Protocol, picture: Path) -> N
 
 
 def test_requests_are_what_the_model_table_says(picture: Path) -> None:
-    found = {}
+    actual = {}
     for protocol in PROTOCOLS:
         with ChatServer(protocol.answering(lambda parts: "[]")) as server:
             shown = message_of(picture)
             ask_calls(asked_at(protocol, server), 2, shown, images=["a picture"] * 2)
-        found[protocol.provider] = server.asked[0].body
-    plain = {name: value for name, value in found["openai"].items() if name != "messages"}
+        actual[protocol.provider] = server.asked[0].body
+    plain = {name: value for name, value in actual["openai"].items() if name != "messages"}
     assert plain == {
         "model": "gpt-5.4", "max_completion_tokens": 768, "temperature": 0.0,
         "reasoning_effort": "none",
     }  # fmt: skip
-    assert found["openai"]["messages"][0]["content"][0]["image_url"]["detail"] == "high"
-    assert found["anthropic"]["thinking"] == {"type": "disabled"}
-    first = found["anthropic"]["messages"][0]["content"][0]
+    assert actual["openai"]["messages"][0]["content"][0]["image_url"]["detail"] == "high"
+    assert actual["anthropic"]["thinking"] == {"type": "disabled"}
+    first = actual["anthropic"]["messages"][0]["content"][0]
     assert first["cache_control"] == {"type": "ephemeral"}, "Other calls are over the picture."
-    config = found["google"]["generationConfig"]
+    config = actual["google"]["generationConfig"]
     assert config.pop("thinkingConfig") in ({"thinkingBudget": 0}, {"thinking_budget": 0})
     assert config == {"temperature": 0.0, "maxOutputTokens": 768}
 
@@ -212,7 +212,7 @@ def test_google_says_in_the_body_how_long_to_wait() -> None:
 
 INVALID = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]
 NO_MORE: list[tuple[Protocol, Answer]] = [
-    *((one, one.error(status, "no")) for one in PROTOCOLS for status in (401, 402, 403, 404)),
+    *((item, item.error(status, "no")) for item in PROTOCOLS for status in (401, 402, 403, 404)),
     (OPENAI, openai_error(429, "You exceeded your current quota", code="insufficient_quota")),
     (ANTHROPIC, anthropic_error(400, "Your credit balance is too low to access the API")),
     (ANTHROPIC, anthropic_error(400, "no", kind="billing_error")),
@@ -226,9 +226,9 @@ def test_without_key_credit_or_model_nothing_more_is_asked(
 ) -> None:
     with ChatServer(in_turn(refusal)) as server:
         stops = [answer.stop for answer in ask_calls(asked_at(protocol, server), 4)]
-        wanted = 3 if refusal.status in (401, 403, 404) else 1
-        assert stops == [None] * (wanted - 1) + [StopReason.HOPELESS]
-        assert len(server.asked) == wanted
+        requested = 3 if refusal.status in (401, 403, 404) else 1
+        assert stops == [None] * (requested - 1) + [StopReason.HOPELESS]
+        assert len(server.asked) == requested
 
 
 # --- log-probabilities and formats ----------------------------------------------------------------
@@ -239,15 +239,15 @@ def test_log_probabilities_of_who_has_them() -> None:
     with ChatServer(in_turn(openai_reply("[1]", choice={"logprobs": {"content": tokens}}))) as s:
         answer = ask(asked_at(OPENAI, s), logprobs=True)
     assert s.asked[0].body["logprobs"] is True
-    found = recorded(answer.extra).token_logprobs
-    assert found is not None
-    assert found.logprobs == (-0.5, 0.0)
+    actual = recorded(answer.extra).token_logprobs
+    assert actual is not None
+    assert actual.logprobs == (-0.5, 0.0)
     chosen = [{"token": "[1", "logProbability": -0.5, "tokenId": 3}, {"token": "]"}]
     result = {"logprobsResult": {"chosenCandidates": chosen}}
     with ChatServer(in_turn(google_reply("[1]", candidate=result))) as server:
         answer = ask(asked_at(GOOGLE, server), logprobs=True)
     assert server.asked[0].body["generationConfig"]["responseLogprobs"] is True
-    assert recorded(answer.extra).token_logprobs == found
+    assert recorded(answer.extra).token_logprobs == actual
 
 
 def test_log_probabilities_of_who_has_none() -> None:
@@ -267,7 +267,7 @@ HELD = "FindIt_Demo_xyxy_json_constrained"
 
 
 def test_replies_are_held_to_a_format_in_the_words_of_each() -> None:
-    found = {}
+    actual = {}
     boxes = '[{"bbox": [1, 2, 3, 4]}]'
     for protocol in PROTOCOLS:
 
@@ -280,12 +280,12 @@ def test_replies_are_held_to_a_format_in_the_words_of_each() -> None:
         assert (answer.text, answer.error) == (boxes, None)
         first, asked = server.asked
         assert is_first(first)
-        found[protocol] = asked.body
-    schema = found[OPENAI]["response_format"]["json_schema"]["schema"]
+        actual[protocol] = asked.body
+    schema = actual[OPENAI]["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["answer"]["type"] == "array"
     held = {"type": "json_schema", "schema": schema}
-    assert found[ANTHROPIC]["output_config"] == {"format": held}
-    config = found[GOOGLE]["generationConfig"]
+    assert actual[ANTHROPIC]["output_config"] == {"format": held}
+    config = actual[GOOGLE]["generationConfig"]
     assert config["responseMimeType"] == "application/json"
     assert config["responseJsonSchema"] == parse(HELD).reply_schema
 
@@ -375,8 +375,8 @@ def test_addresses(
     name: str, given: str | None, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(table.PROVIDERS[name].keys[-1], KEY)
-    (found,) = provider_endpoints(name, given, needs_key=False)
-    assert found.name == path
+    (actual,) = provider_endpoints(name, given, needs_key=False)
+    assert actual.name == path
     if given is not None:
         monkeypatch.setenv(table.PROVIDERS[name].address_variable, given)
         assert provider_endpoints(name, needs_key=False)[0].name == path
@@ -385,8 +385,8 @@ def test_addresses(
 def test_headers_for_servers_do_not_go_to_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"x-mine": "secret-of-my-server"}')
     monkeypatch.setenv("FINDIT_SERVER_KEY", "key-of-my-server")
-    (found,) = provider_endpoints("openai", needs_key=False, headers=["x-a: 1"])
-    assert (found.key, found.headers) == ("", {"x-a": "1"})
+    (actual,) = provider_endpoints("openai", needs_key=False, headers=["x-a: 1"])
+    assert (actual.key, actual.headers) == ("", {"x-a": "1"})
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chat_server import ChatServer, Script, completion
-from host_runs import environment, metric_values, predictions, require_host, run
-from perfect_answers import content, perfect_answers
+from host_runs import require_host
 from provider_servers import (
     ANTHROPIC,
     GOOGLE,
@@ -19,13 +16,11 @@ from provider_servers import (
     OPENAI,
     PROTOCOLS,
     AnswerOf,
-    Protocol,
     address,
 )
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.models.http.providers import table
-from vlmeval_findit.models.model_table import find_model
 
 DATA = "FindIt_Demo_xyxy_json"
 
@@ -40,14 +35,14 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def one_box(parts: list[dict[str, Any]]) -> str:
-    """The same answer to the same words."""
+    """Return the same answer to the same words."""
     words = " ".join(part["text"] for part in parts if part["type"] == "text")
     return f'[{{"bbox_2d": [20, 30, {500 + 37 * len(words) % 500}, 900], "label": "cat"}}]'
 
 
-def plain(said: AnswerOf) -> Script:
-    """A script of an OpenAI-compatible server."""
-    return lambda asked, number: completion(said(asked.body["messages"][0]["content"]))
+def plain(reported: AnswerOf) -> Script:
+    """Return a script of an OpenAI-compatible server."""
+    return lambda asked, number: completion(reported(asked.body["messages"][0]["content"]))
 
 
 def no_secret(*folders: Path) -> None:
@@ -108,24 +103,24 @@ def test_a_sweep_may_ask_several_providers(
         MIXED.format(folder=tmp_path / "runs", here="{name: GPT-6-Astra, provider: openai}")
     )
     with (
-        ChatServer(OPENAI.answering(one_box)) as one,
-        ChatServer(GOOGLE.answering(one_box)) as two,
+        ChatServer(OPENAI.answering(one_box)) as first,
+        ChatServer(GOOGLE.answering(one_box)) as second,
     ):
-        monkeypatch.setenv("OPENAI_BASE_URL", address(one, OPENAI))
-        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", address(two, GOOGLE))
+        monkeypatch.setenv("OPENAI_BASE_URL", address(first, OPENAI))
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", address(second, GOOGLE))
         assert main(["sweep", str(path), "--dry-run"]) == 0
         assert "GPT-5.4 over HTTP: 2 calls" in capsys.readouterr().out
-        assert (len(one.asked), len(two.asked)) == (0, 0)
+        assert (len(first.asked), len(second.asked)) == (0, 0)
         assert main(["sweep", str(path)]) == 0
-        assert (len(one.asked), len(two.asked)) == (4, 2)
-        assert {asked.body["model"] for asked in one.asked} == {"gpt-5.4", "gpt-6-astra"}
+        assert (len(first.asked), len(second.asked)) == (4, 2)
+        assert {asked.body["model"] for asked in first.asked} == {"gpt-5.4", "gpt-6-astra"}
         capsys.readouterr()
         assert main(["sweep", str(path), "--provider", "openai"]) == 2
         assert "Mine is to be asked at google" in capsys.readouterr().err
     identity = next((tmp_path / "runs" / "Mine").glob("*_identity.json"))
     who = json.loads(identity.read_text())["answering"]
     assert (who["kind"], who["checkpoint"]) == ("provider google", "gemini-2.5-flash")
-    assert who["endpoint"] == f"{address(two, GOOGLE)}/v1beta"
+    assert who["endpoint"] == f"{address(second, GOOGLE)}/v1beta"
     no_secret(tmp_path)
 
 
@@ -166,88 +161,3 @@ def test_what_contradicts_is_refused_before_the_first_call(
         require_host()
     assert main(command.split()) == 2
     assert why in capsys.readouterr().err
-
-
-# --- VLMEvalKit -----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def lmu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    require_host()
-    folder = tmp_path_factory.mktemp("lmu")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LMUData", str(folder))
-        yield folder
-
-
-def knowing(protocol: Protocol) -> AnswerOf:
-    """Every third answer is perfect, the others one box."""
-    row = find_model(protocol.model)
-    assert row is not None
-    assert row.api is not None
-    detail = row.api.image_detail
-    perfect = perfect_answers(protocol.model, [DATA], "openrouter")
-    third = dict(list(perfect.items())[::3])
-
-    def said(parts: list[dict[str, Any]]) -> str:
-        shown = [dict(part) for part in parts]
-        for part in shown:
-            if detail and part["type"] == "image_url":
-                part["image_url"] = {**part["image_url"], "detail": detail}
-        key = content({"messages": [{"role": "user", "content": shown}]})
-        assert key in perfect, "Texts, pictures and their places are those of OpenRouter's runs."
-        return third.get(key) or one_box(parts)
-
-    return said
-
-
-IN_ONE_PROCESS = """
-import json, sys
-from vlmeval_findit.cli import main
-for command in json.loads(sys.argv[1]):
-    status = main(command)
-    print("status", status)
-"""
-"""VLMEvalKit takes seconds to import."""
-
-
-@pytest.mark.slow
-@pytest.mark.host
-def test_the_host_scores_as_over_openrouter(lmu: Path, tmp_path: Path) -> None:
-    with ExitStack() as stack:
-        said = {protocol: knowing(protocol) for protocol in PROTOCOLS}
-        where = {}
-        for protocol in PROTOCOLS:
-            server = stack.enter_context(ChatServer(protocol.answering(said[protocol])))
-            where[protocol.provider] = address(server, protocol)
-        through = stack.enter_context(ChatServer(plain(said[OPENAI])))
-        entry = {"class": "FindItProvider", "model": GOOGLE.model, "provider": "google"}
-        data = {DATA: {"class": "FindItObjectDetection", "dataset": DATA}}
-        config = tmp_path / "config.json"
-        models = {GOOGLE.model: {**entry, "base_url": where["google"], "max_usd": 5}}
-        config.write_text(json.dumps({"model": models, "data": data}))
-        asking = ["--limit", "6", "--data", DATA, "--model"]
-        commands = [[*asking, OPENAI.model, "--work-dir", "openrouter"]]
-        commands.append(["--config", str(config), "--limit", "6"])
-        for one in (OPENAI, ANTHROPIC):
-            own = ["--provider", one.provider, "--base-url", where[one.provider]]
-            commands.append([*asking, one.model, *own, "--max-usd", "5"])
-        env = environment(lmu, OPENROUTER_API_KEY=KEY, OPENROUTER_BASE_URL=through.url)
-        done = run(["-c", IN_ONE_PROCESS], [json.dumps(commands)], tmp_path, env)
-    assert done.stdout.count("status 0") == 4, done.stdout
-    assert "SECRET" not in done.stdout
-    assert "HTTP Request" not in done.stdout, "The packages say nothing of their own."
-    assert "spent: $" in done.stdout
-    expected = metric_values(predictions(tmp_path / "openrouter", OPENAI.model, DATA))
-    assert 0 < expected["f1"] < 100
-    assert metric_values(predictions(tmp_path / "outputs", OPENAI.model, DATA)) == expected
-    for protocol in PROTOCOLS:
-        path = predictions(tmp_path / "outputs", protocol.model, DATA)
-        assert metric_values(path)["f1"] > 0
-        who = json.loads(path.with_name(f"{path.stem}_identity.json").read_text())["answering"]
-        assert who["kind"] == f"provider {protocol.provider}"
-        assert who["endpoint"].startswith(where[protocol.provider])
-        rows = json.loads(path.read_text())
-        records = [json.loads(row["extra_records"])["findit"] for row in rows]
-        assert all(one["call"]["cost_from"] for one in records)
-    no_secret(tmp_path)

@@ -39,7 +39,7 @@ OK = completion("[]")
 
 
 def answers(script: Script, calls: int, question: Any = FREE) -> list[Answered]:
-    """What comes of calls one after the other."""
+    """Return what comes of calls one after the other."""
     with ChatServer(script) as server:
         return ask_calls(service(server.url), calls, question=question)
 
@@ -51,11 +51,11 @@ def answers(script: Script, calls: int, question: Any = FREE) -> list[Answered]:
 def test_a_schema_that_is_refused_with_500_ends_the_run(script: Script) -> None:
     """The first question is refused as well, or only the schemas of boxes are."""
     with ChatServer(script) as server:
-        came = ask_calls(service(server.url), 60, question=HELD)
+        received = ask_calls(service(server.url), 60, question=HELD)
         assert len(server.asked) <= 10
-    assert len(came) < 20
-    assert came[-1].stop is StopReason.HOPELESS
-    why = came[-1].error or ""
+    assert len(received) < 20
+    assert received[-1].stop is StopReason.HOPELESS
+    why = received[-1].error or ""
     assert why.startswith("HTTP 500: failed to parse grammar")
     assert "; all first calls were refused in these words: " in why
     assert "it does not take response_format (ask FindIt_Demo_xyxy_json without" in why
@@ -110,9 +110,9 @@ def test_calls_that_are_refused_together_are_one_sign(status: int) -> None:
         return OK
 
     with ChatServer(script) as server:
-        came = ask_calls(service(server.url), 9, at_once=8)
-    assert [answer.stop for answer in came] == [None] * 9
-    assert [answer.error for answer in came].count(None) == (9 if status == 500 else 1)
+        received = ask_calls(service(server.url), 9, at_once=8)
+    assert [answer.stop for answer in received] == [None] * 9
+    assert [answer.error for answer in received].count(None) == (9 if status == 500 else 1)
 
 
 @pytest.mark.parametrize("question", [FREE, HELD])
@@ -121,8 +121,8 @@ def test_a_server_that_says_500_while_it_starts_is_waited_for(question: Any) -> 
     answer = OK if question is FREE else completion(HELD_REPLY)
     patient = replace(QUICK, attempts=6, refusals=30)
     with ChatServer(in_turn(*starts, answer, OK)) as server:
-        came = one_call(service(server.url, policy=patient), question=question)
-    assert (came.text, came.stop) == ("[]", None)
+        received = one_call(service(server.url, policy=patient), question=question)
+    assert (received.text, received.stop) == ("[]", None)
 
 
 @pytest.mark.parametrize("refusal", [NO_GRAMMAR, error(400, "bad request")])
@@ -133,10 +133,10 @@ def test_free_answers_say_nothing_of_constrained_ones(refusal: Answer) -> None:
     with ChatServer(script) as server:
         backend = HttpBackend(lambda: service(server.url))
         assert one_call(backend).error is None
-        came = ask_calls(backend, 60, question=HELD)
-    assert len(came) < 20
-    assert came[-1].stop is StopReason.HOPELESS
-    assert "take response_format (ask FindIt_Demo_xyxy_json without" in (came[-1].error or "")
+        received = ask_calls(backend, 60, question=HELD)
+    assert len(received) < 20
+    assert received[-1].stop is StopReason.HOPELESS
+    assert "take response_format (ask FindIt_Demo_xyxy_json without" in (received[-1].error or "")
 
 
 def test_a_500_that_names_nothing_counts_where_others_are_answered() -> None:
@@ -156,8 +156,8 @@ def test_a_500_that_names_nothing_counts_where_others_are_answered() -> None:
 def test_what_else_a_500_to_constrained_calls_may_be_is_said_once(
     question: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    came = answers(in_turn(error(500, "no")), 12, question)
-    assert {answer.stop for answer in came} == {None}
+    received = answers(in_turn(error(500, "no")), 12, question)
+    assert {answer.stop for answer in received} == {None}
     hints = [said for said in caplog.messages if "ask without _constrained" in said]
     assert len(hints) == (question is HELD)
     assert all("refuses every constrained call (HTTP 500: no" in hint for hint in hints)
@@ -171,27 +171,27 @@ def test_a_server_that_ignores_the_format_ends_the_run(said: str) -> None:
     """Also where its replies are as the format has them all the same."""
     budget = Budget()
     with ChatServer(in_turn(completion(said))) as server:
-        (came,) = ask_calls(service(server.url, budget=budget), 2, question=HELD)
+        (received,) = ask_calls(service(server.url, budget=budget), 2, question=HELD)
         (asked,) = server.asked
-    assert (came.stop, came.text) == (StopReason.HOPELESS, "")
-    why = came.error or ""
+    assert (received.stop, received.text) == (StopReason.HOPELESS, "")
+    why = received.error or ""
     assert f"it said {said!r}" in why if said else "it said an empty reply" in why
     assert "ask FindIt_Demo_xyxy_json without _constrained" in why
-    assert budget.spent == call_of(came)["cost"] == 0.01
+    assert budget.spent == call_of(received)["cost"] == 0.01
     (content,) = asked.body["messages"][0]["content"]
     assert content == {"type": "text", "text": "Say hello in three words."}
 
 
 def test_it_is_asked_once_a_server_and_paid_with_the_first_call() -> None:
     budget = Budget()
-    with ChatServer(holding(in_turn(OK))) as one, ChatServer(holding(in_turn(OK))) as other:
-        asked = service([one.url, other.url], budget=budget)
-        came = ask_calls(asked, 16, question=HELD, at_once=8)
-        assert [len([it for it in at.asked if is_first(it)]) for at in (one, other)] == [1, 1]
-        assert len(one.asked) + len(other.asked) == 18
-    assert {answer.text for answer in came} == {"[]"}
-    assert sorted(call_of(answer)["cost"] for answer in came) == [0.01] * 14 + [0.02] * 2
-    assert {call_of(answer)["attempts"] for answer in came} == {1}
+    with ChatServer(holding(in_turn(OK))) as first, ChatServer(holding(in_turn(OK))) as second:
+        asked = service([first.url, second.url], budget=budget)
+        received = ask_calls(asked, 16, question=HELD, at_once=8)
+        assert [len([it for it in at.asked if is_first(it)]) for at in (first, second)] == [1, 1]
+        assert len(first.asked) + len(second.asked) == 18
+    assert {answer.text for answer in received} == {"[]"}
+    assert sorted(call_of(answer)["cost"] for answer in received) == [0.01] * 14 + [0.02] * 2
+    assert {call_of(answer)["attempts"] for answer in received} == {1}
     assert budget.spent == pytest.approx(0.18)
 
 
@@ -204,7 +204,7 @@ def test_free_questions_come_without_it() -> None:
 def test_it_is_sent_as_the_calls_are_but_for_logprobs() -> None:
     with ChatServer(holding(in_turn(OK))) as server:
         one_call(service(server.url, {"seed": 7}), question=HELD, logprobs=True)
-        first, call = (dict(one.body) for one in server.asked)
+        first, call = (dict(item.body) for item in server.asked)
     assert first.pop("response_format")["type"] == call.pop("response_format")["type"]
     assert call.pop("logprobs") is True
     assert call.pop("top_logprobs") == 1
@@ -221,7 +221,7 @@ def test_one_that_is_cut_off_in_a_thought_shows_nothing() -> None:
 def test_one_that_fails_is_tried_again_with_its_call() -> None:
     with ChatServer(in_turn(error(503, "loads"), completion(HELD_REPLY), OK)) as server:
         answer = one_call(service(server.url), question=HELD)
-        assert [is_first(one) for one in server.asked] == [True, True, False]
+        assert [is_first(item) for item in server.asked] == [True, True, False]
     assert (answer.text, call_of(answer)["attempts"]) == ("[]", 2)
 
 
@@ -240,9 +240,9 @@ def test_who_waits_for_it_shares_its_failure() -> None:
     with ChatServer(in_turn(never)) as server:
         once = replace(QUICK, attempts=1)
         asked = service(server.url, budget=budget, policy=once)
-        came = ask_calls(asked, 4, question=HELD, at_once=4)
+        received = ask_calls(asked, 4, question=HELD, at_once=4)
         assert len(server.asked) == 1
-    assert ["HTTP 400" in (answer.error or "") for answer in came] == [True] * 4
+    assert ["HTTP 400" in (answer.error or "") for answer in received] == [True] * 4
     assert budget.spent == 0.5
 
 

@@ -26,12 +26,12 @@ from vlmeval_findit.models.reply_tokens import answer_span, byte_ends
 
 
 def test_a_record_goes_out_and_comes_back() -> None:
-    made = Recorded(
+    built = Recorded(
         finish_reason="stop", token_logprobs=TokenLogprobs.of([1, 1, 4], [-0.123456, -math.inf, 0])
     )
-    assert recorded(made.as_json()) == made
-    said = json.loads(made.as_json())["findit"]["logprobs"]
-    assert said == {"ends": [1, 1, 4], "logprobs": [-0.1235, LEAST, 0.0]}
+    assert recorded(built.as_json()) == built
+    reported = json.loads(built.as_json())["findit"]["logprobs"]
+    assert reported == {"ends": [1, 1, 4], "logprobs": [-0.1235, LEAST, 0.0]}
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_pieces_of_bytes_end_at_characters(text: str, data: st.DataObject) -> No
     whole = text.encode("utf-8", "replace")
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)))))
     pieces = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
-    said, ends = byte_ends(pieces)
-    assert said == whole.decode()
-    assert ends[-1] == len(said)
+    reported, ends = byte_ends(pieces)
+    assert reported == whole.decode()
+    assert ends[-1] == len(reported)
     assert list(ends) == [len(whole[:at].decode("utf-8", "ignore")) for at in (*cuts, len(whole))]
 
 

@@ -58,7 +58,7 @@ def difference(case: Case) -> str | None:
 
 
 def sums_for(truths: Sequence[Annotation], boxes: Sequence[Sequence[float] | None]) -> Sums:
-    """The sums of boxes, one an annotation."""
+    """Return the sums of boxes, one an annotation."""
     found = zip(truths, boxes, judge(truths, boxes)[1], strict=True)
     return totals(
         ScoredRow(at, "", sums_of(passed, box is not None), slices=slices_of(truth))

@@ -61,7 +61,7 @@ def _body(line: bytes) -> bytes | None:
 
 
 def is_journal(f: BinaryIO) -> bool:
-    """Whether the first line is a record, an event, or a torn beginning of one."""
+    """Return whether the first line is a record, an event, or a torn beginning of one."""
     head = f.readline(200)
     if len(head) < 100 and not head.endswith(b"\n"):
         whole = b'{"key": "' + b"0" * 64 + b'", "error": '

@@ -57,7 +57,7 @@ class JournalView:
         self._lines.close()
 
     def __contains__(self, key: str) -> bool:
-        """Whether a call has an answer; a failure does not count."""
+        """Return whether a call has an answer; a failure does not count."""
         return self._state(key) > RecordState.FAILED
 
     def get(self, key: str) -> dict[str, Any] | None:
@@ -67,7 +67,7 @@ class JournalView:
         return decode(os.pread(self._lines.fileno(), place >> 2 & _LENGTH, place >> 34))
 
     def serves(self, key: str, *, logprobs: bool) -> bool:
-        """Whether a call is answered, with log-probabilities if they are requested."""
+        """Return whether a call is answered, with log-probabilities if they are requested."""
         return self._state(key) > logprobs
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -147,7 +147,7 @@ class JournalTail:
         self._file: tuple[int, int] | None = None  # device and inode of the file that was read
 
     def is_another(self) -> bool:
-        """Whether the journal was replaced or truncated; the next look starts over."""
+        """Return whether the journal was replaced or truncated; the next look starts over."""
         try:
             stat = self.path.stat()
         except OSError:

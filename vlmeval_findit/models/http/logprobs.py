@@ -23,7 +23,7 @@ class LogprobsError(ValueError):
 
 
 def refuses_logprobs(status: int, message: str) -> bool:
-    """Whether an error is about the request for log-probabilities."""
+    """Return whether an error is about the request for log-probabilities."""
     return status in _REFUSALS and "logprobs" in message.lower()
 
 

@@ -116,7 +116,7 @@ class ModelServer:
 
 
 def is_unknown(field: str, error: CallError) -> bool:
-    """Whether a server does not know a field."""
+    """Return whether a server does not know a field."""
     named = re.search(rf"\b{field}\b", str(error)) is not None
     return error.status == 400 and named and _UNKNOWN.search(str(error)) is not None
 

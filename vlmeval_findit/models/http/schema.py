@@ -112,7 +112,7 @@ def refuse_unconstrained(completion: Completion, question: Question) -> None:
 
 
 def is_unconstrained(completion: Completion) -> bool:
-    """Whether a complete reply is no JSON list, so that no schema was enforced."""
+    """Return whether a complete reply is no JSON list, so that no schema was enforced."""
     if completion.finish_reason != "stop":
         return False
     try:

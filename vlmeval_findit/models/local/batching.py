@@ -43,7 +43,7 @@ class BatchLimit:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of torch (CUDA, MPS, CPU) or of Python means that memory ran out."""
+    """Return whether an error of torch (CUDA, MPS, CPU) or of Python means that memory ran out."""
     if isinstance(error, MemoryError):
         return True
     if any(cls.__name__ == "OutOfMemoryError" for cls in type(error).__mro__):

@@ -43,7 +43,7 @@ def common_length(rows: Sequence[Sequence[int]]) -> int:
 
 
 def covers_images(one: Encoded, length: int) -> bool:
-    """Whether all image features of a query are in its first ``length`` tokens."""
+    """Return whether all image features of a query are in its first ``length`` tokens."""
     return not any(one.types[length:])
 
 

@@ -19,7 +19,7 @@ def seconds(work: Callable[[], object], repeat: int = 5) -> float:
 
 
 def peak_mib() -> float:
-    """The most memory that this process had; 0 where nobody says it."""
+    """Return the most memory that this process had; 0 where nobody says it."""
     try:
         said = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
     except OSError:
