@@ -204,6 +204,6 @@ def test_a_message_is_made_once_for_all_models(
         built.append(asked)
         return message(*asked)
 
-    monkeypatch.setattr(cell.prompts, "_make", make)
+    monkeypatch.setattr(cell.prompts, "words", PromptSet("test", make))
     count_calls([CallGroup(chat.name, (replace(cell, model=chat.name),), chat) for chat in CHATS])
     assert len(built) == len(cell.rows) > 0
