@@ -55,6 +55,9 @@ def space(kind: str, scene_max_size: int | None = None) -> Space:
         (space("openai_high"), (2048, 1280), (1996, 1248)),
         # 50 x 50 patches are just allowed.
         (space("openai_high"), (1600, 1600), (1600, 1600)),
+        # 61 x 41 patches are one too many: s = sqrt(2560000 / (1952 x 1312)) = 0.99980;
+        # 60.988 -> 60, 40.992 -> 40, of which 40/40.992 is the smaller: s = 40/41: 1904.39 x 1280.
+        (space("openai_high"), (1952, 1312), (1904, 1280)),
         (space("openai_high"), (500, 375), (500, 375)),
         # 4096 x 1000 -> 2048 x 500: 64 x 16 patches.
         (space("openai_high"), (4096, 1000), (2048, 500)),
