@@ -25,19 +25,12 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import (
 )
 from vlmeval_findit.benchmarks.findit.box_metrics import RANKING
 from vlmeval_findit.benchmarks.findit.findit_query import thin, thinned
-from vlmeval_findit.benchmarks.findit.grid import (
-    FormatAxes,
-    axis_values,
-    benchmark,
-    formats,
-    variants,
-)
 from vlmeval_findit.benchmarks.findit.variant import VariantError
 from vlmeval_findit.boxes.lenient import parse_leniently
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import FormatFailure, ParsedReply, Truth
-from vlmeval_findit.boxes.representation import GRID, MatchRule, ReplyFormat
+from vlmeval_findit.boxes.representation import MatchRule, ReplyFormat
 from vlmeval_findit.boxes.spaces import ToPixels
 from vlmeval_findit.boxes.spans import places
 from vlmeval_findit.boxes.writing import BoxToWrite, schema_of, write
@@ -382,17 +375,6 @@ def test_what_cannot_be_asked_is_refused_with_a_reason(name: str, why: str) -> N
     with pytest.raises(VariantError) as error:
         parse(name)
     assert why in str(error.value)
-
-
-def test_all_representations_are_those_of_the_paper() -> None:
-    assert "point" not in GRID
-    tables = benchmark()
-    assert {v.representation for v in variants(tables, formats(FormatAxes()))} == {*GRID}
-    assert "point" in axis_values("representations", "point")
-    named = variants(tables[:1], formats(FormatAxes(representations=("point",))))
-    assert [v.format for v in named] == ["point_text", "point_json"]
-    with pytest.raises(VariantError, match="no dataset"):
-        parse("FindIt_refcoco_testA_refexp_json_point")  # the release has no such task
 
 
 def test_a_sweep_never_compares_boxes_with_points() -> None:

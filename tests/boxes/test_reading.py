@@ -472,7 +472,7 @@ FORMATS = sorted(
     },
     key=repr,
 )
-"""Every way in which replies are read: the grid's, and the models' own schemes."""
+"""All reply formats: those of the grid, and those of models without a requested format."""
 
 EXAMPLE = (BoxToWrite(A, "cat", 0), BoxToWrite(B, "dog", 1))
 

@@ -152,7 +152,7 @@ def test_a_probe_is_asked_once(serve: Serve, capsys: Out) -> None:
     assert probe(server, "--space=grid1000") == 0
     assert len(server.asked) == 30
     assert "--refresh asks again" in capsys.readouterr().out
-    # Another space is another way of sending: it is asked anew, and refused is nothing.
+    # Another space is another way of sending: it is asked again, and refused is nothing.
     assert probe(server, "--space=pixels") == 1
     assert len(server.asked) == 50
     assert probe(server, "--space=grid1000", "--refresh") == 0

@@ -1,4 +1,4 @@
-"""Where tables lie: which folder goes first, and what is said of it."""
+"""Where tables lie: the order of folders, and warnings about two tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics as ratios of sums: on one query, on a run, on arrays; and FindIt's own."""
+"""Metrics as ratios of sums: on one query, on a run, on arrays; and those of FindIt."""
 
 from __future__ import annotations
 

@@ -21,7 +21,6 @@ from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.run_files import run_of
 from vlmeval_findit.core.scored_row import (
     ScoredRow,
-    column,
     failures,
     sources,
     table_of,
@@ -158,11 +157,6 @@ def test_events_that_need_details_are_counted_before_those_go() -> None:
     assert totals_of(counted) == {"asked": 21, "lost: far": 3}
     assert totals_of(counted) == totals_of(with_events(analysis, rows))
     assert same(list(with_events(analysis, counted)), list(counted))
-
-
-@pytest.mark.parametrize("reply", [[-1, 2**63], [1, 2.0, None], [2**64], [-0.0, 1e300], []])
-def test_a_column_holds_its_numbers_exactly(reply: list[float | None]) -> None:
-    assert same(column(reply).tolist(), reply)
 
 
 def test_a_table_is_small() -> None:

@@ -1,4 +1,4 @@
-"""Annotation tables: what is refused, what is kept, and that nothing is lost on the way."""
+"""Annotation tables: what is refused, and that nothing is lost on the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agreement with the references' own scorers, and what the command says where there is none."""
+"""Agreement with the references' scorers, and the command's report of differences."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ CHECKSUMS = {
 
 @pytest.mark.parametrize("mark", MARKS)
 def test_the_pixels_of_a_mark(mark: str) -> None:
-    """After a change that is meant, raise ``RECIPE`` and write the checksum anew."""
+    """After a change that is meant, raise ``RECIPE`` and write the checksum again."""
     assert marked_pictures.RECIPE == 1
     drawn = marked(scenery(700, 500), (300.0, 200.0, 360.0, 290.0), mark)
     assert drawn.shape == (270, 256, 3)

@@ -1,6 +1,6 @@
 """What is asked.  The prompt is the experiment: every wording is in ``golden/prompts.txt``.
 
-After a change that is meant, raise ``prompts.VERSION`` and write the file anew with
+After a change that is meant, raise ``prompts.VERSION`` and write the file again with
 ``FINDIT_WRITE_GOLDEN=1 python -m pytest tests/benchmarks/findit/test_prompts.py``.
 """
 

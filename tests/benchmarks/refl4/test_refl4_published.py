@@ -1,4 +1,4 @@
-"""Ref-L4: the published rows agree with the paper's counts, and with what lies beside the clone."""
+"""Ref-L4: the published rows agree with the paper's counts, and with the shared file."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from vlmeval_findit.benchmarks.selfretrieval.captions import (
     as_replies,
     captions_in,
     replies_of,
-    side_of,
     why_of,
 )
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, PairSide
@@ -105,11 +104,6 @@ def test_what_is_written_as_asked_is_read(left: str, right: str) -> None:
 )
 def test_what_a_run_recorded_counts(reply: Reply, why: str | None) -> None:
     assert why_of(captions_in(reply)) == why
-
-
-def test_keys_that_are_no_texts_are_of_no_picture() -> None:
-    assert side_of(7) is None
-    assert side_of("LEFT_image") is PairSide.LEFT
 
 
 # --- captions of others ---------------------------------------------------------------------------

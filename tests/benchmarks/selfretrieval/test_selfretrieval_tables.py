@@ -158,7 +158,7 @@ def test_a_rendered_set_is_written_at_its_first_use(lmu: Path) -> None:
         assert pair.attribute == built.attribute
         for name, shown in zip(pair.images, (built.left, built.right), strict=True):
             assert (folder / name).read_bytes() == png(shown.pixels)
-    # A table of other code is made anew.
+    # A table of other code is written again.
     meta = lmu / f"{MINI}.meta.json"
     meta.write_text(meta.read_text().replace('"source_sha256": "', '"source_sha256": "0'))
     load_task(MINI)

@@ -1,6 +1,6 @@
 """Stage 2 asked three ways: the words, the pictures, and what depends on who is asked.
 
-After a change of words that is meant, write ``golden/stage2_prompts.txt`` anew with
+After a change of words that is meant, write ``golden/stage2_prompts.txt`` again with
 ``FINDIT_WRITE_GOLDEN=1 python -m pytest tests/benchmarks/vpbench/test_stage2_asking.py``.
 """
 
