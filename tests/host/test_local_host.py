@@ -119,6 +119,46 @@ def test_an_adapter_runs_under_its_name(checkpoints: dict[str, str], tmp_path: P
     assert "revision: recorded sha256:" in done.stdout
 
 
+def test_a_model_is_asked_in_its_users_words(checkpoints: dict[str, str], tmp_path: Path) -> None:
+    """Through the host too; in other words, or of a class without a system text, it is refused."""
+    require_host()
+    env = environment(tmp_path / "lmu", OPENAI_API_KEY="none")
+    (tmp_path / "system.txt").write_text("You are a detector.")
+    (tmp_path / "t.jinja").write_text("{{ images[0] }}Locate {{ label }}.")
+    words = ["--system", "system.txt", "--prompt-template", "t.jinja"]
+    short = ["--data", DATA, "--limit", "1"]
+    plain = [*short, "--model", f"Qwen3-VL={checkpoints['Qwen3-VL']}"]
+    done = run(RUN_FINDIT, [*plain, *words], tmp_path, env)
+    assert done.returncode == 0, done.stdout[-2000:]
+    answer = replies(predictions(tmp_path / "outputs", "Qwen3-VL", DATA))
+    (identity,) = (tmp_path / "outputs/Qwen3-VL").glob("*_identity.json")
+    asked = json.loads(identity.read_text())
+    assert asked["prompts"].startswith("custom-")
+    assert asked["custom_prompt"]["system"] == "You are a detector."
+    done = run(RUN_FINDIT, plain, tmp_path, env)
+    assert done.returncode == 2
+    assert "prompts: recorded custom-" in done.stdout
+    done = run(RUN_FINDIT, [*plain, "--work-dir", "other"], tmp_path, env)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert replies(predictions(tmp_path / "other", "Qwen3-VL", DATA)) != answer
+    theirs = [*short, "--model", "instructblip_7b", "--space", "pixels", *words]
+    done = run(RUN_FINDIT, theirs, tmp_path, env)
+    assert done.returncode == 2
+    assert "--system: VLMEvalKit's InstructBLIP takes no system text" in done.stdout
+
+
+def test_the_hosts_class_is_given_a_system_text(host: SimpleNamespace) -> None:
+    from vlmeval_findit.core.custom_prompt import CustomPrompt
+    from vlmeval_findit.host.entries import entry_of, with_system
+
+    prompt = CustomPrompt("You are a detector.")
+    for name, is_given in (("Qwen3-VL-8B-Instruct", True), ("Qwen3-VL-8B", False)):
+        entry = with_system(entry_of(name), prompt)
+        assert ("system_prompt" in entry.arguments) is is_given, name
+        assert ("system_prompt" in entry.given) is is_given, "it is part of every key"
+        assert with_system(entry_of(name), CustomPrompt(template="x")) == entry_of(name)
+
+
 def test_show_prints_what_a_model_sees(
     checkpoints: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,7 @@ from vlmeval_findit.boxes.records import FormatFailure, Truth
 from vlmeval_findit.boxes.spaces import reference_size, space_from
 from vlmeval_findit.core.answers import CancelledError
 from vlmeval_findit.core.image_files import decode
-from vlmeval_findit.core.messages import Message, image, text
+from vlmeval_findit.core.messages import Message, image, system, text
 from vlmeval_findit.core.question import Task
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.models.local.images import ImageSet, limited
@@ -373,6 +373,16 @@ def test_special_tokens_are_stripped_but_the_box_markers_of_glm() -> None:
     qwen = ready("Qwen3-VL")._loaded.encoder
     ids = qwen.processor.tokenizer("[1, 2]<|im_end|><|endoftext|>")["input_ids"]
     assert qwen.decode(ids) == "[1, 2]"
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_system_text_comes_before_the_question(row: str) -> None:
+    encoder = ready(row)._loaded.encoder
+    before, _, after = encoder.chat((system("Be brief."), text("x"))).partition("Be brief.")
+    assert "system" in before
+    assert "user" in after
+    assert "x" in after
+    assert "system" not in encoder.chat((text("x"),))
 
 
 # --- thinking -------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.answers import Batch
 from vlmeval_findit.core.custom_prompt import CustomPrompt, TemplateError, custom_prompt, prompt_set
 from vlmeval_findit.core.identity import read_identity
 from vlmeval_findit.core.messages import Message, Reference
@@ -25,7 +27,11 @@ from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.notes import remarks
 from vlmeval_findit.models.http.providers.anthropic_messages import messages_request
 from vlmeval_findit.models.http.providers.google_content import content_request
-from vlmeval_findit.models.model_client import from_host_message, to_host_message
+from vlmeval_findit.models.model_client import (
+    GenerateClient,
+    from_host_message,
+    to_host_message,
+)
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.scored_run import Run
 
@@ -177,6 +183,21 @@ def test_a_system_text_on_every_wire() -> None:
     made = content_request(body)
     assert made["systemInstruction"] == {"parts": [{"text": "b"}]}
     assert made["contents"] == [{"role": "user", "parts": [{"text": "a"}]}]
+
+
+@pytest.mark.parametrize("takes_system", [True, False])
+def test_only_models_that_take_a_system_text_get_it_with_a_message(takes_system: bool) -> None:
+    got: list[Any] = []
+
+    def generate(message: Any, dataset: str) -> str:
+        got.extend(message)
+        return "[]"
+
+    model = SimpleNamespace(generate=generate, takes_system=takes_system)
+    asked, question = message("FindIt_Pascal_xyxy_json", CustomPrompt(SYSTEM)), parse(JSON)
+    GenerateClient(model).ask(Batch((asked,), (question,), False))
+    assert [part["type"] for part in got] == [*["text"] * takes_system, "image", "text"]
+    assert ("system" in got[0]) is takes_system
 
 
 SWEEP = """\
