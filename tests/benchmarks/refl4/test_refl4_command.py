@@ -27,11 +27,8 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The stand-in's Parquet files, and an LMUData of its own."""
-    monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
-    (tmp_path / "lmu").mkdir()
-    monkeypatch.chdir(tmp_path)
+def parquet(tmp_path: Path, lmu: Path) -> Path:
+    """The stand-in's Parquet files."""
     return write_parquet(tmp_path / "parquet")
 
 

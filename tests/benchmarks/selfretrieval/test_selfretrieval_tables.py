@@ -73,15 +73,6 @@ def dataset(pairs: int = PAIRS) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def lmu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "lmu"
-    folder.mkdir()
-    monkeypatch.setenv("LMUData", str(folder))
-    monkeypatch.chdir(tmp_path)
-    return folder
-
-
 def prepare(tmp_path: Path, values: object, *flags: str) -> int:
     path = tmp_path / "dataset.json"
     path.write_text(values if isinstance(values, str) else json.dumps(values))

@@ -24,12 +24,6 @@ from vlmeval_findit.data.rendered.tables import shipped
 MINI = "VPBench_Scenes_mini"
 
 
-@pytest.fixture
-def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LMUData", str(tmp_path))
-    return tmp_path
-
-
 def bytes_of(root: Path, name: str) -> dict[str, str]:
     files = [root / f"{name}.tsv", meta_path(root / f"{name}.tsv")]
     files += sorted((root / "images" / name).glob("*"))
@@ -37,34 +31,34 @@ def bytes_of(root: Path, name: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", [MINI])
-def test_what_ships_is_what_training_makes(name: str, data_root: Path) -> None:
-    write_marks(name, data_root / f"{name}.tsv")
-    built = (data_root / f"{name}.tsv").read_bytes()
+def test_what_ships_is_what_training_makes(name: str, lmu: Path) -> None:
+    write_marks(name, lmu / f"{name}.tsv")
+    built = (lmu / f"{name}.tsv").read_bytes()
     assert built == shipped(name).read_bytes()
 
 
-def test_images_equal_those_of_training(data_root: Path) -> None:
+def test_images_equal_those_of_training(lmu: Path) -> None:
     source, count = MARKS[MINI]
     task = load(MINI)
     shown = questions(scene_images(source, count), count, MARKS_SEED)
     for query, each in zip(task.queries.values(), shown, strict=True):
-        path = data_root / "images" / MINI / query.images[0]
+        path = lmu / "images" / MINI / query.images[0]
         assert (np.asarray(decode(path)) == each.pixels).all(), query.images
         assert path.stat().st_size > each.pixels.size, "stored, not compressed: the same everywhere"
 
 
-def test_a_set_is_written_at_its_first_use_and_after_its_recipe_changed(data_root: Path) -> None:
+def test_a_set_is_written_at_its_first_use_and_after_its_recipe_changed(lmu: Path) -> None:
     task = load(MINI)
     recipe = tables.marked_recipe_sha256(MINI)
-    table, facts = data_root / f"{MINI}.tsv", meta_path(data_root / f"{MINI}.tsv")
+    table, facts = lmu / f"{MINI}.tsv", meta_path(lmu / f"{MINI}.tsv")
     assert json.loads(facts.read_text())["source_sha256"] == recipe
-    folder = data_root / "images" / MINI
+    folder = lmu / "images" / MINI
     assert all((folder / query.images[0]).is_file() for query in task.queries.values())
-    built = table.stat().st_mtime_ns, bytes_of(data_root, MINI)
+    built = table.stat().st_mtime_ns, bytes_of(lmu, MINI)
     load(MINI)
     assert table.stat().st_mtime_ns == built[0]
 
     facts.write_text(facts.read_text().replace(recipe, "0" * 64))
     tables.ensure_marked(MINI)
     assert table.stat().st_mtime_ns != built[0]
-    assert bytes_of(data_root, MINI) == built[1]
+    assert bytes_of(lmu, MINI) == built[1]

@@ -147,12 +147,6 @@ def test_a_single_part_may_be_named_and_other_files_are_ignored(tmp_path: Path) 
     assert release.parts_in(tmp_path / "vp_bench_stage_1.parquet") == []
 
 
-@pytest.fixture
-def lmu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
-    return tmp_path / "lmu"
-
-
 def test_a_table_is_what_was_read_and_the_same_bytes_again(
     lmu: Path, tmp_path: Path, layout: Layout
 ) -> None:

@@ -51,13 +51,6 @@ QUERY = VPQuery(
 )
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LMUData", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 # --- names ----------------------------------------------------------------------------------------
 
 
@@ -73,8 +66,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("VPBench_", "no such table"),
     ],
 )
-def test_a_name_that_is_none(name: str, says: str, folder: Path) -> None:
-    write_table(folder, "VPBench_Mine", [QUERY], {})
+def test_a_name_that_is_none(name: str, says: str, lmu: Path) -> None:
+    write_table(lmu, "VPBench_Mine", [QUERY], {})
     with pytest.raises(QuestionError) as raised:
         benchmarks.parse(name)
     assert says in str(raised.value)
@@ -238,8 +231,8 @@ def test_a_drawing_shows_options_truth_and_both_readings() -> None:
 # --- baselines ------------------------------------------------------------------------------------
 
 
-def test_baselines_see_the_message_alone(folder: Path) -> None:
-    prepare(write_tsv(folder / "stage.tsv"), folder)
+def test_baselines_see_the_message_alone(lmu: Path) -> None:
+    prepare(write_tsv(lmu / "stage.tsv"), lmu)
     for name in ("VPBench_Stage1", "VPBench_Stage1_original"):
         task = benchmarks.load(name)
         for query in task.queries.values():
@@ -251,8 +244,8 @@ def test_baselines_see_the_message_alone(folder: Path) -> None:
             assert letter == random_option(there, task.question)[0]
 
 
-def test_a_run_is_scored(folder: Path) -> None:
-    prepare(write_tsv(folder / "stage.tsv"), folder)
+def test_a_run_is_scored(lmu: Path) -> None:
+    prepare(write_tsv(lmu / "stage.tsv"), lmu)
     task = benchmarks.load("VPBench_Stage1")
     run = score_rows(check_replies("m", task, [Reply(index, "B") for index in task.queries]))
     right = sum(row["answer"] == "B" and bool(row["image"]) for row in ROWS)

@@ -24,17 +24,6 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.table_files import TableError
 
 
-@pytest.fixture
-def lmu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data folder of its own."""
-    folder = tmp_path / "lmu"
-    folder.mkdir()
-    monkeypatch.setenv("LMUData", str(folder))
-    monkeypatch.delenv("FINDIT_IMAGES", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return folder
-
-
 def queries(lmu: Path) -> dict[int, VPQuery]:
     return {query.index: query for query in read_table(lmu / "VPBench_Stage1.tsv")}
 
