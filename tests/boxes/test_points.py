@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from edited_tables import edit_cells
 from hypothesis import given
 from hypothesis import strategies as st
 from scored_runs import HEIGHT, WIDTH, World, query, saying, speaking, world
@@ -435,7 +435,7 @@ def test_masks_go_through_tables(tmp_path: Path) -> None:
 def test_a_damaged_column_of_masks_is_named(tmp_path: Path, cell: str, why: str) -> None:
     write_table(tmp_path, "T", [replace(query(0), truth=two_masks())], {"source": "a test"})
     path = tmp_path / "T.tsv"
-    _rewrite(path, cell)
+    edit_cells(path, masks=cell)
     with pytest.raises(TableError, match=f"line 2, column masks: .*{why}"):
         read_table(path)
 
@@ -444,20 +444,11 @@ def two_masks() -> Truth:
     return Truth((BOX, (0.0, 0.0, 9.0, 9.0)), (0, 0), masks=(MASKED.masks[0], None))
 
 
-def _rewrite(path: Path, cell: str) -> None:
-    with path.open(newline="") as f:
-        header, row = csv.reader(f, delimiter="\t")
-    row[header.index("masks")] = cell
-    with path.open("w", newline="") as f:
-        csv.writer(f, delimiter="\t", lineterminator="\n").writerows([header, row])
-    (path.parent / f"{path.stem}.meta.json").unlink()
-
-
 def test_a_mask_that_cannot_be_unpacked_is_refused_before_points_are_asked_for(
     world: World,
 ) -> None:
     world.table("Pascal", [replace(query(0), truth=two_masks())])
-    _rewrite(world.folder / "Pascal.tsv", '[["99", null]]')
+    edit_cells(world.folder / "Pascal.tsv", masks='[["99", null]]')
     assert load_task(BOXES).queries  # boxes need no masks
     with pytest.raises(TableError, match=r"Pascal.tsv, row 0, column masks, box 0: the runs of a"):
         load_task(POINT)

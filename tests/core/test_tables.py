@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import math
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conformance.findit import subset_queries
+from edited_tables import edit_cells
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -134,14 +134,7 @@ def test_oddities_are_reported(box: tuple[float, ...], what: list[str]) -> None:
 
 def written(folder: Path, **cells: str) -> Path:
     """A table with one row, some of whose cells are replaced."""
-    path = write_table(folder, "T", [query()], {}).path
-    with path.open(newline="") as f:
-        header, values = csv.reader(f, delimiter="\t")
-    row = dict(zip(header, values, strict=True)) | cells
-    with path.open("w", newline="") as f:
-        csv.writer(f, delimiter="\t", lineterminator="\n").writerows([header, row.values()])
-    meta_path(path).unlink()
-    return path
+    return edit_cells(write_table(folder, "T", [query()], {}).path, **cells)
 
 
 @pytest.mark.parametrize(

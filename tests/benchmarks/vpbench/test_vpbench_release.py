@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from edited_tables import edit_cells
 from vpbench_stand_in import ROWS, picture, row, write_parquet, write_tsv
 
 from vlmeval_findit.benchmarks import load
@@ -253,14 +254,6 @@ def test_a_table_gives_back_its_questions(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_table_is_named(tmp_path: Path, column: str, cell: str, says: str) -> None:
-    import csv
-
-    path = write_table(tmp_path, "VPBench_Mine", [QUERY], {}).path
-    with path.open(newline="") as f:
-        header, cells = csv.reader(f, delimiter="\t")
-    cells[header.index(column)] = cell
-    with path.open("w", newline="") as f:
-        csv.writer(f, delimiter="\t").writerows((header, cells))
-    path.with_suffix(".meta.json").unlink()
+    path = edit_cells(write_table(tmp_path, "VPBench_Mine", [QUERY], {}).path, **{column: cell})
     with pytest.raises(TableError, match=rf"line \d+, column {column}: .*{says}"):
         read_table(path)
