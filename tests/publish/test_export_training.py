@@ -143,6 +143,9 @@ def test_what_is_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert [row["completion"][0]["content"] for row in rows] == ["[0, 0, 500, 500]"] * 3
     assert len(export(path, "--errors", "localisation")) == 1
     assert len(export(path, "--errors", "localisation", "--errors", "refused")) == 2
+    # Where there is nothing to find, "[]" is right, and what cannot be read costs nothing.
+    assert len(export(path, "--right")) == 6
+    assert "no error: 3" in capsys.readouterr().out
     assert main(["export", str(path), "--to", "training", "--errors", "wrong label"]) == 2
     assert "no query has an error of wrong label" in capsys.readouterr().err
     assert main(["export", str(path), "--to", "training", "--errors", "refuse"]) == 2

@@ -72,6 +72,7 @@ _SERVERS = "; ".join(f"{name}: {row.server}" for name, row in TARGETS.items() if
     multiple=True,
     metavar="TYPE",
 )
+@_flag("right", "also write what the model got right, to train on both.", is_flag=True)
 @_flag(
     "formats",
     "write answers in the best formats of this file, which search or sweep wrote.",

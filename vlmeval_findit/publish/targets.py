@@ -42,7 +42,7 @@ TARGETS: Mapping[str, Target] = {
     "training": Target(
         "training_set",
         "what a model got wrong, with right answers, for a trainer",
-        ("trainer", "errors", "formats", "yes_test_data"),
+        ("trainer", "errors", "right", "formats", "yes_test_data"),
     ),
 }
 

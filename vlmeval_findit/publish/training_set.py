@@ -27,8 +27,12 @@ from .targets import NotExportableError, say_left_out
 from .training_answers import right_answers
 from .training_card import FORMATS, IMAGE_MARK, ROWS, SetFacts, TrainingSample, make_card
 
-NO_FAULT = (lost(BoxError.FAILED_CALL.value), lost(BoxError.REJECTED.value))
+_REJECTED = lost(BoxError.REJECTED.value)
+NO_FAULT = (lost(BoxError.FAILED_CALL.value), _REJECTED)
 """Types that are no fault of the model: chosen only by their names."""
+
+RIGHT = "no error"
+"""Stands for the types of a query that has none."""
 
 
 def to_training(
@@ -37,6 +41,7 @@ def to_training(
     trainer: str = "trl",
     errors: Sequence[str] = (),
     formats: Path | None = None,
+    right: bool = False,
     yes_test_data: bool = False,
 ) -> Iterator[str]:
     """Write the training set ``train.jsonl`` with its card.
@@ -48,6 +53,7 @@ def to_training(
         errors: names of error types; of queries that have any of them (empty: any fault of the
             model).
         formats: a file of best formats, in which answers are written (None: the runs' formats).
+        right: whether queries without an error are written, too, so that they are not forgotten.
         yes_test_data: whether test data may be written.
 
     Raises:
@@ -56,6 +62,7 @@ def to_training(
     """
     with_boxes = [run for run in runs if isinstance(run.question, Variant)]
     names = _chosen_types(with_boxes, errors)
+    names = {**names, RIGHT: RIGHT} if right else names
     tested = list(dict.fromkeys(filter(None, map(_test_data, with_boxes))))
     if tested and not yes_test_data:
         raise NotExportableError(
@@ -135,16 +142,17 @@ def _samples(
     run, words = transcript.run, transcript.words
     if words is None:
         raise RunError(f"{run.path}: {transcript.prompt(0)} A training set asks what the run asked")
-    rows = zip(read_details(run), error_types_of(run), strict=True)
-    wrong = {
-        row.index: chosen
-        for row, keys in rows
-        if (chosen := [names[key] for key in keys if key in names])
-    }
+    asked: dict[int, list[str]] = {}
+    for row, keys in zip(read_details(run), error_types_of(run), strict=True):
+        chosen = [names[key] for key in keys if key in names]
+        if not row.failed and {*keys} <= {_REJECTED}:
+            chosen += [names[RIGHT]] if RIGHT in names else []
+        if chosen:
+            asked[row.index] = chosen
     task = replace(transcript.task, question=question)
-    answers = right_answers(run, task, list(wrong), read_predictions(run.path))
+    answers = right_answers(run, task, list(asked), read_predictions(run.path))
     folder = transcript.pictures.absolute()
-    for index, chosen in wrong.items():
+    for index, chosen in asked.items():
         query: Any = task.queries[index]
         message = located(words.message(query, question), folder)
         texts = [part.value for part in message if part.kind is not PartKind.IMAGE]
