@@ -88,9 +88,10 @@ class _Shown:
 
 
 class _Cell:
-    """As much of a cell of one message as a backend looks at, and of what it shows."""
+    """As much of a cell of one message as a backend reads."""
 
     rows = range(1 << 30)
+    is_sampled = False
 
     def __init__(
         self, message: Message, question: Any, logprobs: bool, shown: tuple[str, ...]
