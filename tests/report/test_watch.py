@@ -93,9 +93,12 @@ def test_failed_calls_are_counted_and_asked_again(tmp_path: Path) -> None:
 
 
 def test_of_several_samples_the_first_is_shown(tmp_path: Path) -> None:
-    run(tmp_path, samples=2)
-    ended = Followed([place_of(tmp_path)]).look(99.0)
-    assert (len(ended.cells), ended.answered, ended.left) == (4, 24, 0)
+    followed = Followed([place_of(tmp_path)])
+    looking = Looking(followed, {9}, fail={1})
+    run(tmp_path, looking, samples=2)
+    between, ended = looking.seen[9], followed.look(99.0)
+    assert (between.answered, between.failed) == (3, 1), "of eight calls"
+    assert (len(ended.cells), ended.answered, ended.failed, ended.left) == (4, 23, 1, 0)
 
 
 def test_a_killed_sweep_has_ended_with_calls_left(tmp_path: Path) -> None:
