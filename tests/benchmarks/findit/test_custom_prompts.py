@@ -20,9 +20,12 @@ from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.answers import Batch
+from vlmeval_findit.core.benchmark import PromptSet
 from vlmeval_findit.core.custom_prompt import CustomPrompt, TemplateError, custom_prompt, prompt_set
+from vlmeval_findit.core.folders import image_folder
 from vlmeval_findit.core.identity import read_identity
-from vlmeval_findit.core.messages import Message, Reference
+from vlmeval_findit.core.messages import Message, Part, Reference, image, system, text
+from vlmeval_findit.engine.calls import Prompts
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.notes import remarks
 from vlmeval_findit.models.http.providers.anthropic_messages import messages_request
@@ -183,6 +186,20 @@ def test_a_system_text_on_every_wire() -> None:
     made = content_request(body)
     assert made["systemInstruction"] == {"parts": [{"text": "b"}]}
     assert made["contents"] == [{"role": "user", "parts": [{"text": "a"}]}]
+
+
+def test_a_system_text_is_another_call_than_the_same_text_of_the_user() -> None:
+    task = BENCHMARK.load("FindIt_Demo_xyxy_json")
+    folder = image_folder(task.question.images)
+
+    def shared(first: Part) -> tuple[bytes, str]:
+        words = PromptSet("test", lambda query, question: (first, image(query.images[0])))
+        prompts = Prompts(task, folder, words)
+        return prompts.hashes((0,)).sha256, prompts.hash
+
+    as_system, as_user = shared(system(SYSTEM)), shared(text(SYSTEM))
+    assert as_system[0] != as_user[0]
+    assert as_system[1] != as_user[1]
 
 
 @pytest.mark.parametrize("takes_system", [True, False])
