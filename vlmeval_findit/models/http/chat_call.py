@@ -21,7 +21,7 @@ from .model_server import ModelServer, is_unknown
 from .schema import check_request, is_unconstrained, refuse_unconstrained, without_schema
 from .spending import Budget
 
-_ALWAYS = {"model", "messages", "max_tokens", "temperature", "seed"}
+_ALWAYS = {"model", "messages", "max_tokens", "temperature"}
 _ALWAYS |= {"usage", "provider", "reasoning"}
 """Fields that every service takes, or that a user cannot remove."""
 
@@ -201,7 +201,8 @@ class ChatCall:
         if self.logprobs:
             hints["logprobs"] = ("logprob", "run without --logprobs")
         body = self.request.body if self.request else {}
-        for name in sorted(body.keys() - _ALWAYS - hints.keys()):
+        fixed = _ALWAYS if self.seed is None else _ALWAYS | {"seed"}
+        for name in sorted(body.keys() - fixed - hints.keys()):
             what = f"with --extra-body '{{\"{name}\": null}}' it is not sent"
             hints[name] = (rf"\b{re.escape(name)}\b", what)
         return hints
