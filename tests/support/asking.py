@@ -93,8 +93,6 @@ class _Cell:
     rows = range(1 << 30)
     is_sampled = False
 
-    is_sampled = False
-
     def __init__(
         self, message: Message, question: Any, logprobs: bool, shown: tuple[str, ...]
     ) -> None:

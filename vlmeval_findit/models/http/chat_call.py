@@ -21,8 +21,7 @@ from .model_server import ModelServer, is_unknown
 from .schema import check_request, is_unconstrained, refuse_unconstrained, without_schema
 from .spending import Budget
 
-_ALWAYS = {"model", "messages", "max_tokens", "temperature"}
-_ALWAYS |= {"usage", "provider", "reasoning"}
+_ALWAYS = {"model", "messages", "max_tokens", "temperature", "usage", "provider", "reasoning"}
 """Fields that every service takes, or that a user cannot remove."""
 
 
