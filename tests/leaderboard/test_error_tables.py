@@ -75,7 +75,7 @@ def test_points_add_up_to_what_the_score_lacks(world: World, name: str) -> None:
 def test_details_say_what_went_wrong(world: World) -> None:
     world.table("Pascal", [query(0, boxes=[(10, 10, 20, 20), (100, 0, 200, 100)])])
     run = world.run("Model", NAME, saying('[{"bbox_2d": [75, 100, 125, 200]}]'))
-    assert run.rows[0].details["losses"] == [
+    assert run.rows[0].details["errors"] == [
         {"kind": "localisation", "box": 0, "object": 0, "size": "small"},
         {"kind": "missed", "box": None, "object": 1, "size": "large"},
     ]
@@ -97,7 +97,7 @@ def test_what_a_cut_reply_lacks(world: World, name: str, text: str, kind: str) -
     reply = Reply(0, text, Recorded(finish_reason="length"))
     settings = Settings(space={"kind": "grid1000"})
     (row,) = benchmark_of(name).score_batch("Model", task, [reply], settings, None).rows
-    lost_objects = {one["kind"] for one in row.details["losses"] if one["object"] == 1}
+    lost_objects = {one["kind"] for one in row.details["errors"] if one["object"] == 1}
     assert lost_objects == {kind}
 
 
@@ -127,7 +127,7 @@ def without_events(run: Run) -> Run:
         replace(
             row,
             sums={name: n for name, n in row.sums.items() if not name.startswith("lost")},
-            details={name: it for name, it in row.details.items() if name != "losses"},
+            details={name: it for name, it in row.details.items() if name != "errors"},
         )
         for row in run.rows
     )

@@ -407,7 +407,7 @@ def test_details_hold_every_query(scored) -> None:
             "iou_sum": 1.0,
             "lost: not readable": 1,
         },
-        "losses": [{"kind": "not readable", "box": None, "object": 1, "size": "medium"}],
+        "errors": [{"kind": "not readable", "box": None, "object": 1, "size": "medium"}],
     }
     assert [row["index"] for row in rows] == [0, 1, 2]
     assert (rows[2]["reason"], rows[2]["adherent"]) == ("failed call", False)

@@ -15,7 +15,7 @@ from .box_metrics import F1_FAILED_MISSED
 
 # Slices by the size of the object (else of the box) and by the number of objects.
 SIZE, OBJECTS = "size", "objects"
-LOSSES = "losses"  # key of the events in a row's details
+ERRORS = "errors"  # key of the events in a row's details
 _SMALL, _LARGE = 32.0**2, 96.0**2  # COCO's areas: small is below, large from
 
 
@@ -58,7 +58,7 @@ class F1Errors(ErrorAnalysis):
             yield from super().parts(row, by)
         else:
             parts: dict[str, list[ErrorEvent]] = {}
-            for each in row.details.get(LOSSES, ()):
+            for each in row.details.get(ERRORS, ()):
                 part = each.get(by, row.details[LABEL] if by == LABEL else None)
                 if part is not None:
                     parts.setdefault(part, []).append(_event(each))

@@ -28,7 +28,7 @@ from .box_metrics import (
     newly_found,
     outcome,
 )
-from .error_costs import LOSSES, details_of, event_sums
+from .error_costs import ERRORS, details_of, event_sums
 from .findit_query import FindItQuery
 from .run_space import SpaceInForce, reply_format, spaces_of
 
@@ -196,7 +196,7 @@ def _details(reply: MatchedReply, events: Sequence[ErrorEvent]) -> Mapping[str, 
     if reply.lenient is not None:
         result["lenient"] = lenient_details(reply.matched, reply.lenient)
     if events:
-        result[LOSSES] = details_of(events, matched, reading, reply.query.truth)
+        result[ERRORS] = details_of(events, matched, reading, reply.query.truth)
     if reply.confidences:
         result["confidences"] = reply.confidences
     return result
