@@ -26,8 +26,9 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import (
 from vlmeval_findit.benchmarks.findit.box_metrics import RANKING
 from vlmeval_findit.benchmarks.findit.findit_query import thin, thinned
 from vlmeval_findit.benchmarks.findit.variant import VariantError
+from vlmeval_findit.boxes import matching
 from vlmeval_findit.boxes.lenient import parse_leniently
-from vlmeval_findit.boxes.matching import match
+from vlmeval_findit.boxes.matching import match, points_inside
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import FormatFailure, ParsedReply, Truth
 from vlmeval_findit.boxes.representation import MatchRule, ReplyFormat
@@ -247,6 +248,18 @@ def test_a_batch_is_judged_as_its_queries_are_one_by_one() -> None:
     boxes = [ParsedReply((BOX,), (), (), None)] * 2
     overlap = match(boxes, [MASKED, Truth((BOX,), (0,))])
     assert [each.ious for each in overlap] == [(1.0,), (1.0,)]
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 5, 100])
+def test_points_inside_are_counted_in_parts_of_any_size(
+    pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matching, "_POINT_PAIRS", pairs)
+    points = at((15, 30), (40, 20), (15, 55), (15, 30), (99, 99), (75, 75))
+    reading = ParsedReply(points, (), (), None)  # type: ignore[arg-type]
+    truth = Truth((BOX, (70.0, 70.0, 80.0, 80.0)), (0, 0), masks=(packed_mask(L_SHAPE), None))
+    (matched,) = match([reading], [truth], None, MatchRule.POINT_IN_OBJECT)
+    assert points_inside(matched, reading, truth) == 4
 
 
 masks = st.integers(1, 12).flatmap(

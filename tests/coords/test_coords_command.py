@@ -306,6 +306,12 @@ def test_a_score_warns_of_a_wrong_space(
     assert "<h3>Coordinate space in doubt</h3>" in page.read_text(encoding="utf-8")
 
 
+def test_a_score_warns_of_a_wrong_order(deployment: Deployment) -> None:
+    done = score_file(deployment(says=convention("grid1000/xywh")))
+    assert done.coords_doubt is not None
+    assert "follow thousandths of width and height, xywh" in done.coords_doubt
+
+
 @pytest.mark.parametrize("says", [GRID, PIXELS], ids=["right", "wrong"])
 def test_no_figure_depends_on_the_coordinate_check(
     says: Convention,
@@ -323,6 +329,13 @@ def test_no_figure_depends_on_the_coordinate_check(
         values.pop("coords_doubt")
         values.pop("scored_at")
     assert provenance == other
+
+
+def test_two_spaces_in_one_run_are_told(deployment: Deployment) -> None:
+    path = deployment(lambda rng: PIXELS if rng.random() < 0.4 else GRID, queries=250)
+    done = score_file(path)
+    assert done.coords_doubt is not None
+    assert "% of the answers follow pixels" in done.coords_doubt
 
 
 @pytest.mark.parametrize("queries", [63, 64, 65, 127, 128, 1200])

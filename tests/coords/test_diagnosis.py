@@ -171,6 +171,15 @@ def test_of_an_endless_reply_the_first_boxes_are_checked() -> None:
 GRID = convention("grid1000/xyxy")
 
 
+def test_a_part_of_the_boxes_keeps_its_pairs() -> None:
+    arrays = run_arrays(run(np.random.default_rng(0), PROFILES["dense"], GRID, GOOD, 40))
+    part = arrays.some(50)
+    assert part.boxes == 50
+    owners = part.box_query[part.pair_box]
+    assert (owners == part.truth_query[part.pair_truth]).all()
+    assert arrays.some(10**6) is arrays
+
+
 # --- verdicts -------------------------------------------------------------------------------------
 
 
@@ -298,6 +307,12 @@ def test_boxes_that_follow_nothing() -> None:
     blind = Habit(miou=0.7, garbage=1.0)
     simulated = run(np.random.default_rng(0), PROFILES["phrases"], GRID, blind, 100)
     assert diagnose(run_arrays(simulated), GRID).verdict is Verdict.NONE
+
+
+def test_one_box_again_and_again_follows_nothing() -> None:
+    queries = run(np.random.default_rng(0), PROFILES["phrases"], GRID, GOOD, 60)
+    full = [each._replace(numbers=[(0, 0, 1000, 1000)]) for each in queries]
+    assert not diagnose(run_arrays(full), GRID).verdict.alarms
 
 
 @pytest.mark.parametrize("queries", [0, 4])

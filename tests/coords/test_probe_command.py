@@ -254,6 +254,13 @@ def test_a_model_that_nothing_is_known_of(capsys: Out) -> None:
     assert main(["probe"]) == 2
 
 
+def test_a_dry_run_asks_nothing(serve: Serve, capsys: Out) -> None:
+    server = serve(answering(convention("grid1000/xyxy")))
+    assert probe(server, "--dry-run") == 0
+    assert not server.asked
+    assert "20 model calls, 20 of them still to make" in capsys.readouterr().out
+
+
 # --- replies of another form ----------------------------------------------------------------------
 
 
