@@ -58,6 +58,10 @@ def command(left: Path, right: Path, show: Path | None, json_file: Path | None) 
         first = pairs[0]
         title = first[0].benchmark.metrics[0].title
         print(printable(f"A: {first[0].model}; B: {first[1].model}. {title}."))
+        for name, runs in zip("AB", zip(*pairs, strict=True), strict=True):
+            for words in dict.fromkeys(run.provenance.custom_words for run in runs):
+                if words:
+                    print(printable(f"{name}: {words}"))
         print(f"Intervals: {INTERVALS}.")
         print_table(datasets_table(pairs, differences), "--json FILE")
         print("Every metric of one dataset, and its queries: name the files of two runs.")
@@ -105,7 +109,12 @@ def _as_dict(left: Run, right: Run, differences: dict[str, Difference]) -> dict[
     queries = found_queries(scores_by_index(left), scores_by_index(right))
     return {
         **{
-            name: {"model": run.model, "dataset": run.question.name, "file": str(run.path)}
+            name: {
+                "model": run.model,
+                "dataset": run.question.name,
+                "prompts": run.provenance.prompts,
+                "file": str(run.path),
+            }
             for name, run in (("a", left), ("b", right))
         },
         "metrics": to_json(comparison_table(left, right, differences)),

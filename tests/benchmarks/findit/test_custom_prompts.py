@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from boards import JSON, board, runs, world
+from boards import JSON, LABELS_TEXT, TEXT, board, runs, world
 from chat_server import ChatServer, completion
 from PIL import Image
 from scored_runs import World, speaking
@@ -291,16 +293,16 @@ def test_show_prints_the_words(
 # --- on a board -----------------------------------------------------------------------------------
 
 
-def with_words(world: World, model: str, **words: Any) -> Run:
+def with_words(world: World, model: str, name: str = JSON, **words: Any) -> Run:
     prompt = CustomPrompt(**words)
     made = prompt_set(BENCHMARK, prompt)
 
     def change(asked: Any) -> Any:
         custom = {"system": prompt.system, "template": prompt.template}
-        task = BENCHMARK.load(JSON)
+        task = BENCHMARK.load(name)
         return replace(asked, prompts=made.name, prompt_hash=made.hash(task), custom_prompt=custom)
 
-    return world.run(model, JSON, speaking(JSON, 1.0), change=change)
+    return world.run(model, name, speaking(name, 1.0), change=change)
 
 
 def test_other_words_are_not_ranked_with_the_standard(world: World, runs: list[Run]) -> None:
@@ -314,6 +316,33 @@ def test_other_words_are_not_ranked_with_the_standard(world: World, runs: list[R
     (note,) = [each for each in remarks(alone) if each.title == "Custom prompts"]
     assert note.lines == [f"Other on {JSON}: {asked}"]
     assert not [each for each in remarks(make_board(runs)) if each.title == "Custom prompts"]
+
+
+def test_a_comparison_says_who_was_asked_in_other_words(
+    world: World, runs: list[Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = (
+        with_words(world, "Other", name, system=SYSTEM) for name in (TEXT, LABELS_TEXT)
+    )
+    words = f"asked with a system text of its user ({first.provenance.prompts})"
+    usual = next(run for run in runs if run.question.name == TEXT)
+    table = tmp_path / "compare.json"
+    assert main(["compare", str(usual.path), str(first.path), "--json", str(table)]) == 0
+    assert f"B: Other on {TEXT}; {words}" in " ".join(capsys.readouterr().out.split())
+    (compared,) = json.loads(table.read_text())
+    assert (compared["a"]["prompts"], compared["b"]["prompts"]) == (
+        "findit-own-1",
+        first.provenance.prompts,
+    )
+    labels = next(run for run in runs if run.question.name == LABELS_TEXT)
+    for folder, copied in (("usual", (usual, labels)), ("other", (first, second))):
+        (tmp_path / folder).mkdir()
+        for path in (path for run in copied for path in world.runs.glob(f"{run.path.stem}*")):
+            shutil.copy(path, tmp_path / folder)
+    assert main(["compare", str(tmp_path / "usual"), str(tmp_path / "other")]) == 0
+    said = capsys.readouterr().out
+    assert f"B: {words}" in " ".join(said.split())
+    assert "\nA: asked" not in said
 
 
 def test_the_report_shows_the_words(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
