@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from ..boxes.error_types import BoxError
 from ..core.command import REFUSED, as_called
 from ..core.formatting import printable
 from ..core.statistics import INTERVALS
@@ -38,6 +39,7 @@ _LARGEST = 3
         "python run_findit.py errors outputs --by size",
         "python run_findit.py errors RUN --against OTHER_RUN",
     ],
+    sections={"Error types of boxes": lambda: [(each.value, each.meaning) for each in BoxError]},
 )
 @runs_argument
 @click.option("--by", metavar="SLICE", help="Split by size, objects, label or a kind of slices.")
