@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from vlmeval_findit.boxes.error_types import BoxError
 from vlmeval_findit.cli import error_text, main
 from vlmeval_findit.cli.options import print_note
 from vlmeval_findit.core.command import as_called, program
@@ -116,3 +117,9 @@ def test_quiet_leaves_errors_of_vlmevalkit(
     log.getChild("run").warning("noise")
     log.getChild("run").error("fault")
     assert capsys.readouterr().err == "fault\n"
+
+
+def test_the_help_of_errors_explains_their_types(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["errors", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert all(f"{error.value} {error.meaning}" in text for error in BoxError)

@@ -256,6 +256,39 @@ def test_trl_reads_it(folder: Path) -> None:
         assert row["prompt"][0]["content"][-1]["text"] in asked
 
 
+@pytest.mark.slow
+def test_trl_rewards_replies_to_it(folder: Path) -> None:
+    """The set is a data set of GRPO, with the columns of our reward."""
+    trl = pytest.importorskip("trl")
+    datasets = pytest.importorskip("datasets")
+    hf = pytest.importorskip("transformers")
+    assert import_lines(folder, LINES["insdet"]) == 0
+    export(run("FindIt_Mine_xyxy_json", "hm"))
+    nano = Path(findit.__file__).parent / "models" / "findit_nano"
+    trainer = trl.GRPOTrainer(
+        hf.AutoModelForImageTextToText.from_pretrained(nano, dtype="float32"),
+        reward_funcs=[findit.reward_function("trl"), findit.reward_function("trl", "adherence")],
+        args=trl.GRPOConfig(
+            str(folder / "grpo"),
+            max_steps=1,
+            per_device_train_batch_size=2,
+            num_generations=2,
+            max_completion_length=32,
+            logging_steps=1,
+            save_strategy="no",
+            report_to="none",
+            use_cpu=True,
+            bf16=False,
+        ),
+        train_dataset=datasets.load_dataset("set", split="train", cache_dir=str(folder / "cache")),
+        processing_class=hf.AutoProcessor.from_pretrained(nano),
+    )
+    trainer.train()
+    logged = trainer.state.log_history[0]
+    assert 0 <= logged["rewards/findit_f1/mean"] <= 1
+    assert 0 <= logged["rewards/findit_adherence/mean"] <= 1
+
+
 # --- refusals -------------------------------------------------------------------------------------
 
 
