@@ -136,6 +136,7 @@ class SetFacts:
     runs: Sequence[Run]
     trainer: str
     samples: int
+    rows_sha256: str  # Of the file of rows
     formats: Sequence[str]
     errors: Mapping[str, int]  # Queries by the names of their error types
     left_out: Mapping[str, int]
@@ -144,9 +145,12 @@ class SetFacts:
 
 def make_card(facts: SetFacts) -> str:
     """Make the card of a training set: Markdown below front matter that ``datasets`` reads."""
-    front: dict[str, Any] = {"configs": [{"config_name": "default", "data_files": ROWS}]}
+    # ``datasets`` caches by this name, whatever the rows are.
+    name = facts.rows_sha256[:12]
+    config = {"config_name": name, "data_files": ROWS, "default": True}
+    front: dict[str, Any] = {"configs": [config]}
     if facts.trainer == "trl":
-        front["dataset_info"] = {"features": _FEATURES}
+        front["dataset_info"] = {"config_name": name, "features": _FEATURES}
     return (
         f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n\n" + "\n\n".join(_parts(facts)) + "\n"
     )

@@ -13,7 +13,7 @@ from ..benchmarks.findit.variant import Variant
 from ..boxes.error_types import BoxError
 from ..boxes.spaces import Space
 from ..core.error_analysis import lost
-from ..core.files import atomic_write
+from ..core.files import atomic_write, sha256_of
 from ..core.formatting import counted, nearest
 from ..core.messages import PartKind, located
 from ..core.predictions import read_predictions
@@ -88,12 +88,18 @@ def to_training(
     if not samples:
         why = "".join(f"; left out: {count} {why}" for why, count in left_out.items())
         raise NotExportableError(f"no query has an error of {', '.join(names.values())}{why}")
-    facts = SetFacts(with_boxes, trainer, len(samples), list(written_in), types, left_out, tested)
-    files = {
-        ROWS: "".join(f"{_json(FORMATS[trainer].row(each))}\n" for each in samples.values()),
-        "README.md": make_card(facts),
-        **FORMATS[trainer].files,
-    }
+    rows = "".join(f"{_json(FORMATS[trainer].row(each))}\n" for each in samples.values())
+    facts = SetFacts(
+        with_boxes,
+        trainer,
+        len(samples),
+        sha256_of(rows.encode()),
+        list(written_in),
+        types,
+        left_out,
+        tested,
+    )
+    files = {ROWS: rows, "README.md": make_card(facts), **FORMATS[trainer].files}
     with rewrite_folder(out, "training") as folder:
         for name, text in files.items():
             with atomic_write(folder / name) as f:
