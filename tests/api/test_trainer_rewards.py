@@ -57,7 +57,7 @@ def test_trl_passes_columns_and_more() -> None:
     function = findit.reward_function("trl")
     chats = [[{"role": "assistant", "content": reply}] for reply in REPLIES]
     for completions in (REPLIES, chats):
-        found = function(
+        values = function(
             prompts=["?"] * len(MIXED),
             completions=completions,
             completion_ids=[[1]] * len(MIXED),
@@ -67,8 +67,8 @@ def test_trl_passes_columns_and_more() -> None:
             image=[None] * len(MIXED),
             **as_columns(QUERIES),
         )
-        assert found == pytest.approx(RIGHT)
-        assert {type(value) for value in found} == {float}
+        assert values == pytest.approx(RIGHT)
+        assert {type(value) for value in values} == {float}
     assert function.__name__ == "findit_f1"
 
 
@@ -128,14 +128,14 @@ def test_fixed_columns_and_other_rewards() -> None:
 def test_threads_share_a_function() -> None:
     compute_score = findit.reward_function("verl")
 
-    def one(at: int) -> bool:
+    def is_right(at: int) -> bool:
         place = at % len(MIXED)
         query = QUERIES[place]
         value = compute_score("mine", REPLIES[place], query["truth"], query)
         return bool(value == pytest.approx(RIGHT[place]))
 
     with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(one, range(400)))
+        assert all(pool.map(is_right, range(400)))
 
 
 @pytest.mark.parametrize(

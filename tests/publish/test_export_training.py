@@ -254,7 +254,7 @@ def test_trl_reads_it(folder: Path) -> None:
         asked = processor.tokenizer.decode(ids)
         assert asked.count("<|vision_start|>") == len(row["images"])
         assert row["prompt"][0]["content"][-1]["text"] in asked
-    # Another set in the same folder is not the one of the cache.
+    # Another set in the same folder is not that of the cache.
     assert len(export(Path("runs"), "--right")) == 3
     assert len(datasets.load_dataset("set", split="train", cache_dir=str(folder / "cache"))) == 3
 

@@ -72,7 +72,7 @@ def reward_function(trainer: Trainer, by: By = "f1", **fixed: Any) -> RewardFunc
 
 
 def _trl(by: By, fixed: Query) -> RewardFunction:
-    # ms-swift calls its own with completions and columns, too.
+    # ms-swift calls reward functions with completions and columns, too.
     def function(completions: Sequence[ReplyLike], **columns: Any) -> list[float]:
         return _rewards(completions, columns, by, fixed)
 

@@ -1,4 +1,4 @@
-"""Right answers as a model writes them: its format, its space, numbers as coarse as its own."""
+"""Right answers as a model writes them: its format and space, numbers as coarse as there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..core.settings import Settings
 from ..runs.scored_run import Run
 
 STEPS = (10.0, 5.0, 1.0, 0.1, 0.01, 0.001)
-"""Numbers of answers are multiples of one of these."""
+"""Of which of these numbers of answers may be multiples."""
 
 CLOSE = 0.8
 

@@ -49,7 +49,7 @@ def to_training(
     Args:
         runs: those whose answers are no boxes are left out.
         out: the folder.
-        trainer: one of :data:`.TRAINERS`.
+        trainer: of :data:`.TRAINERS`.
         errors: names of error types; of queries that have any of them (empty: any fault of the
             model).
         formats: a file of best formats, in which answers are written (None: the runs' formats).
@@ -119,7 +119,7 @@ def _chosen_types(runs: Sequence[Run], errors: Sequence[str]) -> Mapping[str, st
     """Return the names of the chosen error types by their keys."""
     known = {each.name: each.key for run in runs for each in run.benchmark.errors.error_types}
     if not known:
-        raise NotExportableError("no run's answers are boxes: name one with boxes")
+        raise NotExportableError("no run's answers are boxes: name a run with boxes")
     for name in errors:
         if name not in known:
             raise ValueError(f"--errors: no type {name!r}{nearest(name, known)}")
