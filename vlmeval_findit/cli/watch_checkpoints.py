@@ -84,7 +84,7 @@ def command(
     if once and not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
     _check(name, checkpoints_in(folder), flags)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(INTERRUPTED))
+    earlier = signal.signal(signal.SIGTERM, lambda *_: sys.exit(INTERRUPTED))
     statuses: dict[Checkpoint, int] = {}
     try:
         while True:
@@ -103,6 +103,8 @@ def command(
         were = "was" if len(statuses) == 1 else "were"
         print(f"{counted(len(statuses), 'checkpoint')} {were} evaluated; the same command goes on")
         return INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
     if not statuses:
         raise ValueError(
             f"{folder} has no complete checkpoint: a folder whose name ends in its step "
