@@ -61,6 +61,13 @@ def test_each_checkpoint_is_evaluated_and_the_best_named(
     assert any(line.startswith("best: step 20 (F1@0.5 ") for line in shown)
 
 
+def test_several_datasets_are_named_as_in_run(evaluated: list[Any]) -> None:
+    text = "FindIt_Pascal_xyxy_text"
+    command = ["watch-checkpoints", "training", "--data", DATA, text, "--like", "FindIt-Nano"]
+    assert main([*command, "--once"]) == 0
+    assert evaluated[0][1][:4] == ["--data", DATA, "--data", text]
+
+
 def test_new_checkpoints_are_waited_for(
     evaluated: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

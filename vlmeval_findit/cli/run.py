@@ -121,7 +121,7 @@ class RunOptions:
         return [*names, *self.options.given]
 
 
-class _RunCommand(Command):
+class RunCommand(Command):
     """Takes several words after ``--data`` and ``--model``, as VLMEvalKit's runner does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -136,7 +136,7 @@ class _RunCommand(Command):
 
 
 @click.command(
-    cls=_RunCommand,
+    cls=RunCommand,
     context_settings={"ignore_unknown_options": True},
     examples=[
         "python run_findit.py run --data FindIt_Demo_xyxy_json --model FindIt-Nano",

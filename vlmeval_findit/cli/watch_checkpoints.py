@@ -21,8 +21,10 @@ from ..publish.targets import TARGETS, exporter
 from ..runs.scored_run import RowData, Run, RunError, load_runs
 from ..sweeps.checkpoints import Checkpoint, checkpoints_in, evaluate
 from .export import default_folder
-from .options import PATH, Command, complete_datasets, is_quiet, is_verbose
+from .options import PATH, complete_datasets, is_quiet, is_verbose
 from .printing import print_folded, print_table
+from .run import RunCommand
+from .run import command as run
 
 _SECONDS = 10
 """Between two looks into the folder."""
@@ -31,7 +33,7 @@ _TRACKERS = tuple(name for name, target in TARGETS.items() if "project" in targe
 
 
 @click.command(
-    cls=Command,
+    cls=RunCommand,
     context_settings={"ignore_unknown_options": True},
     examples=[
         "python run_findit.py watch-checkpoints runs/my-ft --like Qwen3-VL "
@@ -44,8 +46,8 @@ _TRACKERS = tuple(name for name, target in TARGETS.items() if "project" in targe
     multiple=True,
     required=True,
     shell_complete=complete_datasets,
-    metavar="NAME",
-    help="A dataset (repeatable): queries that the training does not see.",
+    metavar="NAME …",
+    help="Datasets: queries that the training does not see.",
 )
 @click.option("--name", metavar="NAME", help="Name of the training [default: that of DIR].")
 @click.option(
@@ -116,8 +118,6 @@ def command(
 
 def _check(name: str, checkpoints: Sequence[Checkpoint], flags: Sequence[str]) -> None:
     """Refuse what `run` would refuse, of the first checkpoint or of one that is yet to come."""
-    from .run import command as run
-
     checkpoint = checkpoints[0] if checkpoints else Checkpoint(0, Path("OWNER/NAME"))
     model = f"{checkpoint.model(name)}={checkpoint.path}"
     arguments = ["--model", model, *flags, "--dry-run"]
