@@ -232,6 +232,10 @@ REFUSED = {
         (*NANO, "--data", "MMBench", "--samples", "8", "--temperature", "1"),
         "--samples: MMBench is no dataset of FindIt's",
     ),
+    "samples without a folder of images": (
+        (*NANO, "--samples", "8", "--temperature", "1", "--image-root", "Scenes_mini=/nowhere"),
+        "--image-root Scenes_mini=/nowhere: no such folder",
+    ),
     "no samples": ((*NANO, "--samples", "0"), "--samples: 0 should be"),
     "temperature below 0": ((*NANO, "--temperature", "-1"), "--temperature: -1.0 should be a num"),
     "temperature that is not taken": (

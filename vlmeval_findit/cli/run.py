@@ -287,7 +287,9 @@ def _run_samples(run: RunOptions, questions: Sequence[Question]) -> int:
     if others or given:
         what = f"{others[0]} is no dataset of FindIt's" if others else f"leave {given[0]} out"
         raise ValueError(f"--samples: {what}: only FindIt's engine asks a query more than once")
+    _check_image_roots(run, questions)
     folder = Path(run.work_dir)
+    check_folder(folder)
     sweep = Sweep(
         models=tuple(_entries(run)),
         questions=tuple(questions),
