@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,13 @@ from simulated_servers import (
 )
 
 from vlmeval_findit.engine.scheduler import Assignment, Scheduler
-from vlmeval_findit.engine.server import CallOutcome, ServerPolicy
+from vlmeval_findit.engine.server import (
+    CallOutcome,
+    ImageGroup,
+    QueuedItem,
+    Server,
+    ServerPolicy,
+)
 
 GOOD = answers(0.5)
 NEVER_AGAIN = ServerPolicy(rest=(math.inf, math.inf))
@@ -384,6 +390,19 @@ def test_one_that_is_not_tried_again_is_retired_after_so_many_failures() -> None
     assert run.scheduler.given_up == "no"
 
 
+@pytest.mark.parametrize("outcome", [CallOutcome.REFUSED, CallOutcome.FAILED])
+def test_what_a_removed_server_does_not_answer_goes_to_another(outcome: CallOutcome) -> None:
+    scheduler = Scheduler(iter(images(1, 2)), {"a": 1, "b": 1})
+    begun = scheduler.next(0.0)
+    assert begun is not None
+    scheduler.remove_server(begun.server.name, 0.5)
+    ask(scheduler, CallOutcome.ANSWERED, 0.5)
+    scheduler.ended(begun, outcome, 1.0, "no")
+    ask(scheduler, CallOutcome.ANSWERED, scheduler.wake_at(1.0) or 0.0)
+    assert [item.outcome for item in scheduler.finished] == [CallOutcome.ANSWERED] * 2
+    assert scheduler.done
+
+
 # --- images ---------------------------------------------------------------------------------------
 
 
@@ -426,3 +445,27 @@ def test_what_is_left_of_an_item_goes_on() -> None:
     other = scheduler.next(scheduler.wake_at(1.0) or 0.0)
     assert other is not None
     assert (other.item.value, other.server is begun.server) == ("cd", False)
+
+
+def test_the_last_items_over_an_image_are_shared_even_if_only_one_can_be() -> None:
+    scheduler = Scheduler(iter(images(1, 4)), {"a": 1, "b": 1})
+    first = scheduler.next(0.0)
+    assert first is not None
+    scheduler.ended(first, CallOutcome.ANSWERED, 1.0)
+    assert {item.server.name for item in all_that_begins(scheduler, 1.0)} == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("siblings", "ready", "most"),
+    [(0.0, 0, 32), (1.0, 0, 16), (1.0, 1, 8), (3.0, 15, 4), (3.0, 16, 0)],
+)
+def test_so_many_images_begin_that_their_siblings_fill_the_rest(
+    siblings: float, ready: int, most: int
+) -> None:
+    """Twice as many while no sibling is ready; none while siblings could fill the server."""
+    server = Server("a", 16, ServerPolicy())
+    server.ready.add(ImageGroup("x", deque(QueuedItem("x", at) for at in range(ready))))
+    begins = []
+    for server.firsts in range(40):
+        begins.append(server.wants_image(siblings))
+    assert begins == [at < most for at in range(40)]

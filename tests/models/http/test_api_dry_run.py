@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.data.demo.photos import prepare_demo
 from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.images import ChatRequest, SentImage
-from vlmeval_findit.models.http.spending import Load, image_tokens
+from vlmeval_findit.models.http.images import ChatRequest
+from vlmeval_findit.models.http.spending import Load
 from vlmeval_findit.models.prices import AS_OF
 from vlmeval_findit.sweeps.call_counts import count_calls, sweep_groups
 from vlmeval_findit.sweeps.sweep_file import parse_sweep
@@ -93,19 +92,6 @@ def test_what_a_cache_reads_is_priced_apart() -> None:
     )
     assert shared == pytest.approx((2000 * 5 + 1000 * 4 + 100 * 20) / 1e6)
     assert alone == pytest.approx((3000 * 4 + 100 * 20) / 1e6), "of one call nothing is kept"
-
-
-@pytest.mark.parametrize(
-    ("kind", "sent", "tokens"),
-    [
-        ("openai_high", (640, 320), 200),
-        ("openai_high", (4096, 3072), 2451),  # OpenAI's 2,500 patches at most
-        ("claude_standard", (4096, 3072), 1564),
-        ("grid1000", (640, 330), 220),
-    ],
-)
-def test_tokens_of_images(kind: str, sent: tuple[int, int], tokens: int) -> None:
-    assert image_tokens(SentImage(sent, sent, "image/png", b""), Space(kind)) == tokens
 
 
 SWEEP = """

@@ -4,19 +4,91 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
 from asking import QUESTION, QUICK, call_of, one, service
 from chat_server import NEVER, ChatServer, completion, in_turn
 
+from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.spending import Budget, SpendingError
+from vlmeval_findit.models.http.images import ChatRequest, SentImage
+from vlmeval_findit.models.http.spending import (
+    Budget,
+    Load,
+    SpendingError,
+    image_tokens,
+    load_of,
+    words_of,
+)
 from vlmeval_findit.models.prices import TokenPrices, prices_from
+
+
+def sent(width: int, height: int) -> SentImage:
+    return SentImage((9, 9), (width, height), "image/png", b"")
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "tokens"),
+    [
+        ("pixels", (32, 32), 1),
+        ("pixels", (33, 64), 4),
+        ("grid1000", (320, 321), 110),
+        ("openai_high", (320, 321), 110),
+        ("openai_high", (4096, 3072), 57 * 43),  # 2,500 patches at most
+        ("claude_standard", (28, 28), 1),
+        ("claude_standard", (57, 28), 3),
+        ("claude_standard", (4096, 3072), 46 * 34),  # 1,568 at most
+        ("claude_highres", (56, 29), 4),
+        ("claude_highres", (4096, 3072), 79 * 60),  # 4,784 at most
+    ],
+)
+def test_tokens_of_images(kind: str, size: tuple[int, int], tokens: int) -> None:
+    assert image_tokens(sent(*size), Space(kind)) == tokens
+
+
+def test_the_load_of_a_call() -> None:
+    """A beginning ends with the last image; lengths in JSON are without quotes."""
+    message = (text("a" * 9), image("a.png"), text("'\"é\n" * 2), image("b.png"), text("z" * 6))
+    assert words_of(message) == (9 + 8 + 6, 9 + 8, 9 + 2 * (1 + 2 + 6 + 2) + 6)
+    assert words_of((text("only"),)) == (4, 0, 4)
+    asked = ChatRequest({}, (sent(64, 32), sent(33, 64)))
+    assert load_of(asked, message, Space("pixels"), 100) == Load(
+        calls=1, images=2, tokens_in=5 + 6, tokens_out_at_most=100, tokens_beginning=4 + 6
+    )
+
+
+def test_loads_add_up_and_a_share_of_the_price_is_paid() -> None:
+    assert astuple(Load()) == (0,) * 9
+    load = Load(1, 2, 3, 4, 5, 6, 7, 0.5, 0.25)
+    both = load + Load(10, 20, 30, 40, 50, 60, 70, 8.0, 16.0)
+    assert both == Load(11, 22, 33, 44, 55, 66, 77, 8.5, 16.25)
+    assert load.paid(0.5) == replace(load, usd_in=0.25, usd_out_at_most=0.125)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "dollars"),
+    [
+        ({"prompt": 3000, "completion": 100}, 3000 * 4 + 100 * 20),
+        ({"prompt": 3000, "cached": 2000, "completion": 0}, 1000 * 4 + 2000 * 0.5),
+        ({"prompt": 3000, "cached": 1000, "cache_write": 1500, "completion": 0}, 2000 + 500 + 7500),
+        ({"prompt": 10, "cached": 20, "completion": 0}, 20 * 0.5),
+        ({"prompt": 10}, None),
+    ],
+)
+def test_prices_of_tokens(tokens: dict[str, int], dollars: float | None) -> None:
+    """US dollars times a million; a beginning is cached from ``least`` tokens on."""
+    prices = TokenPrices(sent=4.0, answered=20.0, cached=0.5, written=5.0, least=1024)
+    assert prices.of(tokens) == (None if dollars is None else pytest.approx(dollars / 1e6))
+    assert prices.first(3000, 1024) == pytest.approx((1024 * 5 + 1976 * 4) / 1e6)
+    assert prices.another(3000, 1024) == pytest.approx((1024 * 0.5 + 1976 * 4) / 1e6)
+    assert prices.first(3000, 1023) == prices.another(3000, 1023) == pytest.approx(0.012)
 
 
 def spend(budget: Budget, cost: float | None) -> bool:
@@ -31,10 +103,51 @@ def spend(budget: Budget, cost: float | None) -> bool:
 
 def test_a_limit_is_kept_and_what_was_spent_is_known() -> None:
     budget = Budget(0.3)
+    assert (budget.spent, budget.exhausted) == (0.0, False)
     assert [spend(budget, 0.1) for _ in range(5)] == [True, True, True, False, False]
     assert budget.spent == pytest.approx(0.3)
     assert budget.exhausted
     assert budget.refused == 2
+
+
+@pytest.mark.parametrize(
+    ("costs", "flying", "needed"),
+    [
+        ([0.25], 0, 0.5),
+        ([0.25, 0.125], 0, 0.625),
+        ([0.125, 0.25], 1, 0.875),
+        ([0.25, 0.125, 0.125], 3, 1.5),
+    ],
+)
+def test_spent_and_the_dearest_of_each_in_flight_are_the_limit_at_most(
+    costs: Sequence[float], flying: int, needed: float
+) -> None:
+    for limit, begins in ((needed, True), (needed - 1e-6, False)):
+        budget = Budget(limit)
+        assert all(spend(budget, cost) for cost in costs)
+        assert all(budget.begin() for _ in range(flying))
+        if begins or flying:
+            assert budget.begin() == begins
+        else:
+            with pytest.raises(SpendingError, match=rf"limit of .*\(\${sum(costs):.4f} spent"):
+                budget.begin()
+        assert budget.exhausted == (not begins and not flying)
+
+
+def test_an_attempt_that_was_not_made_or_has_ended_makes_room_for_one() -> None:
+    budget = Budget(1.0)
+    assert spend(budget, 0.25)
+    assert [budget.begin() for _ in range(4)] == [True, True, True, False]
+    budget.take_back()
+    assert [budget.begin() for _ in range(2)] == [True, False]
+    budget.end(0.0)
+    assert [budget.begin() for _ in range(2)] == [True, False]
+    assert budget.spent == 0.25
+
+
+def test_nothing_is_spent_of_a_limit_of_nothing() -> None:
+    assert not spend(Budget(0.0), 0.0)
+    assert spend(Budget(1e-9), 0.0)
 
 
 def flown(budget: Budget, costs: list[float], at_once: int) -> int:
@@ -80,7 +193,8 @@ def test_who_waits_is_told_when_a_call_has_ended() -> None:
     assert budget.begin()
     with budget.watched_by(lambda: told.append(budget.spent)):
         budget.end(0.5)
-    assert told == [0.5]
+    assert spend(budget, 0.5)
+    assert told == [0.5], "not after it has stopped to wait"
 
 
 def test_a_service_that_names_no_cost_cannot_be_limited() -> None:
@@ -88,6 +202,13 @@ def test_a_service_that_names_no_cost_cannot_be_limited() -> None:
     assert spend(budget, None)
     with pytest.raises(SpendingError, match="does not say what calls cost"):
         budget.begin()
+    budget = Budget(1.0)
+    assert spend(budget, 0.1)
+    assert [budget.begin(), budget.begin()] == [True, True]
+    budget.end(None)
+    assert not budget.begin(), "the other one may still cost something"
+    budget.end(0.1)
+    assert not spend(budget, 0.1), "a cost that was stated later does not make up for it"
     unlimited = Budget()
     assert all(spend(unlimited, None) for _ in range(3))
 
@@ -98,6 +219,7 @@ def test_batches_may_cost_the_limit_together_and_no_more() -> None:
         budget.commit(at_most)
     with pytest.raises(SpendingError, match=r"up to \$0\.0100 could pass the limit of \$1 "):
         budget.commit(0.01)
+    assert (budget.committed, budget.refused) == (pytest.approx(1.0), 1)
     with pytest.raises(SpendingError, match="not known beforehand"):
         Budget(1.0).commit(None)
     Budget().commit(None)
@@ -110,9 +232,9 @@ def test_an_attempt_that_timed_out_is_paid_at_its_most() -> None:
     with ChatServer(in_turn(NEVER)) as server:
         twice = replace(QUICK, attempts=2)
         answer = one(HttpService(model, [Endpoint(server.url)], 0.2, budget, twice))
-    least = QUESTION.max_new_tokens * 1000.0 / 1e6  # of each attempt
+    at_most = (1 * 1.0 + QUESTION.max_new_tokens * 1000.0) / 1e6  # of six characters, and a reply
     assert "no reply within" in (answer.error or "")
-    assert budget.spent == pytest.approx(2 * least, rel=0.01)
+    assert budget.spent == pytest.approx(2 * at_most, rel=1e-12)
     assert call_of(answer)["cost_guessed"] == call_of(answer)["cost"] == budget.spent
 
 
@@ -132,6 +254,18 @@ def test_a_refused_connection_costs_nothing() -> None:
         asked = service(server.url, budget=budget, policy=replace(QUICK, attempts=1))
     assert "no reply" in (one(asked).error or "")
     assert budget.spent == 0.0
+
+
+def test_a_reply_without_a_cost_cannot_be_limited_whatever_was_paid_before_it() -> None:
+    budget, unstated = Budget(5.0), {"prompt_tokens": 900, "completion_tokens": 20}
+    with ChatServer(in_turn(completion(), NEVER, completion(usage=unstated))) as server:
+        asked = service(server.url, timeout=0.2, budget=budget)
+        first, second = one(asked), one(asked)
+    assert (first.error, second.error) == (None, None)
+    assert call_of(first)["cost"] == 0.01
+    assert "cost" not in call_of(second)
+    with pytest.raises(SpendingError, match="does not say what calls cost"):
+        budget.begin()
 
 
 SEARCH = ["search", "--model", "Qwen3-VL", "--data", "Demo", "--limit", "1", "--api-nproc", "1"]

@@ -68,10 +68,11 @@ class ChatCall:
             self.error = error
             raise
         if completion.cost is None:
-            # Without a stated cost, assume the greatest.
-            at_most = self.at_most()
-            self.guessed += at_most or 0.0
-            self.cost = ((self.cost or 0.0) + (at_most or 0.0)) or at_most
+            # Without a stated cost, assume the greatest; without prices, that of all is unknown.
+            if self.at_most() is None:
+                self.cost = None
+            else:
+                self._guess()
         else:
             self._pay(completion.cost)
         self.completion = completion
