@@ -148,6 +148,10 @@ def test_an_attempt_that_was_not_made_or_has_ended_makes_room_for_one() -> None:
 def test_nothing_is_spent_of_a_limit_of_nothing() -> None:
     assert not spend(Budget(0.0), 0.0)
     assert spend(Budget(1e-9), 0.0)
+    free = Budget(0.0)
+    free.commit(0.0)
+    with pytest.raises(SpendingError):
+        free.commit(1e-6)
 
 
 def flown(budget: Budget, costs: list[float], at_once: int) -> int:
