@@ -145,7 +145,7 @@ REFUSED = {
     ),
     "a name of theirs": (
         ("--data", DATA, "--model", "Their-VL-7B=owner/name", "--like", "Qwen3-VL"),
-        "Their-VL-7B is VLMEvalKit's own model",
+        "Their-VL-7B is a model of VLMEvalKit's",
     ),
     "no replay": (("--data", DATA, "--model", "Replay=/nowhere"), "/nowhere: no such file"),
     "no answer of a baseline": (
@@ -196,7 +196,7 @@ REFUSED = {
     "probe": (("probe", "--model", "mine=/nowhere", "--like", "Qwen3-VL"), "no such folder"),
     "images": (
         (*NANO, "--image-root", "Pascal=."),
-        "no dataset that is asked has the key 'Pascal' (there are: Scenes_mini)",
+        "no dataset of --data has the key 'Pascal' (there are: Scenes_mini)",
     ),
     "no folder of images": ((*NANO, "--image-root", "Scenes_mini=/nowhere"), "no such folder"),
     "formats before a search": (

@@ -170,7 +170,7 @@ def test_the_advised_command_scores_in_the_space_that_fits(
         assert words[:2] in (["python", "run_findit.py"], ["findit", "score"])
         assert main(words[words.index("score") :]) == 0
         output = capsys.readouterr().out
-        assert f"the recorded score is unchanged; this one is {other.score}" in output
+        assert f"the recorded score is unchanged; the new score is {other.score}" in output
         assert "My Model (space-pixels)" in output
         assert {file: file.read_bytes() for file in recorded} == recorded
     result = load_run(other.provenance)

@@ -1,8 +1,7 @@
 """The command line: the only place that prints.
 
 A command is a row of :data:`GROUPS` and a module of this folder with a Click command called
-``command``, which returns the exit status.  Only the module of the command that is called is
-imported.
+``command``, which returns the exit status. Only the module of the called command is imported.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ GROUPS = {
     "Get data": {
         "data list": ("data_list", "the datasets: what is on disk, and their licences"),
         "data get": ("data_get", "get a dataset: annotations, and the images they name"),
-        "data import": ("data_import", "make a dataset of your own files, or a published set"),
+        "data import": ("data_import", "make a dataset of your files, or a published set"),
         "data show": ("data_show", "print what a query asks, and the sizes of its images"),
         "data check": ("data_check", "check that annotations and images are complete"),
     },
@@ -54,7 +53,7 @@ GROUPS = {
     "Models and plug-ins": {
         "models": ("models", "the models: names, checkpoints, coordinate spaces, image bounds"),
         "plugins": ("plugins", "what plug-ins add, and what of it cannot be used"),
-        "check": ("check", "try your own benchmark, model, space … before its first run"),
+        "check": ("check", "try your benchmark, model, space … before its first run"),
     },
 }
 """Heading -> command -> its module and a line of help."""
@@ -77,7 +76,7 @@ RENAMED = {
 """Commands of 0.2 and their names now."""
 
 _COMPLETE = "_FINDIT_COMPLETE"
-"""The variable by which a shell asks for completions."""
+"""The environment variable in which a shell requests completions."""
 
 _SWITCHES = re.compile("-[hqv]+|--help|--version|--verbose|--quiet")
 """Options without a value that may stand before the command, as --plugin may."""
@@ -109,7 +108,7 @@ class Commands(click.Group):
     """Commands whose modules are imported when they are called.
 
     Args:
-        prefix: words before each name in :data:`COMMANDS`, with a blank behind.
+        prefix: words before each name in :data:`COMMANDS`, with a trailing blank.
     """
 
     def __init__(self, name: str, prefix: str = "", help: str = "", epilog: str = "") -> None:
@@ -156,7 +155,7 @@ class Commands(click.Group):
                     formatter.write_dl(listed)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        # Click's own imports every command for its line of help.
+        # Click imports every command for its line of help.
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         helps = {name: COMMANDS.get(f"{self.prefix}{name}", ("", ""))[1] for name in names}
         return [CompletionItem(name, help=helps[name]) for name in names]

@@ -1,4 +1,4 @@
-"""How a model is reached, and which flags that uses: a flag that nothing uses is refused."""
+"""Access to models, and the flags that each access uses: a flag without effect is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPLAY = "Replay"
 
 
 class Access(Enum):
-    """How a model is reached; the value is what messages call it."""
+    """Access to a model; the value is its name in messages."""
 
     BASELINE = "a baseline"
     REPLAY = "a recorded run"
@@ -26,7 +26,7 @@ class Access(Enum):
     SERVER = "a model of a server (--base-url)"
     PROVIDER = "a model at a provider (--provider)"
     BATCH = "a model that is asked in batches (--batch)"
-    VLMEVALKIT = "VLMEvalKit's own model"
+    VLMEVALKIT = "a model of VLMEvalKit's"
     CONFIG = "a model of a --config file"
 
 
@@ -97,16 +97,16 @@ FINDIT_ONLY = (
         "samples",
     ),
 )
-"""FindIt's flags that VLMEvalKit's own datasets do not use."""
+"""FindIt's flags that VLMEvalKit's datasets do not use."""
 
 
 def access_of(entry: ModelEntry, serves: bool = False) -> Access:
-    """Return how a model is reached; ``serves``: this machine starts servers for its models.
+    """Return the access to a model; ``serves``: this machine starts servers for its models.
 
-    A name of VLMEvalKit's is its own model: VLMEvalKit's list goes before FindIt's.
+    A name in VLMEvalKit's list means VLMEvalKit's model.
 
     Raises:
-        ValueError: a baseline or a recorded run is given an address.
+        ValueError: a baseline or a recorded run has an address.
     """
     free = {REPLAY: Access.REPLAY, **dict.fromkeys(baselines(), Access.BASELINE)}
     if entry.name in free:
@@ -142,11 +142,11 @@ def flag_name(name: str) -> str:
 
 
 def refuse_unused(flags: Iterable[str], accesses: Sequence[tuple[str, Access]]) -> None:
-    """Refuse the first flag that none of the models uses, or not each that should.
+    """Refuse the first flag that no model uses, or that some model should use but does not.
 
     Args:
         flags: names of :class:`.ModelOptions`, or of VLMEvalKit's flags.
-        accesses: models, and how they are reached; a model may be reached in several ways.
+        accesses: names of models with their access; a model may have several.
 
     Raises:
         ValueError: the message names flag, model and what would use it.

@@ -1,4 +1,4 @@
-"""``run_findit.py calibration``: what a model's own probabilities say of its boxes."""
+"""``run_findit.py calibration``: average precision and calibration by token probabilities."""
 
 from __future__ import annotations
 

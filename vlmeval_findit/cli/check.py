@@ -79,7 +79,7 @@ def _findings(
     """Return the check of the row that has a name.
 
     Raises:
-        ValueError: no table has such a row.
+        ValueError: no table has a row of this name.
     """
     name, _, checkpoint = target.partition("=")
     known = {benchmark.name: benchmark for benchmark in benchmarks()}
@@ -110,7 +110,7 @@ def _findings(
 
 
 def _first_with_table(benchmark: Benchmark) -> str:
-    """Return its first dataset whose table is on disk, else its first."""
+    """Return a benchmark's first dataset with a table on disk, else its first."""
     for name in benchmark.listed():
         with suppress(FileNotFoundError):
             benchmark.load(name)

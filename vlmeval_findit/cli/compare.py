@@ -1,4 +1,4 @@
-"""``run_findit.py compare``: what differs between two runs, or between two models' runs."""
+"""``run_findit.py compare``: the differences between two runs, or between two models' runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .printing import print_table, write_json
 _PAGE = Path("outputs/compare.html")
 
 _INDICES = 12
-"""How many queries are named on the terminal, of those that one run finds only."""
+"""Most queries that are named on the terminal, of those that only one run finds."""
 
 
 @click.command(
@@ -46,8 +46,8 @@ _INDICES = 12
 def command(left: Path, right: Path, show: Path | None, json_file: Path | None) -> int:
     """Print the difference of every metric, A minus B, and the queries only one of them finds.
 
-    A and B are scored prediction files, or folders, over the same rows: two models, two formats of
-    one, or the same twice. Folders with several datasets are paired dataset by dataset.
+    A and B are scored prediction files, or folders, over the same rows: two models, two formats
+    of a model, or the same run twice. Folders with several datasets are paired dataset by dataset.
     """
     sides = [load_runs([path], keep=RowData.QUERY_SCORES) for path in (left, right)]
     pairs = list(pair_runs(*sides))

@@ -1,4 +1,4 @@
-"""``run_findit.py coords``: in which coordinates a run's answers really are."""
+"""``run_findit.py coords``: check the coordinates of a run's answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ READ_AS = "if the answers were read as"
 _METRICS = ("F1@0.5", "mIoU")
 
 OTHER_CONVENTION = 1
-"""The exit status where another convention fits a run."""
+"""The exit status if another convention fits a run."""
 
 
 @click.command(cls=Command, examples=["python run_findit.py coords outputs"])
@@ -50,10 +50,10 @@ def command(
     """Print in which coordinates each run's answers really are; no model is needed.
 
     Where another coordinate space fits, the command follows that scores the run in it. RUN is a
-    prediction file, a folder of such, or a file of a score in another space (score --space). On a
+    prediction file, a folder of them, or a file of a score in another space (score --space). On a
     terminal several runs get a line each, those in doubt first.
 
-    Exit status 0: the declared convention fits, or nothing can be said; 1: another one fits.
+    Exit status 0: the declared convention fits, or is undecided; 1: another convention fits.
     """
     settings = replace(settings_from({"space": space, "force": force}), beside=space is not None)
     checks: list[dict[str, Any]] = []
@@ -71,8 +71,8 @@ def command(
             continue
         check = check_run(replies)
         table = conventions_table(check)
-        who = {"run": str(path), "model": run.model, "dataset": run.task.name}
-        checks.append({**who, **check.as_dict(), "read_as": to_json(table)})
+        names = {"run": str(path), "model": run.model, "dataset": run.task.name}
+        checks.append({**names, **check.as_dict(), "read_as": to_json(table)})
         if is_brief:
             is_fine = not check.diagnosis.verdict.alarms
             brief.append((is_fine, f"{name}: {_verdict(check)}"))
@@ -94,7 +94,7 @@ def command(
 def _advice(
     diagnosis: Diagnosis, run: Predictions, file: Path, dataset: str | None
 ) -> Iterator[str]:
-    """Yield the command that puts a run right, where another convention fits."""
+    """Yield the command that corrects a run if another convention fits."""
     fit = diagnosis.fit
     if diagnosis.verdict is not Verdict.OTHER or fit is None:
         return
@@ -105,12 +105,12 @@ def _advice(
     elif fit.best.space.space is not None:
         values = fit.best.space.space.as_dict()
         space = json.dumps(values) if len(values) > 1 else str(values["kind"])
-        yield "score it in that space, beside the recorded score:"
+        yield "score it in that space; the recorded score stays:"
         yield f"  {score_command(file, dataset, '--space', space)}\n"
 
 
 def conventions_table(check: CoordinateCheck) -> Table:
-    """Make one row a convention: the metrics if the answers are read in it."""
+    """Make a table with a row for each convention: the metrics if answers are read in it."""
     rows: list[list[Value]] = []
     for line in check.lines:
         name, description = line.convention.name, line.convention.description
@@ -171,7 +171,7 @@ def _verdict(check: CoordinateCheck) -> str:
 
 
 def folded(lines: Sequence[str]) -> Iterator[str]:
-    """Fold lines at 80 columns; what goes on is indented."""
+    """Fold lines at 80 columns; continuations are indented."""
     for line in map(str.rstrip, lines):
         indent = " " * (len(line) - len(line.lstrip()) + 2)
         yield from wrap(line, 80, subsequent_indent=indent, drop_whitespace=True) or [line]

@@ -1,4 +1,4 @@
-"""``run_findit.py data check``: whether annotations and images are there, and whole."""
+"""``run_findit.py data check``: check that annotations and images exist and are complete."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _REASONS = 8
 
 @dataclass(frozen=True, slots=True)
 class FilesLine:
-    """A line of the table of files; ``failed`` gives the reason by file."""
+    """A line of the table of files; ``failed`` has the reason by file."""
 
     what: str
-    wanted: int
+    needed: int
     present: int
     failed: Mapping[str, str]
 
@@ -70,13 +70,13 @@ def tables_named(names: Sequence[str]) -> list[FetchableTable]:
     """Return the tables of names.
 
     Raises:
-        ValueError: a name is unknown, or nothing says where its images come from.
+        ValueError: a name is unknown, or the source of its images is.
     """
     return fetched_tables(None if tuple(names) == ("all",) else names)
 
 
 def by_source(paths: Mapping[FetchableTable, Path]) -> dict[DataSource, list[FetchableTable]]:
-    """Group tables by where their images come from."""
+    """Group tables by the source of their images."""
     groups: dict[DataSource, list[FetchableTable]] = {}
     for table in paths:
         groups.setdefault(table.source, []).append(table)
@@ -99,17 +99,17 @@ def line_of(
 
 
 def manual_steps(source: DataSource, folder: Path) -> str:
-    """Return what a person has to do where no image can be fetched."""
+    """Return the manual steps for images that cannot be fetched."""
     text = source.steps.format(folder=folder)
     then = f"Then: python run_findit.py data check, for the datasets of {source.name}."
     return fill(as_called(f"{source.name}, by hand: {text} {then}"), 80, subsequent_indent="  ")
 
 
 def print_lines(lines: Sequence[FilesLine]) -> int:
-    """Print what exists and what failed, with the reasons; returns the exit status."""
-    numbers = ("wanted", "there", "fetched", "failed")
+    """Print numbers of files and the reasons of failures; return the exit status."""
+    numbers = ("needed", "there", "fetched", "failed")
     counts = [
-        (x.what, x.wanted, x.present, x.wanted - x.present - len(x.failed), len(x.failed))
+        (x.what, x.needed, x.present, x.needed - x.present - len(x.failed), len(x.failed))
         for x in lines
     ]
     print_columns([tuple(map(str, row)) for row in counts], "", *numbers, numbers=numbers)
@@ -120,7 +120,7 @@ def print_lines(lines: Sequence[FilesLine]) -> int:
 
 
 def _reasons(line: FilesLine) -> Iterator[str]:
-    """Yield every reason once, with how many files it holds for and the first of them."""
+    """Yield every reason once, with its first file and the number of others."""
     kinds: dict[str, list[str]] = {}
     for name, why in line.failed.items():
         kinds.setdefault(why.replace(Path(name).name, "…"), []).append(name)

@@ -84,7 +84,7 @@ class _GetOptions:
 @click.option(
     "--force",
     is_flag=True,
-    help="Use annotations that differ from the authors', too; the .meta.json says how.",
+    help="Also use annotations that differ from the authors'; the .meta.json has the differences.",
 )
 def command(names: tuple[str, ...], **flags: Any) -> int:
     """Get datasets ready to run: annotations, tables, and only the images that queries name.
@@ -118,7 +118,7 @@ def command(names: tuple[str, ...], **flags: Any) -> int:
     try:
         return print_lines(_get(tables, options))
     except KeyboardInterrupt:
-        print("Interrupted. Downloaded files are kept: the same command fetches the rest.")
+        print("Interrupted. Downloaded files stay: the same command fetches the rest.")
         return INTERRUPTED
 
 
@@ -139,7 +139,7 @@ def _get(tables: Sequence[FetchableTable], options: _GetOptions) -> list[FilesLi
 def _annotations(
     tables: Sequence[FetchableTable], options: _GetOptions
 ) -> tuple[dict[FetchableTable, Path], FilesLine]:
-    """Return the path of every table that can be made, and what became of the others."""
+    """Return the path of every table that can be made, and a line with the failures."""
     ready = {table: table.ready(options.out) for table in tables if options.folder is None}
     paths = {table: path for table, path in ready.items() if path is not None}
     present = len(paths)
@@ -212,7 +212,7 @@ def _fetch_files(tables: Sequence[FetchableTable]) -> dict[str, str]:
 
 
 _TYPICAL_SUBSET, _TYPICAL_IMAGE = 60_000, 160_000
-"""Bytes of a Parquet file of images, and of an image, until the first file says more."""
+"""Typical bytes of a Parquet file and of an image, used until the first file has arrived."""
 
 
 def _fetch_missing(
@@ -235,14 +235,14 @@ def _fetch_missing(
     store.clean_up()
     if BY_HAND in failed.values() or (failed and source.steps):
         print(manual_steps(source, store.folder))
-    # That a file exists and is damaged says more than that it is not fetched.
+    # "damaged" says more than "not fetched".
     return {
         name: missing[name] if why == BY_HAND and missing[name] != "is missing" else why
         for name, why in failed.items()
     }
 
 
-# --- of files that the user has -------------------------------------------------------------------
+# --- from files of the user -----------------------------------------------------------------------
 
 
 def _vp_bench(files: Path, out: Path, _force: bool) -> Iterator[WrittenTable]:

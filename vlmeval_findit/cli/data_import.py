@@ -29,11 +29,11 @@ FILE.json    COCO
 FILE.jsonl   JSON lines
     one query a line, a JSON object: image, or images (frames of a video); one
     of label, labels, expression, references (images of the object); boxes (all
-    that there are, [] for none); if wanted caption, tags. Numbers as in CSV.
+    that there are, [] for none); optional caption, tags. Numbers as in CSV.
     {"image": "a.jpg", "expression": "the grey cat", "boxes": [[1, 2, 30, 40]]}
     With labels a box is {"box": [x1, y1, x2, y2], "label": "cat"}; with images
     there is a list of boxes a frame. tags are {"kind": "value"} or a list of
-    words: scores are told apart by them. See docs/how-to/data.md
+    words: scores are shown for each. See docs/how-to/data.md
 FILE.csv, .tsv
     columns image,label,x1,y1,x2,y2 and, if known, width,height; one box a line,
     pixels unless --units says fractions
@@ -50,14 +50,14 @@ DIR --set NAME   a published set
 Images stay where they are. Every one is decoded, every box is checked. Tables
 count the pixels of an image as it is stored. Where EXIF tells viewers to turn
 it and the stated size does not show which of the two was annotated, say --exif
-stored (boxes are taken as they are) or --exif turned (they are brought back).
+stored (boxes are used unchanged) or --exif turned (boxes are turned back).
 """
 
 _WIDTH = 80
 
 
 class Format(Enum):
-    """How annotations are written; the value is what messages call it."""
+    """Format of annotations; the value is its name in messages."""
 
     COCO = "COCO"
     JSONL = "JSON lines"
@@ -76,7 +76,7 @@ _BY_SUFFIX = {
 _BY_FOLDER = {"labels": Format.YOLO, "Annotations": Format.VOC}
 
 _IMAGES = {Format.YOLO: "images", Format.VOC: "JPEGImages"}
-"""Where images lie below a folder of annotations; else beside the file."""
+"""Folder of images in a folder of annotations; else the folder of the file."""
 
 _FOR = {
     "units": (Format.CSV, Format.JSONL),
@@ -102,8 +102,8 @@ _NOT_OF_SETS = (*_FOR, "image_root", "as_")
 @click.option(
     "--as",
     "as_",
-    type=click.Choice([one.name.lower() for one in Format]),
-    help="The format, where name or folder do not tell it.",
+    type=click.Choice([form.name.lower() for form in Format]),
+    help="The format, if the file's name or the folder does not show it.",
 )
 @click.option(
     "--set",
@@ -114,11 +114,11 @@ _NOT_OF_SETS = (*_FOR, "image_root", "as_")
 @click.option("--sets", is_flag=True, help="List the published sets, with their licences.")
 @click.option("--name", metavar="NAME", help="The dataset is FindIt_NAME (of a set: its name).")
 @click.option(
-    "--image-root", type=PATH, metavar="DIR", help="Folder of the images (else: beside the file)."
+    "--image-root", type=PATH, metavar="DIR", help="Folder of the images (else: that of the file)."
 )
 @click.option(
     "--units",
-    type=click.Choice([one.value for one in Units]),
+    type=click.Choice([units.value for units in Units]),
     help="What the numbers of CSV and JSON lines count.",
 )
 @click.option(
@@ -134,7 +134,7 @@ _NOT_OF_SETS = (*_FOR, "image_root", "as_")
 @click.option("--partial", is_flag=True, help="Import a set that differs from the published one.")
 @click.option(
     "--exif",
-    type=click.Choice([one.value for one in ExifPixels]),
+    type=click.Choice([pixels.value for pixels in ExifPixels]),
     help="Which pixels boxes refer to when EXIF rotates the image.",
 )
 @click.option("--replace", is_flag=True, help="Replace your dataset of that name.")
@@ -194,16 +194,16 @@ def _refuse(flags: Mapping[str, Any], names: Iterable[str], of: str) -> None:
 
 
 def _format(path: Path) -> Format:
-    """Say in which format a file or folder is.
+    """Return the format of a file or folder.
 
     Raises:
-        AnnotationError: it is not there, or nothing tells.
+        AnnotationError: it does not exist, or its format is not clear.
     """
     if path.is_dir():
-        there = [form for name, form in _BY_FOLDER.items() if (path / name).is_dir()]
-        if len(there) == 1:
-            return there[0]
-        which = "both of" if there else "neither of"
+        existing = [form for name, form in _BY_FOLDER.items() if (path / name).is_dir()]
+        if len(existing) == 1:
+            return existing[0]
+        which = "both of" if existing else "neither of"
         raise AnnotationError(
             f"{path} has {which} labels/ (YOLO) and Annotations/ (VOC): say --as yolo or --as voc, "
             "--set NAME for a published set, or name a file"
@@ -246,39 +246,39 @@ def make_set(name: str, options: ImportOptions) -> int:
     """Make the datasets of a published set.
 
     Returns:
-        The exit status: 1 where some could not be made, 2 where none could.
+        The exit status: 1 if some could not be made, 2 if none could.
     """
     sets = published_sets()
     if name not in sets:
         raise AnnotationError(f"no published set {name!r}{nearest(name, sets)}")
     row = sets[name]
     print(f"{row.title}\nlicence: {row.licence}\npublished at {row.address}")
-    made, refused = 0, []
+    imported, refused = 0, []
     for result in run_import(row, options):
         if not isinstance(result, ImportResult):
             refused.append(result.dataset)
             print(f"{result.dataset}: {result.why}")
             continue
-        made += 1
+        imported += 1
         for why in result.differences:
             print(f"{result.dataset.name}: not as published: {why}")
         if count := result.without_query:
             print(f"{result.dataset.name}: images without an object, which make no query: {count}")
         print(description(result.dataset))
     if refused:
-        total = made + len(refused)
+        total = imported + len(refused)
         print(f"{len(refused)} of {total} could not be made: {', '.join(refused)}")
-    return 0 if not refused else 1 if made else 2
+    return 0 if not refused else 1 if imported else 2
 
 
 # --- the result -----------------------------------------------------------------------------------
 
 _LISTED = 8
-"""Tags, or values of a tag, that are named."""
+"""Most tags, or values of a tag, that are named."""
 
 
 def description(built: ImportedDataset) -> str:
-    """Return what was made, what was left out, and how it is asked."""
+    """Describe an imported dataset: notes, rejected annotations, tables, tags, and its command."""
     row = built.row
     lines = [*built.notes]
     lines += [f"left out: {count} {reason}" for reason, count in built.left_out.items()]

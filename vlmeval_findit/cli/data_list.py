@@ -1,4 +1,4 @@
-"""``run_findit.py data list``: every dataset, what of it is on disk, and its licence."""
+"""``run_findit.py data list``: every dataset, its files on disk, and its licence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NONE = "–"
 
 
 Row = tuple[str, str, str, str]
-"""A dataset, whether its table is on disk, how many of its images are, and its licence."""
+"""A dataset, whether its table is on disk, its images on disk, and its licence."""
 
 
 @click.command(cls=Command)
@@ -39,7 +39,7 @@ def command() -> int:
 
 
 def _findit() -> Iterator[Row]:
-    """Yield FindIt's datasets; those that this package makes are one row for each image folder."""
+    """Yield FindIt's datasets; rendered datasets have one row for each image folder."""
     rendered = {row.images for row in BENCHMARK.values() if row.maker is not None}
     for row in DATASETS.values():
         if row.folder is not None:
@@ -51,7 +51,7 @@ def _findit() -> Iterator[Row]:
 
 
 def _on_disk(name: str) -> tuple[str, str]:
-    """Return whether the table of a dataset exists, and how many of the images that it names."""
+    """Return whether the table of a dataset exists, and how many of its images exist."""
     table = fetched_tables([name])[0]
     with suppress(OSError, TableError):
         if (path := table.ready(None)) is not None:

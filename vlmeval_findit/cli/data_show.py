@@ -1,4 +1,4 @@
-"""``run_findit.py data show``: what a query asks, and what a model is shown of it."""
+"""``run_findit.py data show``: a query's message, and the input of a model."""
 
 from __future__ import annotations
 
@@ -63,20 +63,20 @@ def command(
         for frame, box in zip(query.truth.frames, query.truth.boxes, strict=True):
             which = f", frame {frame + 1}" if question.frames > 1 else ""
             print(f"ground truth{which}: {list(box)}")
-        for one in query.truth.ignored:
-            which = f", frame {one.frame + 1}" if question.frames > 1 else ""
-            print(f"{'a crowd' if one.crowd else 'ignored'}{which}: {list(one.box)}")
+        for ignored in query.truth.ignored:
+            which = f", frame {ignored.frame + 1}" if question.frames > 1 else ""
+            print(f"{'a crowd' if ignored.crowd else 'ignored'}{which}: {list(ignored.box)}")
     if model:
         _print_model(model, query, question, located(message, folder.path))
     return 0
 
 
 def _print_model(model: str, query: Query, question: Question, message: Message) -> None:
-    """The space in which a model answers, and what it is sent or shown."""
+    """Print the space in which a model answers, and its request or input."""
     named, _, checkpoint = model.partition("=")
     row = find_model(named) or row_of_base(checkpoint)
     if row is None:
-        # A model that nobody knows can answer where answers have no space.
+        # An unknown model can answer questions whose answers have no space.
         nobody = Described(Answering(), None)
         benchmark_of(question).space(named, question, Settings(), nobody)
         return
@@ -96,12 +96,12 @@ def _print_model(model: str, query: Query, question: Question, message: Message)
 
 
 def _checkpoint(named: str, family: LocalFamily) -> str:
-    """The checkpoint that a name stands for; of another name of the row, its first."""
+    """Return the checkpoint of a name; for another name of the row, the first."""
     return family.checkpoints.get(named, next(iter(family.checkpoints.values())))
 
 
 def _print_shown(row: ModelRow, checkpoint: str, question: Question, message: Message) -> None:
-    """The text after the chat template and the sizes of each image; nothing is downloaded."""
+    """Print the text after the chat template and the sizes of images; nothing is downloaded."""
     from ..models.local.runner import ProcessorMissingError, shown
 
     try:

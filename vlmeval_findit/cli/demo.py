@@ -52,20 +52,20 @@ TABLES = (
     f"{SCENES}_insdet",
     f"{SCENES}_video_f4",
 )
-"""What both models are asked in the end, a table or two of each family."""
+"""Tables that both models are asked at the end, a table or two of each family."""
 KEY = "bbox_2d"
 FIRST = f"xyxy_json_{KEY}"
 """The format that both models are asked in first."""
 EIGHT = FormatAxes(outputs=("json",), keys=(KEY,))
-"""What ``--quick`` asks in: all representations."""
+"""Formats of ``--quick``: all representations."""
 FORMATS = 19
 """Formats that the search asks each model in."""
 WRONG = "grid1000"
-"""Not the space of FindIt-Nano-px."""
+"""A space that is not FindIt-Nano-px's."""
 CARDS = 1_200
 """Answers in the report, which stays below three megabytes with them."""
 NEEDED = ("vlmeval", "torch", "transformers")
-"""What it imports beyond a light installation."""
+"""Packages that it needs beyond a light installation."""
 
 
 @click.command(
@@ -86,7 +86,7 @@ def command(quick: bool, work_dir: Path) -> int:
     where it was.
     """
     _refuse_without(NEEDED)
-    # On several threads so small a model is slower, and beside other work many times.
+    # A model this small is slower on several threads.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     work_dir.mkdir(parents=True, exist_ok=True)
     log = work_dir / "demo.log"
@@ -106,7 +106,7 @@ def _refuse_without(needed: Sequence[str]) -> None:
     """Refuse to start without the packages that are imported later.
 
     Raises:
-        ValueError: something is not installed; the message names the extra.
+        ValueError: a package is not installed; the message names the extra.
     """
     absent = [name for name in needed if find_spec(name) is None]
     if absent:
@@ -118,14 +118,14 @@ def _refuse_without(needed: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Demonstration:
-    """What its stages share: a folder, and the log of what is not shown."""
+    """The state of all stages: a folder, and the log of output that is not shown."""
 
     folder: Path
     log: TextIO
 
     @contextmanager
     def logged(self) -> Iterator[None]:
-        """Write what is printed here to the log."""
+        """Redirect output to the log."""
         with redirect_stdout(self.log), redirect_stderr(self.log):
             yield
         self.log.flush()
@@ -163,11 +163,11 @@ class Demonstration:
         return dict(check)
 
 
-# --- the story ------------------------------------------------------------------------------------
+# --- the stages -----------------------------------------------------------------------------------
 
 
 def _run_all(demo: Demonstration) -> None:
-    """Show that two models which see alike score 2 and 100, why, and what to do about it."""
+    """Show that two models that detect equally well score 2 and 100, why, and the remedy."""
     both = (NANO, NANO_PX)
     print(f"{NANO} and {NANO_PX} find shapes in rendered scenes. They detect")
     print("equally well, but one was trained to answer in thousandths, one in pixels.\n")
@@ -230,7 +230,7 @@ def _best(results: Sequence[CellResult], model: str) -> CellResult:
 
 
 def _print_scores(results: Sequence[CellResult]) -> None:
-    """Print a line a run."""
+    """Print a line for each run."""
     metrics = ("F1@0.5", "mIoU", "Adherence")
     fields = [Field("model"), Field("format"), *(Field(name, FieldType.VALUE) for name in metrics)]
     rows = [
@@ -241,7 +241,7 @@ def _print_scores(results: Sequence[CellResult]) -> None:
 
 
 def _print_order(demo: Demonstration, result: CellResult) -> None:
-    """Print in which order the numbers of a box really come."""
+    """Print the real order of the numbers of a box."""
     check = demo.check_coordinates(result)
     declared, best = check["declared"], check["fit"]["best"]
     asked, answered = (name.partition("/")[2] for name in (declared, best))
@@ -251,7 +251,7 @@ def _print_order(demo: Demonstration, result: CellResult) -> None:
 
 
 def _print_space(demo: Demonstration, result: CellResult) -> None:
-    """Print what a wrong space makes of good answers, and that the check notices it."""
+    """Print the score of good answers in a wrong space, and the check that detects it."""
     check = demo.check_coordinates(result, "--space", WRONG)
     best, declared = check["fit"]["best"], check["declared"]
     right, wrong = _f1_read_as(check, best), _f1_read_as(check, declared)

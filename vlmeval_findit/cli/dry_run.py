@@ -1,4 +1,4 @@
-"""``--dry-run``: what a run would do and send, without a model, a network or a key."""
+"""``--dry-run``: count calls and cost, without a model, a network or a key."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .printing import print_folded, print_lines, print_table
 T = TypeVar("T")
 
 _REST = "the whole output (… | cat)"
-"""Where the rest of long tables is: all is written into a pipe."""
+"""The place of the rest of long tables: a pipe gets all."""
 
 
 def of_data(names: Sequence[str], entries: Sequence[ModelEntry], limit: int | None) -> int:
@@ -112,7 +112,7 @@ def _key(entry: ModelEntry, sweep: Sweep) -> Mapping[str, Any]:
 
 
 def _chat(entry: ModelEntry, sweep: Sweep) -> ChatModel | None:
-    """Return how a model is asked over HTTP; None where it is not."""
+    """Return the chat model of an entry; None if it is not asked over HTTP."""
     if sweep.batch or _is_http(entry):
         return chat_of(entry)
     return _openrouter_chat(entry)
@@ -164,7 +164,7 @@ def _estimates(load: Load) -> str:
     """Say what the numbers rest on; whose the prices are only where something was priced."""
     if not load.usd_in and not load.usd_out_at_most:
         return "Tokens are estimates."
-    return f"Tokens are estimates; prices are of {AS_OF}, unless --prices is given."
+    return f"Tokens are estimates; prices are of {AS_OF}, unless --prices is set."
 
 
 def _line(load: Load) -> str:

@@ -1,4 +1,4 @@
-"""Refuse what FindIt's tables and files alone tell: nothing here imports VLMEvalKit or torch."""
+"""Refusals by FindIt's tables and files alone: nothing here imports VLMEvalKit or torch."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def check_host_dataset(name: str) -> None:
     """Refuse a dataset that is neither FindIt's, VLMEvalKit's nor a table of its user's.
 
     Raises:
-        ValueError: the message names those that were probably meant.
+        ValueError: the message names similar datasets.
     """
     if has_dataset(name) or is_users_table(name):
         return
@@ -107,7 +107,7 @@ def _prefix(name: str) -> str:
 
 
 def _with_prefix(name: str) -> list[str]:
-    """Return FindIt's datasets that a name without a prefix, or without a format, may mean."""
+    """Return FindIt's datasets for a name without a prefix or without a format."""
     meant = []
     for benchmark in benchmarks():
         listed = benchmark.listed()
@@ -154,7 +154,7 @@ def check_model(entry: ModelEntry, access: Access) -> None:
         if may_have_model(entry.name):
             near = nearest(entry.name, local_names())
             raise ValueError(
-                f"{entry.name}={entry.checkpoint}: {entry.name} is VLMEvalKit's own model{near}"
+                f"{entry.name}={entry.checkpoint}: {entry.name} is a model of VLMEvalKit's{near}"
             )
     elif access is Access.REPLAY:
         replay_source(entry.checkpoint)
@@ -169,7 +169,7 @@ def check_model(entry: ModelEntry, access: Access) -> None:
 
 
 def refuse_untabled(name: str, more: str = "") -> NoReturn:
-    """Refuse a model that is not in the model table; ``more``: what else can be said of it."""
+    """Refuse a model that is not in the model table; ``more`` continues the message."""
     raise ValueError(
         f"no model {name!r} in the model table{nearest(name, MODELS)}\n"
         f"For another model type --like NAME or --space SPACE{more}"
@@ -185,7 +185,7 @@ def all_models() -> list[str]:
 def check_answers(
     entry: ModelEntry, access: Access, question: Question, settings: Settings
 ) -> None:
-    """Refuse a model that cannot answer a question, or whose coordinate space nothing says.
+    """Refuse a model that cannot answer a question, or whose coordinate space is unknown.
 
     Raises:
         ValueError: the message says what to type.

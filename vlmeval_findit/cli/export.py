@@ -86,19 +86,19 @@ def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any)
     The same runs again: files are written again, trackers keep what they have. Exit status 1:
     another program or server refused; run the same command again to go on.
     """
-    # A flag that is not given is None, False or empty; 0 pictures are given.
-    given = {
+    # A flag that is not set is None, False or empty; 0 pictures is a value.
+    specified = {
         name: value
         for name, value in flags.items()
         if value is not None and value is not False and value != ()
     }
-    _check_flags(target, given)
+    _check_flags(target, specified)
     out = out or default_folder(target)
     # They import pyarrow and scipy, which a --help need not wait for.
     from ..runs.scored_run import load_runs
 
     try:
-        for line in exporter(target)(_checked(load_runs(runs), out), out, **given):
+        for line in exporter(target)(_checked(load_runs(runs), out), out, **specified):
             # Indented lines are to be copied.
             print(line if line.startswith(" ") else "\n".join(_folded(line)))
     except ExportError as error:

@@ -139,7 +139,7 @@ _SHARED: tuple[Option, ...] = (
 
 
 def model_options(*more: Option) -> Option:
-    """Add the shared options, and ``more``, to a command, which gets them as one ``options``.
+    """Add the shared options, and ``more``, to a command, which gets them as ``options``.
 
     The other arguments of the command stay as they are.
     """

@@ -1,4 +1,4 @@
-"""``run_findit.py models``: what is known of models, and custom models."""
+"""``run_findit.py models``: the model table, and custom models."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _title(row: ModelRow) -> str:
 
 
 def _facts(row: ModelRow) -> list[tuple[str, str]]:
-    """Return what is known of a model: subjects and facts, a line each."""
+    """Return lines about a model: subjects and facts."""
     facts = _by_task("space", lambda question: row.space(question).as_dict())
     if row.api is not None:
         api = row.api
@@ -113,7 +113,7 @@ def _facts(row: ModelRow) -> list[tuple[str, str]]:
 
 def _by_task(what: str, rule: Callable[[Question], Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Return a line, or two where instance detection (or only its 8192x6144 scenes) differs."""
-    lines = [(what, _settings_text(rule(_GENERAL)) or "the processor's own")]
+    lines = [(what, _settings_text(rule(_GENERAL)) or "the processor's")]
     if rule(_SCENES) != rule(_GENERAL):
         where = "instance detection" if rule(_VIDEO) == rule(_SCENES) else "HRInsDet"
         lines.append(("", f"{_settings_text(rule(_SCENES))} ({where})"))

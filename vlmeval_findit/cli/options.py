@@ -1,4 +1,4 @@
-"""What all commands share: how their help is written, and the options that each of them has."""
+"""The base of all commands: their help, and the options that they share."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ Section = Callable[[], str | Sequence[tuple[str, str]]]
 class Command(click.Command):
     """A command with ``--plugin``, ``--verbose`` and ``--quiet``.
 
-    Its help is its callback's docstring, followed by ``examples``, a command a line, and by
-    ``sections``, which are made when the help is printed: plug-ins may add to their tables.
+    Its help is its callback's docstring, followed by ``examples``, one command for each line, and
+    by ``sections``, which are built when the help is printed: plug-ins may add to their tables.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Command(click.Command):
 
 
 def shared_options() -> list[click.Option]:
-    """Make the options that stand before a command or behind it."""
+    """Make the options that may precede or follow a command."""
     return [
         click.Option(
             [PLUGIN],
@@ -127,12 +127,12 @@ def _switch(short: str, long: str, key: str, text: str) -> click.Option:
 
 
 def is_quiet() -> bool:
-    """Whether ``--quiet`` was given: no progress, no notes."""
+    """Whether ``--quiet`` is set: no progress, no notes."""
     return _meta(_QUIET)
 
 
 def is_verbose() -> bool:
-    """Whether ``--verbose`` was given."""
+    """Whether ``--verbose`` is set."""
     return _meta(_VERBOSE)
 
 
@@ -150,7 +150,7 @@ def print_note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-# --- what several commands share ------------------------------------------------------------------
+# --- options of several commands ------------------------------------------------------------------
 
 PATH = click.Path(path_type=Path)
 """The type of files and folders, which need not exist."""
@@ -190,7 +190,7 @@ space_option = click.option(
 force_option = click.option(
     "--force",
     is_flag=True,
-    help="Go on although something contradicts the run's record; the result says so.",
+    help="Go on despite contradictions to the run's record; the result names them.",
 )
 
 data_name_option = click.option(

@@ -1,4 +1,4 @@
-"""What commands print: tables of scores, lines, JSON, and where tables of annotations lie."""
+"""Output of commands: tables of scores, lines, JSON, and the place of annotation tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PIPE_WIDTH = 100_000
 _MOST_ROWS = 20
 _MOST_LINES = 12
 _MOST_FOLDED = 15
-"""Of a table, of lines of one kind, and of these when folded, on a terminal; a pipe gets all."""
+"""Most lines on a terminal: of a table, of a list, of a folded list; a pipe gets all."""
 
 
 def console() -> Console:
@@ -49,10 +49,10 @@ def print_table(table: Table, rest: str) -> None:
 def print_columns(
     rows: Iterable[Sequence[str]], *columns: str, numbers: Sequence[str] = ()
 ) -> None:
-    """Print texts in columns, a line a row; a terminal cuts the last column at its width.
+    """Print rows of texts in columns; a terminal cuts the last column at its width.
 
     Args:
-        rows: a text a column each.
+        rows: a text for each column.
         columns: their headings.
         numbers: columns that are aligned right.
     """
@@ -72,7 +72,7 @@ def print_columns(
 
 
 def print_lines(lines: Sequence[str], rest: str) -> None:
-    """Print lines of one kind; on a terminal the first of them, and where the ``rest`` is."""
+    """Print a list of lines; on a terminal the first of them, and where the ``rest`` is."""
     from rich.text import Text
 
     out, printed = console(), 0
@@ -108,7 +108,7 @@ def first_lines(lines: Sequence[str], rest: str) -> Sequence[str]:
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print the scores of prediction files, a table a benchmark."""
+    """Print the scores of prediction files, a table for each benchmark."""
     by_benchmark: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_benchmark.setdefault(benchmark_of(row["dataset"]).name, []).append(row)
@@ -138,7 +138,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 def report_spending(budget: Budget) -> int:
-    """Print what was spent; returns 3 where the limit stopped the run, else 0."""
+    """Print the cost; return 3 if the limit stopped the run, else 0."""
     if budget.spent:
         print(f"spent: ${budget.spent:.4f}", file=sys.stderr)
     if not budget.exhausted:

@@ -1,4 +1,4 @@
-"""``run_findit.py probe``: in which coordinates a deployment answers, asked about forty scenes."""
+"""``run_findit.py probe``: name the coordinates of a deployment, by forty scenes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ CONFIRMED, FAULT, UNDECIDED, FAILED = 0, 1, 2, 3
 """Exit statuses."""
 
 _PLACEHOLDER = "grid1000"
-"""The space where nothing is declared: images are sent, and numbers taken, as they are."""
+"""The space if none is declared: images are sent, and numbers read, unchanged."""
 
 
 @click.command(
@@ -179,7 +179,7 @@ class _Target:
         return Convention(row_of(space_from(self.space)), run.declared.order)
 
 
-# --- who is asked ---------------------------------------------------------------------------------
+# --- the model ------------------------------------------------------------------------------------
 
 
 def _target(entry: ModelEntry, question: Question) -> _Target:
@@ -188,7 +188,7 @@ def _target(entry: ModelEntry, question: Question) -> _Target:
         space_from(space)
     name = entry.like or entry.name
     if entry.base_url or entry.provider is not None:
-        # How images are sent depends on what is declared, as in every run.
+        # The declared space decides how images are sent, as in every run.
         is_declared = space is not None
         if not is_declared:
             with suppress(SpaceError):
@@ -198,7 +198,7 @@ def _target(entry: ModelEntry, question: Question) -> _Target:
             replace(entry, space=space if is_declared else _PLACEHOLDER), space, is_declared
         )
     if find_model(name) is not None:
-        # A model of the table records its own space; the declared one is compared afterwards.
+        # A model of the table records its space; the declared space is compared afterwards.
         return _Target(replace(entry, space=None), space, is_declared=True)
     if space is None:
         refuse_untabled(name, ", or --base-url URL")
@@ -226,8 +226,8 @@ def _sweep(
 ) -> Sweep:
     """Make the probe a sweep of one cell.
 
-    The folder's name says how the model is asked, so that another deployment never continues an
-    earlier probe; more scenes share the journal.
+    The folder's name is a digest of model and options, so that another deployment never continues
+    an earlier probe; more scenes share the journal.
     """
     entry, serving = target.entry, options.serving()
     parts = [asdict(replace(entry, headers=None, prices=None, resources={})), options.header]
@@ -247,7 +247,7 @@ def _sweep(
 
 
 def _set_aside(folder: Path) -> None:
-    """Rename the folder of an earlier probe: what was paid for is not deleted."""
+    """Rename the folder of an earlier probe: paid answers are not deleted."""
     if folder.exists():
         number = 1
         while (aside := folder.with_name(f"{folder.name}.{number}")).exists():
@@ -291,7 +291,7 @@ def _status(report: ProbeReport) -> int:
 
 
 def _save(report: ProbeReport, entry: ModelEntry, path: Path) -> str:
-    """Write a sweep's file, if runs can be scored in what was named; returns what happened."""
+    """Write a sweep file if runs can be scored in the named space; return a message."""
     result, space = report.result, report.space
     if result.named is None or not result.verdict.is_clear:
         return f"{path} is not written: no coordinates were named"
@@ -314,7 +314,7 @@ def _save(report: ProbeReport, entry: ModelEntry, path: Path) -> str:
         "models": [{key: value for key, value in model.items() if value}],
         "datasets": [report.dataset],
     }
-    # An address may hold a key: it belongs to the command line.
+    # An address may contain a key: it belongs to the command line.
     address = " --base-url URL" if entry.base_url else ""
     head = (
         f"# Named by run_findit.py probe: {result.named.description}.\n"

@@ -1,4 +1,4 @@
-"""What is printed of a probe: a table by image size, and the verdict."""
+"""Output of a probe: a table by image size, and the verdict."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _POOR = 0.5
 class ProbeReport:
     """A probe: its run at ``path``, and the result of its answers.
 
-    ``asked`` is the convention in which boxes were asked for.  ``other_format`` is the format that
+    ``asked`` is the convention in which boxes were asked for. ``other_format`` is the format that
     replies have instead, and ``other`` the run and the result if they are read in it (None: no
     format asks for such replies).
     """
@@ -48,7 +48,7 @@ class ProbeReport:
 
     @property
     def space(self) -> Space | None:
-        """The space that runs are to declare; None where scores cannot be computed in it."""
+        """The space that runs should declare; None if scores cannot be computed in it."""
         named = self.result.named
         if named is None:
             return None
@@ -57,7 +57,7 @@ class ProbeReport:
 
     @property
     def unusable(self) -> str | None:
-        """Why no run can be scored in the named convention; None where it can."""
+        """The reason why no run can be scored in the named convention; None if runs can."""
         named = self.result.named
         if named is None or not self.result.verdict.is_clear:
             return None
@@ -117,7 +117,7 @@ def _counts(report: ProbeReport) -> Iterator[str]:
 
 
 def sizes_table(report: ProbeReport) -> Table:
-    """Make one row an image size: number / true pixel by convention, and the IoU."""
+    """Make a table with a row for each image size: number / true pixel, and the IoU."""
     result = report.result
     columns: dict[str, Callable[[SizeGroup], Floats | None]] = {"got": lambda size: size.ratio}
     if result.declared is not None:
@@ -156,7 +156,7 @@ def _verdict(report: ProbeReport) -> str:
         why = "the boxes do not follow the objects in any convention"
         if diagnosis.boxes < FEWEST:
             why = f"{diagnosis.boxes} boxes are too few (at least {FEWEST})"
-        return f"{declared}; {why}: nothing can be said"
+        return f"{declared}; {why}: undecided"
     second, rivals = fit.second, some(fit.rivals)
     sentences: Mapping[ProbeVerdict, str] = {
         ProbeVerdict.NAMED: "{named}",

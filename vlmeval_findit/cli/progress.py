@@ -1,4 +1,4 @@
-"""Progress of sweeps and downloads: bars on a terminal; elsewhere a line of a sweep at times."""
+"""Progress of sweeps and downloads: bars on a terminal; elsewhere lines about a sweep."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ..runs.cell_results import CellResult
 from .options import is_quiet
 
 _LINE_EVERY = 10.0
-"""Seconds between lines where there is no terminal."""
+"""Seconds between lines without a terminal."""
 
 
 @dataclass(slots=True)
@@ -60,10 +60,13 @@ class ProgressCounts:
         )
 
     def summary(self) -> Iterator[str]:
-        """Yield what was sent and answered, and how many concurrent calls each server took."""
+        """Yield the numbers of tokens, and the most concurrent calls of each server."""
         tokens = self.tokens
         if tokens["prompt"]:
-            parts = [(tokens["cached"], "from a cache"), (tokens["cache_write"], "put into one")]
+            parts = [
+                (tokens["cached"], "from a cache"),
+                (tokens["cache_write"], "written to a cache"),
+            ]
             cached = " and ".join(f"{count:,} {what}" for count, what in parts if count)
             which = f", of which {cached}" if cached else ""
             out = tokens["completion"] or tokens["reply"]
@@ -155,16 +158,16 @@ class SweepProgress:
 class StageBar:
     """Shows a stage of the demonstration while it lasts, on a terminal (a Watcher, too).
 
-    What others print meanwhile is left where it goes.
+    Other output is not redirected.
 
     Args:
-        text: what is done.
-        cells: how many models and formats are asked, all about as many queries; 0: not counted.
+        text: the stage.
+        cells: models x formats that are asked about the same queries; 0: not counted.
     """
 
     def __init__(self, text: str, cells: int = 0) -> None:
         self._cells = cells
-        # Named, because the stream of that name may be a log's while calls are made.
+        # Passed explicitly: sys.stderr may be redirected to a log during calls.
         console = Console(file=sys.stderr)
         self.bar = Progress(
             TextColumn("   {task.description}"),
@@ -187,7 +190,7 @@ class StageBar:
         self.bar.stop()
 
     def stopping(self, _: str) -> None:
-        """Say that a signal has come."""
+        """Show that a signal was received."""
         self.bar.update(self._task, description="stopping")
 
     def planned(self, model: str, planned: PlannedCalls) -> None:
@@ -229,7 +232,7 @@ class DownloadProgress:
             self._show()
 
     def expect(self, remaining: int) -> None:
-        """Note how many bytes of an archive are still to come."""
+        """Set the remaining bytes of an archive."""
         with self._lock:
             self._announced = self._bytes + remaining
             self._show()

@@ -18,7 +18,7 @@ from .leaderboard import boards_from, format_option, print_remarks
 from .options import PATH, Command, runs_argument
 
 EVERY = 5.0
-"""Seconds between two looks at a sweep."""
+"""Seconds between two reads of a sweep."""
 
 
 @click.command(
@@ -43,7 +43,7 @@ EVERY = 5.0
     nargs=2,
     metavar="LEFT RIGHT",
     help="Put these side by side first, and their most different answers on the page: MODEL, "
-    "MODEL=FORMAT, or FORMAT where one model has it.",
+    "MODEL=FORMAT, or FORMAT if only one model has it.",
 )
 @format_option
 @click.option(
@@ -66,7 +66,7 @@ def command(
     watch: bool,
     every: float | None,
 ) -> int:
-    """Write a page a benchmark, with plots and every answer on its image; it needs no network."""
+    """Write a page for each benchmark: plots, and every answer on its image; needs no network."""
     if every is not None and not 0 < every < 1e6:  # nan, too
         raise ValueError(f"--every {every:g} is not a number of seconds: --every {EVERY:g}")
     if watch:

@@ -1,4 +1,4 @@
-"""``run_findit.py run``: VLMEvalKit's runner, after what can be refused has been refused."""
+"""``run_findit.py run``: check the command line, then start VLMEvalKit's runner."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ from .sweep import run_or_count, with_options
 
 MODES = ("all", "infer", "eval")
 
-_HANDED_ON = ("base_url", "key", "timeout", "extra_body")
-"""What VLMEvalKit asks its own models with."""
+_FOR_HOST_MODELS = ("base_url", "key", "timeout", "extra_body")
+"""Options that VLMEvalKit takes for its models."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ class RunOptions:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """``--judge-args`` with ``--space``; a ValueError where they contradict."""
+        """``--judge-args`` with ``--space``; a ValueError if they contradict."""
         settings, space = judge_args(self.judge_args), self.options.space_value
         if space is None:
             return settings
@@ -115,10 +115,10 @@ class RunOptions:
         return {**settings, "space": space}
 
     @property
-    def given(self) -> list[str]:
-        """The options on the command line that not every model uses."""
+    def specified(self) -> list[str]:
+        """Names of the options on the command line that not every model uses."""
         names = [name for name in ("image_root", "prompts") if getattr(self, name)]
-        return [*names, *self.options.given]
+        return [*names, *self.options.specified]
 
 
 class RunCommand(Command):
@@ -205,7 +205,7 @@ def command(**values: Any) -> int:
         run = replace(run, options=replace(options, serve="vllm"))
         accesses = {entry.name: _access(entry, run, bool(datasets)) for entry in entries}
     if datasets:
-        _check_findit(run, [*host_values, *run.given], entries, accesses, questions)
+        _check_findit(run, [*host_values, *run.specified], entries, accesses, questions)
         check_rows(questions if run.mode != "eval" else (), skips_missing())
     else:
         _check_host(run, host_values)
@@ -320,7 +320,7 @@ def _datasets(run: RunOptions) -> dict[str, dict[str, Any]]:
     """Return the FindIt datasets of a command line, with the settings that ``--config`` has.
 
     Raises:
-        ValueError: the configuration gives a dataset another name or another class than its own.
+        ValueError: the configuration gives a dataset another name or class.
     """
     if run.config is None:
         return {name: {} for name in run.data if is_meant(name)}
@@ -357,7 +357,7 @@ def _config(run: RunOptions, section: str) -> dict[str, Any]:
         values = json.loads(Path(run.config).read_text(encoding="utf-8"))
         entries = values[section]
         if not all(isinstance(entry, dict) for entry in entries.values()):
-            raise TypeError(f"{section} should have an object a name")
+            raise TypeError(f"{section} should have an object for each name")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{run.config}: no configuration of VLMEvalKit: {error}") from None
     return dict(entries)
@@ -378,14 +378,14 @@ def _flags_for_host(run: RunOptions, models: Sequence[str]) -> list[str]:
     }
     if not run.is_http and not options.serve:
         # A model of FindIt's never needs these, and VLMEvalKit would record the key.
-        values |= {name: getattr(options, name) for name in _HANDED_ON}
+        values |= {name: getattr(options, name) for name in _FOR_HOST_MODELS}
     for name, value in values.items():
         if value is not None:
             flags += [flag_name(name), f"{value:g}" if isinstance(value, float) else str(value)]
     return flags + ["--reuse"] * run.reuse
 
 
-# --- what is refused before VLMEvalKit is imported ------------------------------------------------
+# --- refusals before VLMEvalKit is imported -------------------------------------------------------
 
 
 def _check_named(run: RunOptions) -> None:
@@ -416,12 +416,12 @@ def _parse_host_flags(runner: Runner | None, run: RunOptions) -> dict[str, Any]:
     """Return the values of VLMEvalKit's flags on a command line, by their names.
 
     Raises:
-        ValueError: VLMEvalKit's runner has no such flag, or the flag no such value.
+        ValueError: VLMEvalKit's runner has no such flag, or the flag has no such value.
     """
     flags = host_flags(runner.path) if runner is not None else []
     host_names = _names(flags)
     if not host_names:
-        return {}  # No runner, or one that states its flags in another form
+        return {}  # No runner, or its flags are not readable
     findit_names = {name for option in command.params for name in option.opts}
     parser = _HostParser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
     for flag in flags:
@@ -450,7 +450,7 @@ def _entries(run: RunOptions) -> list[ModelEntry]:
     if run.config is not None:
         return [ModelEntry(name) for name in _config(run, "model")]
     if not run.asks_findit:
-        # VLMEvalKit asks its own models at an address.
+        # VLMEvalKit asks its models at an address.
         return [_host_entry(model, run) for model in run.model]
     space = run.settings.get("space")
     return [replace(run.options.entry(model), space=space) for model in run.model]
@@ -474,7 +474,7 @@ def _check_findit(
     accesses: Mapping[str, Access],
     questions: Sequence[Question],
 ) -> None:
-    """Refuse flags that a run of FindIt's datasets does not use, and what cannot be asked."""
+    """Refuse flags that no model uses, and models that cannot answer the questions."""
     options = run.options
     if options.provider and run.config:
         raise ValueError(
@@ -532,7 +532,7 @@ def _check_image_roots(run: RunOptions, questions: Sequence[Question]) -> None:
         key, _, folder = pair.partition("=")
         if key not in keys:
             raise ValueError(
-                f"--image-root {pair}: no dataset that is asked has the key {key!r}"
+                f"--image-root {pair}: no dataset of --data has the key {key!r}"
                 f"{nearest(key, keys)}. Type: --image-root {keys[0]}=DIR"
             )
         if not Path(folder).is_dir() or not folder:
@@ -550,11 +550,11 @@ def _check_configured(run: RunOptions) -> None:
 
 
 def _check_host(run: RunOptions, host_values: Mapping[str, Any]) -> None:
-    """Refuse flags that VLMEvalKit's own datasets do not use, and names that it cannot know."""
+    """Refuse flags that VLMEvalKit's datasets do not use, and names that it cannot know."""
     # VLMEvalKit's --data-config gives datasets other names.
     for name in run.data if "data_config" not in host_values else ():
         check_host_dataset(name)
-    for name in run.given:
+    for name in run.specified:
         if name in FINDIT_ONLY:
             raise ValueError(
                 f"{flag_name(name)} is for FindIt's datasets (--data FindIt_…), and none is named"

@@ -35,7 +35,7 @@ from .printing import print_lines, print_rows
     cls=Command,
     examples=[
         "python run_findit.py score outputs",
-        "python run_findit.py score --convert theirs.json --data FindIt_Demo_xyxy_json",
+        "python run_findit.py score --convert other.json --data FindIt_Demo_xyxy_json",
     ],
     sections={"Coordinate spaces": lambda: [(row.name, row.means) for row in KINDS.values()]},
 )
@@ -82,9 +82,9 @@ def command(
 ) -> int:
     """Score prediction files again, without the model.
 
-    RUN is a file <model>_<dataset>.json, .tsv or .xlsx, or a folder of such files. Where a run
-    recorded another space than --space, its score stays, and the new one is written beside it in
-    files with the space in their names. Leaderboard and report show it where such a file is named.
+    RUN is a file <model>_<dataset>.json, .tsv or .xlsx, or a folder of such files. If a run
+    recorded another space than --space, its score stays, and the new score is written to files with
+    the space in their names. Leaderboard and report show it if such a file is named.
     """
     if reviewed:
         for path in runs:
@@ -104,7 +104,7 @@ def command(
         rows.append(score_row(run))
         notes += _notes(run)
         if written.mark:
-            notes.append(f"the recorded score is unchanged; this one is {written.score}")
+            notes.append(f"the recorded score is unchanged; the new score is {written.score}")
     print_rows(rows)
     print_lines(notes, "the whole output (… | cat)")
     return 0

@@ -1,4 +1,4 @@
-"""``run_findit.py sweep``: whole grids from a file, on one engine that loses nothing."""
+"""``run_findit.py sweep``: models x datasets x formats from a file, resumable."""
 
 from __future__ import annotations
 
@@ -162,10 +162,10 @@ def budget_for(sweep: Sweep) -> Budget:
 
 
 def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> BackendFactories:
-    """Return who answers the calls of each model of a sweep, within a budget.
+    """Return the backends of each model of a sweep, within a budget.
 
     Raises:
-        ValueError: options contradict, or what they need is not installed.
+        ValueError: options contradict, or a package is not installed.
     """
     values: dict[str, Any] = {
         "threads": options.api_nproc,
@@ -173,8 +173,8 @@ def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> Backend
         "replicas": options.replicas,
         "gpus": options.gpus,
     }
-    given = {name: value for name, value in values.items() if value is not None}
-    inference, serving = replace(sweep.inference, **given), sweep.serve
+    specified = {name: value for name, value in values.items() if value is not None}
+    inference, serving = replace(sweep.inference, **specified), sweep.serve
     accesses = [
         (entry, Access.BATCH if sweep.batch else access_of(entry, serving is not None))
         for entry in sweep.models
@@ -197,14 +197,14 @@ def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> Backend
     if len(here) < len(accesses):
         if sweep.batch is not None and sweep.logprobs and sweep.batch.is_plain:
             raise ValueError(f"--logprobs: the {sweep.batch.value} interface gives none")
-        inference = replace(sweep.inference, **given)
+        inference = replace(sweep.inference, **specified)
         servers = ServerBackends((), inference, options.header, budget, sweep.batch, options.key)
         factories |= {entry.name: servers for entry, access in accesses if access in _WITHOUT_HOST}
     return factories
 
 
 def _refuse_unused(options: ModelOptions, accesses: Sequence[tuple[ModelEntry, Access]]) -> None:
-    """Refuse flags that no model, or not each that should, uses."""
+    """Refuse flags that no model uses, and flags that every model must use but some do not."""
     by_name = [(entry.name, access) for entry, access in accesses]
     not_on_ray = (*_WITHOUT_HOST, Access.OPENROUTER, Access.SERVED)
     on_ray = [
@@ -212,8 +212,8 @@ def _refuse_unused(options: ModelOptions, accesses: Sequence[tuple[ModelEntry, A
         for name, access in by_name
         if options.executor == "ray" and access not in not_on_ray
     ]
-    of_each = [name for name in options.given if name in USED_BY_EACH]
-    refuse_unused([name for name in options.given if name not in of_each], [*by_name, *on_ray])
+    of_each = [name for name in options.specified if name in USED_BY_EACH]
+    refuse_unused([name for name in options.specified if name not in of_each], [*by_name, *on_ray])
     refuse_unused(of_each, by_name)
 
 
@@ -358,7 +358,7 @@ def report_formats(
 
 
 def _print_race(results: Sequence[CellResult]) -> None:
-    """Print what the race of a model saved, and which formats it dropped after how many queries."""
+    """Print the calls that a model's race saved, and the formats that it dropped."""
     asked, total = race_calls(results)
     saved = f"{total - asked:,} calls saved ({100 * (total - asked) / total:.0f} %)"
     print(f"{results[0].model}: the race asked {asked:,} of {total:,} queries; {saved}")

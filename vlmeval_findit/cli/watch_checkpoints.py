@@ -27,7 +27,7 @@ from .run import RunCommand
 from .run import command as run
 
 _SECONDS = 10
-"""Between two looks into the folder."""
+"""Seconds between two reads of the folder."""
 
 _TRACKERS = tuple(name for name, target in TARGETS.items() if "project" in target.flags)
 
@@ -75,7 +75,7 @@ def command(
     """Evaluate each checkpoint of a training as it appears; say which is best, and how certainly.
 
     A checkpoint is a folder in DIR whose name ends in its step, as checkpoint-300. It is evaluated
-    when it is complete, as the model NAME-step-300, with the other flags given to `run`. The base
+    when it is complete, as the model NAME-step-300, with the other flags of `run`. The base
     model can be step 0: run --model NAME-step-0=BASE.
 
     Exit status 1: a checkpoint could not be evaluated, or calls failed; run again to go on.
@@ -117,7 +117,7 @@ def command(
 
 
 def _check(name: str, checkpoints: Sequence[Checkpoint], flags: Sequence[str]) -> None:
-    """Refuse what `run` would refuse, of the first checkpoint or of one that is yet to come."""
+    """Refuse what `run` would refuse for the first checkpoint, or for a future checkpoint."""
     checkpoint = checkpoints[0] if checkpoints else Checkpoint(0, Path("OWNER/NAME"))
     model = f"{checkpoint.model(name)}={checkpoint.path}"
     arguments = ["--model", model, *flags, "--dry-run"]

@@ -25,7 +25,7 @@ DTYPES = ("bfloat16", "float16", "float32", "float64", "half", "float")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """The options that ``run``, ``search``, ``sweep`` and ``probe`` share; None: not given."""
+    """The options that ``run``, ``search``, ``sweep`` and ``probe`` share; None: not set."""
 
     like: str | None = None
     system: str | None = None  # file
@@ -58,14 +58,14 @@ class ModelOptions:
     dry_run: bool = False
 
     @property
-    def given(self) -> list[str]:
-        """The options that were given."""
+    def specified(self) -> list[str]:
+        """Names of the options that are set."""
         values = {option: getattr(self, option.name) for option in fields(self)}
         return [option.name for option, value in values.items() if value != option.default]
 
     @property
     def space_value(self) -> Any:
-        """The coordinate space as a name or a mapping; None: not given."""
+        """The coordinate space as a name or a mapping; None: not set."""
         return None if self.space is None else settings_from({"space": self.space}).space
 
     def entry(self, model: str) -> ModelEntry:
@@ -84,7 +84,7 @@ class ModelOptions:
         return self.applied(made)
 
     def applied(self, entry: ModelEntry) -> ModelEntry:
-        """Return a model with the options that were given; they override a sweep's file.
+        """Return a model with the options that are set; they override a sweep's file.
 
         Raises:
             ValueError: an option cannot be used, or the model is asked at another provider.
