@@ -120,7 +120,7 @@ def test_a_heat_map_says_what_it_shows() -> None:
     assert spec["description"] == (
         "F1@0.5 by representation and output; reported: A <b> & more xyxy text"
     )
-    assert [row["said"] for row in spec["data"]["values"]] == [
+    assert [row["text"] for row in spec["data"]["values"]] == [
         "A <b> & more, xyxy text: 12.5 % (1.0 to 20.0), 1,200 queries, reported",
         "A <b> & more, xywh text: 14.2 % (1.0 to 20.0), 1,200 queries",
     ]
@@ -140,7 +140,7 @@ def test_a_heat_map_of_a_metric_that_is_no_share_has_its_own_range() -> None:
     spec = maps(error, values)
     colour = spec["spec"]["layer"][0]["encoding"]["fill"]
     assert colour["scale"]["domain"] == [2.5, 340.0]
-    assert spec["data"]["values"][1]["said"].startswith("M, count json: 340.0 objects (")
+    assert spec["data"]["values"][1]["text"].startswith("M, count json: 340.0 objects (")
     assert "%" not in vega.svg(spec)
     assert "NaN" not in vega.svg(maps(error, dict.fromkeys(values, 0.0)))
 
@@ -201,7 +201,9 @@ def test_what_is_not_at_hand_is_left_out_with_the_reason(
     run.path.unlink()
     data = gallery_data(choose_cards(gather([run])[0]), [run])
     assert data["images"][0] == {"name": "0.jpg", "w": WIDTH, "h": HEIGHT, "src": ""}
-    assert data["texts"][data["cards"][0]["reply"]] == "The prediction file is gone."
+    assert (
+        data["texts"][data["cards"][0]["reply"]] == "The prediction file does not exist any more."
+    )
     world.table("Pascal", [query(i) for i in range(12)])
     found, missing = gather([run])
     assert found == []

@@ -141,7 +141,7 @@ def test_pairs_are_models_and_formats_of_one(board: Board) -> None:
         ("Early", "Late", (Side("Early", ""), Side("Late", ""))),
         ("Both=xyxy_text", "Both", (Side("Both", "xyxy_text"), Side("Both", ""))),
         ("xyxy_text", "Late=xyxy_json", (Side("Both", "xyxy_text"), Side("Late", "xyxy_json"))),
-        ("Early", "Lat", "--compare Lat: neither a model nor a format of one: did you mean Late?"),
+        ("Early", "Lat", "--compare Lat: neither a model nor a format: did you mean Late?"),
         ("Early", "Late=xyxy_jsn", "no run has this format: did you mean xyxy_json?"),
         ("Early", "Lte=xyxy_json", "--compare Lte=xyxy_json: no run of 'Lte': did you mean Late?"),
         ("Early", "xyxy_json", "3 models were run in it; say whose it is: Both=xyxy_json"),

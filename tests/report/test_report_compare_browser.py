@@ -65,7 +65,7 @@ def test_the_page_opens_with_two_models_that_differ(opened: Any) -> None:
     assert texts(opened, "#finds td") == ["10", "20", "0", "0"]
     assert text_of(opened, "couple-count") == "20 queries"
     assert len(texts(opened, ".couple")) == 4
-    said = text_of(opened, "told")
+    said = text_of(opened, "difference-text")
     assert said.startswith("Good has +50.0 points of F1@0.5 on <i>Evil (95 % interval +")
     assert "row 10 · +100.0" in texts(opened, ".couple h3")[0]
     assert EVIL in texts(opened, ".couple h3")[0]
@@ -82,7 +82,9 @@ def test_swapped_sides_change_signs_and_cells(opened: Any) -> None:
     turn = str.maketrans("+−", "−+")
     assert after[3] == f"{high} to {low}".translate(turn)
     assert after[4] == before[4]
-    assert text_of(opened, "told").startswith("Good has +50.0 points of F1@0.5 on <i>Evil")
+    assert text_of(opened, "difference-text").startswith(
+        "Good has +50.0 points of F1@0.5 on <i>Evil"
+    )
     assert texts(opened, "#finds td") == ["10", "0", "20", "0"]
     choose(opened, show="only Good finds (20)")
     assert text_of(opened, "couple-count") == "20 queries"
@@ -179,7 +181,7 @@ def test_a_segment_says_what_it_is_to_the_keyboard(opened: Any) -> None:
 
     (refused,) = segments(opened, "<i>Evil")
     opened.execute_script("arguments[0].focus()", refused)
-    said = text_of(opened, "said")
+    said = text_of(opened, "segment-text")
     assert said == refused.get_attribute("aria-label")
     assert "40 errors" in said
     press(opened, Keys.ENTER)

@@ -59,7 +59,7 @@ def few(board: Board, models: int) -> Board:
 
 def details_of(board: Board) -> Details:
     found = Details(board)
-    gather([one.run for one in board.runs], found.see)
+    gather([one.run for one in board.runs], found.add)
     return found
 
 

@@ -80,7 +80,7 @@ def test_the_best_and_those_that_are_as_good(world: World) -> None:
     assert first["best"][0] == "Other"
     assert re.fullmatch(r"F1@0.5 (.+ %) \(95 % .+\), Pascal; next is Twin: \1", first["best"][1])
     assert first["certain"] == ("No, it may be chance", "the same score as Twin, p = 1.000")
-    assert first["format"] == ("xyxy_json", "the only one asked; for Twin, too")
+    assert first["format"] == ("xyxy_json", "the only format asked; for Twin, too")
 
 
 def test_how_many_may_be_as_good(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ class Looking:
 
     def __call__(self, number: int, text: str) -> None:
         if number in self._at:
-            self.seen[number] = self._followed.look(float(number))
+            self.seen[number] = self._followed.read(float(number))
         if number in self._fail:
             raise TimeoutError("too slow")
 
@@ -62,7 +62,7 @@ def run(folder: Path, looking: Callable[[int, str], None] | None = None, **field
 
 def test_before_while_and_after_a_sweep(tmp_path: Path) -> None:
     followed = Followed([place_of(tmp_path)])
-    before = followed.look(0.0)
+    before = followed.read(0.0)
     assert (before.state, before.cells) == (SweepState.WAITING, ())
     looking = Looking(followed, {9, 15, 21})
     run(tmp_path, looking)
@@ -73,7 +73,7 @@ def test_before_while_and_after_a_sweep(tmp_path: Path) -> None:
     assert second.speed == pytest.approx((second.answered - before.answered) / 15, rel=0.4)
     assert second.speed is not None
     assert second.seconds_left == pytest.approx(second.left / second.speed)
-    after = followed.look(200.0)
+    after = followed.read(200.0)
     assert after.state is SweepState.ENDED
     assert (after.answered, after.failed, after.left) == (24, 0, 0)
     assert all(cell.finished for cell in after.cells)
@@ -85,10 +85,10 @@ def test_failed_calls_are_counted_and_asked_again(tmp_path: Path) -> None:
     looking = Looking(followed, {12}, fail={3, 7})
     run(tmp_path, looking)
     assert looking.seen[12].failed == 2
-    ended = followed.look(99.0)
+    ended = followed.read(99.0)
     assert (ended.answered, ended.failed, ended.left) == (22, 2, 0)
     run(tmp_path)
-    again = followed.look(199.0)
+    again = followed.read(199.0)
     assert (again.answered, again.failed) == (24, 0)
 
 
@@ -96,7 +96,7 @@ def test_of_several_samples_the_first_is_shown(tmp_path: Path) -> None:
     followed = Followed([place_of(tmp_path)])
     looking = Looking(followed, {9}, fail={1})
     run(tmp_path, looking, samples=2)
-    between, ended = looking.seen[9], followed.look(99.0)
+    between, ended = looking.seen[9], followed.read(99.0)
     assert (between.answered, between.failed) == (3, 1), "of eight calls"
     assert (len(ended.cells), ended.answered, ended.failed, ended.left) == (4, 23, 1, 0)
 
@@ -112,12 +112,12 @@ def test_a_killed_sweep_has_ended_with_calls_left(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, die)
-    dead = followed.look(100.0)
+    dead = followed.read(100.0)
     assert dead.state is SweepState.ENDED
     assert dead.left > 0
     assert "not finished: run it again to go on" in make_live_page(dead, NOW, None)
     # Who comes now waits for it to go on.
-    assert Followed([place_of(tmp_path)]).look(0.0).state is SweepState.WAITING
+    assert Followed([place_of(tmp_path)]).read(0.0).state is SweepState.WAITING
 
 
 def test_two_sweeps_at_once_and_one_page(tmp_path: Path) -> None:
@@ -129,18 +129,18 @@ def test_two_sweeps_at_once_and_one_page(tmp_path: Path) -> None:
 
     def inner(number: int, text: str) -> None:
         if number == 10:
-            seen.append(both.look(1.0))
+            seen.append(both.read(1.0))
 
     def outer(number: int, text: str) -> None:
         if number == 8:
             run(second, inner)
-            seen.append(both.look(2.0))
+            seen.append(both.read(2.0))
 
     run(first, outer)
     while_both, one_left = seen
     assert while_both.state is one_left.state is SweepState.RUNNING
     assert sum(cell.finished for cell in one_left.cells) == 4
-    ended = both.look(3.0)
+    ended = both.read(3.0)
     assert (ended.state, ended.answered, len(ended.cells)) == (SweepState.ENDED, 48, 8)
 
 
@@ -153,7 +153,7 @@ def test_calls_of_another_server_are_not_this_runs(tmp_path: Path) -> None:
     for record in records[:10]:
         record["made_by"] = {"endpoint": "http://elsewhere/v1"}
     journal.write_text("".join(json.dumps(record) + "\n" for record in records))
-    assert Followed([place_of(tmp_path)]).look(0.0).answered == 14
+    assert Followed([place_of(tmp_path)]).read(0.0).answered == 14
 
 
 def test_a_journal_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
@@ -162,15 +162,15 @@ def test_a_journal_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     run(tmp_path)
     for path in (tmp_path / "out").rglob("*_provenance.json"):
         path.unlink()
-    assert followed.look(0.0).answered == 24
+    assert followed.read(0.0).answered == 24
     lines = journal.read_bytes().splitlines(keepends=True)
     fresh = journal.with_name("fresh")
     fresh.write_bytes(b"".join(lines[:10]))
     fresh.replace(journal)
-    assert followed.look(1.0).answered == 10
+    assert followed.read(1.0).answered == 10
     with journal.open("ab") as f:
         f.write(b"".join(lines[10:12]))
-    assert followed.look(2.0).answered == 12
+    assert followed.read(2.0).answered == 12
 
 
 def test_what_cannot_be_read_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(tmp_path: Path) -> No
     bad.write_text("{")
     notes = tmp_path / "out" / "my_calls.jsonl"
     notes.write_text("not a journal\n")
-    seen = Followed([place_of(tmp_path)]).look(0.0)
+    seen = Followed([place_of(tmp_path)]).read(0.0)
     assert len(seen.cells) == 3
     assert len(seen.problems) == 2
     assert "my_calls.jsonl" in make_live_page(seen, NOW, 5.0)
@@ -198,7 +198,7 @@ def test_the_page_says_all_of_it(tmp_path: Path) -> None:
         '<button type="button" id="pause" aria-pressed="false" data-seconds="5">Pause</button>',
         "Running.",
         "As of 2026-01-02 03:04:05 UTC",
-        "2.0 calls a second",
+        "2.0 calls per second",
         duration(left / 2),
         "Demo_multilabel",
         "xyxy_json",
@@ -207,7 +207,7 @@ def test_the_page_says_all_of_it(tmp_path: Path) -> None:
     # It is loaded again by a script that can be paused, and by nothing else.
     assert 'http-equiv="refresh"' not in page
     assert page.count("<script") == 1
-    ended = make_live_page(followed.look(99.0), NOW, None)
+    ended = make_live_page(followed.read(99.0), NOW, None)
     assert "<script" not in ended
     assert 'id="pause"' not in ended
     assert "1 call failed: run it again to ask them." in ended
@@ -217,7 +217,7 @@ def test_the_page_says_all_of_it(tmp_path: Path) -> None:
 
 def test_names_are_text(tmp_path: Path) -> None:
     run(tmp_path)
-    seen = Followed([place_of(tmp_path)]).look(0.0)
+    seen = Followed([place_of(tmp_path)]).read(0.0)
     cell = replace(seen.cells[0], model="<img src=x onerror=alert(1)>\u202e")
     page = make_live_page(replace(seen, cells=(cell,), problems=("<b>",)), NOW, None)
     assert "<img" not in page
@@ -232,7 +232,7 @@ def test_names_are_text(tmp_path: Path) -> None:
 @NEEDS_CHROMIUM
 def test_the_page_loads_itself_again_and_keeps_the_place(tmp_path: Path) -> None:
     run(tmp_path)
-    ended = Followed([place_of(tmp_path)]).look(0.0)
+    ended = Followed([place_of(tmp_path)]).read(0.0)
     models = [replace(ended.cells[0], model=f"model-{number}") for number in range(30)]
     running = replace(ended, state=SweepState.RUNNING, cells=tuple(models))
     out = tmp_path / "page.html"

@@ -41,7 +41,7 @@ def watch(paths: Sequence[Path], out: Path, every: float) -> int:
     # Python drops an interrupt that comes while an object is finalized: the token keeps it.
     with cancelled_by_signals(_interrupt) as cancel, suppress(KeyboardInterrupt):
         while not cancel.requested:
-            snapshot = followed.look(time.monotonic())
+            snapshot = followed.read(time.monotonic())
             is_over = snapshot.state is SweepState.ENDED and not snapshot.unread
             _write(out, snapshot, None if is_over else every)
             if is_over:

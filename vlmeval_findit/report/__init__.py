@@ -1,6 +1,6 @@
 """The report: one HTML page that needs nothing else, with the answers behind the metrics.
 
-``transcripts`` reads what a run was asked and what it answered; ``standings``, ``losses``,
+``transcripts`` reads the prompts and replies of a run; ``standings``, ``losses``,
 ``sections`` and ``charts`` draw metrics; ``pairs`` and ``differences`` compare two runs; ``cards``
 chooses answers, ``gallery``, ``drawn`` and ``thumbnails`` turn them into values for the script;
 ``page`` fills ``templates/``; ``followed`` and ``live_page`` show a running sweep.

@@ -1,4 +1,4 @@
-"""Choose the answers that a page shows: all while there is room, else some of every kind."""
+"""Choose the answers that a page shows: all if there is room, else some of every kind."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .pairs import Key, Pair, key_of, most_different
 from .transcripts import Transcript
 
 CARDS = 4_000  # Answers on one page
-FEWEST = 3  # Of a run
+FEWEST = 3  # Cards of a run
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One answer of one run, with its details."""
+    """An answer of a run, with its details."""
 
     transcript: Transcript
     row: ScoredRow
@@ -37,7 +37,7 @@ class Card:
 
 
 def choose_cards(
-    found: Sequence[Transcript], limit: int = CARDS, pairs: Sequence[Pair] = ()
+    transcripts: Sequence[Transcript], limit: int = CARDS, pairs: Sequence[Pair] = ()
 ) -> list[Card]:
     """Choose the answers that a page shows, run by run and by row.
 
@@ -47,26 +47,30 @@ def choose_cards(
     disagree most. A share is at least three, so the last of very many runs get none.
     """
     first = _first(pairs, limit // 2)
-    share = max(FEWEST, (limit - sum(map(len, first.values()))) // max(1, len(found)))
-    some = [one for at, one in enumerate(found) if at < limit // FEWEST or key_of(one.run) in first]
+    share = max(FEWEST, (limit - sum(map(len, first.values()))) // max(1, len(transcripts)))
+    some = [
+        transcript
+        for at, transcript in enumerate(transcripts)
+        if at < limit // FEWEST or key_of(transcript.run) in first
+    ]
     places: dict[str, dict[int, int]] = {}
-    for one in some:
-        known = places.setdefault(one.run.question.board_dataset, {})
-        for index in indices(one.run.rows):
+    for transcript in some:
+        known = places.setdefault(transcript.run.question.board_dataset, {})
+        for index in indices(transcript.run.rows):
             known.setdefault(index, len(known))
-    spreads = _spreads([one.run for one in some], places)
-    return [card for one in some for card in _cards(one, share, first, places, spreads)]
+    spreads = _spreads([transcript.run for transcript in some], places)
+    return [card for each in some for card in _cards(each, share, first, places, spreads)]
 
 
 def _cards(
-    one: Transcript,
+    transcript: Transcript,
     share: int,
     first: Mapping[Key, frozenset[int]],
     places: Mapping[str, Mapping[int, int]],
     spreads: Mapping[tuple[str, ...], NDArray[np.float64]],
 ) -> Iterator[Card]:
-    """Yield the cards of one run; only their details are read."""
-    run = one.run
+    """Yield the cards of a run; only their details are read."""
+    run = transcript.run
     at = _at(run, places)
     model, column = (spreads[key][at].tolist() for key in (_of_model(run), _of_column(run)))
     values = zip(
@@ -77,12 +81,12 @@ def _cards(
         chosen = _some(chosen, share, first.get(key_of(run), frozenset()))
     rows = read_details(run, [answer.place for answer in chosen])
     for row, answer in zip(rows, chosen, strict=True):
-        yield Card(one, row, answer.score, answer.spread, answer.error_types)
+        yield Card(transcript, row, answer.score, answer.spread, answer.error_types)
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What decides whether an answer is on the page."""
+    """The values that decide whether an answer is on the page."""
 
     place: int  # Among the run's rows
     index: int
@@ -104,7 +108,7 @@ def _spreads(
         for key in (_of_model(run), _of_column(run)):
             np.minimum.at(low.setdefault(key, np.full(queries, np.inf)), at, good)
             np.maximum.at(high.setdefault(key, np.full(queries, -np.inf)), at, good)
-    # A query that no run of a key was asked has no spread, and nobody asks for it.
+    # A query that no run of a key was asked has no spread, and none is needed.
     return {key: np.where(low[key] <= high[key], high[key] - low[key], 0.0) for key in low}
 
 
@@ -123,31 +127,33 @@ def _of_column(run: Run) -> tuple[str, ...]:
 
 
 def _first(pairs: Sequence[Pair], limit: int) -> Mapping[Key, frozenset[int]]:
-    """Return the answers in which pairs differ most, by run: both of a query, or none."""
+    """Return the answers in which pairs differ most, by run: both answers of a query, or none."""
     queries = max(1, limit // (2 * len(pairs))) if pairs else 0
-    found: dict[Key, frozenset[int]] = {}
+    chosen: dict[Key, frozenset[int]] = {}
     for pair in pairs:
         most = frozenset(most_different(pair, queries))
         for run in (pair.left, pair.right):
-            found[key_of(run)] = found.get(key_of(run), frozenset()) | most
-    return found
+            chosen[key_of(run)] = chosen.get(key_of(run), frozenset()) | most
+    return chosen
 
 
 def _some(answers: Sequence[_Answer], share: int, first: frozenset[int]) -> list[_Answer]:
-    """Choose a share of one run's answers: ``first``, then by turns the next of every order."""
-    worst = sorted(answers, key=lambda one: one.score)
-    error_types = dict.fromkeys(error_type for one in answers for error_type in one.error_types)
+    """Choose a share of a run's answers: ``first``, then by turns the next of every order."""
+    worst = sorted(answers, key=lambda answer: answer.score)
+    error_types = dict.fromkeys(
+        error_type for answer in answers for error_type in answer.error_types
+    )
     orders = [
         worst,
         worst[::-1],
-        *([one for one in worst if error_type in one.error_types] for error_type in error_types),
-        sorted((one for one in answers if one.spread), key=lambda one: -one.spread),
-        sorted((one for one in answers if one.apart), key=lambda one: -one.apart),
+        *([answer for answer in worst if name in answer.error_types] for name in error_types),
+        sorted((answer for answer in answers if answer.spread), key=lambda answer: -answer.spread),
+        sorted((answer for answer in answers if answer.apart), key=lambda answer: -answer.apart),
     ]
-    chosen = {one.index: None for one in answers if one.index in first}
+    chosen = {answer.index: None for answer in answers if answer.index in first}
     most = len(chosen) + share
     for turn in zip_longest(*orders):
-        for one in filter(None, turn):
+        for answer in filter(None, turn):
             if len(chosen) < most:
-                chosen[one.index] = None
-    return [one for one in answers if one.index in chosen]
+                chosen[answer.index] = None
+    return [answer for answer in answers if answer.index in chosen]

@@ -1,7 +1,7 @@
-"""The charts of the report in the grammar of Vega-Lite: plain dicts, with their data in them.
+"""The charts of the report in the grammar of Vega-Lite: plain dicts that contain their data.
 
-``usermeta`` says how a chart fits the page: how many ``panels`` it has, how wide a ``panel`` is in
-pixels, whether they ``stretch`` to the room there is, and the room of ``labels`` left of them.
+``usermeta`` fits a chart to the page: the number of ``panels``, the width of a ``panel`` in pixels,
+whether they ``stretch`` to the width of the page, and the width of ``labels`` left of them.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ COLOURS = (
 _SHAPES = ("circle", "square", "diamond", "cross", "triangle-up", "triangle-down")
 
 CURVES = 2 * len(COLOURS)
-"""Models whose curves a chart shows, the best: of more one sees neither whose they are nor their
-shape.  No two of them have both colour and shape in common."""
+"""Most models whose curves a chart shows, the best: more are not readable. No two share both colour
+and shape."""
 
 MAPS = 12
-"""Models whose heat maps stand in one chart."""
+"""Most models whose heat maps are in a chart."""
 
 _LONGEST = 40
 _WIDE = 1150
-"""Pixels of a page, for the pictures that stand in it until the script draws."""
+"""Width of a page in pixels, for the pictures that it shows until the script draws."""
 
 
 def name(text: str) -> str:
@@ -55,7 +55,7 @@ def _columns(count: int, panel: int, labels: int) -> int:
     return ceil(count / ceil(count / most))  # Rows of about the same length
 
 
-# --- who is best ----------------------------------------------------------------------------------
+# --- standings ------------------------------------------------------------------------------------
 
 _FILLED = {BEST: COLOURS[0], ALIKE: COLOURS[0], LOWER: "transparent", UNTESTED: "transparent"}
 _STROKES = {BEST: COLOURS[0], ALIKE: COLOURS[0], LOWER: "#7d8896", UNTESTED: "#7d8896"}
@@ -65,30 +65,30 @@ _DOTS = {BEST: "diamond", ALIKE: "circle", LOWER: "circle", UNTESTED: "triangle-
 def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Spec:
     """Draw a dot with its interval for each model in each panel.
 
-    Those that cannot be told apart from the best of their panel are filled.
+    Dots that are not significantly worse than the best of their panel are filled.
     """
-    order = list(dict.fromkeys(one.model for panel in panels for one in panel.dots))
+    order = list(dict.fromkeys(dot.model for panel in panels for dot in panel.dots))
     order.sort(key=models.index)
     rows = []
     for panel in panels:
-        for one in panel.dots:
-            bounds = one.entry.interval
+        for dot in panel.dots:
+            bounds = dot.entry.interval
             spread = f" ({bounds.low:.1f} to {bounds.high:.1f})" if bounds else ""
             rows.append({
-                "panel": name(panel.name), "model": name(one.model), "standing": one.standing,
-                "value": round(one.entry.value, 2),
+                "panel": name(panel.name), "model": name(dot.model), "standing": dot.standing,
+                "value": round(dot.entry.value, 2),
                 "low": round(bounds.low, 2) if bounds else None,
                 "high": round(bounds.high, 2) if bounds else None,
-                "said": f"{name(one.model)}, {name(panel.name)}: "
-                f"{with_unit(metric, one.entry.value)}{spread}; {one.standing}",
+                "text": f"{name(dot.model)}, {name(panel.name)}: "
+                f"{with_unit(metric, dot.entry.value)}{spread}; {dot.standing}",
             })  # fmt: skip
-    shown = [one for one in STANDINGS if any(row["standing"] == one for row in rows)]
+    shown = [standing for standing in STANDINGS if any(row["standing"] == standing for row in rows)]
     y = {"field": "model", "type": "nominal", "title": None, "sort": [*map(name, order)],
          "axis": {"grid": True, "ticks": False, "domain": False, "labelPadding": 8}}  # fmt: skip
     best = "; ".join(f"{panel.name}: {panel.dots[0].model}" for panel in panels)
     fill, stroke, shape = (
         {"field": "standing", "type": "nominal", "scale": {"domain": shown,
-         "range": [table[one] for one in shown]},
+         "range": [table[standing] for standing in shown]},
          "legend": {"title": None, "orient": "top", "symbolSize": 110, "symbolStrokeWidth": 2}}
         for table in (_FILLED, _STROKES, _DOTS)
     )  # fmt: skip
@@ -113,7 +113,7 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
                      "encoding": {"x": x, "x2": {"field": "high"}, "stroke": stroke}},
                     {"mark": {"type": "point", "size": 110, "strokeWidth": 2, "opacity": 1},
                      "encoding": {"x": {**x, "field": "value"}, "fill": fill, "stroke": stroke,
-                                  "shape": shape, "description": {"field": "said"}}},
+                                  "shape": shape, "description": {"field": "text"}}},
                 ],
             },
         },
@@ -135,7 +135,7 @@ class FormatCell:
     row: str
     column: str
     value: float
-    bounds: str  # "" where it has no interval
+    bounds: str  # "" without an interval
     queries: int
     reported: bool
 
@@ -144,7 +144,7 @@ RAMP = ("#eaf2fa", "#9cc7e8", "#3f88c5", "#14457c")
 """Colours from the lowest to the highest value, by equal steps."""
 
 READ_IN_WHITE = 0.74
-"""From this share of the scale on, values stand in white."""
+"""From this share of the scale on, values are white."""
 
 
 def heat_maps(
@@ -153,32 +153,32 @@ def heat_maps(
     cells: Sequence[FormatCell],
     ends: tuple[float, float],
 ) -> Spec:
-    """Draw a metric by formats, a map a model, all on one scale.
+    """Draw a metric by formats, a map for each model, all on one scale.
 
     Args:
-        metric: what the colours are of.
-        axes: what rows and columns are ("": nothing says it).
+        metric: the metric that colours show.
+        axes: titles of rows and columns ("": none).
         cells: in the order of models and formats.
         ends: the ends of the scale.
     """
     rows, columns, models = (
-        list(dict.fromkeys(getattr(one, key) for one in cells))
+        list(dict.fromkeys(getattr(cell, key) for cell in cells))
         for key in ("row", "column", "model")
     )
     step = max(48, 7 * max(len(word) for column in columns for word in [*column.split(), ""]) + 8)
     values = [
         {
-            "model": name(one.model), "row": one.row, "column": one.column,
-            "value": round(one.value, 2), "reported": one.reported,
-            "said": f"{name(one.model)}, {one.row} {one.column}: {with_unit(metric, one.value)}"
-            + f" ({one.bounds})" * bool(one.bounds) + f", {one.queries:,} queries"
-            + ", reported" * one.reported,
+            "model": name(cell.model), "row": cell.row, "column": cell.column,
+            "value": round(cell.value, 2), "reported": cell.reported,
+            "text": f"{name(cell.model)}, {cell.row} {cell.column}: {with_unit(metric, cell.value)}"
+            + f" ({cell.bounds})" * bool(cell.bounds) + f", {cell.queries:,} queries"
+            + ", reported" * cell.reported,
         }
-        for one in cells
+        for cell in cells
     ]  # fmt: skip
-    # From here on white can be read better than black.
+    # From here on white is easier to read than black.
     middle = ends[0] + READ_IN_WHITE * (ends[1] - ends[0])
-    reported = [f"{one.model} {one.row} {one.column}" for one in cells if one.reported]
+    reported = [f"{cell.model} {cell.row} {cell.column}" for cell in cells if cell.reported]
     x = {"field": "column", "type": "nominal", "title": axes[1] or None, "sort": columns,
          "axis": {"labelAngle": 0, "labelExpr": "split(datum.label, ' ')", "titlePadding": 16,
                   "domain": False, "ticks": False}}  # fmt: skip
@@ -207,7 +207,7 @@ def heat_maps(
                 "encoding": {"x": x, "y": y},
                 "layer": [
                     {"mark": {"type": "rect", "stroke": "white", "strokeWidth": 1},
-                     "encoding": {"fill": colour, "description": {"field": "said"}}},
+                     "encoding": {"fill": colour, "description": {"field": "text"}}},
                     {"mark": {"type": "text", "fontSize": 12, "aria": False},
                      "encoding": {"text": {"field": "value", "format": ".1f"},
                                   "color": {"value": "black", "condition": {
@@ -227,17 +227,20 @@ _HALF = 0.5
 """The threshold of scores; every curve has it."""
 
 
-def curves(dataset: str, found: Mapping[str, Curve]) -> Spec:
+def curves(dataset: str, by_model: Mapping[str, Curve]) -> Spec:
     """Draw precision, recall and F1 by IoU threshold; at most :data:`CURVES` models."""
     rows = [
         {"model": name(model), "t": at, "precision": round(p, 2), "recall": round(r, 2),
          "F1": round(f1, 2)}
-        for model, one in found.items()
-        for at, p, r, f1 in zip(one.thresholds, one.precision, one.recall, one.f1, strict=True)
+        for model, curve in by_model.items()
+        for at, p, r, f1 in zip(
+            curve.thresholds, curve.precision, curve.recall, curve.f1, strict=True
+        )
     ]  # fmt: skip
-    names = [*map(name, found)]
+    names = [*map(name, by_model)]
     at_half = ", ".join(
-        f"{model} {one.f1[one.thresholds.index(_HALF)]:.1f} %" for model, one in found.items()
+        f"{model} {curve.f1[curve.thresholds.index(_HALF)]:.1f} %"
+        for model, curve in by_model.items()
     )
     of_model = {"field": "model", "type": "nominal", "sort": names, "title": None}
     colour = [COLOURS[at % len(COLOURS)] for at in range(len(names))]
@@ -252,7 +255,7 @@ def curves(dataset: str, found: Mapping[str, Curve]) -> Spec:
             "transform": [
                 {"fold": ["precision", "recall", "F1"], "as": ["what", "value"]},
                 {"calculate": "datum.model + ', IoU ' + format(datum.t, '.2f') + ': ' + datum.what"
-                 " + ' ' + format(datum.value, '.1f') + ' %'", "as": "said"},
+                 " + ' ' + format(datum.value, '.1f') + ' %'", "as": "text"},
             ],
             "facet": {"field": "what", "type": "nominal", "title": None,
                       "sort": ["precision", "recall", "F1"]},
@@ -273,7 +276,7 @@ def curves(dataset: str, found: Mapping[str, Curve]) -> Spec:
                                                                   "range": colour}},
                                   "shape": {**of_model, "legend": legend,
                                             "scale": {"domain": names, "range": shape}},
-                                  "description": {"field": "said"}, "opacity": faded}},
+                                  "description": {"field": "text"}, "opacity": faded}},
                     {"data": {"values": [{"t": _HALF}]},
                      "mark": {"type": "rule", "strokeDash": [3, 3], "stroke": INK, "opacity": 0.6,
                               "aria": False},
@@ -296,32 +299,32 @@ def _places() -> dict[str, Any]:
 # --- checkpoints ----------------------------------------------------------------------------------
 
 
-def learning_chart(found: Sequence[LearningCurve]) -> Spec:
-    """Draw the checkpoints of trainings on one dataset, a line a training; at most :data:`CURVES`.
+def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
+    """Draw the checkpoints of trainings on a dataset, a line for each; at most :data:`CURVES`.
 
-    The best checkpoint of a training is a diamond; what it is certain of is the title.
+    The best checkpoint of a training is a diamond; the title has its verdict.
     """
-    found = found[:CURVES]
+    learning = learning[:CURVES]
     rows = [
         {"model": name(curve.name), "step": point.step, "value": round(point.value, 2),
          "low": round(point.interval.low, 2) if point.interval else None,
          "high": round(point.interval.high, 2) if point.interval else None,
          "best": point is curve.best,
-         "said": f"{name(curve.name)}, step {point.step}: {with_unit(curve.metric, point.value)}"
+         "text": f"{name(curve.name)}, step {point.step}: {with_unit(curve.metric, point.value)}"
          + (f" ({point.interval.low:.1f} to {point.interval.high:.1f})" if point.interval else "")
          + ", best" * (point is curve.best)}
-        for curve in found for point in curve.points
+        for curve in learning for point in curve.points
     ]  # fmt: skip
-    names = [name(curve.name) for curve in found]
-    verdicts = [f"{name(curve.name)}: {curve.verdict}" for curve in found]
+    names = [name(curve.name) for curve in learning]
+    verdicts = [f"{name(curve.name)}: {curve.verdict}" for curve in learning]
     colour = {"field": "model", "type": "nominal", "sort": names, "title": None,
               "scale": {"domain": names, "range": [*COLOURS][: len(names)]},
               "legend": {"orient": "bottom"} if len(names) > 1 else None}  # fmt: skip
     x = {"field": "step", "type": "quantitative", "title": "step", "scale": {"zero": False}}
-    y = {"field": "value", "type": "quantitative", "title": found[0].title,
+    y = {"field": "value", "type": "quantitative", "title": learning[0].title,
          "scale": {"zero": False}}  # fmt: skip
     return _chart(
-        f"{found[0].dataset}: {found[0].title} by training step. {'; '.join(verdicts)}",
+        f"{learning[0].dataset}: {learning[0].title} by training step. {'; '.join(verdicts)}",
         {"panel": 420, "panels": 1, "labels": 60, "stretch": True},
         {
             "data": {"values": rows},
@@ -341,7 +344,7 @@ def learning_chart(found: Sequence[LearningCurve]) -> Spec:
                                                   "range": ["circle", "diamond"]}},
                               "size": {"condition": {"test": "datum.best", "value": 200},
                                        "value": 50},
-                              "description": {"field": "said"}}},
+                              "description": {"field": "text"}}},
             ],
         },
     )  # fmt: skip
@@ -351,19 +354,19 @@ def learning_chart(found: Sequence[LearningCurve]) -> Spec:
 
 
 def reliability_chart(runs: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Spec:
-    """Draw how often boxes of a confidence are right: a panel a run, a line a definition.
+    """Draw the share of hits by confidence: a panel for each run, a line for each definition.
 
     Args:
         runs: bins by the names of runs and of definitions.
     """
     rows = [
-        {"run": name(run), "by": by, "confidence": round(100 * one.confidence, 2),
-         "hits": round(100 * one.hits, 2), "boxes": one.boxes,
-         "said": f"{name(run)}, by {by}: confidence {100 * one.confidence:.0f} %, "
-         f"{100 * one.hits:.0f} % right, {one.boxes:,} boxes"}
+        {"run": name(run), "by": by, "confidence": round(100 * bin_.confidence, 2),
+         "hits": round(100 * bin_.hits, 2), "boxes": bin_.boxes,
+         "text": f"{name(run)}, by {by}: confidence {100 * bin_.confidence:.0f} %, "
+         f"{100 * bin_.hits:.0f} % right, {bin_.boxes:,} boxes"}
         for run, definitions in runs.items()
         for by, bins in definitions.items()
-        for one in bins
+        for bin_ in bins
     ]  # fmt: skip
     percent = {"type": "quantitative", "scale": {"domain": [0, 100]}}
     x = {"field": "confidence", "title": "confidence (%)", **percent}
@@ -385,7 +388,7 @@ def reliability_chart(runs: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Spec:
                      "encoding": {"x": x, "y": y, "color": definition(rows),
                                   "size": {"field": "boxes", "type": "quantitative",
                                            "scale": {"range": [20, 160]}, "legend": None},
-                                  "description": {"field": "said"}}},
+                                  "description": {"field": "text"}}},
                 ],
             },
         },
@@ -404,11 +407,11 @@ def _diagonal() -> dict[str, Any]:
 
 
 def definition(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the colour of a definition, the same wherever it is drawn."""
-    there = {row["by"] for row in rows}
+    """Return the colour of a definition of confidence, the same in every chart."""
+    drawn = {row["by"] for row in rows}
     known = [*MEANS]
     return {
         "field": "by", "type": "nominal", "title": None, "legend": {"orient": "bottom"},
-        "scale": {"domain": [one for one in known if one in there],
-                  "range": [COLOURS[known.index(one)] for one in known if one in there]},
+        "scale": {"domain": [mean for mean in known if mean in drawn],
+                  "range": [COLOURS[known.index(mean)] for mean in known if mean in drawn]},
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Confidences as a picture: reliability diagrams, and F1 over a threshold."""
+"""Calibration as a picture: reliability diagrams, and F1 over a threshold."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .charts import definition, name, reliability_chart
 from .vega import png
 
 _ACROSS = 3
-"""Runs beside each other."""
+"""Runs in a row of panels."""
 
 
 def picture(runs: Sequence[CalibrationResult]) -> bytes:
     """Draw the confidences of runs as a PNG, by each definition."""
     judged = {name(f"{run.model} on {run.dataset}"): run for run in runs}
     bins = {
-        title: {one.definition: one.bins for one in run.by_definition}
+        title: {ranking.definition: ranking.bins for ranking in run.by_definition}
         for title, run in judged.items()
     }
     reliability = {**reliability_chart(bins), "columns": _ACROSS}
@@ -26,19 +26,19 @@ def picture(runs: Sequence[CalibrationResult]) -> bytes:
 
 
 def _f1(runs: Mapping[str, CalibrationResult]) -> dict[str, Any]:
-    """F1 of the boxes that are kept, and the best threshold as a dot."""
+    """Draw F1 over the confidence threshold, and the best threshold as a dot."""
     rows, best = [], []
     for title, run in runs.items():
-        for one in run.by_definition:
-            key = {"run": title, "by": one.definition}
-            points = zip(one.curve.thresholds, one.curve.f1, strict=True)
+        for ranking in run.by_definition:
+            key = {"run": title, "by": ranking.definition}
+            points = zip(ranking.curve.thresholds, ranking.curve.f1, strict=True)
             rows += [{**key, "t": 100 * at, "f1": f1, "best": False} for at, f1 in points]
-            if cut := one.threshold:
+            if cut := ranking.threshold:
                 best.append({**key, "t": 100 * cut.value, "f1": cut.f1, "best": True})
     x = {
         "field": "t",
         "type": "quantitative",
-        "title": "boxes kept from this confidence on (%)",
+        "title": "least confidence of boxes (%)",
     }
     y = {"field": "f1", "type": "quantitative", "title": "F1@0.5 (%)", "scale": {"zero": False}}
     encoding = {"x": x, "y": y, "color": definition(rows)}

@@ -1,4 +1,4 @@
-"""Compare two runs for a page: metrics, error types, and who finds which queries."""
+"""Compare two runs for a page: metrics, error types, and the queries that each finds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .pairs import MODELS, Pair, key_of
 
 @dataclass(frozen=True)
 class _Answers:
-    """A run with what its pairs need, calculated once."""
+    """A run with values for its pairs, calculated once."""
 
     run: Run
 
@@ -28,7 +28,7 @@ class _Answers:
 
     @cached_property
     def losses(self) -> Estimate | None:
-        """Return the points of every error type; None where nothing says what was lost."""
+        """Return the points of every error type; None if the run has no error types."""
         try:
             return error_estimate(self.run)
         except StatisticsError:
@@ -45,14 +45,13 @@ def pair_values(
     """Return the pairs for the page's script.
 
     ``left`` and ``right`` are places in ``runs``; ``metrics`` are [name, left, right, difference,
-    low, high, p-value] of each metric, None for what there is not; ``losses`` are the same of the
-    points that each error type took, their p-values corrected for the number of types; ``counts``
-    are of queries: all, those that both answered, those of them that ``differ`` in their score, and
-    by who found them.
+    low, high, p-value] of each metric, None if missing; ``losses`` are the same for the points of
+    each error type, their p-values corrected for the number of types; ``counts`` are numbers of
+    queries: all, answered by both, with scores that ``differ``, and by the runs that find them.
     """
     place = {key_of(run): at for at, run in enumerate(runs)}
 
-    # Pairs come column by column, so a few runs are wanted again soon; those of all do not fit.
+    # Pairs come dataset by dataset, so a few runs are needed again soon; all do not fit.
     @lru_cache(2 * MODELS)
     def of(at: int) -> _Answers:
         return _Answers(runs[at])
@@ -66,10 +65,10 @@ def pair_values(
 
 
 def opening_pair(pairs: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> int:
-    """Return the place of the pair to open with, of those that :func:`pair_values` returns.
+    """Return the place of the pair to open with, among those of :func:`pair_values`.
 
-    It is the first of two models whose first metric differs significantly; else the pair with the
-    most queries that differ.
+    It is the first pair of two models whose first metric differs significantly; else the pair with
+    the most queries that differ.
     """
     for place, pair in enumerate(pairs):
         models = {runs[pair[side]].model for side in ("left", "right")}
@@ -82,7 +81,7 @@ def opening_pair(pairs: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> int
 def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[str, Any]:
     return {
         "metrics": [
-            _figure(metric, left.estimate, right.estimate)
+            _metric(metric, left.estimate, right.estimate)
             for metric in metrics
             if {metric.value(left.run.sums), metric.value(right.run.sums)} != {None}
         ],
@@ -91,33 +90,33 @@ def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[
     }
 
 
-def _figure(metric: Metric, left: Estimate, right: Estimate) -> list[Any]:
+def _metric(metric: Metric, left: Estimate, right: Estimate) -> list[Any]:
     if None in (left.value(metric.name), right.value(metric.name)):
         return [*_sides(metric.title, metric.name, left, right), None, None, None, None]
-    found = difference(left, right, metric.name)
-    return _difference(metric.title, metric.name, left, right, found)
+    test = difference(left, right, metric.name)
+    return _difference(metric.title, metric.name, left, right, test)
 
 
 def _losses(left: _Answers, right: _Answers) -> list[list[Any]]:
-    """Compare the error types that either has, as :func:`..runs.run_errors.compare_errors` does."""
+    """Compare the error types of both, as :func:`..runs.run_errors.compare_errors` does."""
     left_losses, right_losses = left.losses, right.losses
     if left_losses is None or right_losses is None:
         return []
-    names = {one.key: one.name for one in left.run.benchmark.errors.error_types}
+    names = {type_.key: type_.name for type_ in left.run.benchmark.errors.error_types}
     keys = [key for key in names if left_losses.value(key) or right_losses.value(key)]
     tests = correct(difference(left_losses, right_losses, key) for key in keys)
     return [
-        _difference(names[key], key, left_losses, right_losses, found)
-        for key, found in zip(keys, tests, strict=True)
+        _difference(names[key], key, left_losses, right_losses, test)
+        for key, test in zip(keys, tests, strict=True)
     ]
 
 
 def _difference(
-    title: str, metric: str, left: Estimate, right: Estimate, found: Difference
+    title: str, metric: str, left: Estimate, right: Estimate, test: Difference
 ) -> list[Any]:
-    low, high = (found.interval.low, found.interval.high) if found.interval else (None, None)
-    numbers = map(_rounded, (found.value, low, high))
-    return [*_sides(title, metric, left, right), *numbers, found.corrected]
+    low, high = (test.interval.low, test.interval.high) if test.interval else (None, None)
+    numbers = map(_rounded, (test.value, low, high))
+    return [*_sides(title, metric, left, right), *numbers, test.corrected]
 
 
 def _sides(title: str, metric: str, left: Estimate, right: Estimate) -> list[Any]:
@@ -129,7 +128,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _counts(left: dict[int, float], right: dict[int, float]) -> dict[str, int]:
-    found = found_queries(left, right)
+    queries = found_queries(left, right)
     groups = ("both", "left", "right", "neither")
-    counts = {name: len(getattr(found, name)) for name in groups}
-    return {**counts, "differ": found.differ, "answered": sum(counts.values())}
+    counts = {name: len(getattr(queries, name)) for name in groups}
+    return {**counts, "differ": queries.differ, "answered": sum(counts.values())}

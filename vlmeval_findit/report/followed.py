@@ -1,7 +1,7 @@
 """Follow a sweep while it runs, by its files alone; nothing is written or locked.
 
-Identities say what is asked, the journal what came of it, provenances which cells are scored, locks
-whether somebody works on it.
+Identities name the cells, the journal has their calls, provenances show which cells are scored,
+locks whether the sweep is running.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ JOURNAL = "calls.jsonl"
 _LOCKS = (".sweep.lock", f"{JOURNAL}.lock")
 
 SPEED_OVER = 120.0
-"""Seconds over which calls are counted for their speed."""
+"""Seconds over which the speed of calls is measured."""
 
 
 class SweepState(Enum):
-    """What becomes of a sweep."""
+    """State of a sweep; the value is its name in messages."""
 
     WAITING = "nobody works on it yet"
     RUNNING = "running"
@@ -43,16 +43,16 @@ class SweepState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CellView:
-    """One model over one question, as it stands."""
+    """The current state of a cell: a model over a question."""
 
     model: str
     question: Question
     rows: int | None  # to ask; None: not known yet
     answered: int = 0  # calls
     failed: int = 0  # calls
-    made: int = 0  # calls, those asked again too
+    attempts: int = 0  # calls, including repeated ones
     cost: float | None = None  # US dollars
-    seconds: float = 0.0  # of all calls made
+    seconds: float = 0.0  # of all attempts
     finished: bool = False
     begun: bool = True
     metric_values: Mapping[str, float | None] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class CellView:
 
     @property
     def left(self) -> int | None:
-        """Calls that are still to be made; of a finished cell none, whatever failed."""
+        """Calls that remain; none of a finished cell, even if calls failed."""
         if self.finished:
             return 0
         return None if self.rows is None else max(self.rows - self.answered - self.failed, 0)
@@ -68,7 +68,7 @@ class CellView:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a sweep leaves its files, and what it will ask, as far as its file says so."""
+    """The files of a sweep, and its cells as far as its file names them."""
 
     folder: Path
     journals: tuple[Path, ...] = ()
@@ -77,13 +77,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A sweep at one moment."""
+    """The state of sweeps at a moment."""
 
     state: SweepState
     cells: tuple[CellView, ...]
-    speed: float | None  # calls a second; None: not known yet
-    unread: int  # bytes of journals that were not looked at yet
-    problems: tuple[str, ...]  # what cannot be read
+    speed: float | None  # calls per second; None: not known yet
+    unread: int  # bytes of journals that were not read yet
+    problems: tuple[str, ...]  # files that cannot be read, with the reason
 
     @property
     def answered(self) -> int:
@@ -95,26 +95,26 @@ class Snapshot:
 
     @property
     def left(self) -> int:
-        """Calls that are known to be left."""
+        """Calls that remain, as far as they are known."""
         return sum(cell.left or 0 for cell in self.cells)
 
     @property
     def cost(self) -> float | None:
-        """US dollars, as far as anybody said; None: nobody did."""
+        """US dollars of the calls with a known cost; None: there are none."""
         known = [cell.cost for cell in self.cells if cell.cost is not None]
         return sum(known) if known else None
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it takes at this speed."""
+        """Remaining seconds at this speed."""
         return self.left / self.speed if self.speed and self.left else None
 
 
 class Followed:
-    """The sweeps in some places; every call of :meth:`look` reads what is new.
+    """Sweeps that are followed; every call of :meth:`read` reads new records.
 
     Args:
-        places: where they leave their files.
+        places: their files.
     """
 
     def __init__(self, places: Sequence[Place]) -> None:
@@ -126,27 +126,27 @@ class Followed:
         self._was_running = False
         self._problems: dict[Path, str] = {}
 
-    def look(self, now: float) -> Snapshot:
-        """Return how it stands.
+    def read(self, now: float) -> Snapshot:
+        """Read new records; return the current state.
 
         Args:
             now: seconds of a clock that never goes back.
         """
-        found = [(place, *_files_of(place)) for place in self._places]
-        # First of all: what is written before the lock is let go is read then.
-        running = any(is_held(lock) for *_, locks in found for lock in locks)
-        for place, identities, journals, _ in found:
+        files = [(place, *_files_of(place)) for place in self._places]
+        # First: records that are written before the lock is released are read below.
+        running = any(is_held(lock) for *_, locks in files for lock in locks)
+        for place, identities, journals, _ in files:
             for path in identities:
                 self._identity(path)
             for path in journals:
                 folder = place.folder if path in place.journals else path.parent
                 self._journals.setdefault(path, _Journal(path)).folders.add(folder)
         for path, journal in self._journals.items():
-            self._say(path, journal.read())
+            self._set_problem(path, journal.read())
         cells = tuple(self._views())
         unread = sum(journal.tail.left for journal in self._journals.values())
-        made = sum(cell.made for cell in cells)
-        state, speed = self._state(running, cells), self._speed(now, made, unread)
+        attempts = sum(cell.attempts for cell in cells)
+        state, speed = self._state(running, cells), self._speed(now, attempts, unread)
         problems = tuple(self._problems.values())
         return Snapshot(state, cells, speed if running else None, unread, problems)
 
@@ -158,19 +158,19 @@ class Followed:
         over = begun and all(cell.finished for cell in begun)
         return SweepState.ENDED if self._was_running or over else SweepState.WAITING
 
-    def _speed(self, now: float, made: int, unread: int) -> float | None:
-        """Return calls a second, of those that were made since somebody looks."""
+    def _speed(self, now: float, attempts: int, unread: int) -> float | None:
+        """Return calls per second, of the calls since the first read."""
         if unread:
             self._speeds.clear()
             return None
-        self._speeds.append((now, made))
+        self._speeds.append((now, attempts))
         while len(self._speeds) > 2 and now - self._speeds[1][0] >= SPEED_OVER:
             self._speeds.popleft()
         (start, before), (end, after) = self._speeds[0], self._speeds[-1]
         return (after - before) / (end - start) if end > start else None
 
     def _identity(self, path: Path) -> None:
-        """Add the cell of an identity that was written since the last look."""
+        """Add the cell of an identity that was written since the last read."""
         stamp = stamp_of(path)
         if stamp is None or self._stamps.get(path) == stamp:
             return
@@ -180,13 +180,13 @@ class Followed:
             identity = read_identity(predictions)
             question = benchmarks.parse(identity.dataset) if identity else None
         except (IdentityError, QuestionError, OSError) as error:
-            self._say(path, str(error))
+            self._set_problem(path, str(error))
             return
-        self._say(path, None)
+        self._set_problem(path, None)
         if identity is not None and question is not None:
             self._cells[path] = _Cell(predictions, identity, question)
 
-    def _say(self, path: Path, problem: str | None) -> None:
+    def _set_problem(self, path: Path, problem: str | None) -> None:
         if problem is None:
             self._problems.pop(path, None)
         else:
@@ -196,26 +196,26 @@ class Followed:
         begun = set()
         for cell in sorted(self._cells.values(), key=_Cell.order):
             begun.add((cell.predictions.parent, cell.identity.model, cell.question))
-            yield cell.look(self._journals.values())
+            yield cell.view(self._journals.values())
         for place in self._places:
-            for one in place.planned:
-                if (place.folder / one.model, one.model, one.question) not in begun:
-                    yield one
+            for planned in place.planned:
+                if (place.folder / planned.model, planned.model, planned.question) not in begun:
+                    yield planned
 
 
 # --- a cell ---------------------------------------------------------------------------------------
 
 Stamp = tuple[int, int]
-"""Time and size of a file: another one says that it was written again."""
+"""Time and size of a file: they change when it is written again."""
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return the stamp of a file; None where there is none."""
+    """Return the stamp of a file; None if it does not exist."""
     try:
-        there = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return there.st_mtime_ns, there.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 class _Call(NamedTuple):
@@ -229,9 +229,7 @@ class _Call(NamedTuple):
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> _Call | None:
-        """Return the call of a record; None of one that does not say which row it is of, or is
-        of a further sample.
-        """
+        """Return the call of a record; None without a row, or of a further sample."""
         row = record.get("row")
         if not isinstance(row, int) or SAMPLE in record.get("settings", {}):
             return None
@@ -247,11 +245,11 @@ class _Call(NamedTuple):
 
 
 class _Cell:
-    """One cell: who is asked what, and how it stood when its files last changed."""
+    """A cell with its files, and its state when they last changed."""
 
     def __init__(self, predictions: Path, identity: Identity, question: Question) -> None:
         self.predictions, self.identity, self.question = predictions, identity, question
-        self._seen: object = None  # the stamp of its score, and how many lines were of it
+        self._version: object = None  # stamp of its score, and number of its calls by journal
         self._rows = frozenset(identity.rows or ())
         rows = None if identity.rows is None else len(identity.rows)
         self._view = self._new = CellView(identity.model, question, rows)
@@ -264,33 +262,33 @@ class _Cell:
         question = self.question
         return self.identity.model, question.board_dataset, question.format_place, question.name
 
-    def look(self, journals: Iterable[_Journal]) -> CellView:
-        """Return how it stands; counted again only if a line or its score is new."""
-        own = [one for one in journals if one.is_of(self.predictions)]
+    def view(self, journals: Iterable[_Journal]) -> CellView:
+        """Return the current state; calls are counted again only after a change."""
+        related = [journal for journal in journals if journal.is_of(self.predictions)]
         provenance = RunFiles(self.predictions).provenance
         stamp = stamp_of(provenance)
-        seen = stamp, [(one.begun, len(one.calls.get(self.key, ()))) for one in own]
-        if seen != self._seen:
-            calls = (call for one in own for call in one.calls.get(self.key, ()))
-            self._view = replace(self._new, **_counted(filter(self._is_own, calls)))
-            self._seen = seen
+        version = stamp, [(j.restarts, len(j.calls.get(self.key, ()))) for j in related]
+        if version != self._version:
+            calls = (call for journal in related for call in journal.calls.get(self.key, ()))
+            self._view = replace(self._new, **_counted(filter(self._belongs, calls)))
+            self._version = version
             if stamp is not None:
                 try:
                     self._view = _scored(self._view, provenance)
                 except (RunError, OSError, ValueError):
-                    self._seen = None  # perhaps its files are just being written: look again
+                    self._version = None  # its files may be incomplete: read them again
         return self._view
 
-    def _is_own(self, call: _Call) -> bool:
+    def _belongs(self, call: _Call) -> bool:
         if self.identity.rows is not None and call.row not in self._rows:
             return False
         return call.made_by is None or self.identity.has_made(call.made_by)
 
 
 def _counted(calls: Iterable[_Call]) -> dict[str, Any]:
-    """Count the calls of a cell; an answer that was taken in from a shard is there twice."""
+    """Count the calls of a cell; an answer that was merged from a shard occurs twice."""
     answered: dict[int, float | None] = {}  # by row, seconds of the answer
-    cost, seconds, made = None, 0.0, 0
+    cost, seconds, attempts = None, 0.0, 0
     for call in calls:
         before = answered.get(call.row)
         if call.answered and before is not None and before == call.seconds:
@@ -298,11 +296,11 @@ def _counted(calls: Iterable[_Call]) -> dict[str, Any]:
         if call.cost is not None:
             cost = (cost or 0.0) + call.cost
         seconds += call.seconds
-        made += 1
+        attempts += 1
         answered[call.row] = call.seconds if call.answered else before
-    failed = sum(one is None for one in answered.values())
+    failed = sum(duration is None for duration in answered.values())
     counts = {"answered": len(answered) - failed, "failed": failed}
-    return {**counts, "made": made, "cost": cost, "seconds": seconds}
+    return {**counts, "attempts": attempts, "cost": cost, "seconds": seconds}
 
 
 def _scored(view: CellView, provenance: Path) -> CellView:
@@ -317,29 +315,29 @@ def _scored(view: CellView, provenance: Path) -> CellView:
 # --- files ----------------------------------------------------------------------------------------
 
 Key = tuple[str, str]
-"""Model and dataset, as a journal has them."""
+"""Model and dataset, as in a journal."""
 
 
 class _Journal:
-    """One journal, and the folders whose cells it is of.
+    """A journal, and the folders of its cells.
 
-    It may hold what other sweeps asked, and calls of cells whose identity is not seen yet.
+    It may contain calls of other sweeps, and of cells whose identity is not read yet.
     """
 
     def __init__(self, path: Path) -> None:
         self.tail = JournalTail(path)
         self.folders: set[Path] = set()
         self.calls: dict[Key, list[_Call]] = {}
-        self.begun = 0  # how often it was read from its start
+        self.restarts = 0  # number of reads from the start, after the file was replaced
 
     def is_of(self, predictions: Path) -> bool:
         return any(predictions.is_relative_to(folder) for folder in self.folders)
 
     def read(self) -> str | None:
-        """Read what is new; return what is wrong with the file, if anything is."""
+        """Read new records; return an error message, or None."""
         if self.tail.is_another():
             self.calls = {}
-            self.begun += 1
+            self.restarts += 1
         try:
             for record in self.tail.records():
                 call = _Call.of(record)
@@ -370,7 +368,7 @@ def _files_of(place: Place) -> tuple[list[Path], list[Path], list[Path]]:
 
 
 def planned_rows(tables: CellBuilder, question: Question, limit: int | None) -> int | None:
-    """Return how many rows a model will be asked, as far as a table is at hand."""
+    """Return the number of rows that a model will be asked; None without a table."""
     try:
         return len(list(tables.task(question).queries)[:limit])
     except (OSError, ValueError):

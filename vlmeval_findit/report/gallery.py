@@ -19,7 +19,7 @@ _TEXT = 2_500  # Characters of a reply or prompt that are shown
 
 
 class Numbered:
-    """Numbers values that occur often, so that each stands once."""
+    """Numbers values that occur often, so that each is stored once."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -33,13 +33,13 @@ class Numbered:
 
 
 def gallery_data(cards: Sequence[Card], runs: Sequence[Run]) -> dict[str, Any]:
-    """Return what the page's script shows; see :func:`.drawn.drawn_values` for drawings.
+    """Return the values of the page's script; see :func:`.drawn.drawn_values` for drawings.
 
     ``run``, ``prompt``, ``reply``, ``parts`` and ``image`` of an answer are places in ``runs``,
-    ``texts``, ``parts`` and ``images``; ``metric`` is the one that query scores are of.
+    ``texts``, ``parts`` and ``images``; ``metric`` is the metric of query scores.
 
     Args:
-        cards: the answers, those of a run one after the other.
+        cards: the answers, run after run.
         runs: of the page.
     """
     texts, images, parts = Numbered(), Numbered(), Numbered()
@@ -52,20 +52,20 @@ def gallery_data(cards: Sequence[Card], runs: Sequence[Run]) -> dict[str, Any]:
         entries += [
             {"run": run, **_entry(card, replies, texts, images, parts)} for card in cards_of_run
         ]
-    made = thumbnails(path for path, *_ in images.values)
+    shrunk = thumbnails(path for path, *_ in images.values)
     return {
         "metric": runs[0].benchmark.metrics[0].name if runs else "",
         "runs": [_run(run) for run in runs],
         "texts": texts.values,
         "parts": parts.values,
-        "images": [_image(made, *entry) for entry in images.values],
+        "images": [_image(shrunk, *entry) for entry in images.values],
         "cards": entries,
     }
 
 
-def _image(made: Mapping[Path, Thumbnail], path: Path, width: int, height: int) -> dict[str, Any]:
+def _image(shrunk: Mapping[Path, Thumbnail], path: Path, width: int, height: int) -> dict[str, Any]:
     """Return the original's size in pixels (the annotation's, if known) and the address."""
-    thumbnail = made.get(path)
+    thumbnail = shrunk.get(path)
     if thumbnail is None:
         return {"name": path.name, "w": width or 4, "h": height or 3, "src": ""}
     return {
@@ -105,7 +105,9 @@ def _entry(
         "error_types": card.error_types,
         "parts": [parts.place(printable(f"{kind}: {part}")) for kind, part in row.slices.items()],
         "prompt": texts.place(_cut(transcript.prompt(row.index))),
-        "reply": texts.place("The prediction file is gone." if reply is None else _cut(reply)),
+        "reply": texts.place(
+            "The prediction file does not exist any more." if reply is None else _cut(reply)
+        ),
         **drawn_values(transcript.draw(row), transcript.pictures, images.place),
     }
 

@@ -1,4 +1,4 @@
-"""A sweep that is followed, as a page that loads itself again; it runs no script."""
+"""The page of a running sweep, which loads itself again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..core.metric import Metric
 from .followed import CellView, Snapshot, SweepState
 from .page import csp_hash, environment, template_text
 
-_SAID = {
+_STATES = {
     SweepState.WAITING: "Waiting: nobody works on it.",
     SweepState.RUNNING: "Running.",
     SweepState.ENDED: "Ended.",
@@ -33,12 +33,12 @@ class Block:
 
 
 def make_live_page(snapshot: Snapshot, time: datetime, every: float | None) -> str:
-    """The page of a moment.
+    """Make the page of a moment.
 
     Args:
-        snapshot: how the sweep stands.
-        time: when.
-        every: seconds until the page loads itself again (None: nobody writes it any more).
+        snapshot: the state of the sweep.
+        time: of the snapshot.
+        every: seconds until the page loads itself again (None: it is no longer updated).
     """
     script = template_text("live.js")
     page: str = (
@@ -46,7 +46,7 @@ def make_live_page(snapshot: Snapshot, time: datetime, every: float | None) -> s
         .get_template("live.html.j2")
         .render(
             snapshot=snapshot,
-            said=_said(snapshot, every),
+            state_text=_state_text(snapshot, every),
             blocks=list(_blocks(snapshot.cells)),
             facts=list(_facts(snapshot)),
             total=snapshot.answered + snapshot.failed + snapshot.left,
@@ -63,23 +63,23 @@ def make_live_page(snapshot: Snapshot, time: datetime, every: float | None) -> s
     return page
 
 
-def _said(snapshot: Snapshot, every: float | None) -> str:
-    """The state in a sentence or two."""
-    said = _SAID[snapshot.state]
+def _state_text(snapshot: Snapshot, every: float | None) -> str:
+    """Describe the state in a sentence or two."""
+    state = _STATES[snapshot.state]
     if every is None and snapshot.state is not SweepState.ENDED:
-        return f"{said} No longer watched: this page is as it was left."
+        return f"{state} No longer watched: this page is as it was left."
     if snapshot.state is SweepState.ENDED:
         unfinished = sum(not cell.finished for cell in snapshot.cells)
         if unfinished:
-            return f"{said} {counted(unfinished, 'cell')} not finished: run it again to go on."
+            return f"{state} {counted(unfinished, 'cell')} not finished: run it again to go on."
         if snapshot.failed:
-            return f"{said} {counted(snapshot.failed, 'call')} failed: run it again to ask them."
-        return f"{said} Every call was answered."
-    return said
+            return f"{state} {counted(snapshot.failed, 'call')} failed: run it again to ask them."
+        return f"{state} Every call was answered."
+    return state
 
 
 def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """What is told of the whole, name and value."""
+    """Yield facts about the whole sweep: name and value."""
     finished = sum(cell.finished for cell in snapshot.cells)
     unknown = sum(cell.left is None for cell in snapshot.cells)
     yield "Cells finished", f"{finished:,} of {len(snapshot.cells):,}"
@@ -90,7 +90,7 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     if snapshot.cost is not None:
         yield "Cost", f"{snapshot.cost:,.4f} US dollars"
     if snapshot.speed is not None:
-        yield "Speed", f"{snapshot.speed:.1f} calls a second"
+        yield "Speed", f"{snapshot.speed:.1f} calls per second"
     if snapshot.seconds_left is not None:
         yield "Time left at this speed", duration(snapshot.seconds_left)
     if snapshot.unread:
@@ -98,26 +98,26 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 
 
 def _blocks(cells: Sequence[CellView]) -> Iterator[Block]:
-    found: dict[tuple[str, str], list[CellView]] = {}
+    groups: dict[tuple[str, str], list[CellView]] = {}
     for cell in cells:
-        found.setdefault((benchmark_of(cell.question).name, cell.model), []).append(cell)
-    for (_, model), own in found.items():
-        metrics = [m for m in benchmark_of(own[0].question).metrics if m.in_short_tables]
-        there = tuple(
-            m for m in metrics if any(c.metric_values.get(m.name) is not None for c in own)
+        groups.setdefault((benchmark_of(cell.question).name, cell.model), []).append(cell)
+    for (_, model), group in groups.items():
+        metrics = [m for m in benchmark_of(group[0].question).metrics if m.in_short_tables]
+        present = tuple(
+            m for m in metrics if any(c.metric_values.get(m.name) is not None for c in group)
         )
-        yield Block(model, there, tuple(own))
+        yield Block(model, present, tuple(group))
 
 
 def figure(cell: CellView, metric: Metric) -> str:
-    """A figure of a cell; empty where there is none yet."""
+    """Format a metric of a cell; empty if it has none yet."""
     value = cell.metric_values.get(metric.name)
     return "" if value is None else f"{value:.1f}"
 
 
 def seconds_a_call(cell: CellView) -> str:
-    """Return how long a call took; empty where none was made."""
-    if not cell.made:
+    """Return the mean time of a call; empty if there was none."""
+    if not cell.attempts:
         return ""
-    seconds = cell.seconds / cell.made
+    seconds = cell.seconds / cell.attempts
     return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)

@@ -1,4 +1,4 @@
-"""Divide what scores lost among error types: a bar a model, per dataset and average."""
+"""Divide lost points among error types: a bar for each model, dataset and average."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..runs.run_statistics import StatisticsError
 from ..runs.scored_run import Run
 
 MODELS = 100
-"""The first models of a board have bars."""
+"""Most models with bars: the first of a board."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What one error type cost."""
+    """The cost of an error type."""
 
     error_type: ErrorType
     place: int  # Among all error types of the benchmark
@@ -33,41 +33,46 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class LossBar:
-    """A model on a dataset or an average: its score, and what took the rest of 100."""
+    """A model on a dataset or an average: its score, and the costs of the rest to 100."""
 
     model: str
     where: str
     is_average: bool
-    format: str  # Of its runs; "" where they have several
+    format: str  # Of its runs; "" if they have several
     score: float
     segments: tuple[Segment, ...]
 
     def at(self, error_type: ErrorType) -> Segment | None:
-        """Return what an error type cost; None for nothing."""
-        return next((one for one in self.segments if one.error_type == error_type), None)
+        """Return the cost of an error type; None for nothing."""
+        return next((s for s in self.segments if s.error_type == error_type), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
     """All bars of a page, averages first."""
 
-    score: str  # Name of what lost the points
+    score: str  # Name of the score that lost the points
     bars: tuple[LossBar, ...]
-    lacking: tuple[str, ...]  # Why runs have no bar, as sentences
+    lacking: tuple[str, ...]  # Reasons why runs have no bar, as sentences
 
     def values(self) -> dict[str, Any]:
         """Return the bars for the page's script.
 
         A bar is [model, where, is average, format, score, segments], a segment [place of its error
-        type, points, events, low, high]; low and high are None where there is no interval.
+        type, points, events, low, high]; low and high are None without an interval.
         """
         return {"score": self.score, "bars": [_values(bar) for bar in self.bars]}
 
 
 def _values(bar: LossBar) -> list[Any]:
     segments = [
-        [one.place, round(one.points, 2), round(one.events, 2), *_bounds(one.interval)]
-        for one in bar.segments
+        [
+            segment.place,
+            round(segment.points, 2),
+            round(segment.events, 2),
+            *_bounds(segment.interval),
+        ]
+        for segment in bar.segments
     ]
     name = printable(bar.model)
     return [name, bar.where, bar.is_average, bar.format, round(bar.score, 2), segments]
@@ -80,18 +85,18 @@ def _bounds(interval: Interval | None) -> list[float | None]:
 def losses_of(board: Board) -> Losses:
     """Return the bars of a board: of its averages over several datasets, then of its datasets.
 
-    They are those of its first :data:`MODELS` models.
+    Only its first :data:`MODELS` models have bars.
     """
     lacking: list[str] = []
-    found: dict[tuple[str, str], Sequence[ErrorCost]] = {}
+    costs: dict[tuple[str, str], Sequence[ErrorCost]] = {}
     models = {*board.models[:MODELS]}
     for (model, name), cell in board.cells.items():
         if model in models and cell.run is not None:
             try:
-                found[model, name] = errors_of(cell.run)
+                costs[model, name] = errors_of(cell.run)
             except StatisticsError as error:
                 lacking.append(f"{model}, {name}: {error}")
-    bars = (*_averages(board, found), *_columns(board, found))
+    bars = (*_averages(board, costs), *_columns(board, costs))
     score = board.benchmark.errors.score
     return Losses(
         score=score.name if score.better is Better.HIGHER else f"100 − {score.name}",
@@ -100,18 +105,18 @@ def losses_of(board: Board) -> Losses:
     )
 
 
-Found = dict[tuple[str, str], Sequence[ErrorCost]]
+Costs = dict[tuple[str, str], Sequence[ErrorCost]]
 
 
-def _columns(board: Board, found: Found) -> Iterator[LossBar]:
+def _columns(board: Board, costs: Costs) -> Iterator[LossBar]:
     for column in board.datasets:
         for model in board.models:
-            if (model, column.name) in found:
+            if (model, column.name) in costs:
                 run = _run(board, model, column.name)
-                yield _bar(model, column.name, False, [run], found[model, column.name])
+                yield _bar(model, column.name, False, [run], costs[model, column.name])
 
 
-def _averages(board: Board, found: Found) -> Iterator[LossBar]:
+def _averages(board: Board, costs: Costs) -> Iterator[LossBar]:
     """Yield the averages over several datasets, each set of datasets once."""
     first: dict[tuple[str, ...], DatasetMean] = {}
     for average in board.means:
@@ -120,10 +125,10 @@ def _averages(board: Board, found: Found) -> Iterator[LossBar]:
     for average in first.values():
         for model in board.models:
             places = [(model, name) for name in average.datasets]
-            if all(place in found for place in places):
+            if all(place in costs for place in places):
                 runs = [_run(board, *place) for place in places]
                 over = mean([error_estimate(run) for run in runs])
-                losses = _mean(over, [found[place] for place in places])
+                losses = _mean(over, [costs[place] for place in places])
                 yield _bar(model, average.name, True, runs, losses)
 
 
@@ -139,7 +144,7 @@ def _mean(over: Estimate, parts: Sequence[Sequence[ErrorCost]]) -> list[ErrorCos
     return [
         ErrorCost(
             of_type[0].error_type,
-            sum(one.events for one in of_type),
+            sum(cost.events for cost in of_type),
             over.value(of_type[0].error_type.key) or 0.0,
             bounds.get(of_type[0].error_type.key),
         )
@@ -156,10 +161,10 @@ def _bar(
         where=where,
         is_average=is_average,
         format=formats.pop() if len(formats) == 1 else "",
-        score=100 - sum(one.points for one in losses),
+        score=100 - sum(cost.points for cost in losses),
         segments=tuple(
-            Segment(one.error_type, place, one.events, one.points, one.interval)
-            for place, one in enumerate(losses)
-            if one.events or one.points
+            Segment(cost.error_type, place, cost.events, cost.points, cost.interval)
+            for place, cost in enumerate(losses)
+            if cost.events or cost.points
         ),
     )

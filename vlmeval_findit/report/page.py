@@ -1,4 +1,4 @@
-"""The page: figures, plots and gallery, as one text."""
+"""The page: metrics, plots and gallery, as HTML."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _TEMPLATES = Path(__file__).with_name("templates")
 _SCRIPTS = (
     "elements", "drawing", "zoom", "detail", "gallery", "compare", "losses", "charts", "start",
 )  # fmt: skip
-"""What the page's one script is made of, in this order."""
+"""The parts of the page's script, in this order."""
 
 _RUNS = 2_000
-"""Rows of a table of runs, at most."""
+"""Most rows of the table of runs."""
 
 
 def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[Side] = ()) -> str:
@@ -49,35 +49,35 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
 
     Args:
         board: its metrics, and the runs whose answers the gallery shows.
-        time: when the page is made.
-        cards: at most so many answers in the gallery.
-        sides: two to compare first; the gallery has the answers in which they differ most.
+        time: written on the page.
+        cards: most answers in the gallery.
+        sides: two sides to compare first; the gallery has the answers in which they differ most.
     """
-    runs = [one.run for one in board.runs]
+    runs = [row.run for row in board.runs]
     details = Details(board)
     first = first_pairs(board, sides)
     keys = details.keys | {key_of(run) for pair in first for run in (pair.left, pair.right)}
     most = max(cards, CARDS) // FEWEST  # The others have no answer on the page.
-    found, missing = gather(
+    transcripts, missing = gather(
         [run for at, run in enumerate(_by_rank(board)) if at < most or key_of(run) in keys],
-        details.see,
+        details.add,
     )
     losses, panels = losses_of(board), panels_of(board)
     forest, heat_maps = forest_of(board, panels), heat_maps_of(board)
     charts = details.drawn()
-    drawn = [one for one in (forest, heat_maps, *(chart for _, chart in charts)) if one]
+    drawn = [group for group in (forest, heat_maps, *(chart for _, chart in charts)) if group]
     pairs = pair_runs(board, sides)
     compared = pair_values(pairs, board.shown, runs)
-    error_types = [(one.key, one.name, one.meaning) for one in board.benchmark.errors.error_types]
-    gallery = gallery_data(choose_cards(found, cards, first), runs)
+    error_types = [(t.key, t.name, t.meaning) for t in board.benchmark.errors.error_types]
+    gallery = gallery_data(choose_cards(transcripts, cards, first), runs)
     data: dict[str, Any] = {
         **gallery,
         "error_types": error_types,
         "losses": losses.values(),
         "pairs": compared,
-        # What --compare names stands first.
+        # Pairs of --compare come first.
         "opening_pair": 0 if first else opening_pair(compared, runs),
-        "charts": {one.key: [spec for _, spec in one.charts] for one in drawn},
+        "charts": {group.key: [spec for _, spec in group.charts] for group in drawn},
     }
     vega, script = charts_script() if drawn else "", _script()
     reason_rows = [*reasons_of(board)]
@@ -119,13 +119,13 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         data=Markup(json_in_html(data)),
         vega=Markup(vega),
         script=Markup(script),
-        script_hashes=[csp_hash(one) for one in (vega, script) if one],
+        script_hashes=[csp_hash(code) for code in (vega, script) if code],
     )
     return page
 
 
 def environment() -> Environment:
-    """The templates; text in them is escaped and made visible."""
+    """Return the templates' environment: text is escaped, control characters become visible."""
     return Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -137,12 +137,12 @@ def environment() -> Environment:
 
 
 def _shown(value: Any) -> Any:
-    """What an expression of the template becomes: markup is ours, text is not."""
+    """Make text of an expression printable; markup comes from this package and stays."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def template_text(name: str) -> str:
-    """A file beside the templates."""
+    """Return a file of the templates' folder."""
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
@@ -152,34 +152,34 @@ def _script() -> str:
 
 
 def csp_hash(script: str) -> str:
-    """The hash by which the page's policy knows its one script: no other script runs."""
+    """Return the hash that allows a script in the page's policy: no other script runs."""
     digest = hashlib.sha256(script.encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 
 
 def json_in_html(value: Any) -> str:
-    """JSON that cannot end the element that it stands in, whatever a model said."""
+    """Return JSON that cannot end its HTML element, whatever a reply contains."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
-    # Half a surrogate pair is no text in UTF-8, but a model can say it.
+    # Half a surrogate pair is no text in UTF-8, but a reply can contain it.
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _by_rank(board: Board) -> list[Run]:
     rank = {model: at for at, model in enumerate(board.models)}
-    return sorted((one.run for one in board.runs), key=lambda run: rank.get(run.model, len(rank)))
+    return sorted((row.run for row in board.runs), key=lambda run: rank.get(run.model, len(rank)))
 
 
 # --- tables ---------------------------------------------------------------------------------------
 
 
 def _by_reason(missing: Iterable[Missing]) -> Mapping[str, list[str]]:
-    """The runs without a gallery, by the reason: one missing table is one line."""
-    found: dict[str, list[str]] = {}
-    for one in missing:
-        found.setdefault(one.reason, []).append(f"{one.run.model} {one.run.question.name}")
-    return found
+    """Group the runs without a gallery by reason: a missing table is one line."""
+    names: dict[str, list[str]] = {}
+    for entry in missing:
+        names.setdefault(entry.reason, []).append(f"{entry.run.model} {entry.run.question.name}")
+    return names
 
 
 def _run_row(run: Run, short: Sequence[Metric]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Choose the pairs of runs that a page compares.
 
-A pair is two runs of one dataset, so they were asked the same. Of all that could be paired a page
-has, per dataset, the reported runs of the best models, their other formats against the reported
-one, and whatever ``--compare`` names.
+A pair is two runs of one dataset, so they have the same queries. For each dataset a page has the
+reported runs of the best models, their other formats against the reported format, and the pairs of
+``--compare``.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ FLAG = "--compare"
 
 
 class Side(NamedTuple):
-    """One side of a pair: a model in a format; "" is the one that it is reported in."""
+    """A side of a pair: a model in a format; "" is its reported format."""
 
     model: str
     format: str
 
 
 class PairError(ValueError):
-    """Two that cannot be put side by side; the message says what is nearest."""
+    """Two sides that cannot be compared; the message suggests a near name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,27 +47,27 @@ Key = tuple[str, str]
 
 
 def key_of(run: Run) -> Key:
-    """Return what identifies a run on a page: a board has each model and question once."""
+    """Return the key of a run on a page: a board has each model and question once."""
     return run.model, run.question.name
 
 
-# --- what --compare names -------------------------------------------------------------------------
+# --- --compare ------------------------------------------------------------------------------------
 
 
-def sides_of(given: Sequence[str], boards: Sequence[Board]) -> tuple[Side, ...]:
-    """Resolve ``MODEL``, ``MODEL=FORMAT`` or, of one model only, ``FORMAT``.
+def sides_of(names: Sequence[str], boards: Sequence[Board]) -> tuple[Side, ...]:
+    """Resolve ``MODEL``, ``MODEL=FORMAT`` or, if only one model has it, ``FORMAT``.
 
     Args:
-        given: two, or none.
-        boards: of the pages that are made; one of them must have both in a column.
+        names: two, or none.
+        boards: of the pages; at least one must have both sides on a dataset.
 
     Raises:
-        PairError: no run is called so, several models have the format, or no column has both.
+        PairError: no run has the name, several models have the format, or no dataset has both.
     """
-    runs = [one.run for board in boards for one in board.runs]
-    sides = tuple(_side_of(entry, runs) for entry in given)
+    runs = [row.run for board in boards for row in board.runs]
+    sides = tuple(_side_of(entry, runs) for entry in names)
     if sides and not any(first_pairs(board, sides) for board in boards):
-        what = " ".join(given)
+        what = " ".join(names)
         raise PairError(f"{FLAG} {what}: no dataset has two runs of them that can be compared")
     return sides
 
@@ -83,14 +83,14 @@ def _side_of(entry: str, runs: Sequence[Run]) -> Side:
             raise PairError(str(error)) from None
         formats = {run.question.format for run in runs} - {""}
         near = nearest(entry, [*models, *sorted(formats)])
-        raise PairError(f"{FLAG} {entry}: neither a model nor a format of one{near}") from None
-    mine = sorted(
+        raise PairError(f"{FLAG} {entry}: neither a model nor a format{near}") from None
+    owners = sorted(
         {run.model for run in runs if model in ("", run.model) and run.question.format == written}
     )
-    if len(mine) > 1:
-        say = f"say whose it is: {mine[0]}={written}"
-        raise PairError(f"{FLAG} {entry}: {len(mine)} models were run in it; {say}")
-    return Side(mine[0], written)
+    if len(owners) > 1:
+        say = f"say whose it is: {owners[0]}={written}"
+        raise PairError(f"{FLAG} {entry}: {len(owners)} models were run in it; {say}")
+    return Side(owners[0], written)
 
 
 # --- the pairs of a page --------------------------------------------------------------------------
@@ -98,21 +98,21 @@ def _side_of(entry: str, runs: Sequence[Run]) -> Side:
 
 def pair_runs(board: Board, sides: Sequence[Side] = ()) -> list[Pair]:
     """Return the pairs of a board, each once: those of ``sides``, then models, then formats."""
-    met: dict[frozenset[Key], Pair] = {}
+    unique: dict[frozenset[Key], Pair] = {}
     for pair in (*first_pairs(board, sides), *_of_models(board), *_of_formats(board)):
-        met.setdefault(frozenset(map(key_of, (pair.left, pair.right))), pair)
-    return list(met.values())
+        unique.setdefault(frozenset(map(key_of, (pair.left, pair.right))), pair)
+    return list(unique.values())
 
 
 def first_pairs(board: Board, sides: Sequence[Side]) -> list[Pair]:
-    """Return the pairs that ``sides`` name, one a dataset."""
-    found = (
+    """Return the pairs that ``sides`` name, one for each dataset."""
+    runs_of_sides = (
         (name, [_run_of(board, name, side) for side in sides])
         for name in (column.name for column in board.datasets if sides)
     )
     return [
         Pair(name, left, right)
-        for name, (left, right) in found
+        for name, (left, right) in runs_of_sides
         if left is not None and right is not None and left is not right
     ]
 
@@ -121,8 +121,8 @@ def _run_of(board: Board, column: str, side: Side) -> Run | None:
     if not side.format:
         cell = board.cells.get((side.model, column))
         return cell.run if cell else None
-    there = next(one for one in board.datasets if one.name == column).runs
-    named = (run for run in there if (run.model, run.question.format) == side)
+    runs = next(dataset for dataset in board.datasets if dataset.name == column).runs
+    named = (run for run in runs if (run.model, run.question.format) == side)
     return next(named, None)
 
 
@@ -143,16 +143,16 @@ def _of_formats(board: Board) -> Iterator[Pair]:
 
 
 def pairs_note(board: Board) -> str:
-    """Say which pairs are left out."""
+    """Return a sentence about the pairs that are left out."""
     left = [f"models below the first {MODELS}"] if len(board.models) > MODELS else []
     several = any(len(column.runs) > len(board.models) for column in board.datasets)
     if several and len(board.models) > 1:
         left.append("two models in formats that they are not reported in")
-    return f"Not among the pairs: {', '.join(left)}; {FLAG} brings two of them." if left else ""
+    return f"Not among the pairs: {', '.join(left)}; {FLAG} adds two of them." if left else ""
 
 
 def most_different(pair: Pair, most: int) -> list[int]:
-    """Return the indices of the queries on which a pair differs most, at most so many."""
+    """Return the indices of at most ``most`` queries on which a pair differs most."""
     left, right = scores_by_index(pair.left), scores_by_index(pair.right)
     apart = {index: abs(left[index] - right[index]) for index in left if index in right}
     order = sorted((index for index in apart if apart[index]), key=lambda at: (-apart[at], at))

@@ -1,4 +1,4 @@
-"""The picture of a probe: what was said of every edge, against where it is."""
+"""The picture of a probe: the answered coordinate of every edge against its true place."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .vega import CONFIG, png
 _DASHES = {"declared": [5, 3], "named": [1, 0]}
 
 _FAR = 1.5
-"""Numbers beyond so many times the largest of the lines are left out of the picture."""
+"""Numbers beyond this multiple of the largest of the lines are left out of the picture."""
 
 _EVERY = "every size"
-"""Whose line it is that all sizes share."""
+"""Name of a line that all sizes share."""
 
 Size = tuple[int, int]
 
@@ -30,10 +30,10 @@ def draw(
 ) -> None:
     """Draw the answers about the scenes of a probe, x and y apart, and write a PNG.
 
-    Every size of image has a colour, and a line where each convention would have its numbers.
+    Every size of image has a colour, and a line of the numbers that each convention expects.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     write_once(path, png(spec(queries, result, asked)))
 
@@ -42,14 +42,16 @@ def spec(
     queries: Sequence[AnsweredQuery], result: ProbeResult, asked: Convention
 ) -> dict[str, Any]:
     """Return the chart that :func:`draw` draws."""
-    sizes = sorted({(one.width, one.height) for one in queries}, key=lambda size: size[0] * size[1])
+    sizes = sorted(
+        {(query.width, query.height) for query in queries}, key=lambda size: size[0] * size[1]
+    )
     order = (result.named or result.declared or asked).order
     panels = []
     for axis in (0, 1):
         points = []
         for size in sizes:
-            own = run_arrays([one for one in queries if (one.width, one.height) == size])
-            true, answered = _points(own, axis, order.corners)
+            arrays = run_arrays([q for q in queries if (q.width, q.height) == size])
+            true, answered = _points(arrays, axis, order.corners)
             ends = zip(true.tolist(), answered.tolist(), strict=True)
             points += [{"x": x, "y": y, "size": _name(size)} for x, y in ends]
         panels.append(_panel(axis, sizes, points, [*_lines(axis, result, sizes)]))
@@ -62,7 +64,7 @@ def _name(size: Size) -> str:
 
 
 def _points(arrays: RunArrays, axis: int, corners: Floats) -> tuple[Floats, Floats]:
-    """Where edges are, in shares of the image, and the numbers said of them; both (n,)."""
+    """Return true edges, in shares of the image, and the answered numbers; both (n,)."""
     true = arrays.truths[:, arrays.pair_truth]
     answered = corners @ arrays.numbers[:, arrays.pair_box]
     ends = [axis, axis + 2]
@@ -70,10 +72,10 @@ def _points(arrays: RunArrays, axis: int, corners: Floats) -> tuple[Floats, Floa
 
 
 def _lines(axis: int, result: ProbeResult, sizes: Sequence[Size]) -> Iterator[dict[str, Any]]:
-    """Where numbers would lie; of an image that is turned there is no line along one axis."""
+    """Yield the ends of the lines of expected numbers; a turned axis has no line."""
     for what, convention in _conventions(result).items():
         frame = convention.space.map_of(np.array(sizes, float).T)
-        # A line that all sizes share is of none of them.
+        # A line that all sizes share has no size.
         shared = bool(np.ptp(frame.scale, axis=1).max() == np.ptp(frame.offset, axis=1).max() == 0)
         for place, size in enumerate(sizes[:1] if shared else sizes):
             if not frame.turned:
@@ -83,11 +85,11 @@ def _lines(axis: int, result: ProbeResult, sizes: Sequence[Size]) -> Iterator[di
 
 
 def _conventions(result: ProbeResult) -> dict[str, Convention]:
-    """Those that have lines, each once."""
+    """Return the conventions that have lines, each once."""
     both = {"declared": result.declared, "named": result.named}
     if result.declared == result.named:
         del both["declared"]
-    return {what: one for what, one in both.items() if one is not None}
+    return {what: convention for what, convention in both.items() if convention is not None}
 
 
 def _panel(
@@ -107,7 +109,7 @@ def _panel(
     y = {
         "field": "y",
         "type": "quantitative",
-        "title": f"number said for {'xy'[axis]}",
+        "title": f"answered number for {'xy'[axis]}",
         "scale": {"domain": [low, high]},
     }
     colour = {
@@ -139,10 +141,10 @@ def _panel(
 def _limits(
     points: Sequence[dict[str, Any]], lines: Sequence[dict[str, Any]]
 ) -> tuple[float, float]:
-    """Show the answers and the lines of what is named, however far those of what is declared go."""
-    of = {what: [one["y"] for one in lines if one["what"] == what] for what in _DASHES}
+    """Return limits that show the answers and the lines of the named convention."""
+    of = {what: [line["y"] for line in lines if line["what"] == what] for what in _DASHES}
     most = max(map(abs, of["named"] or of["declared"]), default=0.0)
-    answered = [one["y"] for one in points]
+    answered = [point["y"] for point in points]
     near = [y for y in answered if abs(y) <= _FAR * most] + of["named"] if most else answered
     low, high = min([0.0, *near]), max([0.0, *near])
     return low, high + 0.05 * (high - low) or 1.0

@@ -1,4 +1,4 @@
-"""What the sections of a page draw of a leaderboard, as charts."""
+"""The sections of a page: the charts of a leaderboard."""
 
 from __future__ import annotations
 
@@ -34,104 +34,109 @@ from .transcripts import Transcript
 from .vega import Spec, svg
 
 _PAGES = 4
-"""Charts of heat maps of a dataset, at most; formats.csv has all."""
+"""Most charts of heat maps of a dataset; formats.csv has all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Charts of which one is shown at a time, by their titles; ``key`` is unique on a page."""
+    """Charts by their titles, shown one at a time; ``key`` is unique on a page."""
 
     key: str
     charts: tuple[tuple[str, Spec], ...]
 
     def picture(self) -> Markup:
-        """Return the first as it stands there until the script draws, and in print."""
+        """Return the first chart as a picture, shown until the script draws, and in print."""
         return Markup(svg(self.charts[0][1], self.key))
 
 
 def short_metrics(board: Board) -> list[Metric]:
-    """The metrics that stand where there is little room."""
+    """Return the metrics for places with little room."""
     return [metric for metric in board.shown if metric.in_short_tables]
 
 
 def forest_of(board: Board, panels: Sequence[Panel]) -> Drawn | None:
-    """The dots of models; None where nothing can be compared."""
+    """Draw the dots of models; None if nothing can be compared."""
     if not panels:
         return None
     return Drawn("standings", (("", forest(board.headline, board.models, panels)),))
 
 
 def heat_maps_of(board: Board) -> Drawn | None:
-    """The formats of models, dataset by dataset, the one with most formats first; None where no
-    model was run in more than one."""
+    """Draw the formats of models, the dataset with most formats first.
+
+    None if no model was run in more than one format.
+    """
     by_dataset: dict[str, dict[str, list[FormatRow]]] = {}
-    for one in board.runs:
-        by_dataset.setdefault(one.dataset, {}).setdefault(one.run.model, []).append(one)
-    found: dict[str, list[list[FormatCell]]] = {}
+    for row in board.runs:
+        by_dataset.setdefault(row.dataset, {}).setdefault(row.run.model, []).append(row)
+    maps_by_dataset: dict[str, list[list[FormatCell]]] = {}
     for dataset, runs in by_dataset.items():
         maps = (
             _cells(board, runs[model]) for model in board.models if len(runs.get(model, ())) > 1
         )
         if filled := [cells for cells in maps if cells]:
-            found[dataset] = filled
-    # Of as many formats the order of the board.
-    order = sorted(found, key=lambda name: -len({c.row + c.column for m in found[name] for c in m}))
-    values = [cell.value for maps in found.values() for one in maps for cell in one]
+            maps_by_dataset[dataset] = filled
+
+    # With equally many formats, the order of the board.
+    def formats(name: str) -> int:
+        return len({cell.row + cell.column for map_ in maps_by_dataset[name] for cell in map_})
+
+    order = sorted(maps_by_dataset, key=formats, reverse=True)
+    values = [cell.value for maps in maps_by_dataset.values() for map_ in maps for cell in map_]
     ends = (0.0, 100.0) if board.headline.share or not values else (min(values), max(values))
     charts = []
     for dataset in order:
-        maps_of = found[dataset]
+        maps_of = maps_by_dataset[dataset]
         for first in range(0, min(len(maps_of), _PAGES * MAPS), MAPS):
             some = maps_of[first : first + MAPS]
             which = f", models {first + 1}–{first + len(some)}" if len(maps_of) > MAPS else ""
-            cells = [cell for one in some for cell in one]
+            cells = [cell for map_ in some for cell in map_]
             spec = heat_maps(board.headline, board.benchmark.format_axes, cells, ends)
             charts.append((dataset + which, spec))
     return Drawn("formats", tuple(charts)) if charts else None
 
 
 def _cells(board: Board, runs: Sequence[FormatRow]) -> list[FormatCell]:
-    """The values of a model's formats, in the benchmark's order."""
-    made = []
-    for one in sorted(runs, key=lambda one: one.run.question.format_place):
-        value = board.headline.value(one.run.sums)
+    """Return the values of a model's formats, in the benchmark's order."""
+    cells = []
+    for row in sorted(runs, key=lambda row: row.run.question.format_place):
+        value = board.headline.value(row.run.sums)
         if value is not None:
-            bounds = one.intervals.get(board.headline.name)
-            row, column = one.run.question.format_cell
-            made.append(
+            bounds = row.intervals.get(board.headline.name)
+            cells.append(
                 FormatCell(
-                    one.run.model, row, column, value,
+                    row.run.model, *row.run.question.format_cell, value,
                     f"{bounds.low:.1f} to {bounds.high:.1f}" if bounds else "",
-                    len(one.run.rows), one.reported,
+                    len(row.run.rows), row.reported,
                 )
             )  # fmt: skip
-    return made
+    return cells
 
 
 class Details:
-    """The charts of a board that take the details of all rows of a run.
+    """The charts of a board that need the details of all rows of a run.
 
-    Of every dataset they are those of the first :data:`.charts.CURVES` models in it.
+    They show the first :data:`.charts.CURVES` models of every dataset.
     """
 
     def __init__(self, board: Board) -> None:
         self.board = board
-        self.keys = {key_of(run) for one in board.datasets for run in _first(board, one)}
+        self.keys = {key_of(run) for column in board.datasets for run in _first(board, column)}
         self.curves: dict[Key, Curve] = {}
         self.bins: dict[Key, dict[str, Sequence[Bin]]] = {}
 
-    def see(self, one: Transcript, rows: Sequence[ScoredRow]) -> None:
-        """Take note of a run; see :func:`.transcripts.gather`."""
-        key = key_of(one.run)
+    def add(self, transcript: Transcript, rows: Sequence[ScoredRow]) -> None:
+        """Add the curve and the bins of a run; see :func:`.transcripts.gather`."""
+        key = key_of(transcript.run)
         if key not in self.keys:
             return
-        if (made := one.run.benchmark.curve(one.task, rows)) is not None:
-            self.curves[key] = made
+        if (curve := transcript.run.benchmark.curve(transcript.task, rows)) is not None:
+            self.curves[key] = curve
         if names := definitions_in(rows):
             self.bins[key] = {name: reliability(boxes_of_rows(rows, name)) for name in names}
 
     def drawn(self) -> list[tuple[str, Drawn]]:
-        """Return the charts by what they show, those of every dataset that has such."""
+        """Return the charts by their titles, of every dataset that has them."""
         thresholds: list[tuple[str, Spec]] = []
         calibration: list[tuple[str, Spec]] = []
         for column in self.board.datasets:
@@ -143,19 +148,19 @@ class Details:
         kinds = (("Checkpoints", "checkpoints", _learning_charts(self.board)),
                  ("IoU thresholds", "thresholds", thresholds),
                  ("Calibration", "calibration", calibration))  # fmt: skip
-        return [(title, Drawn(key, tuple(found))) for title, key, found in kinds if found]
+        return [(title, Drawn(key, tuple(charts))) for title, key, charts in kinds if charts]
 
     @property
     def note(self) -> str:
-        """Whose charts are not drawn; empty where all are."""
+        """A sentence if models are left out of charts, else empty."""
         more = any(len(_reported(self.board, column)) > CURVES for column in self.board.datasets)
         return f"Of every dataset the first {CURVES} models." if more else ""
 
 
 def _learning_charts(board: Board) -> list[tuple[str, Spec]]:
-    """The charts of the trainings whose checkpoints were run, by dataset and format."""
+    """Draw the trainings whose checkpoints were run, by dataset and format."""
     by_dataset: dict[str, list[LearningCurve]] = {}
-    for curve in learning_curves([each.run for each in board.runs]):
+    for curve in learning_curves([row.run for row in board.runs]):
         if len(curve.points) > 1:
             by_dataset.setdefault(curve.dataset, []).append(curve)
     return [(dataset, learning_chart(curves)) for dataset, curves in by_dataset.items()]
@@ -166,18 +171,18 @@ def _first(board: Board, column: ComparableRuns) -> list[Run]:
 
 
 def _reported(board: Board, column: ComparableRuns) -> list[Run]:
-    """The reported runs of a column, by the rank of their models."""
+    """Return the reported runs of a dataset, by the rank of their models."""
     cells = (board.cells.get((model, column.name)) for model in board.models)
     return [cell.run for cell in cells if cell is not None and cell.run is not None]
 
 
 def reasons_of(board: Board) -> Iterator[tuple[FormatRow, dict[str, float]]]:
-    """Every run with replies that were not as asked: the shares of their reasons.
+    """Yield every run with replies that were not in the format, with the shares of the reasons.
 
-    In percent of its replies (failed calls are none), the commonest reason first.
+    In percent of its replies (failed calls are none), the most frequent reason first.
     """
-    for one in board.runs:
-        replies = [row for row in one.run.rows if not row.failed]
+    for entry in board.runs:
+        replies = [row for row in entry.run.rows if not row.failed]
         counts = Counter(row.reason for row in replies if row.reason)
         if counts:
-            yield one, {reason: 100.0 * n / len(replies) for reason, n in counts.most_common()}
+            yield entry, {reason: 100.0 * n / len(replies) for reason, n in counts.most_common()}

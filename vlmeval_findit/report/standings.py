@@ -1,4 +1,4 @@
-"""Who is best, and whether that is certain: every model against the best of its panel."""
+"""Standings: every model is tested against the best of its panel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Dot:
 
     @property
     def standing(self) -> str:
-        """How it stands to the best: one of :data:`STANDINGS`."""
+        """The result of the test against the best: one of :data:`STANDINGS`."""
         if self.to_best is None:
             return BEST
         if self.to_best.p_value is None:
@@ -54,30 +54,30 @@ class Panel:
 
 
 def panels_of(board: Board) -> list[Panel]:
-    """Return the panels of a board: all datasets, then each family, or each dataset of one.
+    """Return the panels of a board: all datasets, then each family, or each dataset of a family.
 
-    A panel is as :class:`.Board` ranks it, by the headline with failed calls as misses.  Tests are
+    A panel is ranked as in :class:`.Board`, by the headline with failed calls as misses. Tests are
     paired over images and corrected (Holm) for the models of their panel.
     """
-    found = (_panel(board, *one) for one in _names(board))
-    return [panel for panel in found if panel.dots][:_PANELS]
+    panels = (_panel(board, name, datasets) for name, datasets in _names(board))
+    return [panel for panel in panels if panel.dots][:_PANELS]
 
 
 def _names(board: Board) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield each set of datasets once: its name, and the datasets."""
-    seen = set()
-    several = len({one.family for one in board.datasets}) > 1
-    groups = [(one.name, one.datasets) for one in board.means]
+    known = set()
+    several = len({dataset.family for dataset in board.datasets}) > 1
+    groups = [(average.name, average.datasets) for average in board.means]
     if not several:
-        groups += [(one.name, (one.name,)) for one in board.datasets]
-    for name, columns in groups:
-        if columns not in seen:
-            seen.add(columns)
-            # Of one dataset its own name says more than "Overall".
-            yield (columns[0] if len(columns) == 1 and not several else name), columns
+        groups += [(dataset.name, (dataset.name,)) for dataset in board.datasets]
+    for name, datasets in groups:
+        if datasets not in known:
+            known.add(datasets)
+            # The name of a single dataset says more than "Overall".
+            yield (datasets[0] if len(datasets) == 1 and not several else name), datasets
 
 
-def _panel(board: Board, name: str, columns: Sequence[str]) -> Panel:
+def _panel(board: Board, name: str, datasets: Sequence[str]) -> Panel:
     metric = board.metrics[0]
     entries = {
         model: cell.entries[metric.name]
@@ -85,24 +85,24 @@ def _panel(board: Board, name: str, columns: Sequence[str]) -> Panel:
         if (cell := board.cells.get((model, name))) and metric.name in cell.entries
     }
     ranked = sorted(entries, key=lambda model: (entries[model].rank or 0, model))
-    # The same models in every panel, and whoever is best in it.
+    # The same models in every panel, and the best of the panel.
     drawn = {*board.models[:MODELS], *ranked[:1]}
     order = [model for model in ranked if model in drawn]
     if not order:
-        return Panel(name, columns, ())
-    best = _estimate(board, order[0], columns, metric)
+        return Panel(name, datasets, ())
+    best = _estimate(board, order[0], datasets, metric)
     tests = correct(
-        difference(_estimate(board, model, columns, metric), best, metric.name)
+        difference(_estimate(board, model, datasets, metric), best, metric.name)
         for model in order[1:]
     )
     dots = zip(order, [None, *tests], strict=True)
-    return Panel(name, columns, tuple(Dot(model, entries[model], test) for model, test in dots))
+    return Panel(name, datasets, tuple(Dot(model, entries[model], test) for model, test in dots))
 
 
-def _estimate(board: Board, model: str, columns: Sequence[str], metric: Metric) -> Estimate:
-    runs = [run for name in columns if (run := board.cells[model, name].run) is not None]
-    found = [estimate(run, (metric,)) for run in runs]
-    return found[0] if len(found) == 1 else mean(found)
+def _estimate(board: Board, model: str, datasets: Sequence[str], metric: Metric) -> Estimate:
+    runs = [run for name in datasets if (run := board.cells[model, name].run) is not None]
+    estimates = [estimate(run, (metric,)) for run in runs]
+    return estimates[0] if len(estimates) == 1 else mean(estimates)
 
 
 # --- the first screen -----------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def _estimate(board: Board, model: str, columns: Sequence[str], metric: Metric) 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A question of the first screen: its answer in a few words, and what it rests on."""
+    """A question of the first screen: its answer in a few words, and the evidence."""
 
     question: str
     answer: str
@@ -118,20 +118,22 @@ class Headline:
 
 
 def headlines_of(board: Board, panels: Sequence[Panel], losses: Losses) -> list[Headline]:
-    """Return what the first screen says: who is best, how certain, in which format, and what the
-    best loses most by; empty where nothing can be compared."""
+    """Return the first screen: best model, certainty, format, and the error that costs most.
+
+    Empty if nothing can be compared.
+    """
     if not panels:
         return []
     panel = panels[0]
     return [
-        _who(board, panel),
+        _best(board, panel),
         *_certain(board, panel),
         *_format(board, panel),
         *_error(panel, losses),
     ]
 
 
-def _who(board: Board, panel: Panel) -> Headline:
+def _best(board: Board, panel: Panel) -> Headline:
     best, *others = panel.dots
     bounds = best.entry.interval
     spread = f" (95 % interval {bounds.low:.1f} to {bounds.high:.1f})" if bounds else ""
@@ -166,8 +168,8 @@ def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
     elif next_.standing == LOWER:
         yield Headline(question, "Yes", f"{by} ahead of {next_.model}{p}")
     else:
-        alike = sum(one.standing == ALIKE for one in others)
-        # Of more models than are tested, others may be as good.
+        alike = sum(dot.standing == ALIKE for dot in others)
+        # Models that are not tested may be as good.
         least = "at least " if alike + 1 >= MODELS < len(board.models) else ""
         whom = f"; {least}{alike} models may be as good" if alike > 1 else ""
         lead = f"{by} ahead of" if round(test.value, 1) else "the same score as"
@@ -179,31 +181,31 @@ def _p(value: float) -> str:
 
 
 def _format(board: Board, panel: Panel) -> Iterator[Headline]:
-    used: dict[str, dict[str, int]] = {}
+    formats: dict[str, dict[str, int]] = {}
     for model, name, columns in formats_used(board):
-        used.setdefault(model, {})[name] = len(columns)
-    best, *others = (one.model for one in panel.dots)
-    mine = used.get(best)
-    if not mine:
+        formats.setdefault(model, {})[name] = len(columns)
+    best, *others = (dot.model for dot in panel.dots)
+    by_count = formats.get(best)
+    if not by_count:
         return
-    name = max(mine, key=lambda one: mine[one])
+    name = max(by_count, key=lambda form: by_count[form])
     tried = formats_tried(board).get(best, 1)
-    why = f"the best of {tried} formats for {best}" if tried > 1 else "the only one asked"
-    if rest := sum(mine.values()) - mine[name]:
-        why += f"; on {counted(rest, 'dataset')} another one"
+    why = f"the best of {tried} formats for {best}" if tried > 1 else "the only format asked"
+    if rest := sum(by_count.values()) - by_count[name]:
+        why += f"; on {counted(rest, 'dataset')} another"
     for model in others[:1]:
-        theirs = used[model]
-        other_name = max(theirs, key=lambda one: theirs[one])
+        other_formats = formats[model]
+        other_name = max(other_formats, key=lambda form: other_formats[form])
         why += f"; for {model}, too" if other_name == name else f"; for {model} it is {other_name}"
     yield Headline("In which format?", name, why)
 
 
 def _error(panel: Panel, losses: Losses) -> Iterator[Headline]:
     best = panel.dots[0].model
-    bar = next((one for one in losses.bars if one.model == best), None)
+    bar = next((bar for bar in losses.bars if bar.model == best), None)
     if bar is None:
         return
-    worst = max((one for one in bar.segments), key=lambda one: one.points, default=None)
+    worst = max(bar.segments, key=lambda segment: segment.points, default=None)
     question = f"Which error costs {best} most?"
     if worst is None or worst.points < 0.05:
         yield Headline(question, "Nothing", f"{best} made no error on {bar.where}")

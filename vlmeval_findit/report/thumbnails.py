@@ -27,31 +27,32 @@ class Thumbnail(NamedTuple):
 
 
 def thumbnails(paths: Iterable[Path], budget: int = BUDGET) -> dict[Path, Thumbnail]:
-    """Return the thumbnails of images; one that cannot be opened has none.
+    """Return the thumbnails of images; an image that cannot be opened has none.
 
-    The longer side is the largest of a few whose sizes, by a sample, fit the budget.
+    The longer side is the largest of a few sides that, by a sample, fit the budget.
     """
     unique = list(dict.fromkeys(paths))
     return thumbnails_of(unique, side_within(unique, budget))
 
 
 def thumbnails_of(paths: Iterable[Path], side: int) -> dict[Path, Thumbnail]:
-    """Return the thumbnails of images, their longer side at most so many pixels."""
+    """Return the thumbnails of images, their longer side at most ``side`` pixels."""
     unique = list(dict.fromkeys(paths))
     with ThreadPoolExecutor(2) as pool:
-        made = pool.map(_thumbnail, unique, repeat(side))
-        return {path: one for path, one in zip(unique, made, strict=True) if one is not None}
+        shrunk = pool.map(_thumbnail, unique, repeat(side))
+        pairs = zip(unique, shrunk, strict=True)
+        return {path: thumbnail for path, thumbnail in pairs if thumbnail is not None}
 
 
 def side_within(paths: Sequence[Path], budget: int) -> int:
-    """Estimate from a sample with which longer side, in pixels, images fit a budget."""
+    """Estimate from a sample the longer side, in pixels, with which images fit a budget."""
     step = max(1, len(paths) // _SAMPLE)
     sample = paths[::step]
     for side in _SIDES[:-1]:
-        made = [one for path in sample if (one := _thumbnail(path, side)) is not None]
-        if not made:
+        shrunk = [small for path in sample if (small := _thumbnail(path, side)) is not None]
+        if not shrunk:
             break
-        if len(paths) * sum(len(one.address) for one in made) / len(made) <= budget:
+        if len(paths) * sum(len(small.address) for small in shrunk) / len(shrunk) <= budget:
             return side
     return _SIDES[-1]
 

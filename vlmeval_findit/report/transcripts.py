@@ -1,7 +1,8 @@
-"""Gather what runs were asked and what they answered, as far as it is at hand.
+"""Gather the prompts and replies of runs, if their files exist.
 
-Metrics need neither table, images nor predictions; the answers of a page need all three. What is
-not there, or is not what was scored, is left out with a reason that the page shows.
+Metrics need neither table, images nor predictions; the answers of a page need all three. A run
+without them, or with other files than it was scored with, is left out, and the page shows the
+reason.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from .drawn import drawn_values
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """One run with its task, prompts and images."""
+    """A run with its task, prompts and images."""
 
     run: Run
     task: AnyTask
-    words: PromptSet | None  # None where its prompts are not at hand
+    words: PromptSet | None  # None if its prompts are not known
     pictures: Path  # Folder that the paths of images are relative to
 
     def read_replies(self) -> dict[int, str]:
-        """Read the replies by index; none where the prediction file is gone.
+        """Read the replies by index; empty if the prediction file does not exist.
 
         They are not stored: a page has a few replies of each of thousands of runs.
         """
@@ -43,7 +44,7 @@ class Transcript:
         return {reply.index: reply.text for reply in replies}
 
     def prompt(self, index: int) -> str:
-        """Return the message of a query as text, ``[image: …]`` where it shows an image."""
+        """Return the message of a query as text, with ``[image: …]`` for an image."""
         if self.words is None:
             asked = f"Asked in {self.run.provenance.prompts}, whose words are not at hand"
             return f"{asked}. {self.run.benchmark.prompts_help}".rstrip()
@@ -65,27 +66,27 @@ class Missing:
 
 
 class TranscriptError(ValueError):
-    """What is at hand is not what was scored; the message says what differs."""
+    """A file is not the file that was scored; the message says what differs."""
 
 
-Seen = Callable[[Transcript, Sequence[ScoredRow]], None]
-"""Is given a run's rows with their details, which are let go of after it."""
+Visitor = Callable[[Transcript, Sequence[ScoredRow]], None]
+"""Receives a run's rows with their details, which are released afterwards."""
 
 
 def gather(
-    runs: Iterable[Run], seen: Seen = lambda one, rows: None
+    runs: Iterable[Run], visit: Visitor = lambda transcript, rows: None
 ) -> tuple[list[Transcript], list[Missing]]:
-    """Return the transcripts of runs, and the runs whose table is not at hand.
+    """Return the transcripts of runs, and the runs without one.
 
     Args:
-        runs: any; the details of one are read at a time where they were not kept.
-        seen: is called for every transcript.
+        runs: any; details that are not in memory are read run by run.
+        visit: called with every transcript.
 
     Raises:
         RunError: details changed after they were read first.
     """
     tasks: dict[tuple[str, str], AnyTask] = {}
-    found: list[Transcript] = []
+    transcripts: list[Transcript] = []
     missing: list[Missing] = []
     for run in runs:
         key = (run.benchmark.name, run.question.board_dataset)
@@ -94,18 +95,18 @@ def gather(
                 tasks[key] = benchmarks.load(run.question.name)
             task = replace(tasks[key], question=run.question)
             recorded = run.provenance.identity.resolved_options if run.provenance.identity else {}
-            made = _transcript(run, run.benchmark.for_model(task, run.model, recorded))
+            transcript = _transcript(run, run.benchmark.for_model(task, run.model, recorded))
             rows = read_details(run)
-            _check(made, rows)
+            _check(transcript, rows)
         except RunError:
             raise
         except (FileNotFoundError, ValueError) as error:
             missing.append(Missing(run, str(error)))
             continue
-        seen(made, rows)
-        found.append(made)
-        del rows  # Before those of the next run are read.
-    return found, missing
+        visit(transcript, rows)
+        transcripts.append(transcript)
+        del rows  # Before the rows of the next run are read
+    return transcripts, missing
 
 
 def _transcript(run: Run, task: AnyTask) -> Transcript:
@@ -115,18 +116,18 @@ def _transcript(run: Run, task: AnyTask) -> Transcript:
             f"{task.table} has SHA-256 {checksum[:12]}…, but the run was scored over a table with "
             f"{run.provenance.table_sha256[:12]}…"
         )
-    made = Transcript(
+    transcript = Transcript(
         run=run,
         task=task,
         words=_words(run, task),
         pictures=image_folder(run.question.images).path,
     )
-    made.read_replies()
-    return made
+    transcript.read_replies()
+    return transcript
 
 
 def _check(transcript: Transcript, rows: Sequence[ScoredRow]) -> None:
-    """Draw each row once, for nothing: anybody may have changed the file of its details."""
+    """Draw each row once, as a check: the file of its details may have been changed."""
     run = transcript.run
     for row in rows:
         if row.index not in transcript.task.queries:
@@ -143,7 +144,7 @@ def _check(transcript: Transcript, rows: Sequence[ScoredRow]) -> None:
 
 
 def _words(run: Run, task: AnyTask) -> PromptSet | None:
-    """Find the prompt set of a run: the one that gives the hash it recorded."""
+    """Find the prompt set of a run: it gives the recorded hash."""
     identity = run.provenance.identity
     known = list(run.benchmark.prompts())
     if identity is not None and identity.custom_prompt:

@@ -1,4 +1,4 @@
-"""Vega-Lite's renderer: charts as files and pictures, and the script that draws them in a page."""
+"""Vega-Lite's renderer: charts as pictures, and the script that draws them in a page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEXT = {"labelColor": INK, "titleColor": INK, "labelFontSize": 12, "titleFontSi
 
 CONFIG: Spec = {
     "font": "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif",
-    "background": "white",  # Of files; the page shows its own
+    "background": "white",  # Of files; the page has another
     "view": {"stroke": None},
     "axis": {
         **_TEXT, "domainColor": INK, "tickColor": INK, "gridColor": INK, "gridOpacity": 0.13,
@@ -35,24 +35,24 @@ CONFIG: Spec = {
 def script() -> str:
     """Return the script that draws charts in a page; it sets ``vegaEmbed``.
 
-    It takes a second and a half, once a process.
+    It takes a second and a half, once for each process.
     """
     import vl_convert
 
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    # Its names are its own, and nothing in it ends the element that it stands in.
+    # Its names are private, and nothing in it ends its element.
     return "(() => {\n" + re.sub(r"<(?=/script|!--)", r"\\x3c", bundle) + "\n})();\n"
 
 
 def svg(spec: Spec, name: str = "chart") -> str:
-    """Draw a chart as an ``<svg>`` element; its ids begin with its name, which a page has once."""
+    """Draw a chart as an ``<svg>`` element; its ids begin with ``name``, unique on a page."""
     import vl_convert
 
     drawn: str = vl_convert.vegalite_to_svg(dict(spec))
-    # The library counts on from chart to chart: the same runs would not give the same page.
+    # The library's ids depend on earlier charts: the same runs would not give the same page.
     ids = dict.fromkeys(re.findall(r'\bid="([^"]+)"', drawn))
-    for at, one in enumerate(ids):
-        drawn = re.sub(rf'(\bid="|url\(#){re.escape(one)}(?=["\)])', rf"\g<1>{name}-{at}", drawn)
+    for at, old in enumerate(ids):
+        drawn = re.sub(rf'(\bid="|url\(#){re.escape(old)}(?=["\)])', rf"\g<1>{name}-{at}", drawn)
     label = escape(str(spec.get("description", "")))
     return drawn.replace("<svg", f'<svg role="graphics-document" aria-label="{label}"', 1)
 

@@ -2,7 +2,7 @@
 const views = new Map();
 const MARK = ".role-mark > [aria-label]";
 
-// As many panels beside each other as fit, in rows of about the same length.
+// As many panels in a row as fit, in rows of about the same length.
 function fit(spec, width) {
   const { panel, panels, stretch } = spec.usermeta;
   const labels = Math.min(spec.usermeta.labels, 0.4 * width);
@@ -65,7 +65,7 @@ function showTip(event) {
 
 // Reaching a mark may scroll the page: the tip goes with it.
 function followMark() {
-  const mark = [...document.querySelectorAll(MARK)].find((one) => one.matches(":hover, :focus"));
+  const mark = [...document.querySelectorAll(MARK)].find((element) => element.matches(":hover, :focus"));
   showTip({ target: mark || document.body });
 }
 
@@ -77,22 +77,22 @@ async function saveChart(event) {
 }
 
 function showDetail() {
-  for (const one of document.querySelectorAll(".detail")) {
-    one.open = one.dataset.detail === at("detail-of").value;
-    one.classList.toggle("off", !one.open);
+  for (const detail of document.querySelectorAll(".detail")) {
+    detail.open = detail.dataset.detail === at("detail-of").value;
+    detail.classList.toggle("off", !detail.open);
   }
 }
 
-// On paper all stands open, and afterwards as it was.
+// In print all details are open; afterwards they are restored.
 function openForPrint() {
   const closed = [...document.querySelectorAll("details:not([open])")];
-  for (const one of closed) one.open = true;
-  addEventListener("afterprint", () => { for (const one of closed) one.open = false; }, { once: true });
+  for (const detail of closed) detail.open = true;
+  addEventListener("afterprint", () => { for (const detail of closed) detail.open = false; }, { once: true });
 }
 
 function startCharts() {
   const figures = document.querySelectorAll(".chart");
-  const seen = new IntersectionObserver((entries) => {
+  const visible = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target } of entries) {
       if (isIntersecting && !views.has(target)) drawChart(target);
     }
@@ -105,7 +105,7 @@ function startCharts() {
   });
   for (const figure of figures) {
     const place = figure.querySelector(".drawing");
-    seen.observe(figure);
+    visible.observe(figure);
     resized.observe(place);
     for (const what of ["pointerover", "focusin", "click"]) place.addEventListener(what, showTip);
     for (const what of ["pointerleave", "focusout"]) place.addEventListener(what, () => { at("tip").hidden = true; });

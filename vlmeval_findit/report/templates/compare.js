@@ -1,17 +1,17 @@
-// A against B.  Values and counts come from the page's data; here they are only shown.
+// A against B. Values and counts come from the page's data.
 const COUPLES = 4;
-const sides = { pair: null, flipped: false, found: [], page: 0 };
+const sides = { pair: null, flipped: false, couples: [], page: 0 };
 const cardsOf = data.runs.map(() => new Map());
 for (const card of data.cards) cardsOf[card.run].set(card.index, card);
 
 const runName = (run) => [run.model, run.format].filter(Boolean).join(" · ");
-// What tells two runs apart: the model, the format, or both.
+// The differing parts of two runs' names: the model, the format, or both.
 function namesApart(left, right) {
   if (left.model !== right.model) return left.format === right.format ? [left.model, right.model] : [runName(left), runName(right)];
   return [left.format, right.format];
 }
 const answered = (left, right) => !left.failed && !right.failed;
-// What is shown, what it is called given the names of both, and how many queries there are of it.
+// The sets of queries: test of a couple, title from the names of both, number of queries.
 const SHOWN = {
   differ: { test: (a, b) => answered(a, b) && a.score !== b.score, name: () => "that differ", count: (counts) => counts.differ },
   left: { test: (a, b) => answered(a, b) && a.found && !b.found, name: (left) => `only ${left} finds`, count: (counts, flipped) => counts[flipped ? "right" : "left"] },
@@ -21,35 +21,35 @@ const SHOWN = {
   all: { test: () => true, name: () => "all", count: (counts) => counts.queries },
 };
 
-// --- which two --------------------------------------------------------------------------------------
+// --- the two sides ----------------------------------------------------------------------------------
 
 const pairsOn = (dataset) => data.pairs.filter((pair) => pair.column === dataset);
 
 function namesOf(numbers) {
-  const found = [...new Set(numbers)].map((number) => [String(number), runName(data.runs[number])]);
-  return found.sort((a, b) => Number(a[0]) - Number(b[0]));
+  const names = [...new Set(numbers)].map((number) => [String(number), runName(data.runs[number])]);
+  return names.sort((a, b) => Number(a[0]) - Number(b[0]));
 }
 
-function fillLeft(wanted) {
+function fillLeft(chosen) {
   fill("left", namesOf(pairsOn(at("sides-dataset").value).flatMap((pair) => [pair.left, pair.right])));
-  if (wanted !== undefined) at("left").value = String(wanted);
+  if (chosen !== undefined) at("left").value = String(chosen);
 }
 
-function fillRight(wanted) {
+function fillRight(chosen) {
   const left = Number(at("left").value);
-  const found = pairsOn(at("sides-dataset").value).filter((pair) => pair.left === left || pair.right === left);
-  fill("right", namesOf(found.map((pair) => (pair.left === left ? pair.right : pair.left))));
-  if (wanted !== undefined && [...at("right").options].some((one) => one.value === String(wanted))) at("right").value = String(wanted);
+  const pairs = pairsOn(at("sides-dataset").value).filter((pair) => pair.left === left || pair.right === left);
+  fill("right", namesOf(pairs.map((pair) => (pair.left === left ? pair.right : pair.left))));
+  if (chosen !== undefined && [...at("right").options].some((option) => option.value === String(chosen))) at("right").value = String(chosen);
 }
 
 // The same two names on another dataset, where it has them.
 function changeDataset() {
   const before = ["left", "right"].map((id) => at(id).selectedOptions[0].textContent);
-  const found = pairsOn(at("sides-dataset").value);
+  const pairs = pairsOn(at("sides-dataset").value);
   const names = (pair) => [pair.left, pair.right].map((number) => runName(data.runs[number]));
-  const same = found.find((pair) => names(pair).join("\n") === before.join("\n"));
-  const turned = found.find((pair) => names(pair).reverse().join("\n") === before.join("\n"));
-  const pair = same || turned || found[0];
+  const same = pairs.find((pair) => names(pair).join("\n") === before.join("\n"));
+  const turned = pairs.find((pair) => names(pair).reverse().join("\n") === before.join("\n"));
+  const pair = same || turned || pairs[0];
   fillLeft(pair === turned && !same ? pair.right : pair.left);
   fillRight(pair === turned && !same ? pair.left : pair.right);
   choosePair();
@@ -61,16 +61,16 @@ function choosePair() {
   sides.flipped = sides.pair.left !== left;
   const names = namesApart(...[left, right].map((number) => data.runs[number]));
   const { counts } = sides.pair;
-  const wanted = at("show").value || "differ";
-  const chosen = SHOWN[wanted].count(counts, sides.flipped) ? wanted : "all";
-  fill("show", Object.entries(SHOWN).map(([key, one]) => [key, `${one.name(...names)} (${one.count(counts, sides.flipped)})`]));
+  const before = at("show").value || "differ";
+  const chosen = SHOWN[before].count(counts, sides.flipped) ? before : "all";
+  fill("show", Object.entries(SHOWN).map(([key, set]) => [key, `${set.name(...names)} (${set.count(counts, sides.flipped)})`]));
   at("show").value = chosen;
   showMetrics(names);
   showCounts(names);
   showCouples();
 }
 
-// --- figures and counts -----------------------------------------------------------------------------
+// --- metrics and counts -----------------------------------------------------------------------------
 
 const percent = (value) => (value === null ? "–" : value.toFixed(1));
 
@@ -84,8 +84,8 @@ function chance(p) {
   return p < 0.001 ? "< 0.001" : p.toFixed(3);
 }
 
-// A pair is one row of numbers; seen from the other side its differences change their sign.
-function seen([name, left, right, difference, low, high, p]) {
+// A pair is a row of numbers; with swapped sides its differences change their sign.
+function oriented([name, left, right, difference, low, high, p]) {
   if (!sides.flipped) return [name, left, right, difference, low, high, p];
   const turn = (value) => (value === null ? null : 0 - value);
   return [name, right, left, turn(difference), turn(high), turn(low), p];
@@ -100,14 +100,14 @@ function head(id, names) {
 }
 
 function differenceRow(numbers) {
-  const [name, left, right, value, low, high, p] = seen(numbers);
+  const [name, left, right, value, low, high, p] = oriented(numbers);
   const tested = value === null ? ["–", "–", "–"] : [signed(value), low === null ? "–" : `${signed(low)} to ${signed(high)}`, chance(p)];
   return row(name, [percent(left), percent(right), ...tested]);
 }
 
 // The difference of the first metric as a sentence.
-function saidDifference(numbers, [left, right]) {
-  const [metric, , , value, low, high, p] = numbers ? seen(numbers) : [];
+function differenceText(numbers, [left, right]) {
+  const [metric, , , value, low, high, p] = numbers ? oriented(numbers) : [];
   if (value === undefined || value === null) return "";
   if (p === null) return `${metric}: ${signed(value)}; too few images to test it.`;
   const tested = (from, to) => `95 % interval ${signed(from)} to ${signed(to)}, p ${p < 0.001 ? "" : "= "}${chance(p)}`;
@@ -119,9 +119,9 @@ function saidDifference(numbers, [left, right]) {
 
 function showMetrics(names) {
   head("difference", ["Percent", ...names, "Difference", "95 % interval", "p"]);
-  const [figures, losses] = at("difference").tBodies;
-  figures.replaceChildren(...sides.pair.metrics.map(differenceRow));
-  at("told").textContent = saidDifference(sides.pair.metrics[0], names);
+  const [metrics, losses] = at("difference").tBodies;
+  metrics.replaceChildren(...sides.pair.metrics.map(differenceRow));
+  at("difference-text").textContent = differenceText(sides.pair.metrics[0], names);
   const title = make("tr", {}, make("th", { scope: "rowgroup", colSpan: 6, textContent: "Points lost by" }));
   losses.replaceChildren(...(sides.pair.losses.length ? [title] : []), ...sides.pair.losses.map(differenceRow));
 }
@@ -142,19 +142,19 @@ function showCouples() {
   const [left, right] = ["left", "right"].map((id) => cardsOf[Number(at(id).value)]);
   const apart = ([a, b]) => Math.abs(a.score - b.score);
   const { test } = SHOWN[at("show").value];
-  sides.found = [...left.values()].filter((card) => right.has(card.index)).map((card) => [card, right.get(card.index)])
+  sides.couples = [...left.values()].filter((card) => right.has(card.index)).map((card) => [card, right.get(card.index)])
     .filter(([a, b]) => test(a, b)).sort((a, b) => apart(b) - apart(a) || a[0].index - b[0].index);
   sides.page = 0;
   showCouplePage();
 }
 
 function showCouplePage() {
-  const pages = Math.max(1, Math.ceil(sides.found.length / COUPLES));
+  const pages = Math.max(1, Math.ceil(sides.couples.length / COUPLES));
   const start = sides.page * COUPLES;
-  const there = sides.found.length;
+  const there = sides.couples.length;
   const all = SHOWN[at("show").value].count(sides.pair.counts, sides.flipped);
   at("couple-count").textContent = there < all ? `${there} of ${all} queries; of the others this page does not have both answers` : `${there} ${there === 1 ? "query" : "queries"}`;
-  at("couples").replaceChildren(...sides.found.slice(start, start + COUPLES).map((couple, i) => coupleOf(couple, start + i)));
+  at("couples").replaceChildren(...sides.couples.slice(start, start + COUPLES).map((couple, i) => coupleOf(couple, start + i)));
   at("couple-page").textContent = `page ${sides.page + 1} of ${pages}`;
   at("couples-previous").disabled = sides.page === 0;
   at("couples-next").disabled = sides.page === pages - 1;
@@ -162,10 +162,10 @@ function showCouplePage() {
 
 function coupleOf(couple, place) {
   const [left, right] = couple;
-  const frame = couple.flatMap((card) => card.frames).filter((one) => one.boxes.length).map((one) => one.frame).sort((a, b) => a - b)[0];
+  const frame = couple.flatMap((card) => card.frames).filter((frame) => frame.boxes.length).map((frame) => frame.frame).sort((a, b) => a - b)[0];
   const halves = couple.map((card, half) => {
     const words = [make("b", { textContent: card.model }), ...small(card.format), errors(card), make("span", { className: "verdict", textContent: verdict(card) })];
-    return cardButton(card, words, () => open(sides.found.flat(), 2 * place + half, backToCouple), frame);
+    return cardButton(card, words, () => open(sides.couples.flat(), 2 * place + half, backToCouple), frame);
   });
   const apart = answered(left, right) ? signed(left.score - right.score) : "a call failed";
   return make("article", { className: "couple" },

@@ -1,5 +1,5 @@
-// One answer, large: its pictures, errors, prompt and reply.  It is one of a list, which arrows,
-// buttons and swipes go along.  The page's address names it, so that it can be linked to.
+// An answer, large: its pictures, errors, prompt and reply. Arrows, buttons and swipes turn to the next
+// answer of the list. The page's address names the answer, so that it can be linked to.
 const opened = { list: [], place: -1, onClose: () => {} };
 
 const addressOf = (card) => `#answer=${[card.model, card.dataset, card.format, card.index].map(encodeURIComponent).join("/")}`;
@@ -25,32 +25,32 @@ function figureOf(svg, caption, className) {
 }
 
 function framesOf(card) {
-  const called = (frame) => frame.name || (card.count > 1 ? `frame ${frame.frame + 1} of ${card.count}` : "");
+  const captionOf = (frame) => frame.name || (card.count > 1 ? `frame ${frame.frame + 1} of ${card.count}` : "");
   const alt = (frame) => `${card.label}, ${frame.name || `frame ${frame.frame + 1}`}`;
   const turn = (step) => turnTo(opened.place + step);
   const shots = card.shots.map((shot) => figureOf(picture(data.images[shot], [], "reference image"), "reference image", "shot"));
   const figures = card.frames.map((frame) =>
-    figureOf(makeZoomable(picture(data.images[frame.image], frame.boxes, alt(frame), isNarrow() ? 26 : 44), turn), called(frame), card.frames.length === 1 ? "only" : ""));
+    figureOf(makeZoomable(picture(data.images[frame.image], frame.boxes, alt(frame), isNarrow() ? 26 : 44), turn), captionOf(frame), card.frames.length === 1 ? "only" : ""));
   return make("div", { className: "frames" }, ...shots, ...figures);
 }
 
-// What is drawn, in words.
+// The drawn boxes in words.
 function boxesOf(card) {
-  const found = card.frames.flatMap((frame) => frame.boxes.map((box) => [box[0], (card.count > 1 ? `frame ${frame.frame + 1}: ` : "") + boxText(box)]));
-  if (!found.length) return [];
-  const list = make("ul", { className: "boxes" }, ...found.slice(0, 40).map(([role, textContent]) => make("li", { className: `line ${CLASSES[role]}`, textContent })));
-  return [make("h4", { textContent: found.length > 40 ? `Boxes (40 of ${found.length})` : "Boxes" }), list];
+  const texts = card.frames.flatMap((frame) => frame.boxes.map((box) => [box[0], (card.count > 1 ? `frame ${frame.frame + 1}: ` : "") + boxText(box)]));
+  if (!texts.length) return [];
+  const list = make("ul", { className: "boxes" }, ...texts.slice(0, 40).map(([role, textContent]) => make("li", { className: `line ${CLASSES[role]}`, textContent })));
+  return [make("h4", { textContent: texts.length > 40 ? `Boxes (40 of ${texts.length})` : "Boxes" }), list];
 }
 
 function wordsOf(card) {
-  const meanings = card.error_types.map((key) => data.error_types.find((one) => one[0] === key)).filter(Boolean);
-  const said = (title, id, text) => [make("h4", { textContent: title }), make("pre", { tabIndex: 0, id, textContent: text })];
-  return make("div", { className: "said" },
+  const meanings = card.error_types.map((key) => data.error_types.find(([name]) => name === key)).filter(Boolean);
+  const section = (title, id, text) => [make("h4", { textContent: title }), make("pre", { tabIndex: 0, id, textContent: text })];
+  return make("div", { className: "texts" },
     make("p", {}, make("b", { textContent: card.label }), ` · ${verdict(card)}`), errors(card),
     ...meanings.map(([, name, meaning]) => make("p", {}, make("b", { textContent: name }), `: ${meaning}`)),
     ...small(card.spread ? `formats of this model differ by ${card.spread.toFixed(0)} here` : ""),
     ...small(card.parts.map((part) => data.parts[part]).join(" · ")),
-    ...lines(card), ...said("Reply", "reply", data.texts[card.reply]), ...boxesOf(card), ...said("Prompt", "prompt", data.texts[card.prompt]));
+    ...lines(card), ...section("Reply", "reply", data.texts[card.reply]), ...boxesOf(card), ...section("Prompt", "prompt", data.texts[card.prompt]));
 }
 
 function turnTo(place) {

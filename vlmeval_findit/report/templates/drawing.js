@@ -1,7 +1,7 @@
 // Answers on their pictures.  The user space of a picture is the pixels of the original, so a box
 // lies where its numbers say, however large the thumbnail is.
 const CLASSES = { truth: "truth", hit: "hit", miss: "miss", "wrong label": "wrong", lenient: "lenient", ignored: "ignored", "not counted": "uncounted", option: "option" };
-// A sign and a word, so that nothing is told by its colour alone; the legend has the signs, too.
+// A sign and a word, so that no meaning rests on colour alone; the legend has the signs, too.
 const SIGNS = { truth: "= expected", hit: "✓ right", miss: "✗ wrong", "wrong label": "≠ wrong label", option: "○ option" };
 const TAGS = { truth: "T", hit: "✓", miss: "✗", "wrong label": "≠" };
 const TAGGED = 12; // With more boxes, tags would hide the picture
@@ -65,7 +65,7 @@ function boxText([role, , , , , label, iou]) {
   return [SIGNS[role] || role, label, overlap].filter(Boolean).join(", ");
 }
 
-// A picture with its boxes; their tags are as high as one of so many shares of it.
+// A picture with its boxes; the height of tags is that of the picture divided by `shares`.
 function picture(entry, boxes, alt, shares = 26) {
   const svg = draw("svg", { class: "picture", viewBox: `0 0 ${entry.w} ${entry.h}`, role: "img", "aria-label": alt });
   if (entry.src) {
@@ -89,18 +89,18 @@ function picture(entry, boxes, alt, shares = 26) {
   return svg;
 }
 
-// The pictures that stand for an answer: those that belong side by side, else the frame that is
-// wanted, else the first with a box.
-function pictures(card, wanted) {
+// The pictures of an answer: those that belong side by side, else the chosen frame, else the first
+// with a box.
+function pictures(card, chosen) {
   const named = card.frames.filter((frame) => frame.name);
-  const first = card.frames.find((frame) => frame.frame === wanted) || card.frames.find((frame) => frame.boxes.length) || card.frames[0];
+  const first = card.frames.find((frame) => frame.frame === chosen) || card.frames.find((frame) => frame.boxes.length) || card.frames[0];
   const frames = named.length ? named : first ? [first] : [];
   const drawn = frames.map((frame) =>
     picture(data.images[frame.image], frame.boxes, [`${card.dataset}, row ${card.index}: ${card.label}`, frame.name].filter(Boolean).join(", ")));
   return drawn.length ? [make("span", { className: "pictures" }, ...drawn)] : [];
 }
 
-// Lines of text: what was right, what was answered.
+// Lines of text: truth and answer.
 function lines(card) {
   if (!card.lines.length) return [];
   return [make("span", { className: "lines" }, ...card.lines.map(([role, text]) =>
@@ -114,12 +114,12 @@ function verdict(card) {
   return parts.join(" · ");
 }
 
-// The error types of an answer in the colours of the bars above; none where nothing was lost.
+// The error types of an answer in the colours of the bars above.
 const placeOfErrorType = new Map(data.error_types.map(([key], i) => [key, i]));
 function errors(card) {
-  const found = card.error_types.map((key) => placeOfErrorType.get(key)).filter((i) => i !== undefined);
+  const places = card.error_types.map((key) => placeOfErrorType.get(key)).filter((i) => i !== undefined);
   const chip = (className, text, title) => make("span", { className: `error ${className}`, title }, text);
-  if (found.length) return make("span", { className: "errors" }, ...found.map((i) => chip(colour(i), `✗ ${data.error_types[i][1]}`, data.error_types[i][2])));
+  if (places.length) return make("span", { className: "errors" }, ...places.map((i) => chip(colour(i), `✗ ${data.error_types[i][1]}`, data.error_types[i][2])));
   return make("span", { className: "errors" }, ...(card.found ? [chip("score", "✓ right", "Nothing was lost")] : []));
 }
 

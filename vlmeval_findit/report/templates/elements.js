@@ -1,4 +1,4 @@
-// What the page's data say as elements.  Everything that a model said is text, never markup.
+// Make elements from the page's data. Text of replies never becomes markup.
 const data = JSON.parse(document.getElementById("data").textContent);
 for (const card of data.cards) Object.assign(card, data.runs[card.run]);
 

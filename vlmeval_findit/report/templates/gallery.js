@@ -1,6 +1,6 @@
 // The answers: by filters, in an order, page by page.
 const PAGE = 12;
-const gallery = { found: [], page: 0 };
+const gallery = { cards: [], page: 0 };
 const SELECTS = ["model", "dataset", "format", "error_type", "size", "reason", "part"];
 const IOUS = ["iou-from", "iou-to"];
 
@@ -32,41 +32,41 @@ function matches(card) {
   if (!isWithin(card.iou)) return false;
   if (at("part").value && !card.parts.includes(Number(at("part").value))) return false;
   const reason = at("reason").value;
-  if (!(REPLIES[reason] || ((one) => one.reason === reason))(card)) return false;
+  if (!(REPLIES[reason] || ((answer) => answer.reason === reason))(card)) return false;
   if (at("order").value === "disagree" && !card.spread) return false;
-  const wanted = at("search").value.trim().toLowerCase();
-  return !wanted || `${card.label}\n${data.texts[card.reply]}`.toLowerCase().includes(wanted);
+  const text = at("search").value.trim().toLowerCase();
+  return !text || `${card.label}\n${data.texts[card.reply]}`.toLowerCase().includes(text);
 }
 
-// What a mix takes from by turns: answers that are right, near misses, and those of each error
-// type, the most frequent first.
+// The kinds that a mix shows by turns: right answers, near misses, and those of each error type, the
+// most frequent first.
 function kindsOf(cards) {
   const near = cards.filter((card) => !card.found && (card.iou || card.score) > 0).sort((a, b) => b.iou - a.iou || b.score - a.score);
   const byErrorType = data.error_types.map(([key]) => cards.filter((card) => card.error_types.includes(key)));
   return [cards.filter((card) => !card.error_types.length && card.found), near, ...byErrorType.sort((a, b) => b.length - a.length)];
 }
 
-// The first page of a mix, each answer on a picture of its own while there are such; the others follow.
+// The first page of a mix, each answer on another picture while there are any; the others follow.
 function mix(cards) {
   const kinds = kindsOf(cards).filter((kind) => kind.length);
   const [chosen, met] = [new Set(), new Set()];
   const place = (card) => `${card.dataset}/${card.index}`;
   for (let turn = 0; chosen.size < Math.min(PAGE, cards.length) && turn < PAGE * kinds.length; turn++) {
     const left = kinds[turn % kinds.length].filter((card) => !chosen.has(card));
-    const card = left.find((one) => !met.has(place(one))) || left[0];
+    const card = left.find((candidate) => !met.has(place(candidate))) || left[0];
     if (card) { chosen.add(card); met.add(place(card)); }
   }
   return [...chosen, ...cards.filter((card) => !chosen.has(card))];
 }
 
 function filter() {
-  gallery.found = data.cards.filter(matches).sort(ORDERS[at("order").value]);
-  if (at("order").value === "mix") gallery.found = mix(gallery.found);
+  gallery.cards = data.cards.filter(matches).sort(ORDERS[at("order").value]);
+  if (at("order").value === "mix") gallery.cards = mix(gallery.cards);
   gallery.page = 0;
   showPage();
 }
 
-// Everything that is not named is set back to all.
+// Filters that are not named are reset to all.
 function setFilters(values) {
   for (const id of [...SELECTS, ...IOUS, "search"]) at(id).value = "";
   at("order").value = "mix";
@@ -75,7 +75,7 @@ function setFilters(values) {
 }
 
 function filterTo(values) {
-  at("fold").open = true; // What is chosen is to be seen
+  at("fold").open = true; // Show the chosen filters
   setFilters(values);
   at("gallery-title").focus();
   at("gallery").scrollIntoView();
@@ -85,7 +85,7 @@ function galleryCard(card, place) {
   const words = [make("b", { textContent: card.label }), errors(card), make("span", { className: "verdict", textContent: verdict(card) }),
     ...small(card.spread && at("order").value === "disagree" ? `formats differ by ${card.spread.toFixed(0)}` : ""),
     ...small(`${card.model} · ${card.dataset} · row ${card.index}`), ...small(card.format)];
-  return cardButton(card, words, () => open(gallery.found, place, backToGallery));
+  return cardButton(card, words, () => open(gallery.cards, place, backToGallery));
 }
 
 function backToGallery(place) {
@@ -95,11 +95,11 @@ function backToGallery(place) {
 }
 
 function showPage() {
-  const pages = Math.max(1, Math.ceil(gallery.found.length / PAGE));
+  const pages = Math.max(1, Math.ceil(gallery.cards.length / PAGE));
   gallery.page = Math.min(Math.max(gallery.page, 0), pages - 1);
   const start = gallery.page * PAGE;
-  at("cards").replaceChildren(...gallery.found.slice(start, start + PAGE).map((card, i) => galleryCard(card, start + i)));
-  at("count").textContent = gallery.found.length === 1 ? "1 answer" : `${gallery.found.length.toLocaleString("en")} answers`;
+  at("cards").replaceChildren(...gallery.cards.slice(start, start + PAGE).map((card, i) => galleryCard(card, start + i)));
+  at("count").textContent = gallery.cards.length === 1 ? "1 answer" : `${gallery.cards.length.toLocaleString("en")} answers`;
   at("page").textContent = `page ${gallery.page + 1} of ${pages}`;
   at("previous").disabled = gallery.page === 0;
   at("next").disabled = gallery.page === pages - 1;
@@ -123,7 +123,7 @@ function openLinked() {
   if (!location.hash.startsWith("#answer=")) return;
   const card = linkedCard();
   setFilters({});
-  if (card) open(gallery.found, gallery.found.indexOf(card), backToGallery);
+  if (card) open(gallery.cards, gallery.cards.indexOf(card), backToGallery);
   else at("count").textContent = `This page does not have the answer of its address. ${at("count").textContent}`;
 }
 
@@ -137,7 +137,7 @@ function fillFilters() {
   const sizes = new Set(met("sizes"));
   fill("size", same(["small", "medium", "large", "no area"].filter((size) => sizes.has(size))), "all");
   fill("part", data.parts.map((name, place) => [String(place), name]).sort((a, b) => a[1].localeCompare(b[1])), "all");
-  // What has nothing to choose from is not there.
+  // Hide filters with nothing to choose.
   for (const id of ["format", "error_type", "size", "part"]) at(id).parentElement.hidden = at(id).options.length < 2;
   at("error_type").parentElement.hidden = !error_types.size;
   at("ious").hidden = data.cards.every((card) => card.iou === null);

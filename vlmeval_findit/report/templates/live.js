@@ -6,15 +6,15 @@ let timer = 0;
 
 function isPaused() { return button.getAttribute("aria-pressed") === "true"; }
 
-// The browser keeps this with the page's entry in its history, as it does how far it is scrolled.
+// The browser stores this in the page's entry of its history, with the scroll position.
 function remember(place) {
   history.replaceState({ paused: isPaused(), place }, "");
 }
 
 function load() {
   remember({
-    closed: parts.filter((one) => !one.open).map((one) => one.id),
-    left: tables.map((one) => one.scrollLeft),
+    closed: parts.filter((part) => !part.open).map((part) => part.id),
+    left: tables.map((table) => table.scrollLeft),
     focus: document.activeElement.id,
   });
   location.reload();
@@ -23,8 +23,8 @@ function load() {
 function restore({ paused, place }) {
   button.setAttribute("aria-pressed", String(paused));
   if (!place) return;
-  for (const one of parts) one.open = !place.closed.includes(one.id);
-  tables.forEach((one, at) => { one.scrollLeft = place.left[at] || 0; });
+  for (const part of parts) part.open = !place.closed.includes(part.id);
+  tables.forEach((table, at) => { table.scrollLeft = place.left[at] || 0; });
   document.getElementById(place.focus)?.focus({ preventScroll: true });
 }
 

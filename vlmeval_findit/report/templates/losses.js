@@ -1,21 +1,21 @@
-// What was lost: a bar a model, its score and the points that each error type took.
-const BARS = 20; // Drawn at first; of a thousand models the others on demand
+// Lost points: a bar for each model, with its score and the points of each error type.
+const BARS = 20; // Drawn at first; the others on demand
 const BUTTON = 1; // Points from which a segment is wide enough to be pointed at
-const wheres = []; // What can be shown: [1, dataset or average] or [0, model], by the places in a bar
+const wheres = []; // Choices: [1, dataset or average] or [0, model]; the number is a place in a bar
 
 const number = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : value.toFixed(2));
 const colour = (place) => `c${place % 8}${place >= 8 ? " striped" : ""}`;
 
-function sayLoss([place, points, events, low, high]) {
+function lossText([place, points, events, low, high]) {
   const [, name, meaning] = data.error_types[place];
   const bounds = low === null ? "" : ` (${low.toFixed(1)}–${high.toFixed(1)})`;
   return `${name}: ${points.toFixed(1)} points${bounds}, ${number(events)} errors; ${meaning}`;
 }
 
-function segmentOf(one, [model, where, isAverage, format]) {
-  const [place, points] = one;
+function segmentOf(segment, [model, where, isAverage, format]) {
+  const [place, points] = segment;
   const [key, name] = data.error_types[place];
-  const title = sayLoss(one);
+  const title = lossText(segment);
   const style = `width:${points}%`;
   if (points < BUTTON) return make("span", { className: `segment ${colour(place)}`, style, title });
   const button = make("button", { type: "button", className: `segment ${colour(place)}`, style, ariaLabel: title },
@@ -24,17 +24,17 @@ function segmentOf(one, [model, where, isAverage, format]) {
   return button;
 }
 
-function barOf(bar, called) {
+function barOf(bar, title) {
   const [model, where, , , score, segments] = bar;
   const stack = make("div", { className: "stack", role: "group", ariaLabel: `${model}, ${where}` },
     make("span", { className: "segment score", style: `width:${score}%`, title: `${data.losses.score}: ${score.toFixed(1)}` }, make("b", { textContent: score.toFixed(1) })),
-    ...segments.filter(([, points]) => points >= 0.005).map((one) => segmentOf(one, bar)));
-  return make("div", { className: "loss" }, make("span", { className: "whose", textContent: called }), stack);
+    ...segments.filter(([, points]) => points >= 0.005).map((segment) => segmentOf(segment, bar)));
+  return make("div", { className: "loss" }, make("span", { className: "whose", textContent: title }), stack);
 }
 
-function lossCell(one) {
-  if (!one) return make("td", { className: "figure", textContent: "–" });
-  const [, points, events, low, high] = one;
+function lossCell(segment) {
+  if (!segment) return make("td", { className: "figure", textContent: "–" });
+  const [, points, events, low, high] = segment;
   const bounds = low === null ? "" : `${low.toFixed(1)}–${high.toFixed(1)}`;
   return make("td", { className: "figure" }, points.toFixed(1), make("small", { textContent: bounds }), make("small", { textContent: `${number(events)}×` }));
 }
@@ -44,7 +44,7 @@ function showLossTable(bars, places, byWhere) {
   at("loss-table").tHead.replaceChildren(make("tr", {}, ...heads.map((textContent) => make("th", { scope: "col", textContent }))));
   at("loss-table").tBodies[0].replaceChildren(...bars.map((bar) => make("tr", {},
     make("th", { scope: "row" }, make("span", { textContent: bar[byWhere ? 0 : 1] })), make("td", { className: "figure", textContent: bar[4].toFixed(1) }),
-    ...places.map((place) => lossCell(bar[5].find((one) => one[0] === place))))));
+    ...places.map((place) => lossCell(bar[5].find(([of]) => of === place))))));
   at("meanings").replaceChildren(...places.flatMap((place) =>
     [make("dt", { textContent: data.error_types[place][1] }), make("dd", { textContent: data.error_types[place][2] })]));
 }
@@ -65,9 +65,9 @@ function showLosses(most = BARS) {
   showLossTable(bars, places, by === 1);
 }
 
-function saySegment(event) {
+function showSegmentText(event) {
   const segment = event.target.closest(".segment");
-  if (segment) at("said").textContent = segment.ariaLabel || segment.title;
+  if (segment) at("segment-text").textContent = segment.ariaLabel || segment.title;
 }
 
 function startLosses() {
@@ -82,6 +82,6 @@ function startLosses() {
   at("loss-of").addEventListener("change", () => showLosses());
   at("all-losses").addEventListener("click", () => showLosses(Infinity));
   at("whose").addEventListener("submit", (event) => event.preventDefault());
-  for (const what of ["mouseover", "focusin"]) at("losses").addEventListener(what, saySegment);
+  for (const what of ["mouseover", "focusin"]) at("losses").addEventListener(what, showSegmentText);
   showLosses();
 }
