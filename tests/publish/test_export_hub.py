@@ -120,7 +120,7 @@ def test_the_card_has_every_figure_and_what_speaks_against_it(world: World, out:
     assert export(world, out) == 0
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "license:" not in card
-    assert "Nobody said one" in card
+    assert "None is named" in card
 
 
 def test_twice_is_the_same_bytes(world: World, runs: list[Run], out: Path) -> None:
@@ -175,7 +175,7 @@ def test_no_secret_and_no_path_of_this_machine(
         "Broken", JSON, saying(f"Failed to obtain answer via API. no {alien}"), change=elsewhere
     )
     assert export(world, out) == 0
-    assert "were taken out of (the card names all):\n  runs/Broken" in capsys.readouterr().out
+    assert "were removed from (the card names all):\n  runs/Broken" in capsys.readouterr().out
     private = (SECRET, str(world.folder), str(Path.home()), "secret-project", "hunter22")
     for name, data in [*contents(out).items(), *_decoded(out)]:
         for word in private:
@@ -286,7 +286,7 @@ def test_what_is_refused_leaves_nothing(world: World, out: Path, capsys) -> None
         assert not out.exists()
     path.unlink()
     assert main(["export", str(world.runs), "--to", "hub", "--out", str(out)]) == 2
-    assert "is gone" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err
     assert not out.exists()
     assert not [p for p in world.folder.iterdir() if p.name.startswith(".dataset")]
 

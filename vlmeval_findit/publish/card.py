@@ -23,8 +23,8 @@ TABLES = {"queries": "data/queries.parquet", "runs": "data/runs.parquet"}
 
 _REPEAT = """```sh
 pip install vlmeval-findit
-findit leaderboard runs   # the figures above, from the files in here
-findit score runs         # the figures from the replies; needs the annotations
+findit leaderboard runs   # the values above, from the files in here
+findit score runs         # the values from the replies; needs the annotations
 ```"""
 
 _TAGS = ("vlmeval-findit", "visual-grounding", "evaluation-results")
@@ -34,22 +34,22 @@ def make_card(runs: Sequence[Run], licence: str | None, hidden: Sequence[str]) -
     """Make the card of runs as Markdown, with the front matter that the hub reads.
 
     Args:
-        runs: what is published.
-        licence: the hub's name of the licence (None: nobody said one).
-        hidden: the files from which something was taken out.
+        runs: the published runs.
+        licence: the hub's name of the licence (None: none is named).
+        hidden: the files from which private parts were removed.
     """
     models = list(dict.fromkeys(run.model for run in runs))
     parts = [
         f"---\n{_front(models, licence)}---",
         f"# Where {_listed(models)} put{'s' * (len(models) == 1)} boxes",
         f"{counted(len(runs), 'scored run')} of {counted(len(models), 'model')}, written by "
-        f"`findit export` of vlmeval_findit {__version__}. `queries` has one row a query with the "
-        "reply as it was; `runs` one row a run; the folder `runs` the runs' own files. Pictures "
-        "and annotations are not in here: they are their publishers'.",
-        "## Figures",
+        f"`findit export` of vlmeval_findit {__version__}. `queries` has a row for each query with "
+        "the unchanged reply; `runs` a row for each run; the folder `runs` the files of the runs. "
+        "Images and annotations are not in here: they belong to their publishers.",
+        "## Values",
         "\n\n".join(_values(runs)),
-        f"In percent, with 95 % intervals. Intervals: {INTERVALS}. Failed calls are in no figure "
-        "but the one that says so.",
+        f"In percent, with 95 % intervals. Intervals: {INTERVALS}. Failed calls count in no "
+        "value unless its name says so.",
         *_doubts(runs),
         "## How it was measured",
         "\n".join(_measured(runs)),
@@ -60,10 +60,10 @@ def make_card(runs: Sequence[Run], licence: str | None, hidden: Sequence[str]) -
     ]
     if hidden:
         parts += [
-            "## Taken out",
-            "Paths or secrets of the machine that made them stand as `…/` or `***` in: "
+            "## Removed",
+            "Paths or secrets of the machine that wrote them are replaced by `…/` or `***` in: "
             + ", ".join(f"`{name}`" for name in hidden)
-            + ". Checksums in the provenance are those of the files as they are here.",
+            + ". Checksums in the provenance are those of the files in here.",
         ]
     return "\n\n".join(parts) + "\n"
 
@@ -94,45 +94,45 @@ def _listed(models: Sequence[str]) -> str:
 
 def _licence(licence: str | None) -> str:
     if licence:
-        return f"`{licence}`, as said by who published this."
+        return f"`{licence}`, as named by the publisher."
     return (
-        "Nobody said one: what may be done with these replies depends on the model's terms and "
-        "on those of the pictures' publishers. Ask who published this."
+        "None is named: the use of these replies depends on the terms of the model and of the "
+        "images' publishers. Ask the publisher of this dataset."
     )
 
 
-# --- figures --------------------------------------------------------------------------------------
+# --- values ---------------------------------------------------------------------------------------
 
 
 def _values(runs: Sequence[Run]) -> Iterator[str]:
-    """Write one table a benchmark, one line a run."""
-    for own in grouped(runs, lambda run: run.benchmark.name).values():
-        table = runs_table(own)
+    """Yield a table for each benchmark, with a row for each run."""
+    for group in grouped(runs, lambda run: run.benchmark.name).values():
+        table = runs_table(group)
         rows = table.records()
-        there = [name for name in table.header if any(row[name] is not None for row in rows)]
-        yield to_markdown(table.only(*({*there} - {"column", "format", "path"})))
+        filled = [name for name in table.header if any(row[name] is not None for row in rows)]
+        yield to_markdown(table.only(*({*filled} - {"column", "format", "path"})))
 
 
 def _doubts(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield what speaks against taking the figures as they stand."""
-    said: dict[str, list[str]] = {}
-    apart: list[str] = []
+    """Yield sections about doubts of the values."""
+    by_title: dict[str, list[str]] = {}
+    excluded: list[str] = []
     for board in boards(runs):
         for title, lines in remarks(board):
-            said.setdefault(title, []).extend(lines)
-        apart += [f"{x.run.model}, {x.run.question.name}: {x.reason}" for x in board.excluded]
-    for title, lines in {**said, "Not to be compared with the rest": apart}.items():
+            by_title.setdefault(title, []).extend(lines)
+        excluded += [f"{x.run.model}, {x.run.question.name}: {x.reason}" for x in board.excluded]
+    for title, lines in {**by_title, "Not to be compared with the rest": excluded}.items():
         if lines:
             yield f"## {title}"
             yield "\n".join(f"* {md(line)}" for line in lines)
 
 
-# --- how ------------------------------------------------------------------------------------------
+# --- conditions -----------------------------------------------------------------------------------
 
 
 def _measured(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield what the runs rest on, each thing once, with the models or datasets it is of."""
-    what: tuple[tuple[str, Any], ...] = (
+    """Yield the conditions of the runs, each once, with its models or datasets."""
+    conditions: tuple[tuple[str, Any], ...] = (
         ("Prompts", lambda run: (run.provenance.prompts, run.question.name)),
         ("Annotations", lambda run: (_table(run.provenance), "")),
         ("Coordinates", lambda run: ("; ".join(run.provenance.spaces), run.model)),
@@ -141,19 +141,19 @@ def _measured(runs: Sequence[Run]) -> Iterator[str]:
         ("Scored with", lambda run: (_versions(run.provenance.scored_with), "")),
         ("Rows without an answer in here", lambda run: (_missing(run), run.question.name)),
     )
-    for title, say in what:
-        found: dict[str, dict[str, None]] = {}
+    for title, condition_of in conditions:
+        names_of: dict[str, dict[str, None]] = {}
         for run in runs:
-            said, whose = say(run)
-            if said:
-                found.setdefault(said, {})[whose] = None
-        for said, whose_all in found.items():
-            whose = ", ".join(filter(None, whose_all)) if len(found) > 1 else ""
-            yield f"* {title}: {md(said)}" + (f" ({md(whose)})" if whose else "")
+            text, name = condition_of(run)
+            if text:
+                names_of.setdefault(text, {})[name] = None
+        for text, names in names_of.items():
+            where = ", ".join(filter(None, names)) if len(names_of) > 1 else ""
+            yield f"* {title}: {md(text)}" + (f" ({md(where)})" if where else "")
     yield (
-        "* Settings of the models, hashes of the prompts and all else that an answer depends on: "
-        "`runs/…_identity.json`; what a score rests on: `runs/…_provenance.json`; checksums of all "
-        "files: `checksums.json`."
+        "* Everything that an answer depends on, such as settings of the models and hashes of the "
+        "prompts: `runs/…_identity.json`; everything that a score depends on: "
+        "`runs/…_provenance.json`; checksums of all files: `checksums.json`."
     )
 
 

@@ -1,8 +1,8 @@
 """The boxes of runs as COCO results, for pycocotools or faster-coco-eval.
 
-Where a run recorded the probabilities of its tokens, a box's score is its confidence
-(:mod:`..boxes.confidences`).  Else every box has the score 1: average precision then is that of an
-unranked list, and cannot be compared with a detector's.  The files say which.
+If a run recorded the probabilities of its tokens, a box's score is its confidence
+(:mod:`..boxes.confidences`). Else every box has the score 1: average precision then is that of an
+unranked list, and cannot be compared with a detector's. A note in the files says which.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..runs.coco_boxes import CocoBoxes
 from ..runs.prediction_names import score_command
 from ..runs.scored_run import Run, RunError
 from .export_folder import rewrite_folder, unique_names
-from .targets import NotExportableError, say_left_out
+from .targets import NotExportableError, left_out_lines
 
 NO_CONFIDENCES = (
     "Every box has the score 1: the run recorded no confidences. Average precision over "
@@ -35,12 +35,12 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
     """Write ``<run>_coco_results.json`` and ``<run>_coco_truth.json`` of every run.
 
     Args:
-        runs: those whose answers are no boxes are left out.
+        runs: runs whose answers are no boxes are left out.
         out: the folder.
-        confidence: what the score of a box is (None: the default, where a run has any).
+        confidence: definition of the score of a box (None: the default, if a run has confidences).
 
     Raises:
-        ConfidenceError: a run has no such confidence.
+        ConfidenceError: a run has no confidences by this definition.
     """
     counts: Counter[str] = Counter()
     notes: dict[str, None] = {}
@@ -61,18 +61,18 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
                     "failed calls are in no file": failed,
                     "boxes have a label that is no category: left out": boxes.unknown_labels,
                     "boxes are not finite: left out": boxes.not_numbers,
-                    "queries ask what another asks: left out": boxes.repeated,
+                    "queries repeat another: left out": boxes.repeated,
                 }
             )
             _write(folder / f"{name}_coco_results.json", boxes.results)
             _write(folder / f"{name}_coco_truth.json", _truth(run, boxes, failed, note))
         if len(without_boxes) == len(runs):
-            raise NotExportableError("no run's answers are boxes for COCO: name one with boxes")
+            raise NotExportableError("no run's answers are boxes for COCO: name a run with boxes")
     written = f"{counts.pop('boxes', 0):,} boxes in {counts.pop('images', 0):,} images"
     yield f"{out}/: {counted(len(runs) - len(without_boxes), 'run')}, {written}"
     yield "of each run: …_coco_results.json and …_coco_truth.json"
     yield from (f"{count:,} {what}" for what, count in counts.items())
-    yield from say_left_out(without_boxes)
+    yield from left_out_lines(without_boxes)
     yield from notes
 
 
@@ -87,7 +87,7 @@ def _boxes(run: Run) -> CocoBoxes:
 
 
 def _set_scores(run: Run, boxes: CocoBoxes, definition: str | None) -> str:
-    """Give every box its score; return what the scores are."""
+    """Set the score of every box; return a note about the scores."""
     recorded = definitions_in(run.rows)
     if definition is not None and definition not in recorded:
         raise NoConfidenceError.of_run(run.path, definition)
@@ -99,9 +99,9 @@ def _set_scores(run: Run, boxes: CocoBoxes, definition: str | None) -> str:
         value = origin.confidence(definition)
         unsure += value is None
         result["score"] = value or 0.0
-    without = f" {unsure} boxes without one have the score 0." if unsure else ""
+    without = f" {unsure} boxes without a confidence have the score 0." if unsure else ""
     means = DEFINITIONS[definition].means
-    return f"Scores are the model's own confidences ({definition}: {means}).{without}"
+    return f"Scores are confidences of the model ({definition}: {means}).{without}"
 
 
 def _truth(run: Run, boxes: CocoBoxes, failed: int, note: str) -> dict[str, Any]:

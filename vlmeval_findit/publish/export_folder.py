@@ -1,7 +1,7 @@
-"""A folder that an export makes again: whole or not at all, and nothing of others in it.
+"""A folder that an export rewrites: completely or not at all, and without other programs' files.
 
-``checksums.json`` holds the SHA-256 of every file; by it a folder is known to be ours.  A run's own
-files are copied into it as far as somebody needs them to check its values.
+``checksums.json`` has the SHA-256 of every file; it marks a folder of this package. The files of a
+run that are needed to check its values are copied into it.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ def rewrite_folder(out: Path, target: str) -> Iterator[Path]:
     """Yield an empty folder, whose files are those of ``out`` at the end of the block.
 
     Files that an earlier export wrote are replaced or deleted; others, such as a clone's ``.git``,
-    stay.  The same files are left as they are.
+    stay. Unchanged files are not written again.
 
     Raises:
-        NotExportableError: ``out`` is somebody else's, or its files were changed.
+        NotExportableError: ``out`` was not written by an export, or its files were changed.
     """
     before = _checksums(out, target)
     out.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as temporary:
-        made = Path(temporary) / "made"
-        made.mkdir()
-        yield made
-        files = sorted(path for path in made.rglob("*") if path.is_file())
-        now = {path.relative_to(made).as_posix(): file_sha256(path) for path in files}
-        with atomic_write(made / CHECKSUMS) as f:
+        new = Path(temporary) / "new"
+        new.mkdir()
+        yield new
+        files = sorted(path for path in new.rglob("*") if path.is_file())
+        now = {path.relative_to(new).as_posix(): file_sha256(path) for path in files}
+        with atomic_write(new / CHECKSUMS) as f:
             json.dump(_marker(target, now), f, indent=1, ensure_ascii=False)
         _check_unchanged(out, before, now)
-        _put(made, out, before, now)
+        _install(new, out, before, now)
 
 
 def make_store(out: Path, target: str) -> None:
-    """Make the folder of a tracker's store, which others may write to as well."""
+    """Make the folder of a tracker's store, which other programs may write to."""
     out.mkdir(parents=True, exist_ok=True)
     if not (out / CHECKSUMS).exists():
         with atomic_write(out / CHECKSUMS) as f:
@@ -60,7 +60,7 @@ def _marker(target: str, files: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def _checksums(out: Path, target: str) -> Mapping[str, str]:
-    """Return what an earlier export wrote into a folder; nothing if it is empty or new."""
+    """Return the checksums of an earlier export into a folder; empty if it is empty or new."""
     if out.exists() and not out.is_dir():
         raise NotExportableError(f"{out} is no folder: name another with --out")
     if not out.exists() or not any(out.iterdir()):
@@ -76,7 +76,7 @@ def _listed(checksums: Path, target: str) -> Mapping[str, str]:
     except (AttributeError, FileNotFoundError, KeyError, TypeError, ValueError):
         pass
     raise NotExportableError(
-        f"{checksums.parent} holds what findit export --to {target} did not write: name a new "
+        f"{checksums.parent} has files that findit export --to {target} did not write: name a new "
         "folder with --out"
     )
 
@@ -91,59 +91,59 @@ def _check_unchanged(out: Path, before: Mapping[str, str], now: Mapping[str, str
             )
 
 
-def _put(made: Path, out: Path, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Bring files into place: a new folder at once, an old one file by file."""
+def _install(new: Path, out: Path, before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Move files into place: a new folder at once, an existing folder file by file."""
     if not out.exists():
-        made.replace(out)
+        new.replace(out)
         return
     for name in (*now, CHECKSUMS):
         if name not in now or before.get(name) != now[name] or not (out / name).is_file():
             (out / name).parent.mkdir(parents=True, exist_ok=True)
-            (made / name).replace(out / name)
+            (new / name).replace(out / name)
     for name in before:
-        # A name from a file that anybody may have written leads nowhere else.
+        # A name in an edited checksums.json must not lead out of the folder.
         if name not in now and (out / name).resolve().is_relative_to(out.resolve()):
             (out / name).unlink(missing_ok=True)
 
 
-# --- the runs' own files --------------------------------------------------------------------------
+# --- files of runs --------------------------------------------------------------------------------
 
 
 def check_whole(run: Run) -> None:
-    """Refuse a run whose number nobody could check.
+    """Refuse a run whose values could not be checked.
 
     Raises:
-        RunError: its predictions or its score are gone.
+        RunError: its predictions or its score do not exist.
     """
     for path in (run.path, RunFiles(run.path).score):
         if not path.is_file():
             raise RunError(
-                f"{path} is gone: without it nobody can check the figures; bring it back, or score "
+                f"{path} does not exist: the values cannot be checked; restore it, or score "
                 f"the predictions again: {score_command(run.path, run.question.name)}"
             )
 
 
 def private_of(runs: Iterable[Run]) -> Private:
-    """Return what takes out the folders that runs use."""
+    """Return the filter that removes the folders of runs."""
     folders: set[Path] = set()
     for run in runs:
         folders.add(run.path.parent)
         identity = run.provenance.identity
-        # Every record of a reply names it.
+        # Every record of a reply names the checkpoint.
         checkpoint = Path(identity.answering.checkpoint or "") if identity else Path()
         if checkpoint.is_absolute():
             folders.add(checkpoint)
-        # Where the images are not at hand, nothing is known of where they were.
+        # Without the images their folder is not known.
         with suppress(FileNotFoundError, ValueError):
             folders.add(image_folder(run.question.images).path)
     return Private(folders)
 
 
 def unique_names(runs: Sequence[Run]) -> list[str]:
-    """Name the files of each run, below ``runs/``; runs of one name lie in folders by digest.
+    """Return the name of each run's files below ``runs/``; equal names get a folder by digest.
 
     Raises:
-        RunError: the same run stands twice.
+        RunError: a run occurs twice.
     """
     stems = [run.path.stem for run in runs]
     names = [
@@ -153,18 +153,18 @@ def unique_names(runs: Sequence[Run]) -> list[str]:
     for at, name in enumerate(names):
         if name in names[:at]:
             twice = runs[names.index(name)].path
-            raise RunError(f"{twice} and {runs[at].path} are one run twice: name one of them")
+            raise RunError(f"{twice} and {runs[at].path} are the same run: name one of them")
     return names
 
 
 def copy_run(run: Run, folder: Path, private: Private) -> tuple[str, ...]:
     """Copy predictions, identity, score, details and provenance, and no journal.
 
-    Predictions become JSON: a cell of a sheet hides what a search for secrets looks for.  The
-    provenance has the checksum of the predictions as they are published.
+    Predictions become JSON: a search for secrets cannot read a cell of a sheet. The provenance gets
+    the checksum of the published predictions.
 
     Returns:
-        The names of those files from which something was taken out that was this machine's own.
+        The names of the files from which private parts were removed.
 
     Raises:
         PredictionError: the predictions cannot be read.
@@ -177,9 +177,9 @@ def copy_run(run: Run, folder: Path, private: Private) -> tuple[str, ...]:
         {"index": r.index, "prediction": r.text, "extra_records": r.recorded.as_json()}
         for r in read_predictions(run.path)
     ]
-    made = [private.row(row) for row in rows]
-    write_rows(target.predictions, lambda: made)
-    taken = [target.predictions.name] if made != rows else []
+    cleaned = [private.row(row) for row in rows]
+    write_rows(target.predictions, lambda: cleaned)
+    changed = [target.predictions.name] if cleaned != rows else []
 
     def copy(name: Path, to: Path, change: Callable[[str], str]) -> None:
         text = name.read_bytes().decode()
@@ -187,7 +187,7 @@ def copy_run(run: Run, folder: Path, private: Private) -> tuple[str, ...]:
         with atomic_write(to) as f:
             f.write(published)
         if published != text:
-            taken.append(to.name)
+            changed.append(to.name)
 
     copy(source.score, target.score, private.in_reply)
     copy(source.details, target.details, private.json_lines)
@@ -196,9 +196,9 @@ def copy_run(run: Run, folder: Path, private: Private) -> tuple[str, ...]:
     text = run_of(run.path).provenance.read_text(encoding="utf-8")
     values = json.loads(private.json_text(text))
     if values != json.loads(text):
-        taken.append(target.provenance.name)
+        changed.append(target.provenance.name)
     file = {"file": target.predictions.name, "sha256": file_sha256(target.predictions)}
     with atomic_write(target.provenance) as f:
         values["predictions"] |= file
         json.dump(values, f, indent=1, ensure_ascii=False)
-    return tuple(taken)
+    return tuple(changed)

@@ -1,14 +1,14 @@
-"""A folder that the Hugging Face hub and ``datasets.load_dataset`` take as a dataset.
+"""Runs as a dataset folder for the Hugging Face hub and ``datasets.load_dataset``.
 
 ::
 
     README.md              the card
     checksums.json         SHA-256 of every file
-    data/queries.parquet   one row a query
-    data/runs.parquet      one row a run
-    runs/                  the runs' own files, as commands of this package read them
+    data/queries.parquet   a row for each query
+    data/runs.parquet      a row for each run
+    runs/                  the files of the runs, which commands of this package read
 
-What has no one type in all rows of a Parquet column stands there as JSON.
+Values of a Parquet column without a common type are JSON.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from .targets import some
 
 
 def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterator[str]:
-    """Write runs as a dataset; the same runs are the same bytes.
+    """Write runs as a dataset; the same runs give the same bytes.
 
-    ``licence`` is the hub's name of it (None: the card says that nobody said one).
+    ``licence`` is the hub's name of the licence (None: the card says that none is named).
     """
     for run in runs:
         check_whole(run)
@@ -47,7 +47,7 @@ def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterat
     with rewrite_folder(out, "hub") as folder:
         for run, name in zip(runs, names, strict=True):
             below = Path("runs", name).parent
-            hidden += [(below / one).as_posix() for one in copy_run(run, folder / below, private)]
+            hidden += [(below / file).as_posix() for file in copy_run(run, folder / below, private)]
         named = list(zip(runs, names, strict=True))
         queries = [row for run, name in named for row in _queries(run, name, private)]
         _write(queries, folder / TABLES["queries"])
@@ -58,7 +58,7 @@ def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterat
     rows_written = f"{counted(len(runs), 'run')}, {counted(len(queries), 'row')}"
     yield f"{out}/: {rows_written}; the card is README.md"
     if hidden:
-        yield "paths or secrets of this machine were taken out of (the card names all):"
+        yield "paths or secrets of this machine were removed from (the card names all):"
         yield f"  {some(hidden)}"
     places = places_of(out, json.loads((out / CHECKSUMS).read_text(encoding="utf-8"))["sha256"])
     yield f"addresses and paths in it: {len(places) or 'none'}"
@@ -70,7 +70,7 @@ def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterat
 
 
 _LISTED = 20
-"""How many addresses and paths of a dataset are listed."""
+"""Most addresses and paths of a dataset that are listed."""
 
 
 # --- Parquet --------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ _KNOWN = {
     "ignored": _PLACES,
     "forced": _TEXTS,
 }
-"""Columns whose type does not depend on what a run happened to answer."""
+"""Columns whose type does not depend on the answers of a run."""
 
 
 Row = Mapping[str, Any]
@@ -105,11 +105,11 @@ def named_run_row(run: Run, name: str) -> Row:
 
 def _queries(run: Run, name: str, private: Private) -> Iterator[dict[str, Any]]:
     for row in query_rows(run):
-        made: dict[str, Any] = changed({"run": name, **row}, private.in_reply)
-        if made.get("error"):
-            # Whoever asked wrote it, and the model nothing of it.
-            made["error"] = private.in_record(row["error"])
-        yield made
+        cleaned: dict[str, Any] = changed({"run": name, **row}, private.in_reply)
+        if cleaned.get("error"):
+            # The caller wrote the error, not the model.
+            cleaned["error"] = private.in_record(row["error"])
+        yield cleaned
 
 
 def _write(rows: Sequence[Row], path: Path) -> None:
@@ -129,7 +129,7 @@ def _column(name: str, values: Sequence[Any]) -> pa.Array:
         if kinds <= {str, bool, int, float} or name in _KNOWN:
             return pa.array(values, _KNOWN.get(name, usual))
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        # Values of several types, or another benchmark means something else by this name.
+        # Values of several types, or the name has another meaning in another benchmark.
         pass
-    as_json = [None if one is None else json.dumps(one, ensure_ascii=False) for one in values]
+    as_json = [None if v is None else json.dumps(v, ensure_ascii=False) for v in values]
     return pa.array(as_json, pa.string())

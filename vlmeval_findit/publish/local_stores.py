@@ -1,6 +1,6 @@
 """Scored runs in the local stores of Weights & Biases and of trackio: nothing leaves the machine.
 
-The two have one interface: ``init(project, name, config)``, ``log``, ``finish``.
+Both have the same interface: ``init(project, name, config)``, ``log``, ``finish``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .trackers import CURVE, KEY, TrackedCurve, TrackedRun, log_curves, log_each
 def to_wandb(
     runs: Sequence[Run], out: Path, project: str = "findit", pictures: int = 8
 ) -> Iterator[str]:
-    """Write runs that are not there yet as offline runs, which ``wandb sync`` sends."""
+    """Write new runs as offline runs, which ``wandb sync`` sends."""
     import wandb
 
     make_store(out, "wandb")
@@ -32,9 +32,9 @@ def to_wandb(
 
     @contextmanager
     def offline_run(name: str, key: str, config: dict[str, str]) -> Iterator[Any]:
-        # Written elsewhere first: what lies in the folder is whole.
+        # Written elsewhere first: runs in the folder are complete.
         with TemporaryDirectory(prefix=".", dir=there) as temporary:
-            # Neither this machine's name and hardware, nor its code, output or packages.
+            # No name, hardware, code, output or packages of this machine.
             settings = wandb.Settings(
                 mode="offline",
                 root_dir=temporary,
@@ -80,12 +80,12 @@ def to_wandb(
 def to_trackio(
     runs: Sequence[Run], out: Path, project: str = "findit", pictures: int = 8
 ) -> Iterator[str]:
-    """Log runs that are not there yet in trackio's store in ``out``."""
+    """Log new runs in trackio's store in ``out``."""
     make_store(out, "trackio")
     trackio = _trackio(out)
 
     def logged(tag: str, value: str) -> list[Any]:
-        with suppress(ValueError):  # There is no such project yet
+        with suppress(ValueError):  # The project does not exist yet
             return [r for r in trackio.Api().runs(project) if (r.config or {}).get(tag) == value]
         return []
 
@@ -118,12 +118,12 @@ def to_trackio(
 
     yield from log_each(runs, pictures, known, log)
     yield from log_curves(runs, known, log_curve)
-    yield "look at them with:"
+    yield "show them with:"
     yield f"  TRACKIO_DIR={out.absolute()} trackio show --project {project}"
 
 
 def _trackio(out: Path) -> Any:
-    """Import trackio for this folder: it looks for its folder once, when it is imported."""
+    """Import trackio for this folder: it reads the variable once, when it is imported."""
     for name, module in list(sys.modules.items()):
         if module and name.partition(".")[0] == "trackio":
             del sys.modules[name]
@@ -135,15 +135,15 @@ def _trackio(out: Path) -> Any:
     return trackio
 
 
-def _config(one: TrackedRun) -> dict[str, str]:
-    return {KEY: one.key, **one.params}
+def _config(tracked: TrackedRun) -> dict[str, str]:
+    return {KEY: tracked.key, **tracked.params}
 
 
-def _logged(one: TrackedRun, image: Any) -> dict[str, Any]:
-    """Return all of a run at once, so that it is there or not."""
+def _logged(tracked: TrackedRun, image: Any) -> dict[str, Any]:
+    """Return all values of a run, to be logged in one call."""
     worst = {
         f"worst/{answer.place:02}": image(answer.picture, caption=answer.caption)
-        for answer in one.worst
+        for answer in tracked.worst
         if answer.picture
     }
-    return {**one.metric_values, **worst}
+    return {**tracked.metric_values, **worst}

@@ -1,4 +1,4 @@
-"""Scored runs in an MLflow experiment: each once, with figures, intervals, slices and files."""
+"""Scored runs in an MLflow experiment: each once, with values, intervals, slices and files."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .export_folder import copy_run, make_store
 from .targets import ExportError, NotExportableError
 from .trackers import CURVE, KEY, TrackedCurve, TrackedRun, log_curves, log_each
 
-_AT_ONCE = 500  # Metrics of one request; the server takes 1,000
+_AT_ONCE = 500  # Metrics of a request; the server takes 1,000
 _LONGEST = 500  # Characters of a parameter; servers before 2.9 take no more
 
 
 def to_mlflow(
     runs: Sequence[Run], out: Path | None, project: str = "findit", pictures: int = 8
 ) -> Iterator[str]:
-    """Log runs that are not there yet in an experiment, one after the other.
+    """Log new runs in an experiment, tracked after the other.
 
-    ``out`` is the folder of a store in a file (None: the server of MLFLOW_TRACKING_URI).  An
-    ExportError says that the server refused, or could not be reached; what came before is logged.
+    ``out`` is the folder of a store in a file (None: the server of MLFLOW_TRACKING_URI). An
+    ExportError says that the server refused, or could not be reached; earlier runs are logged.
     """
-    # Nobody is told that somebody logs, unless he wants it; a server that is down is said soon.
+    # No telemetry unless the user sets it; a server that is down is reported soon.
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
     import mlflow
@@ -48,14 +48,14 @@ def to_mlflow(
         where = f"MLFLOW_TRACKING_URI={os.environ.get('MLFLOW_TRACKING_URI')}"
         raise NotExportableError(f"{where}: {quoted(str(error), 500)}") from None
     try:
-        found = client.get_experiment_by_name(project)
-        new = found is None
-        experiment = client.create_experiment(project, artifacts) if new else found.experiment_id
+        existing = client.get_experiment_by_name(project)
+        new = existing is None
+        experiment = client.create_experiment(project, artifacts) if new else existing.experiment_id
         yield from log_each(
             runs,
             pictures,
             lambda key: _known(client, experiment, key),
-            lambda one: _log(client, experiment, one),
+            lambda tracked: _log(client, experiment, tracked),
         )
         yield from log_curves(
             runs,
@@ -65,18 +65,18 @@ def to_mlflow(
     except (mlflow.exceptions.MlflowException, OSError) as error:
         raise ExportError(quoted(str(error), 500)) from None
     if out is not None:
-        yield "look at them with:"
+        yield "show them with:"
         yield f"  mlflow ui --backend-store-uri {uri}"
 
 
 def _known(client: Any, experiment: str, key: str) -> bool:
-    """Tell whether a run was logged; delete what a kill left of it."""
+    """Tell whether a run was logged; delete an unfinished record of it."""
     known = False
-    for found in client.search_runs([experiment], f"tags.`{KEY}` = '{key}'"):
-        if found.info.status == "FINISHED":
+    for record in client.search_runs([experiment], f"tags.`{KEY}` = '{key}'"):
+        if record.info.status == "FINISHED":
             known = True
         else:
-            client.delete_run(found.info.run_id)
+            client.delete_run(record.info.run_id)
     return known
 
 
@@ -93,24 +93,24 @@ def _log_curve(client: Any, experiment: str, curve: TrackedCurve) -> None:
     client.set_terminated(run_id, "FINISHED")
 
 
-def _log(client: Any, experiment: str, one: TrackedRun) -> None:
+def _log(client: Any, experiment: str, tracked: TrackedRun) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
-    made = client.create_run(experiment, tags={KEY: one.key}, run_name=one.name)
-    at = made.info.run_id
-    metrics = [Metric(name, value, 0, 0) for name, value in one.metric_values.items()]
-    params = [Param(name, text[:_LONGEST]) for name, text in one.params.items()]
-    client.log_batch(at, params=params, tags=[RunTag("model", one.run.model)])
+    created = client.create_run(experiment, tags={KEY: tracked.key}, run_name=tracked.name)
+    at = created.info.run_id
+    metrics = [Metric(name, value, 0, 0) for name, value in tracked.metric_values.items()]
+    params = [Param(name, text[:_LONGEST]) for name, text in tracked.params.items()]
+    client.log_batch(at, params=params, tags=[RunTag("model", tracked.run.model)])
     for start in range(0, len(metrics), _AT_ONCE):
         client.log_batch(at, metrics=metrics[start : start + _AT_ONCE])
-    with TemporaryDirectory() as made_here:
-        folder = Path(made_here)
-        copy_run(one.run, folder / "run", one.private)
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        copy_run(tracked.run, folder / "run", tracked.private)
         (folder / "worst").mkdir()
-        for answer in one.worst:
+        for answer in tracked.worst:
             if answer.picture:
                 answer.picture.save(folder / "worst" / answer.file)
-        said = json.dumps([answer.said for answer in one.worst], indent=1)
-        (folder / "worst" / "answers.json").write_text(said, encoding="utf-8")
+        answers = json.dumps([answer.as_dict() for answer in tracked.worst], indent=1)
+        (folder / "worst" / "answers.json").write_text(answers, encoding="utf-8")
         client.log_artifacts(at, str(folder))
     client.set_terminated(at, "FINISHED")

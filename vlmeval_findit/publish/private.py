@@ -1,8 +1,8 @@
-"""What leaves this machine, without what is only its own: secrets, and the paths of its folders.
+"""Remove secrets and paths of this machine from published texts.
 
-Secrets are those of :mod:`..core.redaction`.  Of a path only the last name stays, ``…/photo.jpg``.
-In records of ours every absolute path is one; in a reply, which may speak of any path, only what
-lies below a folder that a run, its pictures or this process use.
+Secrets are those of :mod:`..core.redaction`. Of a path only the last name stays, ``…/photo.jpg``.
+In records of this package every absolute path is private; in a reply, which may name any path, only
+paths below a folder that a run, its images or this process use.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ..core.replies import FAILED, RECORD_KEY
 
 _SEPARATOR = r"[\\/]"
 _IN_FOLDER = (
-    # Folders are named after people and days: Doe, Jane; O'Brien; 12:30.  A quote within a word is
-    # one, also as a shell writes it; a colon before a space ends what an error speaks of.
+    # Folders are named after people and days: Doe, Jane; O'Brien; 12:30. A quote within a word
+    # belongs to it, also as a shell writes it; a colon before a space ends the path of an error.
     r"(?:[^\\/\r\n\t\"'`<>|*?:]|:(?![\s\\/])|(?<=\w)'(?=\w)|'\"'\"')"
 )
 _FOLDER = rf"{_IN_FOLDER}{{1,255}}(?<!\s){_SEPARATOR}+"
 _NO_FILE_YET = r"(?!\.[A-Za-z]\w{1,4}[\s,;)])"
 _FOLDER_IN_A_REPLY = rf"(?:{_NO_FILE_YET}{_IN_FOLDER}){{1,255}}(?<!\s){_SEPARATOR}+"
-"""As a model may go on after a path, what stands behind ``0.jpg `` belongs to it no more."""
+"""A model may continue after a path: text after ``0.jpg `` does not belong to it."""
 _LAST_NAME = r"[^\s\"'`\\<>|*?:,;()\[\]{}]*"
 _NETWORK = r"[\\/]{2,}(?:[?.][\\/]+)?(?:[A-Za-z]:[\\/]+)?"
 _ROOT = (
@@ -47,7 +47,7 @@ Change = Callable[[str], str]
 
 
 class Private:
-    """Texts and values without what is this machine's own.
+    """Removes secrets and paths of this machine from texts and values.
 
     Args:
         folders: folders of this machine that runs use.
@@ -56,38 +56,38 @@ class Private:
     def __init__(self, folders: Iterable[Path] = ()) -> None:
         here = (Path.cwd(), Path.home(), Path(tempfile.gettempdir()), *folders)
         roots = {str(form) for path in here for form in (path.absolute(), path.resolve())}
-        # "/" alone would be every path there is.
+        # "/" alone would match every path.
         known = sorted((root for root in roots if len(root) > 1), key=len, reverse=True)
         root = rf"(?:{'|'.join(map(_any_separators, known))})(?![\w.-])"
         self._in_records = _below(root, _FOLDER)
         self._in_replies = _below(root, _FOLDER_IN_A_REPLY)
 
     def in_reply(self, text: str) -> str:
-        """Clean a text that somebody else may have written: no secret, no path that is known."""
+        """Remove secrets and known paths from a text of a model or a dataset."""
         if text.startswith(FAILED):
             return self.in_record(text)
         return self._in_replies.sub(_last, scrub(text))
 
     def in_record(self, text: str) -> str:
-        """Clean a text of our own records: no path at all, no user name in an address."""
+        """Remove secrets, all paths, and user names in addresses from a record of this package."""
         return _ANY_PATH.sub(_last, self._in_records.sub(_last, _USER.sub("***@", scrub(text))))
 
     def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Clean a row of a prediction file; its record is ours but for what the model wrote."""
+        """Clean a row of a prediction file: its record, and the texts of the model."""
         whole = json.loads(row["extra_records"])
         record = {
             key: changed(value, self.in_reply if key in ("thought", "logprobs") else self.in_record)
             for key, value in whole[RECORD_KEY].items()
         }
-        made = json.dumps({**whole, RECORD_KEY: record})
-        return {**row, "prediction": self.in_reply(row["prediction"]), "extra_records": made}
+        extra = json.dumps({**whole, RECORD_KEY: record})
+        return {**row, "prediction": self.in_reply(row["prediction"]), "extra_records": extra}
 
     def json_text(self, text: str) -> str:
-        """Clean a record of ours as JSON; the very same text where nothing changes."""
+        """Clean a JSON record of this package; return the same text if nothing changes."""
         return _changed_json(text, self.in_record, indent=1)
 
     def json_lines(self, text: str) -> str:
-        """Clean lines of JSON that hold what somebody else may have written."""
+        """Clean lines of JSON with texts of a model or a dataset."""
         return "\n".join(line and _changed_json(line, self.in_reply) for line in text.split("\n"))
 
 
@@ -96,29 +96,29 @@ def changed(value: Any, change: Change) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {change(key): changed(one, change) for key, one in value.items()}
+        return {change(key): changed(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [changed(one, change) for one in value]
+        return [changed(item, change) for item in value]
     return value
 
 
 def _changed_json(text: str, change: Change, indent: int | None = None) -> str:
     value = json.loads(text)
-    made = changed(value, change)
-    return text if made == value else json.dumps(made, indent=indent, ensure_ascii=False)
+    new = changed(value, change)
+    return text if new == value else json.dumps(new, indent=indent, ensure_ascii=False)
 
 
 def places_of(folder: Path, files: Iterable[str]) -> Mapping[str, Sequence[str]]:
     """Find every address and absolute path in files of a folder, each with the files that have it.
 
-    So that somebody can look before they are public; after everything that takes something out.
+    They are shown to the user before the upload.
     """
-    found: dict[str, dict[str, None]] = {}
+    files_by_place: dict[str, dict[str, None]] = {}
     for name in files:
         for text in chain.from_iterable(map(_texts, _values(folder / name))):
             for match in (*_ADDRESS.finditer(text), *_ANY_PATH.finditer(text)):
-                found.setdefault(match[0].rstrip("."), {})[name] = None
-    return {place: tuple(names) for place, names in sorted(found.items())}
+                files_by_place.setdefault(match[0].rstrip("."), {})[name] = None
+    return {place: tuple(names) for place, names in sorted(files_by_place.items())}
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -131,7 +131,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _values(path: Path) -> Iterable[Any]:
-    """Yield what a file says: JSON and Parquet as values, in which no character is escaped."""
+    """Yield the values of a file: of JSON and Parquet without escaped characters."""
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 
@@ -153,7 +153,7 @@ def _below(root: str, folder: str) -> re.Pattern[str]:
 
 
 def _any_separators(root: str) -> str:
-    """Match a folder however it is written: Windows paths in JSON have each separator twice."""
+    """Match a folder with any separators: Windows paths in JSON have each separator twice."""
     return rf"{_SEPARATOR}+".join(map(re.escape, re.split(r"[\\/]+", root)))
 
 

@@ -1,4 +1,4 @@
-"""Where results go: one row a target of ``findit export --to``, and what every target shares."""
+"""The targets of ``findit export --to``, and what they share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ExportError(RuntimeError):
-    """Who was to take the results refused them, or could not be reached; run again to go on."""
+    """Another program or server refused the results or could not be reached; run again to go on."""
 
 
 class NotExportableError(ValueError):
@@ -33,7 +33,7 @@ class Target:
 
 _TRACKED = ("project", "pictures")
 TARGETS: Mapping[str, Target] = {
-    "coco": Target("coco", "boxes as COCO results, beside their ground truth", ("confidence",)),
+    "coco": Target("coco", "boxes as COCO results, with their ground truth", ("confidence",)),
     "hub": Target("hub", "a dataset for the Hugging Face hub", ("licence",)),
     "fiftyone": Target("fiftyone", "answers and ground truth as a FiftyOne dataset"),
     "mlflow": Target("mlflow", "metrics and answers in MLflow", _TRACKED, "MLFLOW_TRACKING_URI"),
@@ -47,22 +47,22 @@ TARGETS: Mapping[str, Target] = {
 }
 
 TRAINERS = ("trl", "llama-factory", "ms-swift")
-"""Whose formats training sets are written in."""
+"""Trainers in whose formats training sets are written."""
 
 Exporter = Callable[..., Iterator[str]]
-"""Takes scored runs and a folder, and yields what there is to say of them, line by line.
+"""Takes scored runs and a folder, and yields lines for the user.
 
-Before it writes anything it raises a :class:`..runs.scored_run.RunError` where a run is not whole,
-is there twice or lacks its table, and a :class:`NotExportableError` where no run suits the target,
-or the folder has files of somebody else.
+Before it writes anything it raises a :class:`..runs.scored_run.RunError` if a run is not complete,
+occurs twice or lacks its table, and a :class:`NotExportableError` if no run suits the target, or
+the folder has files of other programs.
 """
 
 
 def exporter(target: str) -> Exporter:
     """Import the exporter of a target; its packages are imported when it is called."""
     module = import_module(f"{__package__}.{TARGETS[target].module}")
-    found: Exporter = getattr(module, f"to_{target}")
-    return found
+    export: Exporter = getattr(module, f"to_{target}")
+    return export
 
 
 def some(names: Sequence[str], most: int = 3) -> str:
@@ -75,8 +75,8 @@ def some(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(map(printable, names[:most])) + rest
 
 
-def say_left_out(runs: Sequence[Run]) -> Iterator[str]:
-    """Say which runs are left out because their answers are no boxes."""
+def left_out_lines(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield a line about the runs that are left out because their answers are no boxes."""
     if runs:
         names = some([run.path.stem for run in runs])
         yield f"left out, their answers are no boxes: {counted(len(runs), 'run')} ({names})"

@@ -1,4 +1,4 @@
-"""What a tracker is given of a scored run, each run once: figures, and its worst answers drawn."""
+"""Values and drawn worst answers of scored runs for a tracker, each run once."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from .hub import named_run_row
 from .private import Private
 
 KEY = "findit.run"
-"""The tag by which a logged run or curve is known again."""
+"""The tag that identifies a logged run or curve."""
 
 CURVE = "findit.curve"
-"""The tag that the curves of a training on a dataset share, however many checkpoints they have."""
+"""The tag that all curves of a training on a dataset share, with any number of checkpoints."""
 
 SIDE = 1024
-"""Pixels of the longer side of a picture, at most."""
+"""Most pixels of the longer side of a picture."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedAnswer:
-    """One answer: what was asked and said, and how it looks."""
+    """An answer with its prompt, reply and picture."""
 
     place: int  # Among the worst, from 1
     row: ScoredRow
@@ -52,9 +52,7 @@ class LoggedAnswer:
     def caption(self) -> str:
         return f"row {self.row.index}, {self.row.reason or f'{self.score:.0f} %'}: {self.reply}"
 
-    @property
-    def said(self) -> Mapping[str, Any]:
-        """Return it for JSON."""
+    def as_dict(self) -> dict[str, Any]:
         return {
             "index": self.row.index,
             "score": self.score,
@@ -67,22 +65,20 @@ class LoggedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class TrackedRun:
-    """A run as a tracker takes it, without secrets and paths of this machine."""
+    """A run for a tracker, without secrets and paths of this machine."""
 
     run: Run
     key: str
     name: str
-    params: Mapping[str, str]  # What the run was
-    metric_values: Mapping[
-        str, float
-    ]  # In percent, with intervals and those of slices, beside counts
+    params: Mapping[str, str]  # Everything but numbers
+    metric_values: Mapping[str, float]  # In percent, with intervals and slices; also counts
     worst: Sequence[LoggedAnswer]  # The worst first
     private: Private
 
 
 @dataclass(frozen=True, slots=True)
 class TrackedCurve:
-    """A learning curve as a tracker takes it: a run with metrics at every checkpoint's step."""
+    """A learning curve for a tracker: a run with metrics at every checkpoint's step."""
 
     curve: str  # Of the training, dataset and format
     key: str  # Of its checkpoints, too
@@ -95,7 +91,7 @@ def log_curves(
 ) -> Iterator[str]:
     """Log the curves of trainings with several checkpoints that a tracker does not know.
 
-    ``log`` removes what the tracker has of the same curve, which had fewer checkpoints.
+    ``log`` removes the tracker's earlier records of the same curve.
     """
     private = private_of(runs)
     for curve in learning_curves(runs):
@@ -123,16 +119,16 @@ def log_each(
     known: Callable[[str], bool],
     log: Callable[[TrackedRun], None],
 ) -> Iterator[str]:
-    """Log those runs that a tracker does not know.
+    """Log the runs that a tracker does not know.
 
     Args:
-        runs: scored ones.
-        pictures: how many of a run's worst answers are logged.
-        known: whether a run of this key is there, whole; removes what was left of it if not.
-        log: logs one run.
+        runs: scored runs.
+        pictures: number of a run's worst answers that are logged.
+        known: whether a complete record of this key exists; removes an incomplete record.
+        log: logs a run.
 
     Raises:
-        RunError: a run is not whole; nothing is logged.
+        RunError: a run is not complete; nothing is logged.
     """
     for run in runs:
         check_whole(run)
@@ -144,23 +140,23 @@ def log_each(
         if known(key):
             continue
         row = named_run_row(run, run.path.stem)
-        found, missing = gather([run])
-        for one in missing:
-            without[one.reason] = without.get(one.reason, 0) + 1
-        worst = [answer for one in found for answer in worst_answers(one, pictures, private)]
-        metric_values = dict(_figures(row)) | dict(_of_slices(run_slices_table(run).records()))
+        transcripts, missing = gather([run])
+        for entry in missing:
+            without[entry.reason] = without.get(entry.reason, 0) + 1
+        worst = [answer for t in transcripts for answer in worst_answers(t, pictures, private)]
+        metric_values = dict(_numbers(row)) | dict(_of_slices(run_slices_table(run).records()))
         name = private.in_record(f"{run.model} {run.question.name}")
         params = {name: private.in_record(text) for name, text in _params(row)}
         log(TrackedRun(run, key, name, params, metric_values, worst, private))
         new += 1
-    before = "" if new == len(runs) else "; the others were there before, and stay as they are"
+    before = "" if new == len(runs) else "; the others were logged before"
     yield f"{new:,} of {counted(len(runs), 'run')} logged now{before}"
     for reason, count in list(without.items())[:3]:
         yield f"{counted(count, 'run')} without answers: {reason}"
 
 
 def key_of(run: Run) -> str:
-    """Return what a run is known by: who was asked what, the answers, and how they are scored."""
+    """Return the key of a run: model, dataset, conditions, predictions, score and spaces."""
     provenance = run.provenance
     sums = sorted((name, round(value, 6)) for name, value in run.sums.items())
     parts = [run.model, run.question.name, provenance.digest, provenance.predictions_sha256, sums]
@@ -181,7 +177,7 @@ def plain_name(text: str) -> str:
     return re.sub(r"[^\w\-. :/]", "_", text)
 
 
-def _figures(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def _numbers(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     for name, value in row.items():
         if isinstance(value, int | float) and not isinstance(value, bool):
             yield plain_name(name), float(value)
@@ -225,8 +221,8 @@ def worst_answers(transcript: Transcript, most: int, private: Private) -> Iterat
 
 def _drawn(transcript: Transcript, row: ScoredRow) -> Image | None:
     pictures = transcript.draw(row).images
-    # Of a video the first frame that shows anything.
-    shown = next((one for one in pictures if one.boxes), next(iter(pictures), None))
+    # Of a video the first frame with boxes.
+    shown = next((picture for picture in pictures if picture.boxes), next(iter(pictures), None))
     if shown is None:
         return None
     try:

@@ -23,7 +23,7 @@ from ..runs.format_file import BestFormats
 from ..runs.run_errors import error_types_of
 from ..runs.scored_run import Run, RunError, read_details
 from .export_folder import rewrite_folder
-from .targets import NotExportableError, say_left_out
+from .targets import NotExportableError, left_out_lines
 from .training_answers import right_answers
 from .training_card import FORMATS, IMAGE_MARK, ROWS, SetFacts, TrainingSample, make_card
 
@@ -107,7 +107,7 @@ def to_training(
     yield f"{out}/: {counted(len(samples), 'sample')} for {trainer}; the card is README.md"
     yield f"queries with {', '.join(f'{name}: {count:,}' for name, count in types.most_common())}"
     yield from (f"left out: {count:,} {why}" for why, count in left_out.items())
-    yield from say_left_out([run for run in runs if run not in with_boxes])
+    yield from left_out_lines([run for run in runs if run not in with_boxes])
     yield "  " + FORMATS[trainer].use.format(out=out)
 
 
