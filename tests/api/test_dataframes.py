@@ -109,7 +109,7 @@ def test_runs_are_compared_by_their_paths(world: World, tmp_path) -> None:
     assert findit.compare("A", f"B_{JSON}", within=world.runs).equals(expected)
     with pytest.raises(ValueError, match=rf"'B_{JSON[:-1]}' is .*: did you mean B_{JSON}\?"):
         findit.compare("A", f"B_{JSON[:-1]}", within=world.runs)
-    with pytest.raises(ValueError, match=rf"2 runs where one is compared: .*A_{JSON}"):
+    with pytest.raises(ValueError, match=rf"2 runs, and one is needed: .*A_{JSON}"):
         findit.compare(world.runs, other.path)
     with pytest.raises(ValueError, match="int is no run"):
         findit.compare(3, other.path)  # type: ignore[arg-type]

@@ -114,7 +114,7 @@ def test_a_model_of_openrouter_needs_its_key(monkeypatch) -> None:
         ("./mine", {"like": "Qwen3-LV"}, "like: no model 'Qwen3-LV' runs .*did you mean Qwen3-VL"),
         ("Mine", {"base_url": "http://x/v1", "like": "Qwen3-LV"}, "did you mean Qwen3-VL"),
         ("Mine", {"base_url": "ftp://x"}, "should begin with http"),
-        ("Mine", {"base_url": "http://x/v1", "dtype": "float32"}, "a server has its own"),
+        ("Mine", {"base_url": "http://x/v1", "dtype": "float32"}, "a server sets them"),
     ],
 )
 def test_models_that_cannot_be_opened(name: str, more: dict[str, Any], message: str) -> None:

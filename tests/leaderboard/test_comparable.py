@@ -117,8 +117,8 @@ def test_where_nothing_says_which_was_asked_last_none_displaces_the_other(world:
     board = make_board([*runs, world.run("Poor", JSON, speaking(JSON, 0.1))])
     assert board.models == ("Poor",)
     assert {one.run.path: one.reason for one in board.excluded} == {
-        ours.path: f"nothing says whether {other.path} was asked later; "
-        "give the files of the run that is meant in place of their folder"
+        ours.path: f"it is not recorded whether {other.path} was asked later; "
+        "name the files of the right run in place of their folder"
         for ours, other in (runs, runs[::-1])
     }
 

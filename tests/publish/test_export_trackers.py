@@ -92,7 +92,7 @@ def test_twice_is_once(world: World, store: str, capsys) -> None:
     assert track(world) == 0
     first = logged(store)
     assert track(world) == 0
-    assert "0 of 1 run logged now; the others were there" in capsys.readouterr().out
+    assert "0 of 1 run logged now; the others were logged before" in capsys.readouterr().out
     assert [r.to_dictionary() for r in logged(store)] == [r.to_dictionary() for r in first]
     # Scored again the same way it is the same run; with other figures it is another.
     write_score(score_file(path, Settings(force=True)), path)

@@ -132,7 +132,7 @@ def test_pairs_are_models_and_formats_of_one(board: Board) -> None:
     left_out = pair_runs(board, (Side("Both", "xyxy_text"), Side("Late", "")))
     assert len(left_out) == 5
     page = make_page(board, NOW)
-    assert "two models in formats that they are not reported in; --compare brings" in page
+    assert "two models in formats that they are not reported in; --compare adds" in page
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ Point = tuple[float, float]
 
 
 class Stroke(NamedTuple):
-    """How a role is drawn: colour, width in pixels, and the lengths of dash and gap (0: none)."""
+    """The stroke of a role: colour, width in pixels, and the lengths of dash and gap (0: none)."""
 
     colour: str
     width: int
@@ -45,7 +45,7 @@ STROKES: Mapping[Role, Stroke] = {
     Role.IGNORED: Stroke("#c9ced6", 3, 1, 6),
     Role.UNCOUNTED: Stroke("#c9ced6", 2, 9, 6),
 }
-"""As in ``report/templates/gallery.css``: told apart without colours, too."""
+"""As in ``report/templates/gallery.css``: they differ even without colours."""
 
 _SHADE = "#000000"
 
@@ -62,7 +62,7 @@ def draw(
     """Draw the ground truth and an answer onto a copy of an image, as the report does.
 
     Objects are white; boxes that hit are green with long dashes, boxes that miss red with short
-    dashes, boxes with a wrong label orange and dotted.  Ignored objects are grey and dotted, and
+    dashes, boxes with a wrong label orange and dotted. Ignored objects are grey and dotted, and
     boxes that do not count because of one are grey and dashed.  Points are crosses.
 
     >>> import numpy as np
@@ -72,17 +72,17 @@ def draw(
 
     Args:
         image: the original image: a file, a PIL image, or an array (height, width, 3) of uint8.
-        truth: (N, 4) corners (x1, y1, x2, y2) in pixels of the original image, or what
-            :func:`.truth` returns.
-        answer: what :func:`.read` returns, or (M, 4) corners in pixels.
-        frame: the frame that the image is, counted from 0.
+        truth: (N, 4) corners (x1, y1, x2, y2) in pixels of the original image, or the
+            result of :func:`.truth`.
+        answer: the result of :func:`.read`, or (M, 4) corners in pixels.
+        frame: number of the image's frame, counted from 0.
 
     Returns:
         A new RGB image of the same size.
 
     Raises:
         ImageFileError: the file is no image.
-        ValueError: the array is no image, or a box of the truth is none.
+        ValueError: the array is no image, or a box of the truth is invalid.
     """
     copy = decode(str(image)) if is_file(image) else in_memory(image)
     draw_boxes(copy, _boxes(copy.size, truth, answer, frame))
@@ -112,7 +112,7 @@ def draw_boxes(
 def _boxes(
     size: tuple[int, int], truth: Truth | BoxesLike, answer: ReplyBoxes | BoxesLike, frame: int
 ) -> tuple[DrawnBox, ...]:
-    """Return the boxes of a frame with their roles, as the report has them."""
+    """Return the boxes of a frame with their roles, as in the report."""
     true = truth if isinstance(truth, Truth) else truth_from(truth)
     match_rule = MatchRule.BOX_OVERLAP
     if isinstance(answer, ReplyBoxes):
@@ -149,7 +149,7 @@ def _draw_box(pen: ImageDraw.ImageDraw, box: DrawnBox, size: tuple[int, int], sc
 
 
 def _points(numbers: Sequence[float], size: tuple[int, int], scale: Point) -> list[Point]:
-    """Scale corners to the image that is drawn on; far outside of it is as good as outside."""
+    """Scale corners to the drawn image, and limit them to its surroundings."""
     width, height = size
     return [
         (min(max(x * scale[0], -width), 2 * width), min(max(y * scale[1], -height), 2 * height))
@@ -164,7 +164,7 @@ def _hatch(
     size: tuple[int, int],
     rising: bool,
 ) -> None:
-    """Draw lines across a region, so that an answer is told from an object without colours."""
+    """Draw lines across a region, so that answers differ from objects even without colours."""
     from PIL import Image, ImageChops, ImageDraw
 
     inside = Image.new("1", size)

@@ -28,13 +28,13 @@ def checkpoint_callback(
 ) -> TrainerCallback:
     """Make a callback of ``transformers.Trainer`` that evaluates each checkpoint it saves.
 
-    A checkpoint is evaluated by ``findit run`` in a process of its own, as the model
-    ``NAME-step-STEP``, while the training waits.  Its score is added to ``state.log_history`` as
+    A checkpoint is evaluated by ``findit run`` in a separate process, as the model
+    ``NAME-step-STEP``, while the training waits. Its score is added to ``state.log_history`` as
     ``findit/<dataset>``, in percent, and to the curve that ``findit report`` draws.  Processes but
     the first do nothing.
 
     Args:
-        data: datasets as ``run --data`` takes them: queries that the training does not see.
+        data: names of datasets, as of ``run --data``: queries that the training does not see.
         name: name of the training.
         like: the known model whose prompts and coordinates the checkpoints share.
         work_dir: folder of the results.
@@ -58,7 +58,7 @@ def checkpoint_callback(
             folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
             checkpoint = Checkpoint(state.global_step, folder)
             if status := evaluate(checkpoint, name, words):
-                # A training is worth more than one point of its curve.
+                # A failed evaluation must not end the training.
                 _LOG.warning(
                     "%s: findit run ended with status %s; findit watch-checkpoints %s evaluates "
                     "it again", folder, status, args.output_dir,

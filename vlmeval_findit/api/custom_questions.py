@@ -1,4 +1,4 @@
-"""Custom questions, which no table has: their prompts and formats, and replies to them."""
+"""Custom questions without a table: their prompts and formats, and replies to them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ SpaceLike = str | Mapping[str, Any] | Space
 """A coordinate space: its name, the fields of a :class:`.Space`, or a :class:`.Space`."""
 
 Chat = Mapping[str, Any] | Sequence[Mapping[str, Any]]
-"""Messages ``{"role": …, "content": …}`` of a chat, or one message."""
+"""Messages ``{"role": …, "content": …}`` of a chat, or a single message."""
 
 ReplyLike = str | Reply | Chat | None
 """A reply: its text; a :class:`.Reply` with its record; a chat, whose last message of the assistant
-is the reply; None where the call failed."""
+is the reply; None if the call failed."""
 
 ImagePath = str | PathLike[str]
 
@@ -52,12 +52,12 @@ _CUSTOM = {
     )
     for family in Family
 }
-"""Custom questions as FindIt describes datasets: one row a family."""
+"""Datasets of custom questions: a row for each family."""
 
 
 @dataclass(frozen=True, slots=True)
 class CustomVariant(Variant):
-    """How a custom question is asked; ``dataset`` is the name of a family."""
+    """The variant of a custom question; ``dataset`` is the name of a family."""
 
     @property
     def data(self) -> Dataset:
@@ -83,32 +83,32 @@ did you mean json?
 
     Args:
         format: ``<representation>_<text|json>[_<key>][_<structure>]…``, the end of a FindIt name.
-        frames: how many frames of a video are shown; 1: an image.
+        frames: number of shown frames of a video; 1: an image.
         multilabel: whether every box has a label.
-        family: what is asked for.
+        family: the task family.
         caption: whether a caption is shown.
 
     Raises:
-        VariantError: the format does not exist; the message names the part and the nearest one.
+        VariantError: the format does not exist; the message names the part and the nearest name.
     """
     if not isinstance(frames, int) or not 1 <= frames <= _MOST_FRAMES:
         raise VariantError(f"frames: {frames!r} should be a whole number, 1 to {_MOST_FRAMES}")
     row = _CUSTOM[_family(family, frames)]
     parts = ["multilabel"] * multilabel + ["caption"] * caption
     parts += [f"f{frames}"] * row.family.is_video
-    made, why = parse_format("_".join([*parts, format]), row, CustomVariant)
-    if made is None:
+    variant, why = parse_format("_".join([*parts, format]), row, CustomVariant)
+    if variant is None:
         raise VariantError(f"{format}: {why}")
-    if (made.multilabel, made.caption, made.frames) != (multilabel, caption, frames):
+    if (variant.multilabel, variant.caption, variant.frames) != (multilabel, caption, frames):
         raise VariantError(
-            f"{format}: frames, labels and captions are arguments of their own "
+            f"{format}: frames, labels and captions are separate arguments "
             "(frames=8, multilabel=True), and no part of a format"
         )
-    return made
+    return variant
 
 
 def _family(family: Family | str, frames: int) -> str:
-    """Return the name of a family, over frames that of its videos."""
+    """Return the name of a family; for several frames, of its video family."""
     name = family.value if isinstance(family, Family) else family
     if name not in _CUSTOM:
         raise VariantError(f"no family {name!r}{nearest(name, _CUSTOM)}")
@@ -140,10 +140,10 @@ list in this form: [{"bbox_2d": [x_min, y_min, x_max, y_max]}, ...]. Answer with
 
     Args:
         label: what to find: a label, an expression, or several labels.
-        format: how boxes are to be written: the end of a FindIt name, such as ``xyxy_json``.
+        format: format of the boxes: the end of a FindIt name, such as ``xyxy_json``.
         images: path of the image, or paths of the frames in their order.
         family: ``objdet`` (every instance of the labels), ``refexp`` (the one object that an
-            expression describes), ``refexp_all`` (every object that it describes, perhaps none),
+            expression describes), ``refexp_all`` (every object that it describes, possibly none),
             ``insdet`` (the object of the references).
         references: paths of images of the object, for ``insdet``.
         caption: a text about the image that is shown before the question.
@@ -173,7 +173,7 @@ def custom_query(
     paths = (images,) if isinstance(images, (str, PathLike)) else tuple(images)
     labels = (label,) if isinstance(label, str) else tuple(label)
     if not paths or not labels:
-        raise VariantError(f"no {'label' if paths else 'image'} was given")
+        raise VariantError(f"no {'label' if paths else 'image'}: at least one is needed")
     several = not isinstance(label, str)
     variant = variant_of(format, len(paths), several, family, bool(caption))
     if variant.has_references != bool(references):
@@ -212,7 +212,7 @@ def _reply(at: int, value: ReplyLike) -> Reply:
         return Reply(at, value, _PLAIN)
     if isinstance(value, Reply):
         return Reply(at, value.text, value.recorded)
-    # The usual completion of a chat, made fast.
+    # A shortcut for the usual completion of a chat.
     if type(value) is list and len(value) == 1 and type(value[0]) is dict:
         content = value[0].get("content")
         if value[0].get("role") == "assistant" and isinstance(content, str):
@@ -226,7 +226,7 @@ def _reply(at: int, value: ReplyLike) -> Reply:
 
 
 def is_single(value: object) -> bool:
-    """Tell one reply from many; messages of the assistant alone are many."""
+    """Tell whether a value is a single reply; messages of the assistant alone are many."""
     if value is None or isinstance(value, (str, Reply)):
         return True
     messages = _messages(value)
@@ -234,7 +234,7 @@ def is_single(value: object) -> bool:
 
 
 def _messages(value: object) -> list[Mapping[str, Any]]:
-    """Return the messages of a chat, as trainers give completions; none of anything else."""
+    """Return the messages of a chat, as completions of trainers; empty for anything else."""
     messages = [value] if isinstance(value, Mapping) else value
     if not isinstance(messages, Sequence) or isinstance(messages, str):
         return []
@@ -265,7 +265,7 @@ def settings_of(space: SpaceLike | None, replies: Iterable[Reply]) -> Settings:
     """Return the settings of a score in a space.
 
     Raises:
-        SpaceError: neither the argument nor the replies say it; it is never guessed.
+        SpaceError: neither the argument nor the replies have it; it is never guessed.
     """
     if space is None and not all(reply.failed or reply.recorded.space for reply in replies):
         raise SpaceError(

@@ -1,4 +1,4 @@
-"""Scored runs as data frames, and two of them held against each other."""
+"""Scored runs as data frames, and the comparison of two runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FIRST = ("model", "dataset", "format", "index", "image", "prompt", "reply", "tr
 
 
 def load_runs(paths: Paths = OUTPUTS) -> pd.DataFrame:
-    """Return a row a query of scored runs: what was asked and answered, and its score.
+    """Return a row for each query of scored runs: prompt, reply, truth, boxes and score.
 
     >>> queries = load_runs("outputs")
     >>> queries.groupby("model").score.mean().round().to_dict()
@@ -44,11 +44,11 @@ def load_runs(paths: Paths = OUTPUTS) -> pd.DataFrame:
     Returns:
         ``image`` is the absolute path of the image (a list of several), ``truth`` the ground truth
         ((N, 4) corners in pixels of the original image, or texts), ``boxes`` the answered corners
-        in the same pixels, ``hits`` and ``ious`` a value an object, ``errors`` the error types,
-        ``score`` the value of the query alone in percent.  Then come further details, sums and
-        slices; a slice with the name of an earlier column has ``(part)`` behind its name.
-        Image, prompt and truth are None, with a warning, if the table, the folder of images or
-        the words of the prompts no longer exist.
+        in the same pixels, ``hits`` and ``ious`` a value for each object, ``errors`` the error
+        types, ``score`` the value of the query alone in percent. Then come further details, sums
+        and slices; a slice with the name of an earlier column has ``(part)`` behind its name.
+        Image, prompt and truth are None, with a warning, if the table, the folder of images or the
+        words of the prompts no longer exist.
 
     Raises:
         FileNotFoundError: a path does not exist.
@@ -74,7 +74,7 @@ def load_runs(paths: Paths = OUTPUTS) -> pd.DataFrame:
 
 
 def load_scores(paths: Paths = OUTPUTS) -> pd.DataFrame:
-    """Return a row a scored run: metrics in percent, 95 % intervals, and their provenance.
+    """Return a row for each scored run: metrics in percent, 95 % intervals, and provenance.
 
     >>> scores = load_scores("outputs")
     >>> scores[["model", "F1@0.5", "F1@0.5 low", "F1@0.5 high", "failed calls"]].round(0)
@@ -108,7 +108,7 @@ def open_runs(paths: Paths = OUTPUTS) -> list[Run]:
 def compare(
     run: Run | PathLikeStr, other: Run | PathLikeStr, within: PathLikeStr = OUTPUTS
 ) -> pd.DataFrame:
-    """Subtract the metrics of a run from those of another: two models, or two formats of one.
+    """Subtract the metrics of a run from those of another: two models, or two formats of a model.
 
     >>> table = compare("Good", "Poor")
     >>> table.loc["F1@0.5", ["A", "B", "A - B"]].round().tolist(), table.columns.name
@@ -121,8 +121,8 @@ def compare(
         within: the folder in which names are looked up.
 
     Returns:
-        A row a metric that both have: A and B, in percent; A - B with its 95 % interval, paired
-        over images; and p.  The name of the columns says what is subtracted from what.
+        A row for each metric that both have: A and B, in percent; A - B with its 95 % interval,
+        paired over images; and p. The name of the columns has the names of both.
 
     Raises:
         ValueError: an argument is not exactly one run; or (a StatisticsError) the runs have
@@ -151,7 +151,7 @@ def _single_run(value: Run | PathLikeStr, within: PathLikeStr) -> Run:
     runs = open_runs(value) if Path(value).exists() else _runs_named(str(value), within)
     if len(runs) != 1:
         several = ", ".join(str(run.path) for run in runs[:3]) + ", …" * (len(runs) > 3)
-        raise ValueError(f"{value}: {len(runs)} runs where one is compared: {several}")
+        raise ValueError(f"{value}: {len(runs)} runs, and one is needed: {several}")
     return runs[0]
 
 
@@ -211,7 +211,7 @@ def _scored(run: Run) -> Iterator[tuple[ScoredRow, dict[str, Any]]]:
             "errors": list(errors),
             "source": row.source,
         }
-        # Sums override details of their names: they count nothing of a failed call.
+        # Sums override details of the same name: they are zero for a failed call.
         rest = {**row.details, **row.sums}
         # A custom slice may have any name.
         for kind, value in row.slices.items():
@@ -221,7 +221,7 @@ def _scored(run: Run) -> Iterator[tuple[ScoredRow, dict[str, Any]]]:
 
 
 def _call(reply: Reply | None) -> dict[str, Any]:
-    """Return the reply, and what was recorded of its call."""
+    """Return the reply, and the record of its call."""
     if reply is None:
         return {"reply": None}
     call, tokens = reply.recorded.call, reply.recorded.tokens

@@ -1,4 +1,4 @@
-"""Arguments of users: images, their sizes and ground truth, in the types that they have."""
+"""Arguments of users: images, their sizes and ground truth, in many types."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ImageLike = Any
 
 
 def as_list(images: ImageLike | Sequence[ImageLike]) -> list[ImageLike]:
-    """Return an image or many as a list; an array with four dimensions is many."""
+    """Return an image or several as a list; an array with four dimensions is several."""
     if isinstance(images, (list, tuple)) or getattr(images, "ndim", 0) == 4:
         return list(images)
     return [images]
@@ -37,7 +37,7 @@ def in_memory(image: ImageLike) -> Image.Image:
     """Return a PIL image or an array as an RGB image.
 
     Raises:
-        ValueError: it is neither; the message says what it is.
+        ValueError: it is neither; the message names its type.
     """
     import numpy as np
     from PIL import Image
@@ -62,7 +62,7 @@ Size = tuple[int, int]
 """(width, height) in pixels of the original image."""
 
 Sizes = Size | Sequence[Size]
-"""The size of all images, or one a reply; arrays and tensors are taken, too."""
+"""The size of all images, or of each reply; arrays and tensors are accepted."""
 
 
 def sizes_of(sizes: Sizes, count: int) -> list[Size]:
@@ -107,7 +107,7 @@ def check_count(values: Sequence[object], count: int, what: str) -> None:
 BoxesLike = Any
 """A list of (x1, y1, x2, y2) in pixels of the original image, or an array (N, 4) of them.
 
-Not narrower, because arrays of every library are taken.
+Not narrower: arrays of every library are accepted.
 """
 
 
@@ -136,7 +136,7 @@ def truth(
         The boxes in the order of their frames.
 
     Raises:
-        ValueError: a box is none, or the number of labels or frames is not N.
+        ValueError: a box is invalid, or the number of labels or frames is not N.
     """
     corners = _corners(boxes)
     names, places = tuple(labels), tuple(frames) or (0,) * len(corners)
@@ -161,7 +161,7 @@ def truths_of(values: Sequence[Truth | BoxesLike], variant: Variant) -> list[Tru
     """Return the truths of queries of a variant.
 
     Raises:
-        ValueError: a box is none, or labels or frames do not fit the variant; the message names
+        ValueError: a box is invalid, or labels or frames do not fit the variant; the message names
             the query.
     """
     truths: list[Truth] = []

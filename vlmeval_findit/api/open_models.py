@@ -44,7 +44,7 @@ class ModelAnswer:
 
 
 class Model:
-    """A model that can be asked; :func:`open_model` makes it."""
+    """A model that can be asked; made by :func:`open_model`."""
 
     def __init__(self, name: str, ask: Ask, prompt: CustomPrompt | None = None) -> None:
         self.name = name
@@ -77,7 +77,7 @@ class Model:
             image: the image, or the frames in their order: files, PIL images or arrays
                 (height, width, 3) of uint8.
             label: what to find, as for :func:`.prompt`.
-            format: how boxes are to be written: the end of a FindIt name.
+            format: format of the boxes: the end of a FindIt name.
             family: as for :func:`.prompt`.
             references: images of the object, for ``insdet``.
             caption: a text about the image that is shown before the question.
@@ -112,7 +112,7 @@ class Model:
 
 @contextmanager
 def _files(images: Sequence[ImageLike]) -> Iterator[list[Path]]:
-    """Yield images as files; those in memory are written to a temporary folder."""
+    """Yield images as files; images in memory are written to a temporary folder."""
     with TemporaryDirectory(prefix="findit-") as folder:
         paths = []
         for at, image in enumerate(images):
@@ -151,9 +151,9 @@ def open_model(
         provider: the model's maker, asked in its own protocol with your key: ``"openai"``,
             ``"anthropic"``, ``"google"``; ``NAME=SERVED`` for a model that the table lacks.
         space: the coordinate space of its answers, if the model table does not know it.
-        key: of the server (None: FINDIT_SERVER_KEY) or the provider (None: its own variable);
+        key: of the server (None: FINDIT_SERVER_KEY) or the provider (None: from its variable);
             OpenRouter's is in OPENROUTER_API_KEY.
-        like: known model whose prompts and space this one shares.
+        like: known model whose prompts and space this model shares.
         temperature: of sampling (None: greedy, or as the model's row says).
         system: a file with a text that goes before every question.
         prompt_template: a file with a Jinja template of the question, in place of FindIt's words.
@@ -173,7 +173,7 @@ def open_model(
     if prompt is not None:
         prompt.check(BENCHMARK)
     if provider is not None or base_url is not None:
-        _refuse(settings, f"{provider or 'a server'} has its own")
+        _refuse(settings, f"{provider or 'a server'} sets them")
         return _over_http(name, provider, base_url, space, key, like, temperature, prompt)
     options = {"space": space, "temperature": temperature}
     here = {**settings, **{key: value for key, value in options.items() if value is not None}}
@@ -198,11 +198,11 @@ def open_model(
         names = [*local_names(), *baselines(), *(row.entry for row in MODELS.values() if row.api)]
         raise ValueError(
             f"no model {short!r}{nearest(short, names)}; base_url=… asks a server; a checkpoint "
-            "needs like=…, the known model that it is like"
+            "needs like=…, the known model whose prompts and coordinates it shares"
         )
     if known.api is None:
         raise ValueError(f"{short} is asked at a server: base_url=…")
-    _refuse(settings, "OpenRouter has its own")
+    _refuse(settings, "OpenRouter sets them")
     return _over_http(name, OPENROUTER, None, space, key, None, temperature, prompt)
 
 
@@ -212,7 +212,7 @@ def _refuse(settings: dict[str, Any], why: str) -> None:
 
 
 def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
-    # torch is imported only where a model is loaded.
+    # torch is imported only if a model is loaded.
     from ..models.local.run_settings import RunSettings
     from ..models.local.runner import load_local
 

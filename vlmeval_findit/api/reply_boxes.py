@@ -1,4 +1,4 @@
-"""The boxes of a reply in pixels, and what kind of answer it is."""
+"""The boxes of a reply in pixels, and its kind."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .inputs import Size, sizes_of
 
 
 class ReplyKind(Enum):
-    """What kind of answer a reply is."""
+    """The kind of a reply."""
 
     BOXES = "boxes"
-    NO_BOX = "no box"  # It says, in the format that was asked for, that there is none
+    NO_BOX = "no box"  # It says, in the requested format, that there is none
     NOT_READABLE = "not readable"
     FAILED = "failed call"
 
@@ -37,21 +37,21 @@ _KINDS = {
     NegativeOutcome.REJECTED: ReplyKind.NO_BOX,
     NegativeOutcome.FAILED: ReplyKind.FAILED,
 }
-"""A reply has the kind that it would have if there were nothing to find; others: not readable."""
+"""Kinds by the outcome if there were nothing to find; others: not readable."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyBoxes:
-    """The boxes of a reply, and what kind of answer it is."""
+    """The boxes of a reply, and its kind."""
 
     boxes: tuple[Corners, ...]
     """(N, 4) corners (x1, y1, x2, y2) in pixels of the original image; a point has no extent."""
     labels: tuple[str, ...]
-    """(N,) labels; empty if the query has one."""
+    """(N,) labels; empty if the query has a single label."""
     frames: tuple[int, ...]
-    """(N,) frames counted from 0; empty if the query has one."""
+    """(N,) frames counted from 0; empty if the query has a single frame."""
     reason: FormatFailure | None
-    """Why the reply is not in its format (None: it is); it may have boxes all the same."""
+    """Why the reply is not in its format (None: it is); it may have boxes nevertheless."""
     kind: ReplyKind
     match_rule: MatchRule = MatchRule.BOX_OVERLAP
 
@@ -84,9 +84,9 @@ def read(
         text: the reply of a model; None: the call failed.
         format: the end of a FindIt name: ``xyxy_json``, ``cxcywh_text``, ``xyxy_json_bbox_2d`` …
         size: (width, height) of the original image in pixels.
-        space: the coordinate space of the model's answers; None: the one that the reply recorded.
-            It is never guessed.
-        frames: how many frames the model was shown.
+        space: the coordinate space of the model's answers; None: from the reply's record. It
+            is never guessed.
+        frames: number of frames that the model was shown.
         multilabel: whether every box has a label.
 
     Returns:

@@ -54,7 +54,7 @@ class Score:
     @cached_property
     def intervals(self) -> Mapping[str, Interval | None]:
         """95 % intervals by the names of metrics, in percent; None: too few images."""
-        # scipy is imported only where intervals are wanted.
+        # scipy is imported only for intervals.
         from ..core.estimate import clustered_sums, estimate_metrics
         from ..core.statistics import metric_intervals
 
@@ -99,19 +99,19 @@ def score(
     Args:
         replies: (N,) texts, replies with their record, or chats; None: the call failed.
         truths: (N,) truths: each (M, 4) corners (x1, y1, x2, y2) in pixels of the original image,
-            empty where there is nothing to find, or what :func:`.truth` returns.
+            empty if there is nothing to find, or results of :func:`.truth`.
         format: the end of a FindIt name.
         sizes: (width, height) in pixels of the original image: for all, or (N,) sizes.
-        space: the coordinate space of the answers; None: the one that the replies recorded.
-        frames: how many frames every query has.
+        space: the coordinate space of the answers; None: from the replies' records.
+        frames: number of frames of every query.
         multilabel: whether every box has a label.
         images: (N,) names of the images, if some are shared: intervals are over images.
 
     Returns:
-        Metrics in percent, their intervals, and a row a reply.
+        Metrics in percent, their intervals, and a row for each reply.
 
     Raises:
-        ValueError: the number of truths, sizes or images is not N, or a box is none.
+        ValueError: the number of truths, sizes or images is not N, or a box is invalid.
         VariantError: the format does not exist.
         SpaceError: the coordinate space is unknown.
         IdentityError: a reply recorded another space.

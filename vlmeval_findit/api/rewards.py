@@ -1,4 +1,4 @@
-"""The score as a reward: one number a reply, in batches."""
+"""The score as a reward: a number for each reply, in batches."""
 
 from __future__ import annotations
 
@@ -61,27 +61,28 @@ def reward(
     >>> reward("[0, 0, 500, 300]", box, "xyxy_text", by="iou", **options)
     0.6000000238418579
 
-    Where there is nothing to find, saying so in the requested format is 1, as is finding ignored
-    objects alone; everything else is 0, silence too.  A failed call (None) is NaN.
+    If there is nothing to find, a reply that says so in the requested format is 1, as is a reply
+    with ignored objects alone; every other reply is 0, an empty reply too. A failed call (None) is
+    NaN.
 
     Args:
         replies: a text, or (N,) texts; or completions of a chat, as trainers have them: each the
             list of its messages.
-        truths: as for :func:`.score`: one, or (N,) truths.
+        truths: as for :func:`.score`: a truth, or (N,) truths.
         format: the end of a FindIt name.
         sizes: (width, height) in pixels of the original image: for all, or (N,) sizes.
         space: the coordinate space of the answers.
-        frames: how many frames every query has.
+        frames: number of frames of every query.
         multilabel: whether every box has a label.
         by: ``"f1"``: 2 x hits / (boxes + objects), at an IoU of 0.5; ``"iou"``: the mean over
             objects of the IoU with their box; ``"adherence"``: whether the reply is in its
             format; for points ``"pointing"``: hits / the larger number of points and objects.
 
     Returns:
-        A number for one reply; (N,) 64-bit floats for many.
+        A number for a single reply; (N,) 64-bit floats for several.
 
     Raises:
-        ValueError: the number of truths or sizes is not N, a box is none, or ``by`` is unknown.
+        ValueError: the number of truths or sizes is not N, a box is invalid, or ``by`` is unknown.
         VariantError: the format does not exist.
         SpaceError: the space does not exist.
     """
@@ -103,7 +104,7 @@ def rewards_of(
     variant: Variant,
     metric: Metric,
 ) -> NDArray[np.float64]:
-    """Return the reward of each reply, all read alike."""
+    """Return the reward of each reply, all in the same variant."""
     replies = replies_of(values)
     check_count(truths, len(replies), "truths")
     true = truths_of(truths, variant)
@@ -129,7 +130,7 @@ def rewards_of(
 def _rejected(
     replies: Sequence[Reply], readings: Sequence[ParsedReply], variant: Variant
 ) -> NDArray[np.float64]:
-    """Return 100 for replies that say that there is nothing, else 0."""
+    """Return 100 for replies that there is nothing, else 0."""
     count = len(replies)
     lenient = lenient_matches(
         [reply.answer for reply in replies],
@@ -138,15 +139,15 @@ def _rejected(
         [NOTHING_TO_FIND] * count,
         [ToPixels()] * count,
     )
-    found = [
+    outcomes = [
         outcome(reply, reading, lenient.get(at))
         for at, (reply, reading) in enumerate(zip(replies, readings, strict=True))
     ]
-    return np.array([100.0 * (one is NegativeOutcome.REJECTED) for one in found])
+    return np.array([100.0 * (result is NegativeOutcome.REJECTED) for result in outcomes])
 
 
 def metric_of(by: str, variant: Variant) -> Metric:
-    """Return the metric that is a reward, or raise ValueError."""
+    """Return the metric of a reward, or raise ValueError."""
     known = {metric.key: metric for metric in RULES[variant.match_rule].metrics}
     if by not in _KEYS:
         raise ValueError(f"by: no reward {by!r}{nearest(by, _KEYS)}")

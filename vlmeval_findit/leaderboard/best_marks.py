@@ -1,10 +1,10 @@
-"""Which marks models see best: accuracies by shape and by colour over scored stage 1 runs.
+"""The best marks of models: accuracies by shape and by colour over scored stage 1 runs.
 
-Of a model that shape is the best that has the highest accuracy, and that colour; failed calls count
-as wrong.  Ties go to the one with more questions, then to the order of shapes and colours in
-:mod:`..marks.style`.  Good for all models are the shapes whose mean over models is not below the
-mean over shapes, and colours likewise.  Only questions about one mark count, and none about a mark
-that is not there; what has too few questions is left out.
+The best shape and colour of a model have the highest accuracy; failed calls count as wrong. Ties go
+to the mark with more questions, then to the order of shapes and colours in :mod:`..marks.style`.
+Good for all models are the shapes whose mean over models is not below the mean over shapes, and
+colours likewise. Only questions about a single mark count, and none about an absent mark; shapes
+and colours with too few questions are left out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SHAPES = tuple(shape.value for shape in Shape)
 
 
 class MarkAccuracy(NamedTuple):
-    """How often one shape or colour was answered rightly."""
+    """The accuracy of a shape or colour."""
 
     accuracy: float  # In percent
     questions: int
@@ -46,14 +46,14 @@ class MarkAccuracy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelMarks:
-    """The accuracy of one model by the names of shapes and of colours, and its runs."""
+    """The accuracy of a model by the names of shapes and of colours, and its runs."""
 
     model: str
     accuracies: Mapping[str, MarkAccuracy]
     runs: tuple[Run, ...]
 
     def of(self, names: Iterable[str]) -> dict[str, MarkAccuracy]:
-        """Return those of these names that have enough questions."""
+        """Return the accuracies of the names that have enough questions."""
         return {name: self.accuracies[name] for name in names if name in self.accuracies}
 
     @property
@@ -65,7 +65,7 @@ class ModelMarks:
         )
 
     def values(self) -> dict[str, Any]:
-        """Return what the file says of the model."""
+        """Return the model's entry of the file."""
         return {
             "best": self.best.name,
             "shapes": {name: each._asdict() for name, each in self.of(SHAPES).items()},
@@ -85,14 +85,14 @@ class ModelMarks:
 
 @dataclass(frozen=True, slots=True)
 class BestMarks:
-    """The marks of all models, and the runs that no value rests on."""
+    """The marks of all models, and the excluded runs."""
 
     models: tuple[ModelMarks, ...]
     at_least: int
     excluded: tuple[ExcludedRun, ...]
 
     def good(self, names: Iterable[str]) -> list[str]:
-        """Return those of the shapes, or colours, that are not below the mean over all."""
+        """Return the shapes, or colours, that are not below the mean over all."""
         means = {}
         for name in names:
             known = [m.accuracies[name].accuracy for m in self.models if name in m.accuracies]
@@ -103,7 +103,7 @@ class BestMarks:
 
     @property
     def table(self) -> Table:
-        """One row a model: its best mark, and the accuracy of every shape and colour."""
+        """A row for each model: its best mark, and the accuracy of every shape and colour."""
         names = (*SHAPES, *COLOURS)
         rows: list[list[Value]] = []
         for each in self.models:
@@ -113,7 +113,7 @@ class BestMarks:
         return Table("Accuracy by mark in percent, failed calls as wrong", fields, rows)
 
     def values(self) -> dict[str, Any]:
-        """Return what ``VPBench_best_marks.json`` holds."""
+        """Return the content of ``VPBench_best_marks.json``."""
         return {
             "rule": RULE,
             "at_least": self.at_least,
@@ -124,14 +124,14 @@ class BestMarks:
 
 
 def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> BestMarks:
-    """Find which marks models see best.
+    """Find the best marks of models.
 
     Args:
-        runs: any; those over stage 1, or over custom questions in its layout, are used.
-        at_least: questions that a shape or a colour needs.
+        runs: any; runs over stage 1, or over custom questions in its layout, are used.
+        at_least: least questions of a shape or a colour.
 
     Raises:
-        ValueError: there is no such run, or a model has too few questions.
+        ValueError: there is no run over stage 1, or a model has too few questions.
     """
     stage_1 = [run for run in runs if _is_stage_1(run)]
     if not stage_1:
@@ -155,7 +155,7 @@ def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> BestMarks:
 
 
 def _is_stage_1(run: Run) -> bool:
-    """In our layout: nobody reports the better of two."""
+    """Return whether a run is over stage 1, not in the original layout."""
     question = run.question
     return isinstance(question, VPQuestion) and not question.original and question.table != STAGE_2
 
@@ -177,6 +177,6 @@ _COLOURS = re.compile(rf"\b({'|'.join(COLOURS)})\b", re.IGNORECASE)
 
 
 def _colour(row: ScoredRow) -> str:
-    """Return the colour among a row's properties, where there is just one."""
+    """Return the colour among a row's properties, if there is just one."""
     names = {name.lower() for name in _COLOURS.findall(row.slices.get("property", ""))}
     return names.pop() if len(names) == 1 else ""

@@ -27,26 +27,26 @@ from .formats import (
 )
 
 HOME = "FindIt"
-"""The benchmark that comes first, and whose files lie in the folder itself."""
+"""The benchmark that comes first; its files are in the folder itself."""
 
 OVERALL = "Overall"
 
 TIED = "≈"
-"""Stands at a rank whose difference to the rank above is not significant."""
+"""Sign of a rank whose difference to the rank above is not significant."""
 
 UNTESTED = "?"
-"""Stands at a rank where too few images count to test the difference to the rank above."""
+"""Sign of a rank with too few images to test the difference to the rank above."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedValue:
-    """One metric of a model in percent, with its rank in one dataset or mean."""
+    """A metric of a model in percent, with its rank in a dataset or mean."""
 
     value: float
     interval: Interval | None
     rank: int | None = None  # None: failed calls, and the metric is over answered calls only
-    # Paired difference to the model one rank above, corrected for the comparisons of this metric
-    # here; None for the first, and where there is no rank
+    # Paired difference to the model a rank above, corrected for the comparisons of this metric
+    # here; None for the first, and without a rank
     to_above: Difference | None = None
 
     @property
@@ -71,8 +71,10 @@ class BoardCell:
     run: Run | None  # None: a mean
     queries: int
     failures: int
-    tried: int  # Formats in which it was asked these queries, or some; of a mean the most
-    entries: Mapping[str, RankedValue]  # By the names of metrics; none where there is no value
+    tried: (
+        int  # Formats in which it was asked these queries, or some; for a mean the largest number
+    )
+    entries: Mapping[str, RankedValue]  # By the names of metrics; only those with a value
 
     @property
     def format(self) -> str:
@@ -92,27 +94,27 @@ class Board:
     """The leaderboard of one benchmark."""
 
     benchmark: Benchmark
-    headline: Metric  # With failed calls as misses, where any call failed
-    models: tuple[str, ...]  # By their overall headline; those that lack a dataset come last
+    headline: Metric  # With failed calls as misses, if any call failed
+    models: tuple[str, ...]  # By their overall headline; models that lack a dataset come last
     datasets: tuple[ComparableRuns, ...]
     means: tuple[DatasetMean, ...]
     cells: Mapping[tuple[str, str], BoardCell]  # By (model, dataset or mean)
     runs: tuple[FormatRow, ...]  # Every comparable run, in every format
     excluded: tuple[ExcludedRun, ...]
-    published: tuple[Published, ...] = ()  # Values of others on its datasets
-    chosen_on: str = ""  # What formats were chosen on, where it is not reported (:func:`split`)
+    published: tuple[Published, ...] = ()  # Published values on its datasets
+    chosen_on: str = ""  # Data that formats were chosen on, if it is not reported (:func:`split`)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """All metrics; models are ordered by the first, in which failed calls are misses.
 
-        Files for programs have them all, so that their columns are the same for all runs.
+        Files for programs have all of them, so that their columns are the same for all runs.
         """
         return self.benchmark.all_metrics
 
     @property
     def shown(self) -> tuple[Metric, ...]:
-        """What people are shown: the headline, and metrics that have any value here."""
+        """Metrics of tables for people: the headline, and metrics with any value here."""
         names = {name for cell in self.cells.values() for name in cell.entries}
         names |= {name for each in self.published for name in each.values}
         names -= {self.headline.name, self.benchmark.with_failures.name}
@@ -126,12 +128,12 @@ class Board:
 def boards(
     runs: Iterable[Run], formats: Sequence[str] = (), choose_on: Sequence[str] = ()
 ) -> list[Board]:
-    """Make the leaderboards of runs, one a benchmark: FindIt's first, then by name.
+    """Make the leaderboards of runs, one for each benchmark: FindIt's first, then by name.
 
     Args:
         runs: any, at least one.
-        formats: ``[MODEL=]FORMAT`` to report instead of a model's best, wherever there is such.
-        choose_on: datasets to choose a model's best on, wherever there are such, or ``half``.
+        formats: ``[MODEL=]FORMAT`` to report instead of a model's best, in benchmarks that have it.
+        choose_on: datasets to choose a model's best on, in benchmarks that have them, or ``half``.
 
     Raises:
         FormatError: a format or a dataset that no run has.
@@ -143,13 +145,14 @@ def boards(
     for name in choose_on:
         if name not in (HALF, *datasets):
             raise FormatError(f"{FLAG} {name}: no dataset of these runs{nearest(name, datasets)}")
-    made = []
+    leaderboards = []
     for name in sorted(groups, key=lambda name: (name != HOME, name)):
         group = groups[name]
         known = (HALF, *(run.question.board_dataset for run in group))
-        own_formats = [entry for entry in formats if _has_format(entry, group)]
-        made.append(make_board(group, own_formats, [on for on in choose_on if on in known]))
-    return made
+        known_formats = [entry for entry in formats if _has_format(entry, group)]
+        on_known = [name for name in choose_on if name in known]
+        leaderboards.append(make_board(group, known_formats, on_known))
+    return leaderboards
 
 
 def _has_format(entry: str, runs: Sequence[Run]) -> bool:
@@ -163,10 +166,10 @@ def _has_format(entry: str, runs: Sequence[Run]) -> bool:
 def make_board(
     runs: Sequence[Run], formats: Iterable[str] = (), choose_on: Sequence[str] = ()
 ) -> Board:
-    """Make the leaderboard of scored runs of one benchmark, at least one.
+    """Make the leaderboard of scored runs of a benchmark, at least one.
 
     Args:
-        runs: those that cannot be compared are excluded.
+        runs: runs that cannot be compared are excluded.
         formats: ``[MODEL=]FORMAT`` to report instead of a model's best.
         choose_on: datasets to choose a model's best on, or ``half``; they are not reported.
 
@@ -223,9 +226,9 @@ def _undecided(
     fixed: Mapping[str, str],
     choose_on: Sequence[str],
 ) -> Iterable[ExcludedRun]:
-    """Yield the runs of models without a run in what their format was to be chosen on."""
+    """Yield the runs of models without a run in the data that formats are chosen on."""
     decided = {model for model, _ in reported} | set(fixed)
-    reason = f"nothing of its model's formats is in {FLAG} {' '.join(choose_on)} to choose one by"
+    reason = f"no format of its model was run on {FLAG} {' '.join(choose_on)}"
     for dataset in datasets:
         for run in dataset.runs:
             if run.model not in decided and EVERY_MODEL not in fixed:
@@ -239,7 +242,7 @@ def _means(datasets: Sequence[ComparableRuns]) -> Iterable[DatasetMean]:
 
 
 Group = Mapping[str, Sequence[Run]]
-"""The runs of models in a dataset (one each), or in all datasets of a mean."""
+"""The runs of models in a dataset (one run each), or in all datasets of a mean."""
 
 
 def _groups(
@@ -249,7 +252,7 @@ def _groups(
 ) -> dict[str, Group]:
     """Group the reported runs by dataset and mean.
 
-    A mean has the models that have all of its datasets: over others it would not be comparable.
+    A mean has the models that have all of its datasets: others would not be comparable.
     """
     models = sorted({model for model, _ in reported})
     places: list[tuple[str, Sequence[str]]] = [(each.name, [each.name]) for each in datasets]
@@ -272,7 +275,7 @@ def _asked(run: Run) -> tuple[str, ...]:
 def _formats_tried(run: Run, alike: Iterable[Run]) -> int:
     """Count the formats in which a run's model was asked its queries, or some of them.
 
-    A search over a part of the rows is not comparable, and chose the format all the same.
+    A search over a part of the rows counts: it is not comparable, but it chose the format.
 
     Args:
         run: a reported run.
@@ -285,9 +288,9 @@ def _formats_tried(run: Run, alike: Iterable[Run]) -> int:
 
 
 def _entries(group: Group, metrics: Sequence[Metric]) -> dict[str, dict[str, RankedValue]]:
-    """Make the values of one group's models, with a rank by each metric.
+    """Make the values of a group's models, with a rank by each metric.
 
-    By the first metric, in which failed calls are misses, all are ranked.  The others are over
+    By the first metric, in which failed calls are misses, all are ranked. The others are over
     answered calls: a model that fails on hard images would gain, and has no rank.
     """
     entries: dict[str, dict[str, RankedValue]] = {}
@@ -317,11 +320,11 @@ def _rank(
     metric: Metric,
     entries: Mapping[str, dict[str, RankedValue]],
 ) -> None:
-    """Put ranks by one metric, and tests against the rank above, into the entries of models."""
+    """Set ranks by a metric, and tests against the rank above, in the entries of models."""
     # Rounded: equal values must not be ordered by their last bits.
     sign = 1 if metric.better is Better.LOWER else -1
     order = sorted(models, key=lambda m: (sign * round(entries[m][metric.name].value, 9), m))
-    # Of two models at a time: those of a thousand are as many numbers as all their images.
+    # Two models at a time: a thousand estimates are as many numbers as all their images.
     estimates = (_estimate(group[model], (metric,)) for model in order)
     tests = correct(difference(lower, above, metric.name) for above, lower in pairwise(estimates))
     rank = 1

@@ -1,4 +1,4 @@
-"""Every format of the leaderboard, in one folder."""
+"""Write the leaderboard to a folder, in every file format."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from .workbook import write_sheets
 
 
 def board_folder(board: Board, out: Path) -> Path:
-    """Return where the files of a leaderboard go: FindIt's into ``out``, others below it."""
+    """Return the folder of a leaderboard's files: ``out`` for FindIt's, else a folder in it."""
     return out if board.benchmark.name == HOME else out / board.benchmark.name
 
 
 def write_board(board: Board, out: Path, time: datetime) -> list[Path]:
-    """Write the leaderboard into a folder, which is made; returns the files.
+    """Write the leaderboard into a folder; return the files.
 
-    Slices have a file where there are any.
+    Slices have a file if there are any.
     """
     out.mkdir(parents=True, exist_ok=True)
     lists = {
@@ -66,7 +66,7 @@ def write_board(board: Board, out: Path, time: datetime) -> list[Path]:
 
 
 def _metric_tables(board: Board) -> list[Table]:
-    """The headline's first."""
+    """Return the tables of all metrics, the headline's first."""
     return [metric_table(board, metric.name) for metric in board.shown]
 
 
@@ -80,6 +80,6 @@ def as_markdown(board: Board) -> str:
 
 
 def as_latex(board: Board) -> str:
-    """Write one ``table*`` a metric, each with all notes: it may be copied alone."""
+    """Write a ``table*`` for each metric, with all notes: it may be copied alone."""
     tables = map(to_latex, _metric_tables(board))
     return "\n".join([r"% needs \usepackage{booktabs,graphicx}", *tables])

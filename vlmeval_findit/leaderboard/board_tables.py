@@ -1,4 +1,4 @@
-"""Tables of a leaderboard: for people, and the long ones for programs."""
+"""Tables of a leaderboard: for people, and long tables for programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 
 def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) -> Table:
-    """Make the table of one metric, models x means and datasets, ordered by it.
+    """Make the table of a metric, models x means and datasets, ordered by it.
 
     Args:
         board: the leaderboard.
@@ -102,7 +102,7 @@ def formats_table(board: Board) -> Table:
 
 
 def values_table(board: Board) -> Table:
-    """Make one row a model and dataset or mean, with everything; then published values."""
+    """Make a row for each model and dataset or mean, with all values; then published values."""
     datasets = {each.name: each for each in board.datasets}
     rows: list[list[Value]] = []
     for cell in board_cells(board):
@@ -155,7 +155,7 @@ def run_cells(row: FormatRow) -> list[Value]:
 
 
 def sweep_table(board: Board) -> Table:
-    """Make one row a comparable run: every format of every model."""
+    """Make a row for each comparable run: every format of every model."""
     rows: list[list[Value]] = []
     for row in board.runs:
         rows.append(run_cells(row))
@@ -173,11 +173,11 @@ def sweep_table(board: Board) -> Table:
 
 
 EXCLUDED = ("model", "dataset", "reason", "queries")
-"""The columns of :func:`excluded_table` that people are shown."""
+"""The columns of :func:`excluded_table` in tables for people."""
 
 
 def excluded_table(board: Board) -> Table:
-    """Make one row a run that could not be compared, with the reason."""
+    """Make a row for each run that could not be compared, with the reason."""
     metric = board.headline
     fields = [*map(Field, ("model", "dataset", "reason")), count("queries"), count("failed calls")]
     fields += [Field(metric.name, FieldType.VALUE), Field("file")]

@@ -1,13 +1,13 @@
-"""Which runs of a dataset can be compared.
+"""Group the runs of a dataset that can be compared.
 
-A dataset is what is asked (``question.board_dataset``), whatever the format.  Two runs of it are
-comparable when they were asked in the words of the same prompt set, over the same table, and scored
-over the same rows by the same scorer; a plug-in that both used must have been the same version.
-The others are excluded with the reason: never mixed in, never silently dropped.
+A dataset (``question.board_dataset``) has runs in any format. Two of them are comparable if they
+were asked in the words of the same prompt set, over the same table, and scored over the same rows
+by the same scorer; a plug-in that both used must have the same version. Other runs are excluded
+with the reason: never mixed in, never silently dropped.
 
-Of several runs of one model in one format the one counts that was asked last.  Where their
-identities contradict each other they are different models or settings under one name: none of them
-counts, and the reason says how to choose.
+Of several runs of a model in a format the run counts that was asked last. If their identities
+contradict each other they are different models or settings under one name: none of them counts, and
+the reason tells the user how to choose.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class ComparableRuns:
-    """The runs of one dataset that can be compared."""
+    """The runs of a dataset that can be compared."""
 
     name: str
     family: str
@@ -46,7 +46,7 @@ class ComparableRuns:
 
 @dataclass(frozen=True, slots=True)
 class ExcludedRun:
-    """A run that is not in the leaderboard, and why."""
+    """A run that is not in the leaderboard, with the reason."""
 
     run: Run
     reason: str
@@ -59,9 +59,9 @@ Sorted = tuple[list[Run], list[ExcludedRun]]
 def group_comparable(
     runs: Iterable[Run],
 ) -> tuple[tuple[ComparableRuns, ...], tuple[ExcludedRun, ...]]:
-    """Group runs by dataset; exclude those that cannot be compared with the rest.
+    """Group runs by dataset; exclude runs that cannot be compared with the rest.
 
-    The rest is the largest group: of the most models, then of the most rows, then of the most runs.
+    The rest is the largest group: by number of models, then of rows, then of runs.
     """
     datasets: list[ComparableRuns] = []
     excluded: list[ExcludedRun] = []
@@ -90,48 +90,48 @@ def _same_task(runs: Sequence[Run]) -> Sorted:
 
 
 def _task_reason(run: Run, rest: Run) -> str:
-    own, other = run.provenance, rest.provenance
+    provenance, other = run.provenance, rest.provenance
     reasons = []
-    if own.prompts != other.prompts:
-        if own.prompts == UNKNOWN_PROMPTS:
+    if provenance.prompts != other.prompts:
+        if provenance.prompts == UNKNOWN_PROMPTS:
             reasons.append(f"it did not record its prompts, the rest was asked in {other.prompts}")
         else:
-            words = own.custom_words or f"other prompts: {own.prompts}"
+            words = provenance.custom_words or f"other prompts: {provenance.prompts}"
             reasons.append(f"{words}, the rest {other.custom_words or other.prompts}")
-    if own.table_sha256 != other.table_sha256:
+    if provenance.table_sha256 != other.table_sha256:
         reasons.append(
-            f"other subset: {own.table} has SHA-256 {_short(own.table_sha256)}, "
+            f"other subset: {provenance.table} has SHA-256 {_short(provenance.table_sha256)}, "
             f"the rest {_short(other.table_sha256)}"
         )
-    if own.scored_under != other.scored_under:
-        reasons.append(_scorer_reason(own, other))
-    if own.rows != other.rows:
-        reasons.append(_rows_reason(own, other.rows))
+    if provenance.scored_under != other.scored_under:
+        reasons.append(_scorer_reason(provenance, other))
+    if provenance.rows != other.rows:
+        reasons.append(_rows_reason(provenance, other.rows))
     return "; ".join(reasons)
 
 
-def _scorer_reason(own: Provenance, other: Provenance) -> str:
-    settings = sorted({name for name, _ in own.scored_under ^ other.scored_under})
+def _scorer_reason(provenance: Provenance, other: Provenance) -> str:
+    settings = sorted({name for name, _ in provenance.scored_under ^ other.scored_under})
     return (
-        f"scored by {own.scorer and own.scorer.name}, the rest by "
+        f"scored by {provenance.scorer and provenance.scorer.name}, the rest by "
         f"{other.scorer and other.scorer.name}: other {', '.join(settings)}; score it again by that"
     )
 
 
-def _rows_reason(own: Provenance, rest: frozenset[int]) -> str:
-    missing, extra = sorted(rest - own.rows), sorted(own.rows - rest)
+def _rows_reason(provenance: Provenance, rest: frozenset[int]) -> str:
+    missing, extra = sorted(rest - provenance.rows), sorted(provenance.rows - rest)
     parts = []
     if missing:
-        unsent = len(set(missing) & set(own.left_out))
+        unsent = len(set(missing) & set(provenance.left_out))
         because = f", {unsent} of them without a usable image" if unsent else ""
         parts.append(f"rows missing: {len(missing)} (first: {missing[0]}){because}")
     if extra:
         parts.append(f"rows that the rest lacks: {len(extra)} (first: {extra[0]})")
-    return f"other rows: {len(own.rows)} scored, the rest {len(rest)}; {', '.join(parts)}"
+    return f"other rows: {len(provenance.rows)} scored, the rest {len(rest)}; {', '.join(parts)}"
 
 
 def _same_words(runs: Sequence[Run]) -> Sorted:
-    """Keep runs of a question that asked the same words under one name of a prompt set."""
+    """Keep runs of a question with the same words under the same name of a prompt set."""
     comparable: list[Run] = []
     excluded: list[ExcludedRun] = []
     for members in grouped(runs, lambda run: run.question).values():
@@ -175,17 +175,17 @@ def _same_plugins(runs: Sequence[Run]) -> Sorted:
     return comparable, excluded
 
 
-# --- one run a model and format -------------------------------------------------------------------
+# --- a single run of each model and format --------------------------------------------------------
 
 _SAME_NAME = "other runs of its model and format contradict each other"
-_CHOOSE = "give the files of the run that is meant in place of their folder"
+_CHOOSE = "name the files of the right run in place of their folder"
 
 
 def _newest(runs: Sequence[Run]) -> Sorted:
-    """Keep of runs of one model in one format the run that was asked last.
+    """Keep the run of a model in a format that was asked last.
 
-    Where their identities contradict each other they are different models or settings under one
-    name: then none is kept.
+    If their identities contradict each other they are different models or settings under one name:
+    then all are excluded.
     """
     comparable: list[Run] = []
     excluded: list[ExcludedRun] = []
@@ -213,27 +213,27 @@ def _asked_at(run: Run) -> str | None:
 
 
 def _unclear(run: Run, members: Sequence[Run]) -> str:
-    """Say why nothing tells whether this run or another of its cell is meant; else empty."""
+    """Return why it is not clear which run of a cell is meant; else empty."""
     for other in members:
         if differences := _differences(run, other):
             return f"another run under one name: {other.path} differs in {differences}; {_CHOOSE}"
         same = run.provenance.predictions_sha256 == other.provenance.predictions_sha256
         if not same and None in (_asked_at(run), _asked_at(other)):
-            return f"nothing says whether {other.path} was asked later; {_CHOOSE}"
+            return f"it is not recorded whether {other.path} was asked later; {_CHOOSE}"
     return ""
 
 
 def _differences(run: Run, other: Run) -> str:
-    """Say in what two runs of one cell contradict each other, with both values."""
-    own, others = run.provenance.identity, other.provenance.identity
-    conflicts = identity_conflicts(own, others) if own and others else []
+    """Return the contradictions between two runs of a cell, with both values."""
+    identity, other_identity = run.provenance.identity, other.provenance.identity
+    conflicts = identity_conflicts(identity, other_identity) if identity and other_identity else []
     if not any(each.is_space for each in conflicts) and _spaces(run) != _spaces(other):
         conflicts.append(IdentityConflict(SPACE, _spaces(run), _spaces(other)))
     return ", ".join(each.of_two_runs for each in conflicts)
 
 
 def _spaces(run: Run) -> str:
-    """Return the spaces that a run is scored in, whatever their source."""
+    """Return the spaces that a run is scored in, without their source."""
     return "; ".join(sorted({text.rpartition(" (")[0] for text in run.provenance.spaces}))
 
 
@@ -241,7 +241,7 @@ def _spaces(run: Run) -> str:
 
 
 def grouped(values: Iterable[_T], key: Callable[[_T], _K]) -> dict[_K, list[_T]]:
-    """Group values by a key, in the order in which they come."""
+    """Group values by a key, in their order."""
     groups: dict[_K, list[_T]] = {}
     for value in values:
         groups.setdefault(key(value), []).append(value)
@@ -256,7 +256,7 @@ def by_model(runs: Iterable[Run]) -> dict[str, list[Run]]:
 def _largest(
     runs: Iterable[Run], key: Callable[[Run], Any], why: Callable[[Run, Run], str]
 ) -> Sorted:
-    """Keep the largest group of runs by a key, of equals the first; ``why`` says what differs."""
+    """Keep the largest group of runs by a key, the first of equals; ``why`` makes the reason."""
 
     def size(group: Sequence[Run]) -> tuple[int, int, int]:
         return len({run.model for run in group}), len(group[0].provenance.rows), len(group)

@@ -1,4 +1,4 @@
-"""Tables of what scores lost: of a leaderboard, and of one run."""
+"""Tables of lost points: of a leaderboard, and of a run."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _SMALLEST = 0.05  # Points; less is shown as 0.0
 
 
 def lost_table(board: Board) -> Table:
-    """Make one row a model: its score, and what it lost most points by; means over its datasets.
+    """Make a row for each model: its score, and its costliest errors; means over its datasets.
 
-    A model with a run that does not say what it lost has no row.
+    A model with a run without error types has no row.
     """
     analysis = board.benchmark.errors
     names = {each.key: each.name for each in analysis.error_types}
@@ -51,7 +51,7 @@ def lost_table(board: Board) -> Table:
 
 
 def errors_table(board: Board) -> Table:
-    """Make one row a comparable run: its score, and the points that every type took from it.
+    """Make a row for each comparable run: its score, and the cost of every error type.
 
     Types that no run has are left out.
     """
@@ -77,18 +77,18 @@ def errors_table(board: Board) -> Table:
 
 
 def _costs(row: FormatRow) -> Mapping[str, ErrorCost]:
-    """Return the costs of error types by their keys; empty where the run does not say them."""
+    """Return the costs of error types by their keys; empty if the run does not have them."""
     try:
         return {cost.error_type.key: cost for cost in errors_of(row.run)}
     except StatisticsError:
         return {}
 
 
-# --- of one run -----------------------------------------------------------------------------------
+# --- of a run -------------------------------------------------------------------------------------
 
 
 def run_errors_table(run: Run, costs: Sequence[ErrorCost]) -> Table:
-    """Make one row an error type that a run has: its events, and the points that it took."""
+    """Make a row for each error type of a run: its events, and its cost in points."""
     score = run.benchmark.errors.score
     reached, lost = score.value(run.sums), sum(cost.points for cost in costs)
     rows: list[list[Value]] = [[score.title, "", reached]]
@@ -108,7 +108,7 @@ def run_errors_table(run: Run, costs: Sequence[ErrorCost]) -> Table:
 def error_differences_table(
     other: Run, costs: Sequence[ErrorCost], differences: Mapping[str, Difference]
 ) -> Table:
-    """Make one row an error type: the points that it took of a run minus those of another."""
+    """Make a row for each error type: its cost in a run minus its cost in another."""
     rows: list[list[Value]] = [
         [
             cost.error_type.name,
@@ -124,7 +124,7 @@ def error_differences_table(
 
 
 def syntax_table(cost: SyntaxCost) -> Table:
-    """Make the rows of what constrained decoding would have saved of a loss."""
+    """Make the rows of the points that constrained decoding would have saved."""
     rows: list[list[Value]] = [
         ["constrained to the format's grammar", cost.constrained, ""],
         ["syntax cost", "", TableCell(cost.gain.value, cost.gain.interval)],
@@ -135,7 +135,7 @@ def syntax_table(cost: SyntaxCost) -> Table:
 
 
 def slice_errors_table(analysis: ErrorAnalysis, by: str, slices: Sequence[SliceErrors]) -> Table:
-    """Make one row a slice of a run's queries, the whole first: what it lost, and by what."""
+    """Make a row for each slice of a run's queries, the whole first: points and main errors."""
     names = {each.key: each.name for each in analysis.error_types}
     rows: list[list[Value]] = [["lost in all", "", sum(each.total for each in slices), ""]]
     for each in slices:
@@ -147,7 +147,7 @@ def slice_errors_table(analysis: ErrorAnalysis, by: str, slices: Sequence[SliceE
 
 
 def lenient_table(run: Run) -> Table:
-    """Make one row a repair of lenient parsing; no rows where it adds nothing."""
+    """Make a row for each repair of lenient parsing; no rows if it adds nothing."""
     gain, lenient = lenient_gain(run.rows), run.benchmark.lenient
     rows: list[list[Value]] = []
     if gain.replies and lenient is not None:
@@ -161,7 +161,7 @@ def lenient_table(run: Run) -> Table:
 
 
 def rejection_table(run: Run) -> Table:
-    """Make one row an outcome of queries with nothing to find; no rows where there are none."""
+    """Make a row for each outcome of queries with nothing to find; no rows without them."""
     shares = rejection_shares(run)
     rows: list[list[Value]] = [
         [each.outcome.value, each.queries, TableCell(each.share, each.interval)] for each in shares

@@ -1,11 +1,11 @@
-"""Which of a model's formats is reported, and how the others compare with it.
+"""Choose the reported format of a model, and compare the others with it.
 
 A model is reported on every dataset in its best format (:mod:`..runs.best_format`) of those that
 were run on the most datasets; a dataset that lacks it gets the next best.
 
-The best of many formats is optimistic on the very queries that it is reported on.  Chosen on one
-dataset and reported on the others, or chosen on half of the images and reported on the other half,
-it is not (:func:`split`).
+The best of many formats is optimistic on the queries that it was chosen on. It is not if it is
+chosen on one dataset and reported on the others, or chosen on half of the images and reported on
+the other half (:func:`split`).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ EVERY_MODEL = ""
 
 
 class FormatError(ValueError):
-    """A format that no run has; the message says what is nearest."""
+    """A format that no run has; the message suggests the nearest."""
 
 
 def formats_by_model(
     entries: Iterable[str], runs: Sequence[Run], flag: str = "--format"
 ) -> dict[str, str]:
-    """Parse ``[MODEL=]FORMAT`` entries; ``flag`` is what they were given by, for messages.
+    """Parse ``[MODEL=]FORMAT`` entries; ``flag`` is the option's name in messages.
 
     Raises:
         FormatError: a model that has no run, or a format that no run has.
@@ -66,14 +66,14 @@ def choose(
     fixed: Mapping[str, str] | None = None,
     choosing: Sequence[ComparableRuns] | None = None,
 ) -> dict[tuple[str, str], Run]:
-    """Return the run that is reported, by (model, dataset).
+    """Return the reported runs by (model, dataset).
 
     Args:
         datasets: comparable runs.
         fixed: a format by model, or for all under :data:`EVERY_MODEL`; a dataset that lacks it has
             no entry then.
-        choosing: what the best format is decided on (None: the datasets); a model with several
-            formats of which none is in there has no entry.
+        choosing: datasets on which the best format is chosen (None: the datasets); a model with
+            several formats of which none was run on them has no entry.
     """
     fixed = fixed or {}
     choosing_runs = by_model(run for dataset in (choosing or ()) for run in dataset.runs)
@@ -102,14 +102,14 @@ def choose(
 
 @dataclass(frozen=True, slots=True)
 class FormatRow:
-    """One comparable run, with its test against the reported run of its model and dataset."""
+    """A comparable run, with its test against the reported run of its model and dataset."""
 
     run: Run
     dataset: str
     intervals: Mapping[str, Interval | None]
     reported: bool
-    # Its headline minus the reported one's, failed calls as misses, corrected for the number of
-    # formats; None for the reported run itself, and where either has no value
+    # Its headline minus the reported run's, failed calls as misses, corrected for the number of
+    # formats; None for the reported run itself, and if either has no value
     to_reported: Difference | None
 
 
@@ -134,7 +134,7 @@ def make_format_rows(
 
 
 def _tests_to_reported(estimates: Sequence[Estimate], best: int) -> dict[int, Difference]:
-    """Return the differences of formats to the reported one by the headline, by their places."""
+    """Return the differences to the reported format by the headline, by their places."""
     headline = estimates[best].metrics[0].name
     known = [at for at, each in enumerate(estimates) if each.value(headline) is not None]
     others = [at for at in known if at != best] if best in known else []
@@ -142,11 +142,11 @@ def _tests_to_reported(estimates: Sequence[Estimate], best: int) -> dict[int, Di
     return dict(zip(others, tests, strict=True))
 
 
-# --- what formats are chosen on -------------------------------------------------------------------
+# --- data that formats are chosen on --------------------------------------------------------------
 
 
 class Split(NamedTuple):
-    """Runs that formats are chosen by, runs that are reported, and what notes call the former."""
+    """Runs that formats are chosen by, reported runs, and the name of the former in notes."""
 
     choosing: tuple[ComparableRuns, ...]
     reported: tuple[ComparableRuns, ...]
@@ -154,10 +154,10 @@ class Split(NamedTuple):
 
 
 def split(datasets: Sequence[ComparableRuns], on: Sequence[str]) -> Split:
-    """Split datasets as ``--choose-on`` says: by names, or by :data:`HALF` alone.
+    """Split datasets by ``--choose-on``: by names, or by :data:`HALF` alone.
 
     Raises:
-        FormatError: there is no such dataset, or nothing would be left to report.
+        FormatError: a dataset does not exist, or nothing would be left to report.
     """
     if HALF in on:
         if len(on) > 1:
@@ -181,13 +181,13 @@ def split(datasets: Sequence[ComparableRuns], on: Sequence[str]) -> Split:
 
 
 def _half_of(dataset: ComparableRuns, side: int) -> ComparableRuns | None:
-    """Return a dataset with the queries of one half of its images; None where it has none."""
+    """Return a dataset with the queries of one half of its images; None if it has none."""
     runs = tuple(_cut(run, side) for run in dataset.runs)
     return replace(dataset, runs=runs) if runs[0].rows else None
 
 
 def _side(images: str, source: str) -> int:
-    """Return 0 or 1: always the same for an image, whichever datasets show it."""
+    """Return 0 or 1: the same for an image in all datasets."""
     return hashlib.sha256(f"{images}/{source}".encode()).digest()[0] % 2
 
 

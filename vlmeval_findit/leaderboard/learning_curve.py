@@ -1,4 +1,4 @@
-"""Learning curves: the checkpoints of a training on one dataset, and which of them is best."""
+"""Learning curves: the checkpoints of a training on a dataset, and the best of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..sweeps.checkpoints import name_and_step
 from .table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 _NAMED = 5
-"""Steps that the verdict names at most."""
+"""Most steps that the verdict names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +30,15 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class LearningCurve:
-    """The checkpoints of a training on one dataset in one format, by their step."""
+    """The checkpoints of a training on a dataset in a format, by their step."""
 
     name: str  # Of the training
-    metric: Metric  # By which models are ranked; failed calls count as misses
+    metric: Metric  # The ranking metric; failed calls count as misses
     points: tuple[CurvePoint, ...]
 
     @property
     def dataset(self) -> str:
-        """The dataset with its format, as ``--data`` takes it."""
+        """The dataset with its format, a name for ``--data``."""
         return self.points[0].run.question.name
 
     @property
@@ -52,7 +52,7 @@ class LearningCurve:
 
     @property
     def verdict(self) -> str:
-        """Which checkpoint is best, and how certain that is."""
+        """A sentence: the best checkpoint, and the result of its tests."""
         best = f"best: step {self.best.step} ({self.title} {self.best.value:.1f})"
         if len(self.points) == 1:
             return f"{best}, the only checkpoint"
@@ -65,10 +65,10 @@ class LearningCurve:
 
 
 def learning_curves(runs: Sequence[Run]) -> list[LearningCurve]:
-    """Make a curve a training, dataset and format; runs of other models are left out.
+    """Make a curve for each training, dataset and format; runs of other models are left out.
 
-    Of checkpoints with the same value the first is the best.  The best was chosen by the values
-    that are tested, so its tests are corrected for those of all pairs of checkpoints.
+    Of checkpoints with the same value the first is the best. The best was chosen by the tested
+    values, so its tests are corrected for those of all pairs of checkpoints.
 
     Raises:
         StatisticsError: checkpoints of a curve were scored over different rows.
@@ -111,9 +111,9 @@ def _curve(name: str, runs: Mapping[int, Run]) -> LearningCurve:
 
 
 def curve_table(curve: LearningCurve) -> Table:
-    """Make one row a checkpoint: its value, the difference to the best, and whether it is chance.
+    """Make a row for each checkpoint: its value, the difference to the best, and the p-value.
 
-    ``≈`` says that the best is not significantly better, ``?`` that too few images count.
+    ``≈``: the best is not significantly better; ``?``: too few images.
     """
     rows: list[list[Value]] = []
     for point in curve.points:

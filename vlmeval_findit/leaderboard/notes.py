@@ -1,4 +1,4 @@
-"""What a reader of a leaderboard must know beside its values: one line a model and cause."""
+"""Notes for the reader of a leaderboard: a line for each model and cause."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SIGNS = (
     f"{TIED}: the difference to the rank above is not significant",
     f"{UNTESTED}: too few images to test the difference to the rank above",
 )
-"""What stands behind ranks and values."""
+"""Signs of ranks and values."""
 
 NOTE = (
     "Values in percent with 95 % intervals over images: queries of one image count together, and "
-    "so does an image that datasets share; there is no interval where fewer than "
-    f"{FEWEST} images count, nor of a mean with such a dataset. {'; '.join(SIGNS)} (at 5 %: paired "
+    "so does an image that datasets share; there is no interval of fewer than "
+    f"{FEWEST} images, nor of a mean with such a dataset. {'; '.join(SIGNS)} (at 5 %: paired "
     "t-test over images; p-values are corrected after Holm for the comparisons of their column). "
     "Models are ordered by the headline metric with failed calls as misses; other metrics are over "
     "answered calls only, and rank no model that has failed calls. "
@@ -35,11 +35,11 @@ NOTE = (
 
 
 MOST = 12
-"""Models that are named, each in a line of its own where it needs one; the tables have all."""
+"""Most models that notes name; the tables have all."""
 
 
 def format_note(board: Board) -> str:
-    """Say which of a model's formats is reported."""
+    """Return a note on the choice of the reported format."""
     on = f", on {board.chosen_on}" if board.chosen_on else ""
     return (
         f"A model is reported in one format {UNEVEN}, unless --format says otherwise: the one with "
@@ -56,9 +56,9 @@ def board_cells(board: Board) -> Iterator[BoardCell]:
 
 
 def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
-    """Return (model, format, datasets): which format a model is reported in, and where.
+    """Return (model, format, datasets) of reported formats.
 
-    Empty where the benchmark has a single format without a name.
+    Empty if the benchmark has a single format without a name.
     """
     cells = (cell for cell in board_cells(board) if cell.run is not None)
     used = grouped(cells, lambda cell: (cell.model, cell.format))
@@ -67,8 +67,10 @@ def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
 
 
 def formats_chosen(board: Board) -> list[str]:
-    """Write every model with its reported format, or of many how many have each; empty where there
-    was nothing to choose."""
+    """Return every model with its reported format, or numbers of models if they are many.
+
+    Empty if there was nothing to choose.
+    """
     if all(row.reported for row in board.runs):
         return []
     chosen = formats_used(board)
@@ -83,9 +85,9 @@ def formats_chosen(board: Board) -> list[str]:
 
 
 def formats_tried(board: Board) -> dict[str, int]:
-    """Return the largest number of formats in which each model was asked what it is reported on.
+    """Return the largest number of formats in which each model was asked its reported queries.
 
-    Empty where each was asked in one format only.
+    Empty if each was asked in one format only.
     """
     tried: dict[str, int] = {}
     for cell in board_cells(board):
@@ -94,7 +96,7 @@ def formats_tried(board: Board) -> dict[str, int]:
 
 
 def notes_of(board: Board) -> list[Note]:
-    """Return all that a reader of the values must know, first how to read them."""
+    """Return all notes, first how to read the values."""
     sources: dict[str, dict[str, None]] = {}
     for each in board.published:
         sources.setdefault(each.where, {})[each.model] = None
@@ -104,7 +106,7 @@ def notes_of(board: Board) -> list[Note]:
 
 
 def remarks(board: Board) -> list[Note]:
-    """Return what speaks against taking the values as they are, by kind; every output says it."""
+    """Return the doubts about values, by kind; every output shows them."""
     notes = (
         Note("Failed calls", failure_lines(board)),
         Note("Coordinate space in doubt", coordinate_lines(board)),
@@ -124,7 +126,7 @@ def remarks(board: Board) -> list[Note]:
 
 
 def condensed(remarks: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Write (model, name of a run, remark) as one line a cause.
+    """Write (model, name of a run, remark) as a line for each cause.
 
     >>> condensed([("A", "x", "sampled"), ("A", "y", "sampled"), ("B", "x", "forced")])
     ['A (2 runs): sampled', 'B on x: forced']
@@ -152,14 +154,16 @@ def _together(remarks: Iterable[tuple[str, str]]) -> list[str]:
 # --- by dataset -----------------------------------------------------------------------------------
 
 
-def _by_dataset(board: Board, say: Callable[[ComparableRuns], object]) -> list[str]:
+def _by_dataset(board: Board, remark_of: Callable[[ComparableRuns], object]) -> list[str]:
     return _together(
-        (dataset.name, f": {remark}") for dataset in board.datasets if (remark := say(dataset))
+        (dataset.name, f": {remark}")
+        for dataset in board.datasets
+        if (remark := remark_of(dataset))
     )
 
 
 def _part(dataset: ComparableRuns) -> str:
-    """Say that only some of a table's queries were asked, as after ``--limit``."""
+    """Return a remark if only some of a table's queries were asked, as after ``--limit``."""
     provenance = dataset.runs[0].provenance
     asked, missing = len(provenance.rows), len(provenance.missing)
     return f"{asked} of the {asked + missing} queries of its table" if missing else ""
@@ -169,7 +173,7 @@ def _part(dataset: ComparableRuns) -> str:
 
 
 def tried_lines(board: Board) -> list[str]:
-    """Say which models were asked in several formats, and what the best was chosen on."""
+    """Return lines on models that were asked in several formats, and how the best was chosen."""
     chosen = (
         f"chosen on {board.chosen_on}"
         if board.chosen_on
@@ -184,8 +188,10 @@ def tried_lines(board: Board) -> list[str]:
 
 
 def failure_lines(board: Board) -> list[str]:
-    """Say how many calls of a model failed, and what that costs its headline metric; of many
-    models only how many failed in all, because the tables have each."""
+    """Return lines on failed calls and their cost in the headline metric.
+
+    Of many models only the total: the tables have each.
+    """
     failed = (cell for cell in board_cells(board) if cell.run is not None and cell.failures)
     by_model = grouped(failed, lambda cell: cell.model)
     if len(by_model) > MOST:
@@ -217,7 +223,7 @@ def _cost(board: Board, cell: BoardCell | None) -> str:
 
 
 def rejection_lines(board: Board) -> list[str]:
-    """Say what models answered where there is nothing to find; of many models, in all."""
+    """Return lines on answers to queries with nothing to find; of many models, the total."""
     asked = [
         (cell, line)
         for cell in board_cells(board)
@@ -229,11 +235,11 @@ def rejection_lines(board: Board) -> list[str]:
     return condensed((cell.model, cell.dataset, line) for cell, line in asked)
 
 
-def _by_run(board: Board, say: Callable[[Run], str | None]) -> list[str]:
+def _by_run(board: Board, remark_of: Callable[[Run], str | None]) -> list[str]:
     return condensed(
         (row.run.model, row.run.question.name, remark)
         for row in board.runs
-        if (remark := say(row.run))
+        if (remark := remark_of(row.run))
     )
 
 
@@ -249,11 +255,11 @@ def _forced(run: Run) -> str:
 _OTHER = re.compile(
     r"(?P<doubt>declared (?P<declared>.+), but the answers follow (?P<followed>.+)) \(.+ agree\)"
 )
-"""A doubt as :func:`..coords.score_check.warning_line` writes it, where another convention fits."""
+"""A doubt of :func:`..coords.score_check.warning_line`, if another convention fits."""
 
 
 def coordinate_lines(board: Board) -> list[str]:
-    """Say in which conventions models answer, where that is not the declared one."""
+    """Return lines on models that do not answer in the declared convention."""
     declared: dict[tuple[str, str], set[str]] = {}
     for run in (row.run for row in board.runs):
         if match := _OTHER.fullmatch(run.provenance.coords_doubt or ""):
@@ -264,7 +270,7 @@ def coordinate_lines(board: Board) -> list[str]:
 
 
 def _shortened(doubt: str, declared: Mapping[tuple[str, str], set[str]], model: str) -> str:
-    """Shorten a doubt: without the counts of one run, and to the order where only that differs."""
+    """Shorten a doubt: without the counts of a run, and to the order if only that differs."""
     match = _OTHER.fullmatch(doubt)
     if match is None:
         return doubt

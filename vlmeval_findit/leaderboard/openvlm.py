@@ -1,7 +1,7 @@
 """The leaderboard as JSON in the schema of the OpenVLM leaderboard.
 
-``time`` is ``yymmddHHMMSS``; ``results[model]`` has ``META`` and one object a dataset, in which
-``Overall`` is the value that is shown.  What this package does not know of a model stays empty.
+``time`` is ``yymmddHHMMSS``; ``results[model]`` has ``META`` and an object for each dataset, in
+which ``Overall`` is the shown value. Facts that this package does not know stay empty.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .board_tables import excluded_table
 from .notes import NOTE, remarks
 
 _META = ("Parameters", "Language Model", "Vision Model", "Org", "Time", "OpenSource")
-"""What the schema says of a model, and this package does not know."""
+"""Facts of the schema about a model that this package does not know."""
 
 
 def to_openvlm(board: Board, time: datetime) -> str:
-    """Write the leaderboard in OpenVLM's schema; the rest stands under the benchmark's name."""
+    """Write the leaderboard in OpenVLM's schema; the rest is under the benchmark's name."""
     content = {
         "time": time.strftime("%y%m%d%H%M%S"),
         "results": {
@@ -67,7 +67,7 @@ def _dataset(board: Board, cell: BoardCell) -> dict[str, Any]:
             [round(bounds.low, 2), round(bounds.high, 2)] if bounds else None
         )
         row[f"{metric} rank"] = entry.rank
-        # Neither yes nor no where too few images count to test it.
+        # Neither yes nor no if there are too few images to test it.
         untested = entry.to_above is not None and not entry.tested
         row[f"{metric} tied with rank above"] = None if untested else entry.mark == TIED
     return {

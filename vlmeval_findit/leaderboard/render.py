@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def to_csv(table: Table) -> str:
-    """Write the records of a table as CSV; a header is there without rows too."""
+    """Write the records of a table as CSV, with a header even without rows."""
     return as_csv(table.records(), table.header)
 
 
@@ -25,11 +25,11 @@ def to_csv(table: Table) -> str:
 
 
 def to_json(table: Table) -> dict[str, Any]:
-    """Return a table as what JSON can hold: its title, rows by column, and notes.
+    """Return a table for JSON: its title, rows by column, and notes.
 
-    A value that may have an interval, a rank and a difference are objects: ``value``, ``low`` and
-    ``high`` (null where there is none), and ``sign`` where the table shows one.  Everything else is
-    the value itself.  What is no number (NaN, infinity, or nothing) is null.
+    A value with a possible interval, a rank and a difference are objects: ``value``, ``low`` and
+    ``high`` (null without an interval), and ``sign`` if the table shows it. Everything else is the
+    value itself. NaN, infinity and missing values are null.
     """
     return {
         "title": table.title,
@@ -44,12 +44,12 @@ def _json_value(field: Field, cell: TableCell) -> Any:
     value = cell.value if field.kind is FieldType.TEXT or cell.value != "" else None
     if not (field.interval or field.kind in (FieldType.RANK, FieldType.DIFFERENCE)):
         return _finite(value)
-    made = {"value": _finite(value)}
+    entry = {"value": _finite(value)}
     if field.interval:
         bounds = cell.interval
-        made["low"] = _finite(bounds.low) if bounds else None
-        made["high"] = _finite(bounds.high) if bounds else None
-    return {**made, "sign": cell.sign} if cell.sign else made
+        entry["low"] = _finite(bounds.low) if bounds else None
+        entry["high"] = _finite(bounds.high) if bounds else None
+    return {**entry, "sign": cell.sign} if cell.sign else entry
 
 
 def _finite(number: str | float | None) -> str | float | None:
@@ -62,11 +62,11 @@ def _finite(number: str | float | None) -> str | float | None:
 
 def all_notes(tables: Iterable[Table]) -> list[Note]:
     """Return the notes of tables, each once."""
-    found: dict[str, dict[str, None]] = {}
+    lines_by_title: dict[str, dict[str, None]] = {}
     for table in tables:
         for title, lines in table.notes:
-            found.setdefault(title, {}).update(dict.fromkeys(lines))
-    return [Note(title, list(lines)) for title, lines in found.items()]
+            lines_by_title.setdefault(title, {}).update(dict.fromkeys(lines))
+    return [Note(title, list(lines)) for title, lines in lines_by_title.items()]
 
 
 def md(text: str) -> str:
@@ -82,7 +82,7 @@ def to_markdown(table: Table) -> str:
     ]
     first_quoted = len(table.rows) - table.quoted
     for at, row in enumerate(table.cells()):
-        lines.append([_md_cell(*one, quoted=at >= first_quoted) for one in row])
+        lines.append([_md_cell(*item, quoted=at >= first_quoted) for item in row])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
@@ -138,7 +138,7 @@ def to_latex(table: Table) -> str:
     for at, row in enumerate(table.cells()):
         if table.quoted and at == first_quoted:
             lines.append(r"\midrule")
-        cells = (_latex_cell(*one, quoted=at >= first_quoted) for one in row)
+        cells = (_latex_cell(*item, quoted=at >= first_quoted) for item in row)
         lines.append(" & ".join(cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}}"]
     if table.notes:
@@ -202,10 +202,10 @@ _SHORTEST = 16
 
 
 def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
-    """Make tables of at most so many characters in width, of which nothing is cut.
+    """Make tables of at most ``width`` characters, in which nothing is cut.
 
-    An interval stands beside its value, or below it where there is no room; then long names are
-    shortened in the middle, and at last columns stand in several tables with the same names.
+    An interval follows its value, or is below it if there is no room; then long names are shortened
+    in the middle, and finally columns are spread over several tables with the same names.
     """
     from rich.cells import cell_len
 
@@ -222,10 +222,10 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
     keys = keys[: next((n for n, at in enumerate(keys) if n != at), len(keys))]
     others = range(len(keys), len(table.fields))
     room = width - _GAP * len(keys)
-    beside = room - sum(widths[at] for at in others) - _GAP * (len(others) - 1)
+    free = room - sum(widths[at] for at in others) - _GAP * (len(others) - 1)
     least = sum(min(widths[at], _SHORTEST) for at in keys)
     widest = max((widths[at] for at in others), default=0)
-    most = beside if beside >= least else min(room - widest, max(room // 2, least))
+    most = free if free >= least else min(room - widest, max(room // 2, least))
     while sum(widths[at] for at in keys) > most:
         longest = max(keys, key=lambda at: widths[at])
         if widths[longest] <= _SHORTEST:
@@ -249,7 +249,7 @@ def _terminal_column(field: Field, cells: Sequence[TableCell], between: str) -> 
 
 
 def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Yield the places of columns in tables of at most so much room, at least one in each."""
+    """Yield the places of columns in tables of at most ``room``, at least one in each."""
     block: list[int] = []
     left = room
     for at, width in enumerate(widths):
@@ -267,16 +267,18 @@ def _rich_table(
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    made = RichTable(box=None, header_style="bold", pad_edge=False, padding=(0, _GAP, 0, 0))
+    rich_table = RichTable(box=None, header_style="bold", pad_edge=False, padding=(0, _GAP, 0, 0))
     for at in shown:
         is_text = table.fields[at].kind is FieldType.TEXT
-        made.add_column(Text(columns[at][0]), justify="left" if is_text else "right", no_wrap=True)
+        rich_table.add_column(
+            Text(columns[at][0]), justify="left" if is_text else "right", no_wrap=True
+        )
     for texts in zip(*(columns[at][1:] for at in shown), strict=True):
-        # Text: a model's name is no markup, whatever it is.
-        made.add_row(
+        # Text: a model's name is never markup.
+        rich_table.add_row(
             *(
                 Text(short(text, widths[at]) if table.fields[at].is_key else text)
                 for at, text in zip(shown, texts, strict=True)
             )
         )
-    return made
+    return rich_table

@@ -16,7 +16,7 @@ from .table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 
 def runs_table(runs: Sequence[Run]) -> Table:
-    """Make one row a run of one benchmark: its metrics with intervals, and what it is of."""
+    """Make a row for each run of a benchmark: its metrics with intervals, model and dataset."""
     metrics = runs[0].benchmark.all_metrics
     rows: list[list[Value]] = []
     for run in runs:
@@ -36,7 +36,7 @@ _NOTES = (Note("Intervals", [INTERVALS]), Note("*", [f"p below {ALPHA:g}"]))
 
 
 def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]) -> Table:
-    """Make one row a metric of two runs: both values, the first minus the second, its p-value."""
+    """Make a row for each metric of two runs: both values, their difference, its p-value."""
     rows = [
         _compared(
             metric.title, (metric.value(run.sums), metric.value(other.sums)), each, each.p_value
@@ -51,7 +51,7 @@ def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]
 def datasets_table(
     pairs: Sequence[tuple[Run, Run]], differences: Sequence[Mapping[str, Difference]]
 ) -> Table:
-    """Make one row a dataset of the runs of two models: their headline metric."""
+    """Make a row for each dataset of the runs of two models: their headline metric."""
     shown = [
         (pair, by_metric[name])
         for pair, by_metric in zip(pairs, differences, strict=True)
@@ -129,7 +129,7 @@ def samples_legend(score: SamplesScore, consensus: Run | None) -> Note:
 
 
 def ranking_table(run: CalibrationResult) -> Table:
-    """Make one row an order of the boxes: average precision, and its gain over the output's."""
+    """Make a row for each order of the boxes: average precision, and its gain over the output's."""
     rows: list[list[Value]] = [["as output", *_ranked(run.as_output)]]
     rows += [[f"by {each.definition}", *_ranked(each.ranking)] for each in run.by_definition]
     fields = [Field("boxes ranked")]
@@ -152,7 +152,7 @@ def _with_gain(precision: APValue) -> list[Value]:
 
 
 def calibration_table(run: CalibrationResult) -> Table:
-    """Make one row a definition of confidence: its error, and the best threshold."""
+    """Make a row for each definition of confidence: its error, and the best threshold."""
     fields = [
         Field("confidence"),
         Field("ECE", FieldType.VALUE),

@@ -1,7 +1,7 @@
 """Tables of results: typed columns, values with their intervals, and notes that stay with them.
 
-Every table that people or programs are shown is a :class:`Table`; :mod:`.render` and
-:mod:`.workbook` write it.  How a value, an interval and a p-value look is decided here alone.
+Every table of an output is a :class:`Table`; :mod:`.render` and :mod:`.workbook` write it. The
+formats of values, intervals and p-values are defined here only.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from ..core.statistics import Interval
 
 NONE = "–"
-"""Stands where there is no value."""
+"""Sign of a missing value."""
 
 
 class FieldType(Enum):
-    """What a column holds."""
+    """Type of a column."""
 
     TEXT = "text"
     COUNT = "count"
@@ -34,7 +34,7 @@ class FieldType(Enum):
 
 
 class Note(NamedTuple):
-    """What a reader of a table must know: a title, and sentences."""
+    """A note on a table: a title, and sentences."""
 
     title: str
     lines: Sequence[str]
@@ -47,9 +47,9 @@ class Note(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column; ``note`` stands below its name.
+    """A column; ``note`` is printed below its name.
 
-    ``interval``: its values may have one.  ``is_mean``: its values are means over datasets.
+    ``interval``: its values may have intervals. ``is_mean``: its values are means over datasets.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Field:
 
     @property
     def is_key(self) -> bool:
-        """Whether it says what a row is about."""
+        """Whether it identifies a row."""
         return self.kind in (FieldType.TEXT, FieldType.RANK)
 
 
@@ -76,9 +76,9 @@ def value(name: str, note: str = "", is_mean: bool = False) -> Field:
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """One value, as a number in the unit of its metric.
+    """A value, as a number in the unit of its metric.
 
-    ``sign`` stands behind it: what its test says (``≈``, ``?``, ``*``).  ``best``: none of its
+    ``sign`` follows it: the result of its test (``≈``, ``?``, ``*``). ``best``: no value of its
     column is better.
     """
 
@@ -93,7 +93,7 @@ Value = TableCell | str | float | None
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of one value a column; the last ``quoted`` rows are what others published."""
+    """Rows with a value for each column; the last ``quoted`` rows are published values."""
 
     title: str
     fields: Sequence[Field]
@@ -104,7 +104,7 @@ class Table:
     def cells(self) -> Iterator[list[tuple[Field, TableCell]]]:
         """Yield every row as its columns with their cells."""
         for row in self.rows:
-            cells = (one if isinstance(one, TableCell) else TableCell(one) for one in row)
+            cells = (item if isinstance(item, TableCell) else TableCell(item) for item in row)
             yield list(zip(self.fields, cells, strict=True))
 
     def only(self, *names: str) -> Table:
@@ -114,18 +114,18 @@ class Table:
         return replace(self, fields=[self.fields[at] for at in places], rows=rows)
 
     def first(self, most: int) -> Table:
-        """Keep so many of its rows."""
+        """Keep at most ``most`` rows."""
         return replace(self, rows=self.rows[:most])
 
     @property
     def header(self) -> list[str]:
         """The columns of :meth:`records`."""
         ends = ("", " low", " high")
-        return [f"{one.name}{end}" for one in self.fields for end in ends[: 3 * one.interval or 1]]
+        return [f"{f.name}{end}" for f in self.fields for end in ends[: 3 * f.interval or 1]]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the rows for programs: an interval is two columns more, ``low`` and ``high``."""
-        made = []
+        """Return the rows for programs: an interval adds two columns, ``low`` and ``high``."""
+        records = []
         for row in self.cells():
             record: dict[str, Any] = {}
             for field, cell in row:
@@ -134,8 +134,8 @@ class Table:
                     bounds = cell.interval
                     record[f"{field.name} low"] = bounds.low if bounds else None
                     record[f"{field.name} high"] = bounds.high if bounds else None
-            made.append(record)
-        return made
+            records.append(record)
+        return records
 
     def frame(self) -> Any:
         """Return the records as a data frame of pandas."""
@@ -177,7 +177,7 @@ _DIGITS = {
 
 
 def bounds_of(field: Field, cell: TableCell) -> str:
-    """Format the interval of a value: ``61.2–70.5``, ``-1.5 to +3.2``; empty where it has none."""
+    """Format the interval of a value: ``61.2–70.5``, ``-1.5 to +3.2``; empty without one."""
     if cell.interval is None:
         return ""
     bounds = (cell.interval.low, cell.interval.high)
@@ -186,5 +186,5 @@ def bounds_of(field: Field, cell: TableCell) -> str:
 
 
 def sign_of(cell: TableCell) -> str:
-    """Format the sign of a value as it stands behind it."""
+    """Format the sign that follows a value."""
     return f" {cell.sign}" if cell.sign else ""

@@ -33,11 +33,11 @@ _TEXT, _NUMBER = Alignment(horizontal="left", indent=1), Alignment(horizontal="r
 _WIDEST = 60
 _LONGEST_NAME = 31
 _NOTES_WIDTH = 110
-_BESIDE_WIDTH = 12
+_INTERVAL_WIDTH = 12
 _SMALLEST = 0.7
-"""What a page may be reduced to."""
+"""Smallest scale of a page."""
 _PAGE_WIDTH = 118 / _SMALLEST
-"""Of a reduced page on its side, as widths of columns."""
+"""Width of a reduced page in landscape, in units of column widths."""
 
 
 def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
@@ -55,7 +55,7 @@ def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
     ]
     for row, line in enumerate(lines, 1):
         _put(notes, row, 1, line).alignment = Alignment(wrap_text=True, vertical="top")
-        # Not every program finds the height of folded text by itself.
+        # Not every program computes the height of folded text.
         notes.row_dimensions[row].height = 14 * (1 + len(line) // _NOTES_WIDTH)
     with replacing(path) as temporary:
         book.save(temporary)
@@ -73,7 +73,7 @@ def _sheet(book: Workbook, name: str) -> Any:
 
 
 def _put(sheet: Any, row: int, column: int, value: Any, font: Font = _PLAIN) -> Any:
-    """Set a cell; text stays text, also where it begins like a formula."""
+    """Set a cell; text stays text, even if it begins like a formula."""
     cell = sheet.cell(row, column)
     cell.value = printable(value) if isinstance(value, str) else value
     cell.font = font
@@ -83,11 +83,11 @@ def _put(sheet: Any, row: int, column: int, value: Any, font: Font = _PLAIN) -> 
 
 
 _NAMES, _FIRST = 3, 4
-"""The rows of the columns' names and of the first values: above stand title and notes."""
+"""The rows of the columns' names and of the first values, below title and notes."""
 
 
 def _fill(sheet: Any, table: Table) -> None:
-    """Fill a sheet: every field is a column, its intervals and signs stand in one beside it."""
+    """Fill a sheet: a column for every field, followed by a column of its intervals and signs."""
     _put(sheet, 1, 1, table.title, _BOLD)
     rows = [[cell for _, cell in row] for row in table.cells()]
     left, widths = 1, {}
@@ -105,12 +105,12 @@ def _fill(sheet: Any, table: Table) -> None:
 
 
 def _paginate(sheet: Any, widths: Mapping[int, float], keys: int) -> None:
-    """Print a sheet that is too wide for one page on several, each with the names of its rows.
+    """Break a sheet that is too wide into several pages, each with the names of its rows.
 
     Args:
         sheet: a sheet whose columns are filled.
         widths: of each field by its column; an interval stays with its value.
-        keys: how many columns name a row.
+        keys: number of columns that name a row.
     """
     if sum(widths.values()) <= _PAGE_WIDTH:
         return
@@ -130,27 +130,27 @@ def _paginate(sheet: Any, widths: Mapping[int, float], keys: int) -> None:
 def _fill_column(
     sheet: Any, at: int, field: Field, cells: Sequence[TableCell], quoted: int
 ) -> float:
-    """Fill the column of a field, whose last ``quoted`` values are others'; returns its width."""
+    """Fill the column of a field, whose last ``quoted`` values are published; return its width."""
     _put_head(sheet, at, field.name, field.note)
     texts = [printable(cell.value) for cell in cells if isinstance(cell.value, str)]
     longest = max(map(len, [*texts, field.name])) if field.kind is FieldType.TEXT else 6
     width = sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, longest + 3)
     if field.interval:
         _put_head(sheet, at + 1, "95 % interval")
-        sheet.column_dimensions[get_column_letter(at + 1)].width = _BESIDE_WIDTH
+        sheet.column_dimensions[get_column_letter(at + 1)].width = _INTERVAL_WIDTH
     for place, cell in enumerate(cells):
         font = _QUOTED if place >= len(cells) - quoted else _BOLD if cell.best else _PLAIN
-        made = [_put(sheet, _FIRST + place, at, cell.value, font)]
-        made[0].number_format = _FORMATS.get(field.kind, "General")
-        made[0].alignment = _TEXT if field.kind is FieldType.TEXT else _NUMBER
+        filled = [_put(sheet, _FIRST + place, at, cell.value, font)]
+        filled[0].number_format = _FORMATS.get(field.kind, "General")
+        filled[0].alignment = _TEXT if field.kind is FieldType.TEXT else _NUMBER
         if field.kind is FieldType.RANK and cell.sign:
-            made[0].number_format = f'0" {cell.sign}"'
+            filled[0].number_format = f'0" {cell.sign}"'
         if field.interval:
-            beside = (bounds_of(field, cell) + sign_of(cell)).strip()
-            made.append(_put(sheet, _FIRST + place, at + 1, beside or None, _FAINT))
-        for one in made if field.is_mean else ():
-            one.fill = _AVERAGE
-    return width + _BESIDE_WIDTH * field.interval
+            interval = (bounds_of(field, cell) + sign_of(cell)).strip()
+            filled.append(_put(sheet, _FIRST + place, at + 1, interval or None, _FAINT))
+        for filled_cell in filled if field.is_mean else ():
+            filled_cell.fill = _AVERAGE
+    return width + _INTERVAL_WIDTH * field.interval
 
 
 def _put_head(sheet: Any, at: int, name: str, note: str = "") -> None:
