@@ -1,4 +1,4 @@
-"""Regions of masks as they are drawn: in the report, on pictures, and told apart without colour."""
+"""Drawn regions of masks, in the report and on pictures: they differ even without colour."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def ring(x: float, y: float, outer: float, inner: float) -> np.ndarray[Any, Any]
 
 MASK = ring(26, 24, 20, 8)
 TRUTH = region(Role.TRUTH, outlines_of(MASK), "cat", 0.7)
-FOUND = {
+ANSWERED = {
     role: region(role, outlines_of(ring(32, 26, 18, 6)), "cat", 0.7)
     for role in (Role.HIT, Role.MISS)
 }
@@ -58,29 +58,29 @@ def test_outlines_enclose_the_mask_they_are_of() -> None:
 
 
 @pytest.mark.parametrize("outlines", [[], [(1, 2, 3, 4)], [(1, 2, 3, 4, 5, 6, 7)]])
-def test_what_is_no_polygon_is_refused(outlines: Any) -> None:
+def test_invalid_polygons_are_refused(outlines: Any) -> None:
     with pytest.raises(ValueError, match="a region is polygons"):
         region(Role.TRUTH, outlines)
 
 
 def test_an_answer_is_hatched_on_its_pixels_and_an_object_is_not() -> None:
-    """In black and white: a hit's lines rise, a miss's fall, and no hole has any."""
-    seen = {}
-    for one in (TRUTH, *FOUND.values()):
+    """In black and white: a hit's lines rise, a miss's fall, and a hole has none."""
+    changed = {}
+    for box in (TRUTH, *ANSWERED.values()):
         image = Image.new("RGB", SIZE, "#123456")
-        draw_boxes(image, [one._replace(label="")])
+        draw_boxes(image, [box._replace(label="")])
         pixels = np.asarray(image)
-        seen[one.role] = (pixels != (0x12, 0x34, 0x56)).any(axis=2)
-        ground = (pixels == list(bytes.fromhex(STROKES[one.role].colour[1:]))).all(axis=2)
+        changed[box.role] = (pixels != (0x12, 0x34, 0x56)).any(axis=2)
+        ground = (pixels == list(bytes.fromhex(STROKES[box.role].colour[1:]))).all(axis=2)
         assert ground.any()
     inside = ring(32, 26, 15, 9)
-    assert not seen[Role.TRUTH][ring(26, 24, 16, 12)].any()
-    for role in FOUND:
-        assert 0.05 < seen[role][inside].mean() < 0.4
-        assert not seen[role][ring(32, 26, 3, 0)].any(), "the hole is empty"
+    assert not changed[Role.TRUTH][ring(26, 24, 16, 12)].any()
+    for role in ANSWERED:
+        assert 0.05 < changed[role][inside].mean() < 0.4
+        assert not changed[role][ring(32, 26, 3, 0)].any(), "the hole is empty"
     for role, step in ((Role.HIT, -1), (Role.MISS, 1)):
-        lines = np.argwhere(seen[role] & inside)
-        along = [seen[role][y + 1, x + step] for y, x in lines if inside[y + 1, x + step]]
+        lines = np.argwhere(changed[role] & inside)
+        along = [changed[role][y + 1, x + step] for y, x in lines if inside[y + 1, x + step]]
         assert np.mean(along) == 1
 
 
@@ -92,7 +92,7 @@ def test_a_region_is_scaled_with_its_picture() -> None:
     assert drawn[0] == drawn[1] != Image.new("RGB", (32, 96))
 
 
-def test_the_page_has_outlines_with_no_more_vertices_than_are_seen() -> None:
+def test_outlines_on_the_page_have_few_vertices() -> None:
     turn = np.linspace(0, 7, 5000)
     many = region(Role.HIT, [tuple(np.column_stack([np.cos(turn), 1e9 * turn]).ravel())])
     plain = DrawnBox(Role.HIT, (1, 2, 3, 4))
@@ -111,8 +111,8 @@ def test_the_report_draws_regions(
 ) -> None:
     def draw(task: Any, row: Any) -> Drawing:
         query, chosen = task.queries[row.index], row.details["chosen"]
-        found = FOUND[Role.HIT if chosen == query.right else Role.MISS]
-        return Drawing((DrawnImage(query.images[0], *SIZE, boxes=(TRUTH, found)),))
+        answered = ANSWERED[Role.HIT if chosen == query.right else Role.MISS]
+        return Drawing((DrawnImage(query.images[0], *SIZE, boxes=(TRUTH, answered)),))
 
     monkeypatch.setattr(LETTERS, "draw", draw)
     letters.predict("M", "Letters_Zoo_plain", guessing(0.5))
@@ -139,4 +139,4 @@ def check_regions(browser: Any) -> None:
         "return arguments[0].map(([x, y]) => g.isPointInFill(new DOMPoint(x, y)))",
         [[26, 24], [26, 10], [2, 2]],
     )
-    assert inside == [False, True, False], "the hole is none of it"
+    assert inside == [False, True, False], "the hole does not belong to it"

@@ -38,14 +38,16 @@ NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 EVIL = '<script>document.title="run"</script></script><img src=x onerror=alert(1)>&amp;\u2028\ud800'
 
 
-def page_of(runs: list[Run], **how: Any) -> str:
-    return make_page(make_board(runs), NOW, **how)
+def page_of(runs: list[Run], **options: Any) -> str:
+    return make_page(make_board(runs), NOW, **options)
 
 
 def data_of(page: str) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    assert found is not None
-    data: dict[str, Any] = json.loads(found[1])
+    element = re.search(
+        r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL
+    )
+    assert element is not None
+    data: dict[str, Any] = json.loads(element[1])
     return data
 
 
@@ -56,17 +58,17 @@ def data_of(page: str) -> dict[str, Any]:
 def test_curves_meet_the_score_at_its_threshold(world: World, name: str) -> None:
     run = world.run("Some-Model", name, speaking(name, 0.7, 30))
     for row in run.rows:
-        found = {pair.target: pair for pair in pairs(row)}
+        by_target = {pair.target: pair for pair in pairs(row)}
         for j, (value, hit) in enumerate(
             zip(row.details["ious"], row.details["hits"], strict=True)
         ):
-            assert (found[j].iou if j in found else 0) == pytest.approx(value, abs=1e-6)
-            assert hit == (j in found and found[j].iou >= 0.5 and found[j].labels_agree)
+            assert (by_target[j].iou if j in by_target else 0) == pytest.approx(value, abs=1e-6)
+            assert hit == (j in by_target and by_target[j].iou >= 0.5 and by_target[j].labels_agree)
     at_half = curve(run.rows)
     half = THRESHOLDS.index(0.5)
-    metric_values = [run.metric_values[one] for one in ("Precision", "Recall", "F1@0.5")]
-    found_at_half = [at_half.precision[half], at_half.recall[half], at_half.f1[half]]
-    assert found_at_half == pytest.approx(metric_values)
+    metric_values = [run.metric_values[name] for name in ("Precision", "Recall", "F1@0.5")]
+    values_at_half = [at_half.precision[half], at_half.recall[half], at_half.f1[half]]
+    assert values_at_half == pytest.approx(metric_values)
     assert list(at_half.recall) == sorted(at_half.recall, reverse=True)
 
 
@@ -79,14 +81,14 @@ def test_roles_of_boxes(world: World) -> None:
         {"label": "dog", "bbox": [1e308, 1e308, 1e308, 1e308]},
     ]
     run = world.run("Some-Model", LABELS, saying(json.dumps(reply)))
-    found = [role for role, _ in roles(run.rows[0])]
-    # A right label without any overlap costs as little as a wrong one on the very place.
-    assert found[0] is Role.HIT
-    assert found[2:] == [Role.MISS, Role.MISS]
+    actual = [role for role, _ in roles(run.rows[0])]
+    # A right label without any overlap costs as little as a wrong label on the right box.
+    assert actual[0] is Role.HIT
+    assert actual[2:] == [Role.MISS, Role.MISS]
     reply = reply[:2]
     run = world.run("Some-Model", LABELS, saying(json.dumps(reply)))
-    found = [role for role, _ in roles(run.rows[0])]
-    assert found == [Role.HIT, Role.WRONG_LABEL]
+    actual = [role for role, _ in roles(run.rows[0])]
+    assert actual == [Role.HIT, Role.WRONG_LABEL]
 
 
 # --- pictures and plots ---------------------------------------------------------------------------
@@ -98,14 +100,14 @@ def test_thumbnails_fit_their_budget(world: World, tmp_path: Path) -> None:
         world.picture(f"big/{i}.png", i, (900, 600))
         paths.append(tmp_path / "pictures" / "big" / f"{i}.png")
     rich, poor = thumbnails(paths), thumbnails(paths, budget=40_000)
-    assert all((one.width, one.height) == (900, 600) for one in rich.values())
-    size = sum(len(one.address) for one in poor.values())
-    assert size < 50_000 < sum(len(one.address) for one in rich.values())
+    assert all((thumbnail.width, thumbnail.height) == (900, 600) for thumbnail in rich.values())
+    size = sum(len(thumbnail.address) for thumbnail in poor.values())
+    assert size < 50_000 < sum(len(thumbnail.address) for thumbnail in rich.values())
     assert thumbnails([tmp_path / "nothing.jpg"]) == {}
 
 
 def maps(metric: Metric, values: dict[tuple[str, str], float], model: str = "M") -> dict[str, Any]:
-    """The heat map of a model whose first format is reported."""
+    """Return the heat map of a model whose first format is reported."""
     cells = [
         FormatCell(model, *place, value, "1.0 to 20.0", 1200, reported=not at)
         for at, (place, value) in enumerate(values.items())
@@ -114,7 +116,7 @@ def maps(metric: Metric, values: dict[tuple[str, str], float], model: str = "M")
     return dict(heat_maps(metric, ("representation", "output"), cells, ends))
 
 
-def test_a_heat_map_says_what_it_shows() -> None:
+def test_a_heat_map_has_a_title_and_texts_of_its_cells() -> None:
     values = {("xyxy", "text"): 12.5, ("xywh", "text"): 14.25}
     spec = maps(Metric("F1@0.5", {}, {}), values, "A <b> & more")
     assert spec["description"] == (
@@ -125,7 +127,7 @@ def test_a_heat_map_says_what_it_shows() -> None:
         "A <b> & more, xywh text: 14.2 % (1.0 to 20.0), 1,200 queries",
     ]
     drawn = vega.svg(spec)
-    # Text has the page's colour and is text, whatever a model is called; one cell has a frame.
+    # Text has the page's colour; a model's name is never markup; one cell has a frame.
     assert "currentColor" in drawn
     assert "A &lt;b&gt; &amp; more" in drawn
     assert "<b>" not in drawn
@@ -134,7 +136,7 @@ def test_a_heat_map_says_what_it_shows() -> None:
     assert drawn.count(">F1@0.5 (%)<") == 1, "one colour bar"
 
 
-def test_a_heat_map_of_a_metric_that_is_no_share_has_its_own_range() -> None:
+def test_the_scale_of_a_heat_map_fits_a_metric_that_is_no_share() -> None:
     error = Metric("MAE", {"error": 1}, {"asked": 1}, unit="objects", better=Better.LOWER)
     values = {("count", "plain"): 2.5, ("count", "json"): 340.0}
     spec = maps(error, values)
@@ -179,16 +181,16 @@ def test_answers_have_the_overlaps_of_their_details(world: World) -> None:
 def test_a_choice_has_both_ends_of_every_run(world: World) -> None:
     for model in ("A", "B"):
         world.predict(model, JSON, speaking(JSON, 0.5, 20))
-    found, _ = gather(load_runs([world.runs]))
-    every, some = choose_cards(found), choose_cards(found, limit=12)
+    transcripts, _ = gather(load_runs([world.runs]))
+    every, some = choose_cards(transcripts), choose_cards(transcripts, limit=12)
     assert (len(every), len(some)) == (24, 12)
     for model in ("A", "B"):
         f1 = [card.score for card in every if card.transcript.run.model == model]
-        kept = [card.score for card in some if card.transcript.run.model == model]
-        assert (min(kept), max(kept)) == (min(f1), max(f1))
+        chosen = [card.score for card in some if card.transcript.run.model == model]
+        assert (min(chosen), max(chosen)) == (min(f1), max(f1))
 
 
-def test_what_is_not_at_hand_is_left_out_with_the_reason(
+def test_missing_files_are_left_out_with_the_reason(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = world.run("A", JSON, speaking(JSON, 1.0))
@@ -205,23 +207,23 @@ def test_what_is_not_at_hand_is_left_out_with_the_reason(
         data["texts"][data["cards"][0]["reply"]] == "The prediction file does not exist any more."
     )
     world.table("Pascal", [query(i) for i in range(12)])
-    found, missing = gather([run])
-    assert found == []
+    transcripts, missing = gather([run])
+    assert transcripts == []
     assert "but the run was scored over a table with" in missing[0].reason
     page = page_of([run])
     assert "Runs without answers here: 1" in page
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path / "nowhere"))
     monkeypatch.setenv("LMUData", str(tmp_path))
     (tmp_path / "Pascal.tsv").unlink()
-    found, missing = gather([run])
-    assert (found, "no table Pascal.tsv in" in missing[0].reason) == ([], True)
+    transcripts, missing = gather([run])
+    assert (transcripts, "no table Pascal.tsv in" in missing[0].reason) == ([], True)
 
 
 # --- the page -------------------------------------------------------------------------------------
 
 
 class Outline(HTMLParser):
-    """What a browser would run or load."""
+    """Scripts and addresses that a browser would run or load."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -251,11 +253,11 @@ def outline(page: str) -> Outline:
 
 @pytest.fixture
 def evil_page(world: World) -> str:
-    """A page of a model that says all that a page should not run, in every place."""
+    """Return a page of a model whose texts are scripts, in every place."""
     world.table("Pascal", [query(i, f"{i // 2}.jpg", f"<b>{i}</b>") for i in range(12)])
     world.predict("<i>Evil&", JSON, saying(EVIL))
-    said = json.dumps([{"label": EVIL, "bbox": [1, 2, 30, 40]}])
-    world.predict("<i>Evil&", LABELS, saying(said))
+    reply = json.dumps([{"label": EVIL, "bbox": [1, 2, 30, 40]}])
+    world.predict("<i>Evil&", LABELS, saying(reply))
     return page_of(load_runs([world.runs]))
 
 
@@ -274,7 +276,7 @@ UGLY = (
 def test_names_of_models_are_text_in_page_and_plots(world: World) -> None:
     run = world.run("M", JSON, speaking(JSON, 0.5, 10))
     text = world.run("M", TEXT, saying("I see a cat."))
-    page = page_of([replace(one, model=name) for name in UGLY for one in (run, text)])
+    page = page_of([replace(each, model=name) for name in UGLY for each in (run, text)])
     page.encode("utf-8")
     assert not set(page) & {"\x07", "\x1b", "\u202e", "\ud800"}
     parser = outline(page)
@@ -290,10 +292,10 @@ def test_names_of_models_are_text_in_page_and_plots(world: World) -> None:
             assert json.dumps(short(shown, 40))[1:-1] in json.dumps(data["charts"][chart])
 
 
-def test_what_a_model_says_is_text(evil_page: str) -> None:
-    found = outline(evil_page)
-    assert [script.get("type") for script in found.scripts] == ["application/json", None, None]
-    assert found.handlers == []
+def test_texts_of_a_model_are_no_markup(evil_page: str) -> None:
+    parsed = outline(evil_page)
+    assert [script.get("type") for script in parsed.scripts] == ["application/json", None, None]
+    assert parsed.handlers == []
     assert "<i>Evil" not in evil_page
     assert "&lt;i&gt;Evil&amp;" in evil_page
     data = data_of(evil_page)
@@ -305,14 +307,14 @@ def test_what_a_model_says_is_text(evil_page: str) -> None:
 def test_the_page_loads_nothing(evil_page: str) -> None:
     for address in outline(evil_page).addresses:
         assert address.startswith(("#", "data:")), address
-    # What the charts' library could load, the policy forbids; what is ours does not try.
+    # The policy forbids what the charts' library could load; the page itself does not try.
     evil_page = evil_page.replace(vega.script(), "")
     assert not re.search(r"url\((?!#)", evil_page)
     assert "@import" not in evil_page
     assert "default-src 'none'" in evil_page
 
 
-def test_the_page_shows_figures_reasons_and_runs_set_apart(world: World) -> None:
+def test_the_page_shows_metrics_reasons_and_excluded_runs(world: World) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.9, 5))
     world.predict("Good", TEXT, speaking(TEXT, 0.9, 5))
     world.predict("Talks", JSON, saying("I see a cat."))
@@ -323,11 +325,11 @@ def test_the_page_shows_figures_reasons_and_runs_set_apart(world: World) -> None
     assert "other rows: 2 scored, the rest 12" in page
     assert "F1@0.5 (failed calls as misses) by representation and output format" in page
     assert "calls failed; its F1@0.5 is 0.0 with them as misses" in page
-    # Of every run its own reasons, and no row where there are none.
-    found = re.search(r'<table id="reasons">(.*?)</table>', page, re.DOTALL)
-    assert found is not None
-    assert '<th scope="col">not JSON</th>' in found[1]
-    assert re.findall(r"<span>(\w+)</span>", found[1]) == ["Talks"]
+    # The reasons of every run, and no row without any.
+    table = re.search(r'<table id="reasons">(.*?)</table>', page, re.DOTALL)
+    assert table is not None
+    assert '<th scope="col">not JSON</th>' in table[1]
+    assert re.findall(r"<span>(\w+)</span>", table[1]) == ["Talks"]
     assert "precision, recall and F1 by IoU threshold" in page
     assert page_of(load_runs([world.runs])) == page
 

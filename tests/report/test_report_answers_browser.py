@@ -1,4 +1,4 @@
-"""The answers of a report in a real browser: the mix, links, zoom and the open answer."""
+"""The answers of a report in a browser: the mix, links, zoom and the open answer."""
 
 from __future__ import annotations
 
@@ -44,27 +44,27 @@ def test_a_mix_has_a_hit_a_near_miss_and_every_error_type(opened: Any) -> None:
     errors = {"✓ right", "✗ localisation", "✗ refused", "✗ not readable"}
     assert errors <= set(texts(opened, "#cards .error"))
     rows = {line.rsplit(" ", 1)[1] for card in lines for line in card if " · row " in line}
-    assert len(rows) == 12, "each has a picture of its own"
+    assert len(rows) == 12, "each has another picture"
     # The error types have the colours of the bars.
     colours = opened.execute_script(
-        "const colour = one => getComputedStyle(one).backgroundColor;"
-        "const chips = [...document.querySelectorAll('#cards .error')].map(one => "
-        "  [one.textContent.slice(2), colour(one)]);"
-        "const key = name => [...document.querySelectorAll('#error_types li')].find(one => "
-        "  one.textContent.trim() === name);"
-        "return chips.filter(([name]) => key(name)).map(([name, seen]) => "
-        "  [seen, colour(key(name).querySelector('i'))])"
+        "const colour = element => getComputedStyle(element).backgroundColor;"
+        "const chips = [...document.querySelectorAll('#cards .error')].map(chip => "
+        "  [chip.textContent.slice(2), colour(chip)]);"
+        "const key = name => [...document.querySelectorAll('#error_types li')].find(item => "
+        "  item.textContent.trim() === name);"
+        "return chips.filter(([name]) => key(name)).map(([name, shade]) => "
+        "  [shade, colour(key(name).querySelector('i'))])"
     )
     assert colours
     assert all(chip == bar for chip, bar in colours)
 
 
-def test_truth_and_answers_are_told_apart_without_colour(opened: Any) -> None:
+def test_truth_and_answers_differ_without_colour(opened: Any) -> None:
     """By dashes, and by a sign at each box that the legend explains."""
     choose(opened, order="row")
     looks = opened.execute_script(
-        "return [...document.querySelectorAll('#cards svg rect[data-role]')].map(one => "
-        "  [one.dataset.role, getComputedStyle(one).strokeDasharray])"
+        "return [...document.querySelectorAll('#cards svg rect[data-role]')].map(box => "
+        "  [box.dataset.role, getComputedStyle(box).strokeDasharray])"
     )
     assert len({role for role, _ in looks}) == len({dash for _, dash in looks}) == 3
     assert ["truth", "none"] in looks
@@ -89,8 +89,8 @@ def test_an_open_answer_is_in_the_address(opened: Any, page: Path) -> None:
     opened.find_element("id", "forward").click()
     assert opened.current_url == page.as_uri() + NEAR
     opened.find_element("id", "copy").click()
-    said = shown(opened, "return document.getElementById('copied').textContent")
-    assert said in ("Link copied", opened.current_url)
+    message = shown(opened, "return document.getElementById('copied').textContent")
+    assert message in ("Link copied", opened.current_url)
     opened.find_element("id", "close").click()
     shown(opened, "return location.hash === ''")
     assert opened.current_url == page.as_uri()

@@ -1,4 +1,4 @@
-"""The report in a real browser: it opens, filters work, a box lies where it is, charts answer."""
+"""The report in a browser: it opens, filters work, boxes are at their places, charts answer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def near(asked: Any, _: Any) -> str:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Twenty queries: Good finds all, in text half; Near%<i> little; Talks says what is not to run.
+    """Twenty queries: Good finds all, in text half; Near%<i> little; Talks answers with scripts.
 
     Picture 0 is black with a white rectangle exactly where its box is.
     """
@@ -100,7 +100,7 @@ def test_it_loads_nothing_but_itself(opened: Any, page: Path) -> None:
     assert broken == 0
 
 
-def test_what_a_model_says_is_shown_and_not_run(opened: Any) -> None:
+def test_texts_of_a_model_are_shown_and_not_run(opened: Any) -> None:
     assert all(EVIL in card for card in choose(opened, model="Talks"))
     open_first(opened)
     assert opened.find_element("id", "reply").text == EVIL
@@ -197,7 +197,7 @@ def test_the_keyboard_is_enough(opened: Any) -> None:
         )
     opened.execute_script("document.getElementById('forward').focus()")
     press(opened, Keys.ESCAPE)
-    # A dialog's ``close`` comes as a task of its own, after the keys.
+    # A dialog's ``close`` is a separate task, after the keys.
     place = "[...document.querySelectorAll('#cards .card')].indexOf(document.activeElement)"
     shown(opened, f"return {place} === 2")
     press(opened, Keys.ARROW_RIGHT)
@@ -223,13 +223,13 @@ def test_light_and_dark_can_be_read(opened: Any, scheme: str) -> None:
         assert contrast(ink, ground) > 4.5
         assert (luminance(ground) > 0.5) == (scheme == "dark")
         theme = opened.find_element("id", "theme")
-        # It is called as what it turns on, and pressed while that is on.
+        # The button is pressed while dark is on.
         pressed = "false" if scheme == "dark" else "true"
         assert (theme.text, theme.get_attribute("aria-pressed")) == ("Dark", pressed)
 
 
 def test_nothing_moves_by_itself(opened: Any) -> None:
-    """So there is nothing to leave out for who asked for less motion."""
+    """So nothing has to change for users who prefer less motion."""
     open_first(opened, model="Good")
     for name in ("nearer", "forward"):
         opened.find_element("id", name).click()
@@ -241,7 +241,7 @@ def test_nothing_moves_by_itself(opened: Any) -> None:
     assert opened.execute_script(moving) == [0, False]
 
 
-def test_on_paper_all_stands_open_and_filters_are_left_out(opened: Any) -> None:
+def test_in_print_all_details_are_open_and_filters_are_left_out(opened: Any) -> None:
     closed = "return document.querySelectorAll('details:not([open])').length"
     before = opened.execute_script(closed)
     opened.execute_script("dispatchEvent(new Event('beforeprint'))")
@@ -263,7 +263,7 @@ MARK = ".role-mark > [aria-label]"
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
 def test_the_first_screen_answers(opened: Any, width: int, height: int) -> None:
-    """Which model is best, whether that is certain, in which format, and which error costs most."""
+    """Best model, certainty, format, and costliest error."""
     with emulated(opened, width):
         best, certain, form, error = texts(opened, "#headlines > div")
         assert best.startswith("Which model is best?\nGood\nF1@0.5 100.0 %")
@@ -275,7 +275,7 @@ def test_the_first_screen_answers(opened: Any, width: int, height: int) -> None:
 
 
 @pytest.mark.parametrize("section", ["#best", "#formats"])
-def test_a_mark_says_what_it_is(opened: Any, section: str) -> None:
+def test_a_mark_shows_its_text(opened: Any, section: str) -> None:
     """When it is pointed at, and with Tab and the arrow keys."""
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys

@@ -1,4 +1,4 @@
-"""Two runs side by side: which pairs, their figures, and the answers that a page has of them."""
+"""Two runs side by side: choice of pairs, their metrics, and their answers on a page."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ TEXT = "FindIt_Pascal_xyxy_text"
 
 
 def only(rows: range) -> Callable[[Any, np.random.Generator], str]:
-    """A model that finds everything in some rows, and says in others that there is nothing."""
+    """Return a model that finds everything in some rows, and answers "nothing" in others."""
     right = speaking(JSON, 1.0)
-    return lambda one, generator: right(one, generator) if one.index in rows else "[]"
+    return lambda asked, generator: right(asked, generator) if asked.index in rows else "[]"
 
 
 @pytest.fixture
@@ -45,61 +45,61 @@ def board(world: World) -> Board:
 
 
 def pair_of(data: dict[str, Any], left: str, right: str) -> dict[str, Any]:
-    """The pair of two models, by the names of both."""
+    """Return the pair of two models by their names."""
     named = [
         [data["runs"][pair[side]]["model"] for side in ("left", "right")] for pair in data["pairs"]
     ]
     return data["pairs"][named.index([left, right])]
 
 
-def test_figures_of_pairs_are_those_of_the_statistics(board: Board) -> None:
+def test_metrics_of_pairs_are_those_of_the_statistics(board: Board) -> None:
     data = data_of(make_page(board, NOW))
-    runs = [one.run for one in board.runs]
+    runs = [row.run for row in board.runs]
     assert len(data["pairs"]) == 4
     for pair in data["pairs"]:
         left, right = runs[pair["left"]], runs[pair["right"]]
-        found = run_statistics.compare(left, right)
-        assert [one[0] for one in pair["metrics"]][:3] == ["F1@0.5", "mIoU", "Adherence"]
-        for name, one, other, value, low, high, p in pair["metrics"]:
-            assert [one, other] == pytest.approx(
+        tests = run_statistics.compare(left, right)
+        assert [numbers[0] for numbers in pair["metrics"]][:3] == ["F1@0.5", "mIoU", "Adherence"]
+        for name, of_left, of_right, value, low, high, p in pair["metrics"]:
+            assert [of_left, of_right] == pytest.approx(
                 [left.metric_values[name], right.metric_values[name]], abs=1e-4
             )
-            bounds = found[name].interval
-            assert value == pytest.approx(found[name].value, abs=1e-4)
+            bounds = tests[name].interval
+            assert value == pytest.approx(tests[name].value, abs=1e-4)
             assert (low is None) == (bounds is None) == (p is None)
             if bounds is not None:
                 assert [low, high] == pytest.approx([bounds.low, bounds.high], abs=1e-4)
-            assert p == found[name].p_value
-        error_types = {one.key: one.name for one in left.benchmark.errors.error_types}
+            assert p == tests[name].p_value
+        error_types = {t.key: t.name for t in left.benchmark.errors.error_types}
         lost = {
-            error_types[key]: one for key, one in run_errors.compare_errors(left, right).items()
+            error_types[key]: test for key, test in run_errors.compare_errors(left, right).items()
         }
-        assert {one[0]: one[6] for one in pair["losses"]} == {
-            name: one.corrected for name, one in lost.items()
+        assert {numbers[0]: numbers[6] for numbers in pair["losses"]} == {
+            name: test.corrected for name, test in lost.items()
         }
         gained = pair["metrics"][0][3]
-        assert sum(one[3] for one in pair["losses"]) == pytest.approx(-gained, abs=1e-2)
+        assert sum(numbers[3] for numbers in pair["losses"]) == pytest.approx(-gained, abs=1e-2)
 
 
 def test_the_page_opens_with_two_models_that_differ(board: Board) -> None:
-    runs = [one.run for one in board.runs]
+    runs = [row.run for row in board.runs]
     pairs = pair_values(pair_runs(board), board.shown, runs)
     # Both and Early, Both and Late, Early and Late, both formats of Both.
     assert [pair["counts"]["differ"] for pair in pairs[:3]] == [6, 6, 8]
 
     def opens(*p_values: float | None) -> int:
-        made = [
+        tested = [
             {**pair, "metrics": [[*pair["metrics"][0][:6], p], *pair["metrics"][1:]]}
             for pair, p in zip(pairs, p_values, strict=True)
         ]
-        return opening_pair(made, runs)
+        return opening_pair(tested, runs)
 
     assert opens(0.2, 0.04, 0.01, 0.01) == 1
     assert opens(0.2, None, 0.05, 0.01) == max(
         range(4), key=lambda at: pairs[at]["counts"]["differ"]
     ), "two formats of one model are no two models"
     assert opening_pair([], runs) == 0
-    # What is asked for goes first.
+    # Pairs of --compare come first.
     asked = data_of(make_page(board, NOW, sides=(Side("Late", ""), Side("Early", ""))))
     assert asked["opening_pair"] == 0
     assert data_of(make_page(board, NOW))["opening_pair"] == opening_pair(pairs, runs)
@@ -118,14 +118,14 @@ def test_queries_are_counted_by_who_finds_them(board: Board, world: World) -> No
     assert (counts["left"], counts["neither"], counts["differ"]) == (4, 4, 4)
 
 
-def test_pairs_are_models_and_formats_of_one(board: Board) -> None:
+def test_pairs_are_two_models_or_two_formats_of_a_model(board: Board) -> None:
     named = [
         tuple((run.model, run.question.format) for run in (pair.left, pair.right))
         for pair in pair_runs(board)
     ]
     both, early, late = ((model, "xyxy_json") for model in ("Both", "Early", "Late"))
     assert named == [(both, early), (both, late), (early, late), (both, ("Both", "xyxy_text"))]
-    # What is asked for stands first, and once.
+    # Pairs of --compare come first, and once.
     asked = pair_runs(board, (Side("Late", ""), Side("Early", "")))
     assert (asked[0].left.model, asked[0].right.model) == ("Late", "Early")
     assert len(asked) == 4
@@ -151,7 +151,7 @@ def test_pairs_are_models_and_formats_of_one(board: Board) -> None:
         ("", "Early", "neither a model nor a format"),
     ],
 )
-def test_what_compare_names(board: Board, left: str, right: str, expected: object) -> None:
+def test_sides_of_compare(board: Board, left: str, right: str, expected: object) -> None:
     if isinstance(expected, str):
         with pytest.raises(PairError) as caught:
             sides_of([left, right], [board])
@@ -167,25 +167,25 @@ def test_a_short_page_has_the_answers_in_which_its_pair_differs_most(world: Worl
     world.predict("Late", JSON, only(range(50, 56)))
     world.predict("None", JSON, saying("[]"))
     board = make_board(load_runs([world.runs]))
-    found, _ = gather([one.run for one in board.runs])
-    wanted = {*range(6), *range(50, 56)}
+    transcripts, _ = gather([row.run for row in board.runs])
+    different = {*range(6), *range(50, 56)}
 
-    def kept(sides: tuple[Side, ...]) -> dict[str, set[int]]:
-        made: dict[str, set[int]] = {}
-        for card in choose_cards(found, 48, first_pairs(board, sides)):
-            made.setdefault(card.transcript.run.model, set()).add(card.row.index)
-        assert sum(map(len, made.values())) <= 48
-        return made
+    def chosen(sides: tuple[Side, ...]) -> dict[str, set[int]]:
+        rows: dict[str, set[int]] = {}
+        for card in choose_cards(transcripts, 48, first_pairs(board, sides)):
+            rows.setdefault(card.transcript.run.model, set()).add(card.row.index)
+        assert sum(map(len, rows.values())) <= 48
+        return rows
 
-    asked = kept((Side("Early", ""), Side("Late", "")))
-    assert wanted <= asked["Early"] & asked["Late"]
+    asked = chosen((Side("Early", ""), Side("Late", "")))
+    assert different <= asked["Early"] & asked["Late"]
     assert asked["None"]
-    # Who asks for fewer cards still has both answers to a query, or none.
-    few = choose_cards(found, 12, first_pairs(board, (Side("Early", ""), Side("Late", ""))))
+    # With fewer cards there are still both answers to a query, or none.
+    few = choose_cards(transcripts, 12, first_pairs(board, (Side("Early", ""), Side("Late", ""))))
     by_model = [
         {c.row.index for c in few if c.transcript.run.model == m} for m in ("Early", "Late")
     ]
-    assert len(by_model[0] & by_model[1] & wanted) >= 3
+    assert len(by_model[0] & by_model[1] & different) >= 3
 
 
 def test_the_command_puts_two_side_by_side(
@@ -206,17 +206,17 @@ def test_the_command_puts_two_side_by_side(
 
 
 def test_letters_and_several_benchmarks(letters: World, tmp_path: Path) -> None:
-    """A benchmark without boxes has pairs too; who is in one benchmark only is compared there."""
+    """A benchmark without boxes has pairs too; a model of one benchmark only is compared there."""
     for model, chance in (("Good", 0.9), ("Poor", 0.4)):
         letters.predict(model, "Letters_Zoo_plain", guessing(chance))
     letters.predict("Good", JSON, speaking(JSON, 1.0))
-    made = {one.benchmark.name: one for one in boards(load_runs([letters.runs]))}
-    sides = sides_of(["Good", "Poor"], list(made.values()))
-    assert first_pairs(made["FindIt"], sides) == []
-    page = make_page(made["FindIt"], NOW, sides=sides)
+    by_name = {each.benchmark.name: each for each in boards(load_runs([letters.runs]))}
+    sides = sides_of(["Good", "Poor"], list(by_name.values()))
+    assert first_pairs(by_name["FindIt"], sides) == []
+    page = make_page(by_name["FindIt"], NOW, sides=sides)
     assert data_of(page)["pairs"] == []
     assert 'id="compare"' not in page
-    data = data_of(make_page(made["Letters"], NOW, sides=sides))
+    data = data_of(make_page(by_name["Letters"], NOW, sides=sides))
     counts = data["pairs"][0]["counts"]
     assert counts["left"] > counts["right"]
     assert sum(counts[key] for key in ("both", "left", "right", "neither")) == 24

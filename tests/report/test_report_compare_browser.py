@@ -1,4 +1,4 @@
-"""Bars and pairs of the report in a real browser, with names that a page should not run."""
+"""Bars and pairs of the report in a browser, with names that are markup."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ TEXT = "FindIt_Pascal_xyxy_text"
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Good finds all, in text half; Evil finds the first ten of thirty; Talks says words."""
     with pytest.MonkeyPatch.context() as patch:
-        made = World(tmp_path_factory.mktemp("world"))
-        made.at_hand(patch)
-        made.table("Pascal", [query(i, f"{i}.png", EVIL) for i in range(30)])
+        created = World(tmp_path_factory.mktemp("world"))
+        created.at_hand(patch)
+        created.table("Pascal", [query(i, f"{i}.png", EVIL) for i in range(30)])
         for i in range(30):
-            made.picture(f"{i}.png", i)
+            created.picture(f"{i}.png", i)
         right = speaking(JSON, 1.0)
-        made.predict("Good", JSON, right)
-        made.predict("Good", TEXT, speaking(TEXT, 0.5))
-        made.predict(
-            "<i>Evil", JSON, lambda one, made: right(one, made) if one.index < 10 else "[]"
+        created.predict("Good", JSON, right)
+        created.predict("Good", TEXT, speaking(TEXT, 0.5))
+        created.predict(
+            "<i>Evil", JSON, lambda asked, rng: right(asked, rng) if asked.index < 10 else "[]"
         )
-        made.predict("Talks", JSON, saying(EVIL))
-        yield write_report(made.runs)
+        created.predict("Talks", JSON, saying(EVIL))
+        yield write_report(created.runs)
 
 
 @pytest.fixture
@@ -65,8 +65,8 @@ def test_the_page_opens_with_two_models_that_differ(opened: Any) -> None:
     assert texts(opened, "#finds td") == ["10", "20", "0", "0"]
     assert text_of(opened, "couple-count") == "20 queries"
     assert len(texts(opened, ".couple")) == 4
-    said = text_of(opened, "difference-text")
-    assert said.startswith("Good has +50.0 points of F1@0.5 on <i>Evil (95 % interval +")
+    sentence = text_of(opened, "difference-text")
+    assert sentence.startswith("Good has +50.0 points of F1@0.5 on <i>Evil (95 % interval +")
     assert "row 10 · +100.0" in texts(opened, ".couple h3")[0]
     assert EVIL in texts(opened, ".couple h3")[0]
     assert "refused" in texts(opened, "#difference tbody:last-of-type th")
@@ -94,13 +94,13 @@ def test_swapped_sides_change_signs_and_cells(opened: Any) -> None:
     assert texts(opened, "#difference tbody:first-of-type tr:first-child td") == before
 
 
-def test_two_formats_of_one_model_are_told_apart_by_format(opened: Any) -> None:
+def test_two_formats_of_a_model_are_named_by_format(opened: Any) -> None:
     choose(opened, left="Good · xyxy_json")
     choose(opened, right="Good · xyxy_text")
     assert texts(opened, "#difference thead th")[1:3] == ["xyxy_json", "xyxy_text"]
     choose(opened, show="both find")
-    assert {"row" in one for one in texts(opened, ".couple h3")} == {True}
-    # Talks has no pair with Good's other format; the other side falls back to one that there is.
+    assert {"row" in title for title in texts(opened, ".couple h3")} == {True}
+    # Talks has no pair with Good's other format; the other side falls back to an existing pair.
     choose(opened, left="Talks")
     assert "Good · xyxy_text" not in texts(opened, "#right option")
     assert texts(opened, "#difference thead th")[1] == "Talks"
@@ -122,14 +122,14 @@ def test_where_nothing_differs_all_queries_are_shown(opened: Any) -> None:
 
 
 def test_both_answers_lie_on_the_same_picture_at_the_same_scale(opened: Any) -> None:
-    found = opened.execute_script(
-        "const rect = one => { const r = one.getBoundingClientRect(); return [r.width, r.height] };"
+    halves = opened.execute_script(
+        "const rect = e => { const r = e.getBoundingClientRect(); return [r.width, r.height] };"
         "return [...document.querySelector('.couple').querySelectorAll('.card')].map(card => ["
         "  rect(card.querySelector('svg')), rect(card.querySelector('image')),"
-        "  [...card.querySelectorAll('[data-role]')].map(one => one.dataset.role),"
+        "  [...card.querySelectorAll('[data-role]')].map(box => box.dataset.role),"
         "  card.querySelector('image').getAttribute('href').length])"
     )
-    (left, right) = found
+    (left, right) = halves
     assert left[0] == pytest.approx(right[0], abs=0.6)
     assert left[1] == pytest.approx(right[1], abs=0.6)
     assert left[2] == ["truth", "truth", "hit", "hit"]
@@ -137,14 +137,14 @@ def test_both_answers_lie_on_the_same_picture_at_the_same_scale(opened: Any) -> 
     assert left[3] == right[3]
 
 
-# --- what scores lost -----------------------------------------------------------------------------
+# --- lost points ----------------------------------------------------------------------------------
 
 
 def segments(browser: Any, model: str) -> list[Any]:
-    """The segments of a model's bar that are shown."""
+    """Return the shown segments of a model's bar."""
     return browser.execute_script(
-        "return [...document.querySelectorAll('#losses .loss')].find(one => "
-        "  one.querySelector('.whose').textContent === arguments[0]).querySelectorAll('button')",
+        "return [...document.querySelectorAll('#losses .loss')].find(bar => "
+        "  bar.querySelector('.whose').textContent === arguments[0]).querySelectorAll('button')",
         model,
     )
 
@@ -163,7 +163,7 @@ def test_a_click_on_a_segment_shows_its_answers(opened: Any) -> None:
         "model": "<i>Evil", "dataset": "Pascal", "format": "xyxy_json",
         "error_type": "lost: refused", "reason": "",
     }  # fmt: skip
-    # It can be cleared and combined, and another segment says it anew.
+    # Filters can be cleared and combined, and another segment sets them again.
     choose(opened, error_type="all")
     assert text_of(opened, "count") == "30 answers"
     choose(opened, model="all")
@@ -176,14 +176,14 @@ def test_a_click_on_a_segment_shows_its_answers(opened: Any) -> None:
     assert all("Talks" in card for card in texts(opened, "#cards .card"))
 
 
-def test_a_segment_says_what_it_is_to_the_keyboard(opened: Any) -> None:
+def test_a_focused_segment_shows_its_text(opened: Any) -> None:
     from selenium.webdriver.common.keys import Keys
 
     (refused,) = segments(opened, "<i>Evil")
     opened.execute_script("arguments[0].focus()", refused)
-    said = text_of(opened, "segment-text")
-    assert said == refused.get_attribute("aria-label")
-    assert "40 errors" in said
+    text = text_of(opened, "segment-text")
+    assert text == refused.get_attribute("aria-label")
+    assert "40 errors" in text
     press(opened, Keys.ENTER)
     assert text_of(opened, "count") == "20 answers"
 
@@ -203,15 +203,15 @@ def test_bars_by_dataset_and_by_model(opened: Any) -> None:
 def test_segments_stand_out_and_their_words_can_be_read(opened: Any, scheme: str) -> None:
     script = (
         "const rgb = text => text.match(/\\d+/g).slice(0, 3).map(Number);"
-        "const style = one => getComputedStyle(one);"
+        "const style = element => getComputedStyle(element);"
         "const stack = document.querySelector('.loss .stack');"
         "return [rgb(style(document.body).backgroundColor),"
         "  ...['score', ...Array(8).keys()].map(name => {"
-        "    const one = document.createElement('button');"
-        "    one.className = `segment ${name === 'score' ? name : 'c' + name}`;"
-        "    stack.append(one);"
-        "    const made = [rgb(style(one).color), rgb(style(one).backgroundColor)];"
-        "    one.remove(); return made; })]"
+        "    const button = document.createElement('button');"
+        "    button.className = `segment ${name === 'score' ? name : 'c' + name}`;"
+        "    stack.append(button);"
+        "    const pair = [rgb(style(button).color), rgb(style(button).backgroundColor)];"
+        "    button.remove(); return pair; })]"
     )
     with emulated(opened, color_scheme=scheme):
         ground, *colours = opened.execute_script(script)

@@ -1,4 +1,4 @@
-"""Lines of text in a real browser: under their picture, and told apart without colour."""
+"""Lines of text in a browser: under their picture, and different even without colour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scores lost, as stacked bars of the report."""
+"""Lost points as stacked bars of the report."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def board(world: World) -> Board:
 
 
 def test_bars_are_the_errors_of_the_reported_runs(board: Board) -> None:
-    found = losses_of(board)
-    wheres = list(dict.fromkeys(bar.where for bar in found.bars))
+    losses = losses_of(board)
+    wheres = list(dict.fromkeys(bar.where for bar in losses.bars))
     assert wheres == [OVERALL, "Pascal", "Pascal_multilabel"]
-    assert list(dict.fromkeys(bar.model for bar in found.bars)) == list(board.models)
-    for bar in found.bars:
-        assert bar.score + sum(one.points for one in bar.segments) == pytest.approx(100)
+    assert list(dict.fromkeys(bar.model for bar in losses.bars)) == list(board.models)
+    for bar in losses.bars:
+        assert bar.score + sum(segment.points for segment in bar.segments) == pytest.approx(100)
         if not bar.is_average:
             run = board.cells[bar.model, bar.where].run
             assert run is not None
@@ -50,7 +50,7 @@ def test_bars_are_the_errors_of_the_reported_runs(board: Board) -> None:
             values = attrgetter("error_type", "events", "points", "interval")
             costs = [cost for cost in errors_of(run) if cost.events or cost.points]
             assert [*map(values, bar.segments)] == [*map(values, costs)]
-    lost = {bar.model: {s.error_type.name for s in bar.segments} for bar in found.bars}
+    lost = {bar.model: {s.error_type.name for s in bar.segments} for bar in losses.bars}
     assert lost["Talks"] & {"not readable", "refused"}
     assert "failed call" in lost["Fails"]
 
@@ -60,11 +60,11 @@ def test_an_average_is_the_mean_of_its_datasets(board: Board) -> None:
     for model in board.models:
         parts = [bars[model, name] for name in ("Pascal", "Pascal_multilabel")]
         over = bars[model, OVERALL]
-        assert over.score == pytest.approx(sum(one.score for one in parts) / 2)
-        for one in over.segments:
-            there = [part.at(one.error_type) for part in parts]
-            assert one.points == pytest.approx(sum(s.points for s in there if s) / 2)
-            assert one.events == sum(s.events for s in there if s)
+        assert over.score == pytest.approx(sum(part.score for part in parts) / 2)
+        for segment in over.segments:
+            of_datasets = [part.at(segment.error_type) for part in parts]
+            assert segment.points == pytest.approx(sum(s.points for s in of_datasets if s) / 2)
+            assert segment.events == sum(s.events for s in of_datasets if s)
 
 
 def test_the_page_has_the_same_bars(board: Board) -> None:
@@ -85,40 +85,40 @@ def test_letters_have_a_bar_too(letters: World) -> None:
     letters.predict("Good", "Letters_Zoo_plain", guessing(0.8))
     letters.predict("Silent", "Letters_Zoo_plain", saying("no idea"))
     bars = losses_of(make_board(load_runs([letters.runs]))).bars
-    error_types = {bar.model: [one.error_type.name for one in bar.segments] for bar in bars}
+    error_types = {bar.model: [s.error_type.name for s in bar.segments] for bar in bars}
     assert error_types == {"Good": ["wrong answer"], "Silent": ["not readable"]}
 
 
-def test_every_cause_has_cards_where_there_are_more_answers_than_cards(world: World) -> None:
+def test_every_error_type_has_cards_if_answers_are_more_than_cards(world: World) -> None:
     """One answer in sixty that cannot be read, among ties of all others, has a card."""
     world.table("Pascal", [query(i, f"{i % 6}.jpg") for i in range(60)])
     right = speaking(JSON, 1.0)
 
-    def mixed(one: Any, generator: Any) -> str:
-        said = {31: "I see a cat.", 32: '[{"bbox": [900, 900, 950, 990]}]', 33: "[1, 2"}
-        return said.get(one.index, "[]" if one.index < 50 else right(one, generator))
+    def mixed(asked: Any, generator: Any) -> str:
+        replies = {31: "I see a cat.", 32: '[{"bbox": [900, 900, 950, 990]}]', 33: "[1, 2"}
+        return replies.get(asked.index, "[]" if asked.index < 50 else right(asked, generator))
 
     run = world.run("M", JSON, mixed)
-    found, _ = gather([run])
-    every = choose_cards(found)
-    some = choose_cards(found, 12)
+    transcripts, _ = gather([run])
+    every = choose_cards(transcripts)
+    some = choose_cards(transcripts, 12)
     assert (len(every), len(some)) == (60, 12)
     error_types = {error_type for card in every for error_type in card.error_types}
     assert len(error_types) >= 3
     assert {error_type for card in some for error_type in card.error_types} == error_types
 
 
-def test_lenient_boxes_have_a_role_of_their_own(world: World) -> None:
+def test_lenient_boxes_have_a_separate_role(world: World) -> None:
     run = world.run("M", LABELS, saying('[{"label": "cat", "bbox": [10, 20, 300, 400]}]'))
-    one = load_task(LABELS).queries[0]
+    first = load_task(LABELS).queries[0]
     row = run.rows[0]
-    said = row.details["boxes"]
+    answered = row.details["boxes"]
     lenient = {
         "steps": ["closed"],
-        "boxes": [*said, [1.0, 2.0, 30.0, 40.0], [None, 2.0, 3.0, 4.0]],
+        "boxes": [*answered, [1.0, 2.0, 30.0, 40.0], [None, 2.0, 3.0, 4.0]],
         "labels": ["cat", "dog", "cow"],
     }
-    drawn = draw(one, replace(row, details={**row.details, "lenient": lenient}))
+    drawn = draw(first, replace(row, details={**row.details, "lenient": lenient}))
     more = [box for box in drawn.images[0].boxes if box.role is Role.LENIENT]
     assert [(box.box, box.label) for box in more] == [((1.0, 2.0, 30.0, 40.0), "dog")]
-    assert len(drawn.images[0].boxes) == len(draw(one, row).images[0].boxes) + 1
+    assert len(drawn.images[0].boxes) == len(draw(first, row).images[0].boxes) + 1

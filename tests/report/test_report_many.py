@@ -1,4 +1,4 @@
-"""A page of many models: it is not longer than one looks through, and its plots can be read."""
+"""A page of many models: its length is bounded, and its plots can be read."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ MODELS = 45
 
 @pytest.fixture(scope="module")
 def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
-    """Models of two formats each; nothing tells them apart but their names and their luck."""
+    """Yield the board of models in two formats each, which differ by name and chance only."""
     folder = tmp_path_factory.mktemp("many")
-    made = make_runs(folder, 2 * MODELS, 12, FORMATS[:2])
+    path = make_runs(folder, 2 * MODELS, 12, FORMATS[:2])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FINDIT_TABLES", str(folder))
         patch.setenv("FINDIT_IMAGES", f"Pascal={folder / 'pictures'}")
-        yield make_board(load_runs([made], keep=RowData.QUERY_SCORES))
+        yield make_board(load_runs([path], keep=RowData.QUERY_SCORES))
 
 
 @pytest.fixture(scope="module")
@@ -47,37 +47,37 @@ def page(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def made(board: Board, monkeypatch: pytest.MonkeyPatch) -> Board:
-    """The board, with its table at hand for one test."""
+def with_table(board: Board, monkeypatch: pytest.MonkeyPatch) -> Board:
+    """Return the board, with its table available."""
     monkeypatch.setenv("FINDIT_TABLES", str(board.runs[0].run.path.parents[1]))
     return board
 
 
 def few(board: Board, models: int) -> Board:
-    return make_board([one.run for one in board.runs if one.run.model in board.models[:models]])
+    return make_board([row.run for row in board.runs if row.run.model in board.models[:models]])
 
 
 def details_of(board: Board) -> Details:
-    found = Details(board)
-    gather([one.run for one in board.runs], found.add)
-    return found
+    details = Details(board)
+    gather([row.run for row in board.runs], details.add)
+    return details
 
 
-def thresholds(found: Details) -> dict[str, Any]:
-    ((title, drawn),) = found.drawn()
+def thresholds(details: Details) -> dict[str, Any]:
+    ((title, drawn),) = details.drawn()
     assert title == "IoU thresholds"
     return dict(drawn.charts[0][1])
 
 
 @pytest.mark.parametrize("models", [1, CURVES, CURVES + 1, MODELS])
-def test_curves_are_those_of_the_first_models(made: Board, models: int) -> None:
-    some = few(made, models)
-    found = details_of(some)
-    drawn = list(dict.fromkeys(row["model"] for row in thresholds(found)["data"]["values"]))
+def test_curves_are_those_of_the_first_models(with_table: Board, models: int) -> None:
+    some = few(with_table, models)
+    details = details_of(some)
+    drawn = list(dict.fromkeys(row["model"] for row in thresholds(details)["data"]["values"]))
     assert drawn == list(some.models[:CURVES])
-    # Of the others none is worked out.
-    assert {model for model, _ in found.curves} == set(drawn)
-    assert bool(found.note) == (models > CURVES)
+    # No other curve is computed.
+    assert {model for model, _ in details.curves} == set(drawn)
+    assert bool(details.note) == (models > CURVES)
 
 
 def test_no_two_curves_look_alike() -> None:
@@ -90,10 +90,10 @@ def test_no_two_curves_look_alike() -> None:
     assert len(set(zip(*looks, strict=True))) == CURVES
 
 
-def test_what_is_drawn_is_bounded(made: Board) -> None:
-    (panel,) = panels_of(made)
-    assert [one.model for one in panel.dots] == list(made.models[:STANDINGS_DRAWN])
-    maps = heat_maps_of(made)
+def test_what_is_drawn_is_bounded(with_table: Board) -> None:
+    (panel,) = panels_of(with_table)
+    assert [dot.model for dot in panel.dots] == list(with_table.models[:STANDINGS_DRAWN])
+    maps = heat_maps_of(with_table)
     assert maps is not None
     assert [title for title, _ in maps.charts] == [
         f"Pascal, models {first + 1}–{min(first + MAPS, MODELS)}"
@@ -105,14 +105,14 @@ def test_what_is_drawn_is_bounded(made: Board) -> None:
 
 @pytest.mark.parametrize(("models", "is_long"), [(MODELS, True), (5, False)])
 def test_what_is_long_is_folded_or_scrolls(board: Board, models: int, is_long: bool) -> None:
-    said = tuple(f"asked without <{at}>" for at in range(models))
+    notes = tuple(f"asked without <{at}>" for at in range(models))
     some = few(board, models)
     forced = some.runs[0].run
-    runs = [replace(forced, provenance=replace(forced.provenance, forced=said[:1]))]
-    html = make_page(make_board([*runs, *(one.run for one in some.runs[1:])]), datetime.now(UTC))
+    runs = [replace(forced, provenance=replace(forced.provenance, forced=notes[:1]))]
+    html = make_page(make_board([*runs, *(row.run for row in some.runs[1:])]), datetime.now(UTC))
     assert (f"<summary>{models} formats of models</summary>" in html) == is_long
     assert ('<div class="wide many" tabindex' in html) == is_long
-    # Little that is said of a few runs is there to be seen, and is text.
+    # A note on few runs is visible, and is text.
     assert re.search(r"<h3>Forced</h3>\s*<ul><li>[^<]*asked without &lt;0&gt;</li></ul>", html)
 
 
@@ -122,7 +122,7 @@ def test_what_is_long_is_folded_or_scrolls(board: Board, models: int, is_long: b
 def test_it_is_looked_through(browser: Any, page: Path, width: int) -> None:
     with emulated(browser, width), opened_page(browser, page):
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-        # Above the gallery lie some ten screens, whatever the number of models.
+        # The gallery begins within ten screens, for any number of models.
         above = "return document.getElementById('gallery').getBoundingClientRect().top"
         assert browser.execute_script(above) < 10 * 900
         # Charts are no wider than there is room, and have their names inside.
@@ -136,7 +136,7 @@ def test_it_is_looked_through(browser: Any, page: Path, width: int) -> None:
             "  return right <= edge.right && bottom <= edge.bottom && edge.width <= innerWidth; })"
         )
         assert names == [True] * CURVES
-        # As many bars as a reader looks at; the others on demand.
+        # A few bars first, the others on demand.
         bars = "return document.querySelectorAll('#losses .loss').length"
         assert browser.execute_script(bars) == 20
         more = browser.find_element("id", "all-losses")
@@ -145,7 +145,7 @@ def test_it_is_looked_through(browser: Any, page: Path, width: int) -> None:
         assert browser.execute_script(bars) == MODELS
         assert not more.is_displayed()
         browser.execute_script("document.querySelector('#best details').open = true")
-        # What scrolls keeps what stands above its columns.
+        # A scrolled table keeps its header.
         scrolled, top = browser.execute_script(
             "const box = document.querySelector('#best .wide.many');"
             "box.scrollTop = 500;"

@@ -1,4 +1,4 @@
-"""A page of runs whose details are read again: the same to the byte, one run after the other."""
+"""A page of runs whose details are read again, run after run."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def test_the_details_of_one_run_are_held_at_a_time(
 
     def counting(run: Run, places: Sequence[int] | None = None) -> Sequence[ScoredRow]:
         met.append(run)
-        found = read_details(run, places)
+        details = read_details(run, places)
         gc.collect()
-        rows = (one for one in gc.get_objects() if isinstance(one, ScoredRow))
+        rows = (thing for thing in gc.get_objects() if isinstance(thing, ScoredRow))
         held.append(sum(bool(row.details) for row in rows))
-        return found
+        return details
 
     monkeypatch.setattr(transcripts, "read_details", counting)
     monkeypatch.setattr(cards, "read_details", counting)
@@ -48,12 +48,12 @@ def test_the_details_of_one_run_are_held_at_a_time(
     assert main(["report", str(world.runs), "--out", str(out), "--cards", "15"]) == 0
     assert len(held) == len(met) == 2 * 5
     assert all(isinstance(run.rows, RowTable) for run in met)
-    # All of one run; then no more than the cards of the page.
+    # All rows of a run; then no more than the cards of the page.
     assert held[:5] == [12] * 5
     assert max(held[5:]) <= 15
 
 
-# --- what changes while a page is made ------------------------------------------------------------
+# --- changes while a page is made -----------------------------------------------------------------
 
 
 def gone(details: Path) -> None:
@@ -90,9 +90,9 @@ def test_the_command_says_which_run_changed(
 ) -> None:  # fmt: skip
     details = run_of(world.predict("A", PASCAL, speaking(PASCAL, 0.5))).details
 
-    def late(*given: Any) -> Any:
+    def late(*arguments: Any) -> Any:
         gone(details)
-        return make_page(*given)
+        return make_page(*arguments)
 
     out = tmp_path / "report.html"
     out.write_text("the old page")

@@ -1,4 +1,4 @@
-"""``report --watch``: what a page says of a sweep before, while and after it runs."""
+"""``report --watch``: the page of a sweep before, during and after it."""
 
 from __future__ import annotations
 
@@ -39,34 +39,34 @@ def place_of(folder: Path) -> Place:
     return Place(folder / "out", (folder / "calls.jsonl",))
 
 
-class Looking:
-    """A model of a sweep that somebody looks at now and then: ``seen`` is by number of the call."""
+class Observed:
+    """A model whose sweep is read at some calls: ``snapshots`` by number of the call."""
 
     def __init__(self, followed: Followed, at: set[int], fail: set[int] = frozenset()) -> None:  # type: ignore[assignment]
-        self.seen: dict[int, Snapshot] = {}
+        self.snapshots: dict[int, Snapshot] = {}
         self._followed, self._at, self._fail = followed, at, fail
 
     def __call__(self, number: int, text: str) -> None:
         if number in self._at:
-            self.seen[number] = self._followed.read(float(number))
+            self.snapshots[number] = self._followed.read(float(number))
         if number in self._fail:
             raise TimeoutError("too slow")
 
 
-def run(folder: Path, looking: Callable[[int, str], None] | None = None, **fields: Any) -> None:
-    go(demo_sweep(folder, SWEEP, **fields), FakeBackends(FakeModel(looking)))
+def run(folder: Path, observed: Callable[[int, str], None] | None = None, **fields: Any) -> None:
+    go(demo_sweep(folder, SWEEP, **fields), FakeBackends(FakeModel(observed)))
 
 
-# --- before, while, after -------------------------------------------------------------------------
+# --- before, during, after ------------------------------------------------------------------------
 
 
 def test_before_while_and_after_a_sweep(tmp_path: Path) -> None:
     followed = Followed([place_of(tmp_path)])
     before = followed.read(0.0)
     assert (before.state, before.cells) == (SweepState.WAITING, ())
-    looking = Looking(followed, {9, 15, 21})
-    run(tmp_path, looking)
-    first, second = looking.seen[9], looking.seen[15]
+    observed = Observed(followed, {9, 15, 21})
+    run(tmp_path, observed)
+    first, second = observed.snapshots[9], observed.snapshots[15]
     assert first.state is SweepState.RUNNING
     assert first.answered > 0
     assert second.answered > first.answered
@@ -82,9 +82,9 @@ def test_before_while_and_after_a_sweep(tmp_path: Path) -> None:
 
 def test_failed_calls_are_counted_and_asked_again(tmp_path: Path) -> None:
     followed = Followed([place_of(tmp_path)])
-    looking = Looking(followed, {12}, fail={3, 7})
-    run(tmp_path, looking)
-    assert looking.seen[12].failed == 2
+    observed = Observed(followed, {12}, fail={3, 7})
+    run(tmp_path, observed)
+    assert observed.snapshots[12].failed == 2
     ended = followed.read(99.0)
     assert (ended.answered, ended.failed, ended.left) == (22, 2, 0)
     run(tmp_path)
@@ -94,19 +94,19 @@ def test_failed_calls_are_counted_and_asked_again(tmp_path: Path) -> None:
 
 def test_of_several_samples_the_first_is_shown(tmp_path: Path) -> None:
     followed = Followed([place_of(tmp_path)])
-    looking = Looking(followed, {9}, fail={1})
-    run(tmp_path, looking, samples=2)
-    between, ended = looking.seen[9], followed.read(99.0)
+    observed = Observed(followed, {9}, fail={1})
+    run(tmp_path, observed, samples=2)
+    between, ended = observed.snapshots[9], followed.read(99.0)
     assert (between.answered, between.failed) == (3, 1), "of eight calls"
     assert (len(ended.cells), ended.answered, ended.failed, ended.left) == (4, 23, 1, 0)
 
 
 def test_a_killed_sweep_has_ended_with_calls_left(tmp_path: Path) -> None:
     followed = Followed([place_of(tmp_path)])
-    looking = Looking(followed, {8})
+    observed = Observed(followed, {8})
 
     def die(number: int, text: str) -> None:
-        looking(number, text)
+        observed(number, text)
         if number == 12:
             raise KeyboardInterrupt
 
@@ -116,7 +116,7 @@ def test_a_killed_sweep_has_ended_with_calls_left(tmp_path: Path) -> None:
     assert dead.state is SweepState.ENDED
     assert dead.left > 0
     assert "not finished: run it again to go on" in make_live_page(dead, NOW, None)
-    # Who comes now waits for it to go on.
+    # A page that starts now waits for the sweep to go on.
     assert Followed([place_of(tmp_path)]).read(0.0).state is SweepState.WAITING
 
 
@@ -125,26 +125,26 @@ def test_two_sweeps_at_once_and_one_page(tmp_path: Path) -> None:
     for folder in (first, second):
         folder.mkdir()
     both = Followed([Place(tmp_path)])
-    seen: list[Snapshot] = []
+    snapshots: list[Snapshot] = []
 
     def inner(number: int, text: str) -> None:
         if number == 10:
-            seen.append(both.read(1.0))
+            snapshots.append(both.read(1.0))
 
     def outer(number: int, text: str) -> None:
         if number == 8:
             run(second, inner)
-            seen.append(both.read(2.0))
+            snapshots.append(both.read(2.0))
 
     run(first, outer)
-    while_both, one_left = seen
+    while_both, one_left = snapshots
     assert while_both.state is one_left.state is SweepState.RUNNING
     assert sum(cell.finished for cell in one_left.cells) == 4
     ended = both.read(3.0)
     assert (ended.state, ended.answered, len(ended.cells)) == (SweepState.ENDED, 48, 8)
 
 
-def test_calls_of_another_server_are_not_this_runs(tmp_path: Path) -> None:
+def test_calls_of_another_server_do_not_count(tmp_path: Path) -> None:
     journal = tmp_path / "calls.jsonl"
     run(tmp_path)
     for path in (tmp_path / "out").rglob("*_provenance.json"):
@@ -156,7 +156,7 @@ def test_calls_of_another_server_are_not_this_runs(tmp_path: Path) -> None:
     assert Followed([place_of(tmp_path)]).read(0.0).answered == 14
 
 
-def test_a_journal_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+def test_a_replaced_journal_is_read_again(tmp_path: Path) -> None:
     journal = tmp_path / "calls.jsonl"
     followed = Followed([place_of(tmp_path)])
     run(tmp_path)
@@ -173,28 +173,28 @@ def test_a_journal_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     assert followed.read(2.0).answered == 12
 
 
-def test_what_cannot_be_read_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported_and_the_rest_is_shown(tmp_path: Path) -> None:
     run(tmp_path)
     (bad, *_) = sorted((tmp_path / "out").rglob("*_identity.json"))
     bad.write_text("{")
     notes = tmp_path / "out" / "my_calls.jsonl"
     notes.write_text("not a journal\n")
-    seen = Followed([place_of(tmp_path)]).read(0.0)
-    assert len(seen.cells) == 3
-    assert len(seen.problems) == 2
-    assert "my_calls.jsonl" in make_live_page(seen, NOW, 5.0)
+    snapshot = Followed([place_of(tmp_path)]).read(0.0)
+    assert len(snapshot.cells) == 3
+    assert len(snapshot.problems) == 2
+    assert "my_calls.jsonl" in make_live_page(snapshot, NOW, 5.0)
 
 
 # --- the page -------------------------------------------------------------------------------------
 
 
-def test_the_page_says_all_of_it(tmp_path: Path) -> None:
+def test_the_page_has_all_facts(tmp_path: Path) -> None:
     followed = Followed([place_of(tmp_path)])
-    looking = Looking(followed, {8, 16}, fail={5})
-    run(tmp_path, looking)
-    page = make_live_page(replace(looking.seen[16], speed=2.0), NOW, 4.2)
-    left = looking.seen[16].left
-    for said in (
+    observed = Observed(followed, {8, 16}, fail={5})
+    run(tmp_path, observed)
+    page = make_live_page(replace(observed.snapshots[16], speed=2.0), NOW, 4.2)
+    left = observed.snapshots[16].left
+    for text in (
         '<button type="button" id="pause" aria-pressed="false" data-seconds="5">Pause</button>',
         "Running.",
         "As of 2026-01-02 03:04:05 UTC",
@@ -203,23 +203,23 @@ def test_the_page_says_all_of_it(tmp_path: Path) -> None:
         "Demo_multilabel",
         "xyxy_json",
     ):
-        assert said in page, said
-    # It is loaded again by a script that can be paused, and by nothing else.
+        assert text in page, text
+    # Only a script that can be paused loads it again.
     assert 'http-equiv="refresh"' not in page
     assert page.count("<script") == 1
     ended = make_live_page(followed.read(99.0), NOW, None)
     assert "<script" not in ended
     assert 'id="pause"' not in ended
     assert "1 call failed: run it again to ask them." in ended
-    stopped = make_live_page(looking.seen[16], NOW, None)
+    stopped = make_live_page(observed.snapshots[16], NOW, None)
     assert "No longer watched" in stopped
 
 
 def test_names_are_text(tmp_path: Path) -> None:
     run(tmp_path)
-    seen = Followed([place_of(tmp_path)]).read(0.0)
-    cell = replace(seen.cells[0], model="<img src=x onerror=alert(1)>\u202e")
-    page = make_live_page(replace(seen, cells=(cell,), problems=("<b>",)), NOW, None)
+    snapshot = Followed([place_of(tmp_path)]).read(0.0)
+    cell = replace(snapshot.cells[0], model="<img src=x onerror=alert(1)>\u202e")
+    page = make_live_page(replace(snapshot, cells=(cell,), problems=("<b>",)), NOW, None)
     assert "<img" not in page
     assert "<b>" not in page
     assert "\\u202e" in page
@@ -293,17 +293,17 @@ def test_started_before_the_sweep_it_waits_and_ends_with_it(
             until(lambda: "Running" in out.read_text())
 
     run(tmp_path, slowly)
-    said, errors = process.communicate(timeout=120)
+    output, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, "")
-    assert "ended; 4 of 4 cells finished, 24 calls answered, 0 failed, 0 left" in said
+    assert "ended; 4 of 4 cells finished, 24 calls answered, 0 failed, 0 left" in output
     assert "Every call was answered." in out.read_text()
-    # After it, and twice: the same page at once; whoever names it by both names counts it once.
+    # After it, and twice: the same page at once; a sweep that is named twice counts once.
     for names in ([config], [config, tmp_path / "out"], [tmp_path / "out"]):
         assert main(["report", "--watch", *map(str, names), "--out", str(out)]) == 0
         assert "24 calls answered, 0 failed" in capsys.readouterr().out
 
 
-def test_ctrl_c_leaves_a_whole_page_whoever_else_writes_it(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_a_whole_page_with_two_writers(tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     arguments = (str(tmp_path / "not-yet"), "--out", str(out), "--every", "0.02")
     processes = [watched(*arguments) for _ in range(2)]
@@ -315,10 +315,10 @@ def test_ctrl_c_leaves_a_whole_page_whoever_else_writes_it(tmp_path: Path) -> No
         time.sleep(0.005)
     for process in processes:
         process.send_signal(signal.SIGINT)
-        said, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=120)
         assert "Traceback" not in errors
     assert process.returncode == 130
-    assert "no longer watched" in said
+    assert "no longer watched" in output
     page = out.read_text()
     assert "No longer watched" in page
     assert 'id="pause"' not in page
@@ -328,7 +328,7 @@ def test_ctrl_c_leaves_a_whole_page_whoever_else_writes_it(tmp_path: Path) -> No
 def test_an_interrupt_that_python_drops_ends_watching(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it does when one comes while an object is finalized."""
+    """Python drops an interrupt while it finalizes an object."""
     written: list[Path] = []
 
     def write(out: Path, *_: Any) -> None:
@@ -342,7 +342,7 @@ def test_an_interrupt_that_python_drops_ends_watching(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--every", "3"], "--every needs --watch"),
         (["--watch", "--format", "xyxy_json"], "--watch does not go with"),
@@ -350,21 +350,21 @@ def test_an_interrupt_that_python_drops_ends_watching(
         (["--watch", "--compare", "A", "B"], "--watch does not go with"),
     ],
 )
-def test_what_contradicts_is_refused(
-    tmp_path: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+def test_contradicting_flags_are_refused(
+    tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "page.html"
     assert main(["report", str(tmp_path), "--out", str(out), *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not out.exists()
 
 
 @pytest.mark.parametrize("every", ["0", "-1", "nan", "soon"])
-def test_seconds_that_are_none_are_refused(tmp_path: Path, every: str) -> None:
+def test_invalid_seconds_are_refused(tmp_path: Path, every: str) -> None:
     assert main(["report", "--watch", str(tmp_path), "--every", every]) == 2
 
 
-def test_a_sweeps_file_that_is_not_there_is_not_waited_for(
+def test_a_missing_sweep_file_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "live.html"
