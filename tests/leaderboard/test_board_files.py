@@ -54,7 +54,9 @@ def test_openvlm_schema(board: Board, out: Path) -> None:
 def test_sheet(board: Board, out: Path) -> None:
     book = load_workbook(out / "leaderboard.xlsx")
     metrics = [name for name in METRICS if name != board.headline.name]
-    details = [next(one.title for one in board.metrics if one.name == name) for name in metrics]
+    details = [
+        next(metric.title for metric in board.metrics if metric.name == name) for name in metrics
+    ]
     others = ["Errors", "Not compared", "All values", "Notes"]
     assert book.sheetnames == ["Scores", "Formats", "What was lost", *details, *others]
     for metric, name in zip(METRICS, ["Scores", *details], strict=True):
@@ -97,8 +99,8 @@ def test_markdown_and_latex(world: World, runs: list[Run], tmp_path) -> None:
 def test_the_command(world: World, runs: list[Run], tmp_path, capsys) -> None:
     world.predict("Other", JSON, saying("[]"), rows=3)
     out = tmp_path / "out"
-    given = ["leaderboard", str(world.runs), "--out", str(out)]
-    assert main(given) == 0
+    command = ["leaderboard", str(world.runs), "--out", str(out)]
+    assert main(command) == 0
     printed = capsys.readouterr().out
     assert "Good" in printed
     assert "Not compared with the rest: 1 run\n" in printed
@@ -106,13 +108,13 @@ def test_the_command(world: World, runs: list[Run], tmp_path, capsys) -> None:
     assert "\nEach in one format: Good xyxy_text; " in printed
     assert len(list(out.iterdir())) == 8
     world.predict("Other", TEXT, saying("[]"), rows=3)
-    assert main(given) == 0
+    assert main(command) == 0
     printed = capsys.readouterr().out
     assert "Not compared with the rest: 2 runs\n" in printed
-    (line,) = (one for one in printed.splitlines() if "other rows" in one)
+    (line,) = (text for text in printed.splitlines() if "other rows" in text)
     assert line.startswith("  Other ")
     assert ") and 1 more: other rows: 3 scored, the rest 12" in line
-    assert main([*given, "--format", "nonsense"]) == 2
+    assert main([*command, "--format", "nonsense"]) == 2
     assert "error: --format nonsense: no run has this format" in capsys.readouterr().err
     assert main(["leaderboard", str(tmp_path / "nowhere")]) == 2
 
@@ -122,12 +124,12 @@ def test_a_terminal_is_not_filled_with_remarks(
     world: World, tmp_path, capsys,
     monkeypatch, many: int
 ) -> None:  # fmt: skip
-    """There the first are shown, and the file is named that has all; in a pipe all are."""
+    """A terminal shows the first, and names the file with all; a pipe gets all."""
     for name in (JSON, TEXT):
         world.predict("Model", name, saying("[]"))
-    said = [f"Model{at} failed" for at in range(many)]
-    monkeypatch.setattr(f"{COMMAND}.remarks", lambda board: [("Failed calls", said)])
-    monkeypatch.setattr(f"{COMMAND}.formats_chosen", lambda board: said)
+    remarks = [f"Model{at} failed" for at in range(many)]
+    monkeypatch.setattr(f"{COMMAND}.remarks", lambda board: [("Failed calls", remarks)])
+    monkeypatch.setattr(f"{COMMAND}.formats_chosen", lambda board: remarks)
     commands = {
         "leaderboard.md": ["leaderboard", str(world.runs), "--out", str(tmp_path / "out")],
         "page.html": ["report", str(world.runs), "--out", str(tmp_path / "page.html")],
@@ -135,7 +137,7 @@ def test_a_terminal_is_not_filled_with_remarks(
     for file, command in commands.items():
         assert main(command) == 0
         lines = capsys.readouterr().out.splitlines()
-        assert {f"Failed calls: {line}" for line in said} <= {*lines}, file
+        assert {f"Failed calls: {line}" for line in remarks} <= {*lines}, file
     terminal = Console(width=80, force_terminal=True, color_system=None)
     monkeypatch.setattr("vlmeval_findit.cli.printing.console", lambda: terminal)
     for file, command in commands.items():
@@ -143,7 +145,7 @@ def test_a_terminal_is_not_filled_with_remarks(
         printed = capsys.readouterr().out
         lines = printed.splitlines()
         shown = [x.removeprefix("Failed calls: ") for x in lines if x.startswith("Failed calls: ")]
-        assert shown == (said if many == 12 else said[:11])
+        assert shown == (remarks if many == 12 else remarks[:11])
         assert (f"\n{many - 11} more in {file}\n" in printed) == (many > 12)
         named = f"Model10 failed; {many - 11} more in formats.csv" in " ".join(printed.split())
         assert named == (many > 12 and command[0] == "leaderboard")
@@ -165,8 +167,8 @@ def test_the_sheet_opens_in_libreoffice(out: Path, tmp_path) -> None:
     assert re.match(r"1,Good,2,9\d\.\d+,[\d.]+–[\d.]+,", lines[3]), lines[3]
 
 
-def test_notes_are_a_line_a_model_and_cause(runs: list[Run]) -> None:
-    """Whatever is asked, it is said once that Good answers in another order."""
+def test_notes_are_a_line_for_each_model_and_cause(runs: list[Run]) -> None:
+    """That Good answers in another order is noted once for all formats."""
 
     def doubted(run: Run, doubt: str) -> Run:
         return replace(run, provenance=replace(run.provenance, coords_doubt=doubt))
@@ -182,7 +184,7 @@ def test_notes_are_a_line_a_model_and_cause(runs: list[Run]) -> None:
     assert coordinate_lines(make_board(good)) == ["Good (2 runs): answers xywh whatever is asked"]
     [line] = coordinate_lines(make_board(good[:1]))
     assert line == f"Good on {good[0].question.name}: answers xywh where xyxy is asked"
-    # Another space is named in full, and one doubt of both is said once.
+    # Another space is named in full, and the same doubt of two models once.
     other = [run for name in ("Poor", "Poor2") for run in of(name, *[doubt("a, x", "b, x", 9)] * 2)]
     assert coordinate_lines(make_board(other)) == [
         "Poor, Poor2 (2 runs): declared a, x, but the answers follow b, x"
@@ -192,7 +194,7 @@ def test_notes_are_a_line_a_model_and_cause(runs: list[Run]) -> None:
 
 
 def test_failed_calls_of_several_datasets_are_a_line(world: World) -> None:
-    """With the mean over all of them, where there is one."""
+    """With the mean over all of them, if there is a mean."""
     failed = [world.run("Fails", name, failing) for name in (JSON, LABELS_JSON)]
     board = make_board(failed)
     cells = [board.cells["Fails", name] for name in ("Pascal", "Pascal_multilabel", OVERALL)]
@@ -204,7 +206,7 @@ def test_failed_calls_of_several_datasets_are_a_line(world: World) -> None:
     )
 
 
-def test_of_many_models_a_cause_is_a_line(world: World, monkeypatch) -> None:
+def test_a_cause_of_many_models_is_a_line(world: World, monkeypatch) -> None:
     monkeypatch.setattr(notes, "MOST", 1)
     names = (JSON, "FindIt_Pascal_xyxy_text")
     board = make_board([world.run(model, name, failing) for model in "ABC" for name in names])
@@ -217,17 +219,17 @@ def test_of_many_models_a_cause_is_a_line(world: World, monkeypatch) -> None:
     assert notes.formats_chosen(board) == [f"{cells[0].format} (3 models)"]
 
 
-def test_what_was_forced_is_said_everywhere(
+def test_forced_contradictions_are_in_every_output(
     world: World, runs: list[Run], tmp_path, capsys
 ) -> None:
-    said = ("space: recorded grid1000, given unit", "prompts <hash>")
+    contradictions = ("space: recorded grid1000, given unit", "prompts <hash>")
     first = runs[0]
-    forced = replace(first, provenance=replace(first.provenance, forced=said))
+    forced = replace(first, provenance=replace(first.provenance, forced=contradictions))
     assert "Forced" not in dict(remarks(make_board(runs)))
     board = make_board([forced, *runs[1:]])
     [line] = dict(remarks(board))["Forced"]
     name = f"{first.model} on {first.question.name}"
-    assert line == f"{name}: contradicts the record: {'; '.join(said)}"
+    assert line == f"{name}: contradicts the record: {'; '.join(contradictions)}"
     assert "## Forced" in as_markdown(board)
     assert r"recorded grid1000, given unit; prompts \<hash\>" in as_markdown(board)
     write_board(board, tmp_path, NOW)

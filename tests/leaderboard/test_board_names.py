@@ -48,7 +48,7 @@ UGLY = (
 def ugly(world: World) -> list[Run]:
     run = world.run("M", JSON, speaking(JSON, 0.5, 10))
     text = world.run("M", TEXT, failing)
-    return [replace(one, model=name) for name in UGLY for one in (run, text)]
+    return [replace(each, model=name) for name in UGLY for each in (run, text)]
 
 
 def test_names_come_out_of_every_file_as_text(ugly: list[Run], tmp_path) -> None:
@@ -68,14 +68,14 @@ def test_names_come_out_of_every_file_as_text(ugly: list[Run], tmp_path) -> None
         board.models
     )
     book = load_workbook(tmp_path / "leaderboard.xlsx")
-    found = {book["mIoU"].cell(row, 2).value for row in range(4, 4 + len(UGLY))}
-    assert found == {printable(model) for model in UGLY}
+    names = {book["mIoU"].cell(row, 2).value for row in range(4, 4 + len(UGLY))}
+    assert names == {printable(model) for model in UGLY}
     assert all(cell.data_type != "f" for sheet in book for row in sheet.iter_rows() for cell in row)
     assert book["mIoU"].column_dimensions["B"].width <= 60
 
 
 def test_a_score_file_holds_no_formula(world: World) -> None:
-    """It is opened in spreadsheets as the leaderboard is."""
+    """Users open it in spreadsheets, like the leaderboard."""
     path = world.predict("=1+1", JSON, speaking(JSON, 0.5))
     [row] = csv_rows(path.with_name(f"{path.stem}_score.csv"))
     assert row["model"] == "'=1+1"
@@ -83,7 +83,7 @@ def test_a_score_file_holds_no_formula(world: World) -> None:
     assert re.fullmatch(r"\d+\.\d{4}", row["F1@0.5"])
 
 
-def test_printed_scores_show_names_as_they_are(capsys) -> None:
+def test_printed_scores_show_names_as_text(capsys) -> None:
     metric_values = {
         "F1@0.5": 1,
         "mIoU": 2,
@@ -120,7 +120,7 @@ def test_names_are_no_markup(ugly: list[Run]) -> None:
 
 
 def all_averages(board: Board) -> Board:
-    """A board with an average for every family, as the whole benchmark has."""
+    """Return a board with a mean for every family, as the whole benchmark has."""
     names = (OVERALL, *(family.title for family in Family))
     averages = tuple(replace(board.means[0], name=name) for name in names)
     cells = {
@@ -149,7 +149,7 @@ def test_a_terminal_of_80_columns_is_enough(
     heads = [re.split(" {2,}", line) for line in lines if line.startswith("rank")]
     assert [name for head in heads for name in head[2:]] == [a.name for a in board.means]
     assert all(head[:2] == ["rank", "model"] for head in heads)
-    # Whole figures and intervals, whatever the width; names keep both ends.
+    # Complete values and intervals at any width; both ends of names.
     overall = board.cells["Good", OVERALL].entries["F1@0.5"]
     assert overall.interval is not None
     assert printed.count(f"{overall.interval.low:.1f}–{overall.interval.high:.1f}") == 7
@@ -167,5 +167,5 @@ def test_a_pipe_is_never_folded(ugly: list[Run], runs: list[Run], capsys) -> Non
     assert sum(line.startswith("rank") for line in lines) == 1
     assert any("name" * 50 in line for line in lines)
     assert any("[bold]not bold[/bold] [/]" in line for line in lines)
-    # Four lines above, the head, one a model, the formats; a title, a head, one a model.
+    # Four lines, a head, models, the formats; a title, a head, models.
     assert len(lines) == 8 + 2 * len(board.models)

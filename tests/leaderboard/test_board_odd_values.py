@@ -1,4 +1,4 @@
-"""Files of odd values: a board, or one line that names the file."""
+"""Files of odd values: a board, or a line that names the file."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def refusal(world: World) -> str | None:
     assert as_markdown(board)
     assert to_openvlm(board, NOW)
     print_remarks(board, "leaderboard.md")
-    runs = [one.run for one in board.runs]
-    found, _ = gather(runs)
-    data = gallery_data(choose_cards(found, 3), runs)
+    runs = [row.run for row in board.runs]
+    transcripts, _ = gather(runs)
+    data = gallery_data(choose_cards(transcripts, 3), runs)
     data |= {"pairs": pair_values(pair_runs(board), board.metrics, runs)}
     json.dumps(data, allow_nan=False)
     losses_of(board)
@@ -66,7 +66,7 @@ def refusal(world: World) -> str | None:
 
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_values_in_a_runs_files_are_named_or_harmless(world: World, odd: str) -> None:
-    """Whatever a provenance or details file says, there is a board or one line with its name."""
+    """For any provenance or details file there is a board, or a line with the file's name."""
     path = world.predict("A", LABELS_JSON, speaking(LABELS_JSON, 0.8))
     world.predict("B", LABELS_JSON, speaking(LABELS_JSON, 0.3))
     refused = 0

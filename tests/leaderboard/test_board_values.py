@@ -1,4 +1,4 @@
-"""Figures, averages, ranks and tests of a leaderboard."""
+"""Values, means, ranks and tests of a leaderboard."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_cells_hold_the_scores_of_their_runs(board: Board) -> None:
 
 
 def test_overall_is_over_families(world: World, tmp_path) -> None:
-    """Every file shows the mean of all under Overall, and that of a family under its name."""
+    """Every file shows the mean of all as Overall, and that of a family under its name."""
     world.table("RefCOCO", [query(i, picture=f"{i}.jpg") for i in range(8)])
     refexp = "FindIt_RefCOCO_xyxy_json"
     world.predict("M", JSON, speaking(JSON, 1.0))
@@ -64,10 +64,10 @@ def test_overall_is_over_families(world: World, tmp_path) -> None:
         ("Object detection", ("Pascal",)),
         ("Referring expressions", ("RefCOCO",)),
     ]
-    found = {name: board.cells["M", name].entries["F1@0.5"].value for name in board.names()}
-    assert found[OVERALL] == pytest.approx((100 + found["RefCOCO"]) / 2)
-    assert (found["Object detection"], found["Referring expressions"]) == (100, found["RefCOCO"])
-    overall = f"{found[OVERALL]:.1f}"
+    values = {name: board.cells["M", name].entries["F1@0.5"].value for name in board.names()}
+    assert values[OVERALL] == pytest.approx((100 + values["RefCOCO"]) / 2)
+    assert (values["Object detection"], values["Referring expressions"]) == (100, values["RefCOCO"])
+    overall = f"{values[OVERALL]:.1f}"
     page = as_markdown(board)
     assert format_note(board) in page
     assert f"| 1 | M | **{overall}**" in page.split("## F1@0.5")[0]
@@ -79,7 +79,7 @@ def test_overall_is_over_families(world: World, tmp_path) -> None:
         "Object detection",
         "Referring expressions",
     ]
-    assert [sheet.cell(4, at).value for at in (3, 5)] == [pytest.approx(found[OVERALL]), 100]
+    assert [sheet.cell(4, at).value for at in (3, 5)] == [pytest.approx(values[OVERALL]), 100]
     content = json.loads((tmp_path / "leaderboard.json").read_text())
     assert f"{content['results']['M']['FindIt_average_Overall']['Overall']:.1f}" == overall
 
@@ -109,7 +109,7 @@ def test_the_same_runs_give_the_same_board(runs: list[Run], board: Board) -> Non
     assert values_table(make_board(runs[::-1])).records() == values_table(board).records()
 
 
-def test_a_column_stands_for_itself(runs: list[Run], board: Board) -> None:
+def test_a_dataset_does_not_depend_on_others(runs: list[Run], board: Board) -> None:
     """Intervals of a dataset do not depend on which other datasets are there."""
     alone = make_board([r for r in runs if r.question.table == "Pascal"])
     assert alone.cells["Poor", "Pascal"].entries == board.cells["Poor", "Pascal"].entries
@@ -119,26 +119,26 @@ def test_averages_count_shared_pictures_once(runs: list[Run]) -> None:
     """Pascal and Pascal_multilabel show the same pictures; in another folder they would not."""
     board = make_board(runs, ["xyxy_json"])
     cells = [board.cells["Good", column.name] for column in board.datasets]
-    mine = [cell.run for cell in cells if cell.run]
-    expected = metric_intervals(mean([estimate(run) for run in mine]))
-    found = board.cells["Good", OVERALL].entries
+    of_model = [cell.run for cell in cells if cell.run]
+    expected = metric_intervals(mean([estimate(run) for run in of_model]))
+    entries = board.cells["Good", OVERALL].entries
     assert expected["F1@0.5"] is not None
-    assert {m: found[m].interval for m in expected if expected[m]} == {
+    assert {m: entries[m].interval for m in expected if expected[m]} == {
         m: interval for m, interval in expected.items() if interval
     }
     elsewhere = replace(
-        mine[1], rows=tuple(replace(a, source=f"x{a.source}") for a in mine[1].rows)
+        of_model[1], rows=tuple(replace(a, source=f"x{a.source}") for a in of_model[1].rows)
     )
-    apart = metric_intervals(mean([estimate(mine[0]), estimate(elsewhere)]))
+    apart = metric_intervals(mean([estimate(of_model[0]), estimate(elsewhere)]))
     assert apart["mIoU"] != expected["mIoU"]
 
 
-def test_failed_calls_lower_a_rank_and_every_output_says_so(world: World, tmp_path, capsys) -> None:
-    """Who fails on two of three rows is not ahead of who answers all of them."""
+def test_failed_calls_lower_a_rank_and_are_in_every_output(world: World, tmp_path, capsys) -> None:
+    """A model that fails on two of three rows is not ahead of a model that answers all."""
 
     def hardly(query: FindItQuery, generator: np.random.Generator) -> str:
-        said = speaking(JSON, 1.0)(query, generator)
-        return said if query.index % 3 == 0 else f"{FAILED} via API."
+        reply = speaking(JSON, 1.0)(query, generator)
+        return reply if query.index % 3 == 0 else f"{FAILED} via API."
 
     world.predict("Hardly", JSON, hardly)
     world.predict("Whole", JSON, speaking(JSON, 0.9))
@@ -149,7 +149,7 @@ def test_failed_calls_lower_a_rank_and_every_output_says_so(world: World, tmp_pa
     for name in ("Pascal", OVERALL):
         ranks = {m: board.cells[m, name].entries[FAILED_MISSED].rank for m in board.models}
         assert ranks == {"Whole": 1, "Hardly": 2}
-        # Of the answered calls only, figures are no reason for a rank.
+        # Values over answered calls only give no rank.
         for metric in METRICS:
             ranks = {m: board.cells[m, name].entries[metric].rank for m in board.models}
             assert ranks == {"Whole": 1, "Hardly": None}
@@ -159,12 +159,12 @@ def test_failed_calls_lower_a_rank_and_every_output_says_so(world: World, tmp_pa
     assert line in shown
     assert shown.index("   1  Whole") < shown.index("   2") < shown.index("Hardly")
     rows = {(r["model"], r["dataset"]): r for r in csv_rows(tmp_path / "leaderboard.csv")}
-    mine = rows["Hardly", "Pascal"]
-    assert (mine["failed calls"], mine[f"{FAILED_MISSED} rank"]) == ("8", "2")
-    assert (mine["F1@0.5"], mine["F1@0.5 rank"]) == ("100.0000", "")
+    row = rows["Hardly", "Pascal"]
+    assert (row["failed calls"], row[f"{FAILED_MISSED} rank"]) == ("8", "2")
+    assert (row["F1@0.5"], row["F1@0.5 rank"]) == ("100.0000", "")
     openvlm = json.loads((tmp_path / "leaderboard.json").read_text())["results"]
-    found = openvlm["Hardly"]["FindIt_Pascal"]
-    assert (found["Overall"], found["Failed calls"], found["F1@0.5 rank"]) == (50, 8, None)
+    entry = openvlm["Hardly"]["FindIt_Pascal"]
+    assert (entry["Overall"], entry["Failed calls"], entry["F1@0.5 rank"]) == (50, 8, None)
     assert f"* {line}" in (tmp_path / "leaderboard.md").read_text(encoding="utf-8")
     assert f"{line}." in (tmp_path / "leaderboard.tex").read_text(encoding="utf-8")
     book = load_workbook(tmp_path / "leaderboard.xlsx")
@@ -176,7 +176,7 @@ def test_failed_calls_lower_a_rank_and_every_output_says_so(world: World, tmp_pa
     assert FAILED_MISSED in page
 
 
-def test_too_few_pictures_and_no_difference_have_signs_of_their_own(world: World, tmp_path) -> None:
+def test_too_few_pictures_and_no_difference_have_different_signs(world: World, tmp_path) -> None:
     """Three pictures cannot be tested; twelve that are alike can, and show no difference."""
     signs = {}
     for pictures in (3, 12):
@@ -194,14 +194,14 @@ def test_too_few_pictures_and_no_difference_have_signs_of_their_own(world: World
         assert [r["F1@0.5 tied"] for r in rows if r["model"] == board.models[1]] == [
             second.mark
         ] * 3
-        found = json.loads((tmp_path / "leaderboard.json").read_text())["results"]
-        said = found[board.models[1]]["FindIt_Pascal"]["F1@0.5 tied with rank above"]
-        assert said is (None if pictures == 3 else True)
+        results = json.loads((tmp_path / "leaderboard.json").read_text())["results"]
+        tied = results[board.models[1]]["FindIt_Pascal"]["F1@0.5 tied with rank above"]
+        assert tied is (None if pictures == 3 else True)
     assert signs == {3: "?", 12: "≈"}
 
 
 def test_a_part_of_a_table_is_named_as_such(world: World, tmp_path, capsys) -> None:
-    """As after --limit 6: all runs of a column have the same rows, so nothing sets them apart."""
+    """As after --limit 6: all runs of a dataset have the same rows, so they are comparable."""
     world.predict("M", JSON, speaking(JSON, 0.9), rows=6)
     world.predict("M", LABELS_JSON, speaking(LABELS_JSON, 0.9))
     assert main(["leaderboard", str(world.runs), "--out", str(tmp_path)]) == 0
@@ -213,7 +213,7 @@ def test_a_part_of_a_table_is_named_as_such(world: World, tmp_path, capsys) -> N
 
 
 def test_a_mean_with_a_dataset_of_few_images_has_no_interval(world: World) -> None:
-    """The other dataset keeps its own."""
+    """The other dataset has an interval."""
     world.table("Pascal_multilabel", [two_labels(i, f"{i}.jpg") for i in range(3)])
     world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(40)])
     for name in (JSON, LABELS_JSON):
@@ -226,11 +226,11 @@ def test_a_mean_with_a_dataset_of_few_images_has_no_interval(world: World) -> No
 
 
 def test_formats_that_fail_are_not_shown_to_be_better(world: World) -> None:
-    """The test against the reported format counts failed calls as the choice of it did."""
+    """The test against the reported format counts failed calls, as its choice did."""
 
     def half(query: FindItQuery, generator: np.random.Generator) -> str:
-        said = speaking(TEXT, 1.0)(query, generator)
-        return f"{FAILED} via API." if query.index % 2 else said
+        reply = speaking(TEXT, 1.0)(query, generator)
+        return f"{FAILED} via API." if query.index % 2 else reply
 
     world.predict("M", JSON, speaking(JSON, 0.9))
     world.predict("M", TEXT, half)
@@ -247,10 +247,10 @@ def test_formats_that_fail_are_not_shown_to_be_better(world: World) -> None:
 def test_tests_are_corrected_for_the_comparisons_of_their_column(many: Board) -> None:
     for metric in METRICS:
         entries = [many.cells[model, "Pascal"].entries[metric] for model in many.models]
-        found = [e.to_above for e in sorted(entries, key=lambda e: e.rank) if e.to_above]
-        assert len(found) == 4
-        expected = correct(replace(one, corrected=one.p_value) for one in found)
-        assert found == expected
+        tests = [e.to_above for e in sorted(entries, key=lambda e: e.rank) if e.to_above]
+        assert len(tests) == 4
+        expected = correct(replace(test, corrected=test.p_value) for test in tests)
+        assert tests == expected
     rows = {row["model"]: row for row in values_table(many).records() if row["dataset"] == "Pascal"}
     raw = [rows[model]["F1@0.5 p to rank above"] for model in "BCDE"]
     held = [rows[model]["F1@0.5 p to rank above (Holm)"] for model in "BCDE"]
@@ -261,20 +261,20 @@ def test_tests_are_corrected_for_the_comparisons_of_their_column(many: Board) ->
 
 def test_formats_are_corrected_for_their_number(many: Board) -> None:
     for model in many.models:
-        mine = [one for one in many.runs if one.run.model == model]
-        [reported] = [one for one in mine if one.reported]
+        rows = [row for row in many.runs if row.run.model == model]
+        [reported] = [row for row in rows if row.reported]
         assert reported.to_reported is None
-        for one in mine:
-            if one is not reported:
-                raw = compare(one.run, reported.run)["F1@0.5"]
-                assert one.to_reported is not None
-                assert one.to_reported.value == pytest.approx(
-                    one.run.metric_values["F1@0.5"] - reported.run.metric_values["F1@0.5"]
+        for row in rows:
+            if row is not reported:
+                raw = compare(row.run, reported.run)["F1@0.5"]
+                assert row.to_reported is not None
+                assert row.to_reported.value == pytest.approx(
+                    row.run.metric_values["F1@0.5"] - reported.run.metric_values["F1@0.5"]
                 )
-                assert one.to_reported.p_value == raw.p_value
-        found = [one.to_reported for one in mine if one.to_reported]
-        assert len(found) == 2
-        assert found == correct(replace(d, corrected=None) for d in found)
+                assert row.to_reported.p_value == raw.p_value
+        tests = [row.to_reported for row in rows if row.to_reported]
+        assert len(tests) == 2
+        assert tests == correct(replace(test, corrected=None) for test in tests)
     rows = [
         row
         for row in sweep_table(many).records()

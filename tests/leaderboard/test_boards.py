@@ -1,4 +1,4 @@
-"""Several benchmarks in one folder: a board, files and a page of each; slices; published rows."""
+"""Several benchmarks in a folder: a board, files and a page of each; slices; published rows."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ def house(letters: World) -> World:
 
 @pytest.fixture
 def board(house: World) -> Board:
-    found = {one.benchmark.name: one for one in boards(load_runs([house.runs]))}
-    return found["Letters"]
+    by_name = {each.benchmark.name: each for each in boards(load_runs([house.runs]))}
+    return by_name["Letters"]
 
 
-# --- one board a benchmark ------------------------------------------------------------------------
+# --- a board for each benchmark -------------------------------------------------------------------
 
 
 def test_runs_are_grouped_by_benchmark(house: World) -> None:
-    found = boards(load_runs([house.runs])[::-1])
-    assert [one.benchmark.name for one in found] == ["FindIt", "Letters"]
-    assert [[column.name for column in one.datasets] for one in found] == [["Pascal"], ["Zoo"]]
+    actual = boards(load_runs([house.runs])[::-1])
+    assert [each.benchmark.name for each in actual] == ["FindIt", "Letters"]
+    assert [[dataset.name for dataset in each.datasets] for each in actual] == [["Pascal"], ["Zoo"]]
     alone = make_board([run for run in load_runs([house.runs]) if run.question.name == PASCAL])
-    assert values_table(alone).records() == values_table(found[0]).records()
+    assert values_table(alone).records() == values_table(actual[0]).records()
 
 
-def test_figures_and_formats_are_the_benchmarks(board: Board) -> None:
+def test_metrics_and_formats_are_those_of_the_benchmark(board: Board) -> None:
     cell = board.cells["Good", "Zoo"]
     assert cell.format == "plain"
-    # No row shows a giant: a figure without a whole is none.
+    # No row shows a giant: a ratio without a whole has no value.
     assert list(cell.entries)[1:] == ["Accuracy", "Animal accuracy", "Readable"]
     assert cell.run is not None
     assert cell.entries["Accuracy"].value == cell.run.metric_values["Accuracy"]
@@ -88,7 +88,7 @@ def test_figures_and_formats_are_the_benchmarks(board: Board) -> None:
     assert rows["plain"]["Accuracy (failed calls as wrong)"] == rows["plain"]["Accuracy"]
 
 
-def test_a_figure_that_some_lack_ranks_the_others(letters: World) -> None:
+def test_a_metric_that_some_lack_ranks_the_others(letters: World) -> None:
     """Giants are in one of two tables: there is no mean, and a rank among those that have it."""
     zoo(letters, table="Giants", sizes="giant small")
     for model, chance in (("Good", 0.9), ("Poor", 0.4)):
@@ -109,7 +109,7 @@ def test_a_figure_that_some_lack_ranks_the_others(letters: World) -> None:
         assert not re.search(r"[>\s&|]nan[<\s&|]", text)
 
 
-def test_formats_are_asked_for_where_they_are(house: World) -> None:
+def test_a_format_applies_to_the_benchmark_that_has_it(house: World) -> None:
     runs = load_runs([house.runs])
     findit, toy = boards(runs, ["json", "Poor=xyxy_json"])
     assert {cell.format for cell in toy.cells.values() if cell.run} == {"json"}
@@ -128,9 +128,9 @@ def test_findit_lies_in_the_folder_and_others_below(house: World, tmp_path, caps
     assert printed.index("FindIt:\nF1@0.5 in percent") < printed.index("Letters:\nAccuracy in per")
     assert f"{out}/: leaderboard.xlsx" in printed
     assert f"{out / 'Letters'}/: leaderboard.xlsx" in printed
-    ours = {path.name for path in out.iterdir() if path.is_file()}
-    theirs = {path.name for path in (out / "Letters").iterdir()}
-    assert theirs - ours == {"slices.csv"}
+    findit_files = {path.name for path in out.iterdir() if path.is_file()}
+    letters_files = {path.name for path in (out / "Letters").iterdir()}
+    assert letters_files - findit_files == {"slices.csv"}
     assert {row["dataset"] for row in csv_rows(out / "leaderboard.csv")} >= {"Pascal"}
     assert (out / "Letters" / "leaderboard.md").read_text().startswith("# Letters leaderboard")
     content = json.loads((out / "Letters" / "leaderboard.json").read_text())
@@ -144,17 +144,21 @@ def test_slices_are_the_plain_ratios_of_their_rows(board: Board, tmp_path) -> No
     rows = csv_rows(tmp_path / "slices.csv")
     assert len(rows) == 2 * 2 * (3 + 2)
     assert "Animal accuracy" not in rows[0]
-    [run] = [one.run for one in board.runs if one.run.model == "Poor" and one.reported]
+    [run] = [row.run for row in board.runs if row.run.model == "Poor" and row.reported]
     for name in ("cat", "dog", "cow"):
-        mine = [row for row in run.rows if row.slices["animal"] == name]
-        [found] = [
+        of_animal = [row for row in run.rows if row.slices["animal"] == name]
+        [slice_row] = [
             row
             for row in rows
             if (row["model"], row["value"], row["reported"]) == ("Poor", name, "yes")
         ]
-        right = sum(row.sums["right"] for row in mine)
-        assert float(found["Accuracy"]) == pytest.approx(100 * right / len(mine), abs=1e-4)
-        assert (found["slice"], found["rows"], found["Giants"]) == ("animal", str(len(mine)), "")
+        right = sum(row.sums["right"] for row in of_animal)
+        assert float(slice_row["Accuracy"]) == pytest.approx(100 * right / len(of_animal), abs=1e-4)
+        assert (slice_row["slice"], slice_row["rows"], slice_row["Giants"]) == (
+            "animal",
+            str(len(of_animal)),
+            "",
+        )
     book = load_workbook(tmp_path / "leaderboard.xlsx")
     assert book["Slices"].max_row == 3 + len(rows)
 
@@ -203,9 +207,11 @@ def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path) -> 
 
 
 def data_of(page: str) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    assert found is not None
-    data: dict[str, Any] = json.loads(found[1])
+    element = re.search(
+        r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL
+    )
+    assert element is not None
+    data: dict[str, Any] = json.loads(element[1])
     return data
 
 
@@ -224,7 +230,7 @@ def test_a_page_shows_lines_support_and_no_boxes(board: Board) -> None:
     assert {len(frame["boxes"]) for c in cards.values() for frame in c["frames"]} == {0}
     assert [data["images"][at]["name"] for at in card["shots"]] == ["1.jpg"]
     assert data["texts"][card["prompt"]].endswith("C: cow. Answer as plain.")
-    # One row of a heat map, two columns, in the benchmark's order.
+    # A row of a heat map, two columns, in the benchmark's order.
     assert re.search(r'aria-label="Accuracy by format; reported: Good letter plain', page)
     formats = page.split('<section id="formats"')[1].split("</section>")[0]
     assert formats.index(">plain</text>") < formats.index(">json</text>")
@@ -232,7 +238,7 @@ def test_a_page_shows_lines_support_and_no_boxes(board: Board) -> None:
     assert "IoU" not in page.split("<main>")[1].split('<section id="gallery"')[0]
 
 
-def test_scores_are_printed_a_table_a_benchmark(house: World, capsys) -> None:
+def test_scores_are_printed_as_a_table_for_each_benchmark(house: World, capsys) -> None:
     paths = [house.runs / f"Good_{name}.json" for name in (PASCAL, PLAIN)]
     print_rows([score_row(score_file(path)) for path in paths])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
@@ -241,7 +247,7 @@ def test_scores_are_printed_a_table_a_benchmark(house: World, capsys) -> None:
     assert lines[3][:2] == [PLAIN, "Good"]
 
 
-def test_a_score_without_a_figure_has_a_dash(letters: World, capsys) -> None:
+def test_a_score_without_a_value_has_a_dash(letters: World, capsys) -> None:
     path = letters.predict("Fails", PLAIN, saying(f"{FAILED} via API."))
     print_rows([score_row(score_file(path))])
     assert capsys.readouterr().out.splitlines()[1].split()[2:] == ["–", "–", "24/24", "24"]

@@ -1,4 +1,4 @@
-"""Which runs can be compared, and in which format a model is reported."""
+"""Runs that can be compared, and the reported format of a model."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ __all__ = ["board", "runs", "world"]
 
 
 def test_column_and_format_make_up_every_name_of_the_grid() -> None:
-    seen = set()
+    pairs = set()
     for variant in grid():
         assert f"{PREFIX}{variant.board_dataset}_{variant.format}" == variant.name
-        seen.add((variant.board_dataset, variant.format))
-    assert len(seen) == sum(1 for _ in grid())
+        pairs.add((variant.board_dataset, variant.format))
+    assert len(pairs) == sum(1 for _ in grid())
 
 
 @pytest.mark.parametrize(
-    ("how", "reason"),
+    ("options", "reason"),
     [
         ({"rows": 8}, r"other rows: 8 scored, the rest 12; rows missing: 4 \(first: 8\)$"),
         (
@@ -48,21 +48,21 @@ def test_column_and_format_make_up_every_name_of_the_grid() -> None:
         ),
     ],
 )
-def test_runs_that_must_not_be_compared_are_set_apart(
-    world: World, runs: list[Run], how: dict[str, object], reason: str
+def test_runs_that_cannot_be_compared_are_excluded(
+    world: World, runs: list[Run], options: dict[str, object], reason: str
 ) -> None:
-    other = world.run("Other", JSON, speaking(JSON, 1.0), **how)
+    other = world.run("Other", JSON, speaking(JSON, 1.0), **options)
     board = make_board([*runs, other])
     assert "Other" not in board.models
     assert not any(model == "Other" for model, _ in board.cells)
-    [one] = board.excluded
-    assert one.run is other
-    assert re.search(reason, one.reason), one.reason
+    [excluded] = board.excluded
+    assert excluded.run is other
+    assert re.search(reason, excluded.reason), excluded.reason
     alone = make_board([other])
     assert alone.models == ("Other",)
 
 
-def test_other_tables_and_unknown_prompts_are_set_apart(world: World, runs: list[Run]) -> None:
+def test_other_tables_and_unknown_prompts_are_excluded(world: World, runs: list[Run]) -> None:
     base = next(run for run in runs if run.question.table == "Pascal")
     table = replace(base, model="T", provenance=replace(base.provenance, table_sha256="f" * 64))
     unknown = replace(
@@ -70,14 +70,14 @@ def test_other_tables_and_unknown_prompts_are_set_apart(world: World, runs: list
     )
     more = replace(base, model="M", provenance=replace(base.provenance, rows=frozenset(range(20))))
     board = make_board([*runs, table, unknown, more])
-    reasons = {one.run.model: one.reason for one in board.excluded}
+    reasons = {each.run.model: each.reason for each in board.excluded}
     assert reasons["T"].startswith("other subset: Pascal.tsv has SHA-256 ffffffffffff…, the rest")
     assert reasons["U"] == "it did not record its prompts, the rest was asked in findit-own-1"
     assert "rows that the rest lacks: 8 (first: 12)" in reasons["M"]
 
 
 def asked(world: World, when: str | None, chance: float, folder: str, **change: Any) -> Run:
-    """A run of one model, asked at some time, with something else in its identity."""
+    """Make a run of a model, asked at a time, with changes of its identity."""
     return world.run(
         "Good",
         JSON,
@@ -94,37 +94,40 @@ def scored(run: Run, when: str) -> Run:
 JANUARY, NOVEMBER = "2026-01-05T00:00:00+00:00", "2026-11-05T00:00:00+00:00"
 
 
-def test_of_two_runs_of_a_cell_the_one_asked_last_counts(world: World) -> None:
+def test_of_two_runs_of_a_cell_the_last_asked_counts(world: World) -> None:
     """Scoring an old run again does not make it the newest."""
     old = scored(asked(world, JANUARY, 0.2, "old"), "2999")
     new = scored(asked(world, NOVEMBER, 0.9, "new"), "2026")
     board = make_board([old, new])
     assert board.cells["Good", "Pascal"].run is new
-    [one] = board.excluded
-    assert (one.run, one.reason) == (old, f"another run of this cell, older than {new.path}")
+    [excluded] = board.excluded
+    assert (excluded.run, excluded.reason) == (
+        old,
+        f"another run of this cell, older than {new.path}",
+    )
 
 
 def test_of_the_same_predictions_the_last_score_counts(world: World) -> None:
-    one, two = (asked(world, None, 0.7, folder) for folder in ("here", "copy"))
-    later = scored(one, "2999")
-    board = make_board([later, two])
+    first, copy = (asked(world, None, 0.7, folder) for folder in ("here", "copy"))
+    later = scored(first, "2999")
+    board = make_board([later, copy])
     assert board.cells["Good", "Pascal"].run is later
-    assert [one.reason for one in board.excluded] == [f"the same predictions as {later.path}"]
+    assert [each.reason for each in board.excluded] == [f"the same predictions as {later.path}"]
 
 
-def test_where_nothing_says_which_was_asked_last_none_displaces_the_other(world: World) -> None:
+def test_of_runs_without_a_recorded_time_none_counts(world: World) -> None:
     runs = [asked(world, None, 0.2, "old"), asked(world, NOVEMBER, 0.9, "new")]
     board = make_board([*runs, world.run("Poor", JSON, speaking(JSON, 0.1))])
     assert board.models == ("Poor",)
-    assert {one.run.path: one.reason for one in board.excluded} == {
-        ours.path: f"it is not recorded whether {other.path} was asked later; "
+    assert {each.run.path: each.reason for each in board.excluded} == {
+        run.path: f"it is not recorded whether {other.path} was asked later; "
         "name the files of the right run in place of their folder"
-        for ours, other in (runs, runs[::-1])
+        for run, other in (runs, runs[::-1])
     }
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "conflict"),
     [
         ({"space": {"kind": "pixels"}}, 'coordinate space (here {"kind": "grid1000"}, there'),
         (
@@ -137,34 +140,36 @@ def test_where_nothing_says_which_was_asked_last_none_displaces_the_other(world:
         ),
     ],
 )
-def test_runs_of_one_name_that_contradict_each_other_are_both_set_apart(
-    world: World, change: dict[str, Any], told: str
+def test_contradicting_runs_of_one_name_are_both_excluded(
+    world: World, change: dict[str, Any], conflict: str
 ) -> None:
-    """Another space or other settings: none displaces the other in silence."""
-    first = {"answering": Answering("Test", revision="files-1")} if "revision" in told else {}
+    """Another space or other settings: none replaces the other silently."""
+    first = {"answering": Answering("Test", revision="files-1")} if "revision" in conflict else {}
     runs = [
         asked(world, JANUARY, 0.9, "old", **first),
         asked(world, NOVEMBER, 0.9, "new", **change),
     ]
     board = make_board([*runs, world.run("Poor", JSON, speaking(JSON, 0.1))])
     assert board.models == ("Poor",)
-    reasons = {one.run.path: one.reason for one in board.excluded}
+    reasons = {each.run.path: each.reason for each in board.excluded}
     assert reasons.keys() == {run.path for run in runs}
-    assert f"another run under one name: {runs[1].path} differs in {told}" in reasons[runs[0].path]
+    assert (
+        f"another run under one name: {runs[1].path} differs in {conflict}" in reasons[runs[0].path]
+    )
     assert all(reason.endswith("in place of their folder") for reason in reasons.values())
-    # As it says: with the files of one of them there is nothing to ask.
+    # As the reason says: with the files of one run there is no contradiction.
     assert make_board(load_runs([runs[1].path])).models == ("Good",)
 
 
-def test_one_run_scored_in_two_spaces_is_not_one_run(world: World) -> None:
-    one, two = (asked(world, JANUARY, 0.9, folder) for folder in ("a", "b"))
-    other = replace(two, provenance=replace(two.provenance, spaces=("pixels (setting)",)))
-    board = make_board([one, other])
+def test_a_run_in_two_spaces_contradicts_itself(world: World) -> None:
+    run, copy = (asked(world, JANUARY, 0.9, folder) for folder in ("a", "b"))
+    other = replace(copy, provenance=replace(copy.provenance, spaces=("pixels (setting)",)))
+    board = make_board([run, other])
     assert board.models == ()
     assert "coordinate space (here grid1000, there pixels)" in board.excluded[0].reason
 
 
-def test_going_on_does_not_change_when_a_run_was_asked(world: World, tmp_path) -> None:
+def test_resuming_does_not_change_the_time_of_a_run(world: World, tmp_path) -> None:
     run = asked(world, JANUARY, 0.9, "old").provenance.identity
     assert run is not None
     now = replace(run, asked_at=NOVEMBER)
@@ -173,10 +178,10 @@ def test_going_on_does_not_change_when_a_run_was_asked(world: World, tmp_path) -
     assert now.digest == run.digest
 
 
-def test_a_run_without_rows_is_set_apart(world: World) -> None:
+def test_a_run_without_rows_is_excluded(world: World) -> None:
     empty = world.run("Empty", JSON, saying("[]"), rows=0)
     board = make_board([empty])
-    assert [one.reason for one in board.excluded] == ["no row was scored"]
+    assert [each.reason for each in board.excluded] == ["no row was scored"]
     assert board.models == ()
     assert as_markdown(board)
     assert as_latex(board)
@@ -189,9 +194,9 @@ def test_the_best_format_by_average_is_reported(runs: list[Run], board: Board) -
     assert board.cells["Good", "Pascal"].format == "xyxy_text"
     assert board.cells["Good", "Pascal_multilabel"].format == "xyxy_text"
     for run in choose(board.datasets).values():
-        mine = [r for r in runs if r.model == run.model]
+        of_model = [r for r in runs if r.model == run.model]
         means = {
-            f: sum(r.metric_values["F1@0.5"] for r in mine if r.question.format == f)
+            f: sum(r.metric_values["F1@0.5"] for r in of_model if r.question.format == f)
             for f in ("xyxy_json", "xyxy_text")
         }
         assert means[run.question.format] == max(means.values())
@@ -214,10 +219,10 @@ def test_formats_of_more_datasets_go_first(world: World, runs: list[Run]) -> Non
     assert rows[1]["p to reported"] is None
 
 
-def test_formats_can_be_asked_for(runs: list[Run]) -> None:
+def test_the_reported_format_can_be_set(runs: list[Run]) -> None:
     board = make_board(runs, ["xyxy_text", "Good=xyxy_json"])
-    found = {model: board.cells[model, "Pascal"].format for model in board.models}
-    assert found == {"Good": "xyxy_json", "Poor": "xyxy_text", "Poor2": "xyxy_text"}
+    formats = {model: board.cells[model, "Pascal"].format for model in board.models}
+    assert formats == {"Good": "xyxy_json", "Poor": "xyxy_text", "Poor2": "xyxy_text"}
     with pytest.raises(FormatError, match=r"no run of 'God': did you mean Good\?"):
         make_board(runs, ["God=xyxy_json"])
     for name in ("xywh_json", "xyxx_json", "multilabel_xyxy_json"):

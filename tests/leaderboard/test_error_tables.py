@@ -1,4 +1,4 @@
-"""What scored runs lost: ``errors``, the leaderboard's table, runs of before."""
+"""Lost points of scored runs: ``errors``, the leaderboard's table, runs of older versions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MANY = "FindIt_Pascal_multilabel_xyxy_json"
 
 
 def by_row(*answers: str) -> Any:
-    """A model that answers every row with the next of these words, round and round."""
+    """Return a model that answers every row with the next of these texts, in turn."""
     return lambda query, generator: answers[query.index % len(answers)]
 
 
@@ -52,7 +52,7 @@ def points(run: Run) -> dict[str, float]:
     return {loss.error_type.name: loss.points for loss in errors_of(run) if loss.events}
 
 
-def lacks(run: Run) -> float:
+def lost_points(run: Run) -> float:
     return 100 - (run.benchmark.with_failures.value(run.sums) or 0)
 
 
@@ -60,11 +60,11 @@ def lacks(run: Run) -> float:
 
 
 @pytest.mark.parametrize("name", [NAME, TEXT, MANY])
-def test_points_add_up_to_what_the_score_lacks(world: World, name: str) -> None:
+def test_points_add_up_to_the_lost_score(world: World, name: str) -> None:
     for at, answer in enumerate((speaking(name, 0.6, 12.0), ODD, failing, speaking(name, 1.0))):
         run = world.run(f"Model{at}", name, answer)
         losses = errors_of(run)
-        assert sum(loss.points for loss in losses) == pytest.approx(lacks(run))
+        assert sum(loss.points for loss in losses) == pytest.approx(lost_points(run))
         for loss in losses:
             assert loss.interval is not None
             assert loss.interval.low <= loss.points <= loss.interval.high
@@ -72,7 +72,7 @@ def test_points_add_up_to_what_the_score_lacks(world: World, name: str) -> None:
             assert (loss.points > 0) == (loss.events > 0) or is_right
 
 
-def test_details_say_what_went_wrong(world: World) -> None:
+def test_details_name_the_errors(world: World) -> None:
     world.table("Pascal", [query(0, boxes=[(10, 10, 20, 20), (100, 0, 200, 100)])])
     run = world.run("Model", NAME, saying('[{"bbox_2d": [75, 100, 125, 200]}]'))
     assert run.rows[0].details["errors"] == [
@@ -87,22 +87,22 @@ def test_details_say_what_went_wrong(world: World) -> None:
         (TEXT, "[100, 100, 300, 600], [600, 2", "truncated"),
         (TEXT, "I look at the picture and", "truncated"),
         (NAME, '[{"bbox_2d": [100, 100, 300, 600]}, {"bb', "truncated"),
-        # The list is whole: what was cut off came after it.
+        # The list is complete: the text after it was cut off.
         (NAME, '```json\n[{"bbox_2d": [100, 100, 300, 600]}]\n```\nSo', "missed"),
     ],
 )
-def test_what_a_cut_reply_lacks(world: World, name: str, text: str, kind: str) -> None:
+def test_errors_of_a_cut_reply(world: World, name: str, text: str, kind: str) -> None:
     world.table("Pascal", [query(0, boxes=[(20, 10, 60, 60), (120, 20, 180, 90)])])
     task = load(name)
     reply = Reply(0, text, Recorded(finish_reason="length"))
     settings = Settings(space={"kind": "grid1000"})
     (row,) = benchmark_of(name).score_batch("Model", task, [reply], settings, None).rows
-    lost_objects = {one["kind"] for one in row.details["errors"] if one["object"] == 1}
+    lost_objects = {error["kind"] for error in row.details["errors"] if error["object"] == 1}
     assert lost_objects == {kind}
 
 
 def test_queries_with_nothing_to_find(world: World) -> None:
-    """As most of D3: silence is right, a box is not, and neither is what cannot be read."""
+    """As most of D3: no box is right, a box is wrong, and so is an unreadable reply."""
     empty = [replace(query(i, f"{i}.jpg"), truth=Truth((), ())) for i in range(6)]
     world.table("Pascal", [*empty[:5], query(5, "5.jpg")])
     box = '[{"bbox_2d": [100, 100, 300, 500]}]'
@@ -113,7 +113,7 @@ def test_queries_with_nothing_to_find(world: World) -> None:
     assert sum(points(run).values()) == pytest.approx(100)
 
 
-def test_nothing_to_find_and_nothing_said(world: World, capsys) -> None:
+def test_nothing_to_find_and_no_answer(world: World, capsys) -> None:
     world.table("Pascal", [replace(query(i), truth=Truth((), ())) for i in range(5)])
     run = world.run("Model", NAME, saying("[]"))
     assert points(run) == {"rejected rightly": 0}
@@ -122,12 +122,12 @@ def test_nothing_to_find_and_nothing_said(world: World, capsys) -> None:
 
 
 def without_events(run: Run) -> Run:
-    """The run as it was scored before events were counted."""
+    """Return the run as older versions scored it, without events."""
     rows = tuple(
         replace(
             row,
             sums={name: n for name, n in row.sums.items() if not name.startswith("lost")},
-            details={name: it for name, it in row.details.items() if name != "errors"},
+            details={name: value for name, value in row.details.items() if name != "errors"},
         )
         for row in run.rows
     )
@@ -139,11 +139,11 @@ def test_on_a_terminal_runs_are_a_line_each(world: World, monkeypatch, capsys) -
     world.run("Two", NAME, ODD)
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert main(["errors", str(world.runs)]) == 0
-    _, one, two, rest = capsys.readouterr().out.splitlines()
+    _, first, second, rest = capsys.readouterr().out.splitlines()
     largest = max(errors_of(run), key=lambda loss: loss.points)
-    assert one.startswith(f"One on {NAME}: F1@0.5 (failed calls as misses) ")
-    assert f", {largest.error_type.name} -{largest.points:.1f}" in one
-    assert two == one.replace("One", "Two")
+    assert first.startswith(f"One on {NAME}: F1@0.5 (failed calls as misses) ")
+    assert f", {largest.error_type.name} -{largest.points:.1f}" in first
+    assert second == first.replace("One", "Two")
     assert rest.endswith("run_findit.py errors FILE")
     assert main(["errors", str(world.runs), "--by", "size"]) == 0
     assert "mostly" in capsys.readouterr().out
@@ -152,18 +152,18 @@ def test_on_a_terminal_runs_are_a_line_each(world: World, monkeypatch, capsys) -
 # --- influence ------------------------------------------------------------------------------------
 
 
-def test_of_a_ratio_it_is_the_influence_of_other_figures(letters: World) -> None:
+def test_the_influence_of_errors_is_minus_that_of_the_score(letters: World) -> None:
     run = letters.run("Model", "Letters_Zoo_plain", guessing(0.6))
-    found = estimate_errors(
+    estimate = estimate_errors(
         LETTERS.errors, clustered_sums(with_events(LETTERS.errors, run.rows), "Letters")
     )
     score = estimate_metrics([LETTERS.with_failures], clustered_sums(run.rows, "Letters"))
-    assert 1 - found.values.sum() == pytest.approx(score.values[0])
-    assert found.influence.sum(axis=1) == pytest.approx(-score.influence[:, 0], rel=0.02)
-    assert (found.counted == score.counted).all()
+    assert 1 - estimate.values.sum() == pytest.approx(score.values[0])
+    assert estimate.influence.sum(axis=1) == pytest.approx(-score.influence[:, 0], rel=0.02)
+    assert (estimate.counted == score.counted).all()
 
 
-def test_a_mean_over_slices_has_an_anatomy_too(letters: World, monkeypatch) -> None:
+def test_a_mean_over_slices_has_error_types_too(letters: World, monkeypatch) -> None:
     over = Metric("Mean", {"right": 1}, {"asked": 1}, over="animal")
     monkeypatch.setattr(type(LETTERS), "with_failures", over)
     run = letters.run("Model", "Letters_Zoo_plain", guessing(0.6))
@@ -179,8 +179,8 @@ def test_too_few_pictures_have_no_interval(world: World) -> None:
     assert {(d.p_value, d.interval) for d in compare_errors(run, other).values()} == {(None, None)}
 
 
-def test_intervals_hold_what_other_pictures_would_give(world: World) -> None:
-    """Of 100 runs over other pictures nine in ten at least hold the points of all of them."""
+def test_intervals_cover_the_points_of_all_pictures(world: World) -> None:
+    """At least nine in ten intervals of 100 samples of pictures contain the points of all."""
     generator = np.random.default_rng(5)
     world.table("Pascal", [query(i, f"{i // 2}.jpg") for i in range(400)])
     run = world.run("Model", NAME, speaking(NAME, 0.6, 25.0))
@@ -188,7 +188,7 @@ def test_intervals_hold_what_other_pictures_would_give(world: World) -> None:
     by_picture: dict[str, list[Any]] = {}
     for row in run.rows:
         by_picture.setdefault(row.source, []).append(row)
-    held = dict.fromkeys(true, 0)
+    covered = dict.fromkeys(true, 0)
     for _ in range(100):
         drawn = generator.choice(list(by_picture), 50)
         rows = [
@@ -199,43 +199,45 @@ def test_intervals_hold_what_other_pictures_would_give(world: World) -> None:
         for loss in errors_of(replace(run, rows=tuple(rows))):
             name, bounds = loss.error_type.name, loss.interval
             if name in true and bounds is not None:
-                held[name] += bounds.low <= true[name] <= bounds.high
-    assert set(held) >= {"localisation", "missed"}
-    assert all(count >= 90 for count in held.values()), held
+                covered[name] += bounds.low <= true[name] <= bounds.high
+    assert set(covered) >= {"localisation", "missed"}
+    assert all(count >= 90 for count in covered.values()), covered
 
 
 # --- pairs ----------------------------------------------------------------------------------------
 
 
-def test_two_runs_cause_by_cause(world: World) -> None:
-    one = world.run("One", NAME, speaking(NAME, 0.9, 12.0))
+def test_two_runs_by_error_type(world: World) -> None:
+    run = world.run("One", NAME, speaking(NAME, 0.9, 12.0))
     other = world.run("Other", TEXT, failing)
-    found = compare_errors(one, other)
-    assert sum(d.value for d in found.values()) == pytest.approx(lacks(one) - lacks(other))
-    back = compare_errors(other, one)
-    assert {key: -d.value for key, d in back.items()} == pytest.approx(
-        {key: d.value for key, d in found.items()}
+    differences = compare_errors(run, other)
+    assert sum(d.value for d in differences.values()) == pytest.approx(
+        lost_points(run) - lost_points(other)
     )
-    failed = found[lost("failed call")]
+    back = compare_errors(other, run)
+    assert {key: -d.value for key, d in back.items()} == pytest.approx(
+        {key: d.value for key, d in differences.items()}
+    )
+    failed = differences[lost("failed call")]
     assert failed.interval is not None
     assert failed.interval.low < failed.value < failed.interval.high <= 0
-    assert all(d.corrected >= d.p_value for d in found.values())  # type: ignore[operator]
+    assert all(d.corrected >= d.p_value for d in differences.values())  # type: ignore[operator]
 
 
 def test_a_run_does_not_differ_from_itself(world: World) -> None:
-    one = world.run("One", NAME, ODD)
-    assert {(d.value, d.p_value) for d in compare_errors(one, one).values()} == {(0.0, 1.0)}
+    run = world.run("One", NAME, ODD)
+    assert {(d.value, d.p_value) for d in compare_errors(run, run).values()} == {(0.0, 1.0)}
 
 
-def test_what_cannot_be_compared(letters: World) -> None:
-    one = letters.run("One", NAME, ODD)
+def test_runs_that_cannot_be_compared_are_refused(letters: World) -> None:
+    run = letters.run("One", NAME, ODD)
     short = letters.run("Short", NAME, ODD, rows=8)
     with pytest.raises(StatisticsError, match="only runs over the same rows"):
-        compare_errors(one, short)
+        compare_errors(run, short)
     # The same rows of the same pictures, but other objects.
     letters.table("Pascal", [query(i, f"{i}.jpg") for i in range(5)])
     single, many = letters.run("One", NAME, ODD), letters.run("One", MANY, ODD)
-    for other in (one, many, letters.run("One", "Letters_Zoo_plain", guessing(0.5))):
+    for other in (run, many, letters.run("One", "Letters_Zoo_plain", guessing(0.5))):
         with pytest.raises(StatisticsError, match="only runs of one question over one table"):
             compare_errors(single, other)
 
@@ -269,7 +271,7 @@ def test_parts_of_slices(letters: World) -> None:
     run = letters.run("Model", "Letters_Zoo_plain", guessing(0.5))
     parts = errors_by_slice(run, "animal")
     assert {part.name for part in parts} <= {"cat", "dog", "cow"}
-    assert sum(part.total for part in parts) == pytest.approx(lacks(run))
+    assert sum(part.total for part in parts) == pytest.approx(lost_points(run))
     with pytest.raises(StatisticsError, match=r"no slices by 'anmal'.*animal"):
         errors_by_slice(run, "anmal")
 
@@ -279,7 +281,7 @@ def test_rows_without_a_slice_are_a_part(letters: World) -> None:
     rows = tuple(replace(row, slices={}) if at % 2 else row for at, row in enumerate(run.rows))
     parts = errors_by_slice(replace(run, rows=rows), "animal")
     assert "(none)" in {part.name for part in parts}
-    assert sum(part.total for part in parts) == pytest.approx(lacks(run))
+    assert sum(part.total for part in parts) == pytest.approx(lost_points(run))
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -294,51 +296,53 @@ def test_the_table(world: World, capsys) -> None:
     first, *error_types, last = [line.split() for line in lines[at + 2 :]]
     assert " ".join(first).startswith("F1@0.5 (failed calls as misses)")
     assert last == ["sum", "100.0"]
-    shown = float(first[-1]) + sum(float(one[-2]) for one in error_types)
+    shown = float(first[-1]) + sum(float(words[-2]) for words in error_types)
     assert shown == pytest.approx(100, abs=0.05 * (len(error_types) + 1))
     assert len(error_types) == len(points(run))
 
 
 def test_everything_at_once_and_twice(world: World, capsys, tmp_path) -> None:
-    one = world.run("One", NAME, speaking(NAME, 0.6, 12.0))
+    run = world.run("One", NAME, speaking(NAME, 0.6, 12.0))
     other = world.run("Other", NAME, ODD)
     out = tmp_path / "errors.json"
-    words = ["errors", "--json", str(out), "--by", "size", str(one.path), "--against"]
+    words = ["errors", "--json", str(out), "--by", "size", str(run.path), "--against"]
     texts = []
     for _ in range(2):
         assert main([*words, str(other.path)]) == 0
         texts.append((capsys.readouterr().out, out.read_text()))
     assert texts[0] == texts[1]
     assert max(map(len, texts[0][0].splitlines())) <= 80
-    (told,) = json.loads(out.read_text())
-    errors, against, by_size = told["tables"][:3]
+    (entry,) = json.loads(out.read_text())
+    errors, against, by_size = entry["tables"][:3]
     score, *error_types, whole = [row["points"]["value"] for row in errors["rows"]]
     assert score + sum(error_types) == pytest.approx(whole) == pytest.approx(100)
     assert by_size["rows"][0]["points"] == pytest.approx(sum(error_types))
     assert sum(row["points"] for row in by_size["rows"][1:]) == pytest.approx(sum(error_types))
-    assert against["rows"][-1]["points"]["value"] == pytest.approx(lacks(one) - lacks(other))
+    assert against["rows"][-1]["points"]["value"] == pytest.approx(
+        lost_points(run) - lost_points(other)
+    )
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--by", "sizes"], "size"),
         (["--against", "nowhere.json"], "no such file"),
         (["--against", "{folder}"], "2 runs, and one is needed"),
     ],
 )
-def test_what_is_refused(world: World, capsys, words: list[str], said: str) -> None:
+def test_invalid_flags_are_refused(world: World, capsys, words: list[str], message: str) -> None:
     run = world.run("Model", NAME, ODD)
     world.run("Other", NAME, ODD)
-    given = [word.format(folder=world.runs) for word in words]
-    assert main(["errors", str(run.path), *given]) == 2
-    assert said in capsys.readouterr().err
+    flags = [word.format(folder=world.runs) for word in words]
+    assert main(["errors", str(run.path), *flags]) == 2
+    assert message in capsys.readouterr().err
 
 
 # --- the leaderboard ------------------------------------------------------------------------------
 
 
-def test_the_leaderboard_has_it(world: World, tmp_path) -> None:
+def test_the_leaderboard_has_the_errors(world: World, tmp_path) -> None:
     runs = [world.run("One", NAME, speaking(NAME, 0.6, 12.0)), world.run("Two", NAME, ODD)]
     out = tmp_path / "board"
     assert main(["leaderboard", str(world.runs), "--out", str(out)]) == 0
@@ -359,7 +363,7 @@ def test_the_leaderboard_has_it(world: World, tmp_path) -> None:
     assert not any(name.startswith("wrong frame") for name in names)
 
 
-def test_a_run_of_before_leaves_its_row_empty(world: World) -> None:
+def test_a_run_of_an_older_version_leaves_its_row_empty(world: World) -> None:
     run = world.run("New", NAME, ODD)
     old = replace(without_events(world.run("Old", NAME, ODD)), model="Old")
     rows = {row["model"]: row for row in errors_table(make_board([run, old])).records()}
@@ -367,18 +371,18 @@ def test_a_run_of_before_leaves_its_row_empty(world: World) -> None:
     assert rows["Old"]["F1@0.5 (failed calls as misses)"] is not None
 
 
-def test_every_benchmark_of_the_house_has_one() -> None:
+def test_every_benchmark_has_error_types() -> None:
     for benchmark in benchmarks():
         error_types = benchmark.errors.error_types
         assert (
-            len({one.key for one in error_types})
-            == len({one.name for one in error_types})
+            len({type_.key for type_ in error_types})
+            == len({type_.name for type_ in error_types})
             == len(error_types)
         )
         assert benchmark.errors.score is benchmark.with_failures
-        assert all(one.meaning for one in error_types)
+        assert all(type_.meaning for type_ in error_types)
         assert sum(benchmark.errors.points({}).values()) == 0
-    names = [one.name for one in benchmark_of("VPBench_Scenes_mini").errors.error_types]
+    names = [type_.name for type_ in benchmark_of("VPBench_Scenes_mini").errors.error_types]
     assert names == [
         "failed call", "empty", "truncated", "truncated while thinking", "ambiguous", "no_choice",
         "not readable", "wrong answer",

@@ -1,4 +1,4 @@
-"""``errors`` of runs whose details are read again: the same to the byte, one run at a time."""
+"""``errors`` of runs whose details are read again, run after run: the same bytes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ZOO = "Letters_Zoo_plain"
 
 @pytest.fixture
 def runs(letters: World) -> World:
-    """Of two benchmarks, with a twin, recoverable replies and queries with nothing to find."""
+    """Return runs of two benchmarks: a twin, recoverable replies, queries with nothing to find."""
     queries = [query(at, f"{at // 2}.jpg") for at in range(20)]
     some = [replace(q, truth=Truth((), ())) if q.index % 5 == 0 else q for q in queries]
     letters.table("Pascal", [replace(q, tags={"time": "dn"[q.index % 2]}) for q in some])
@@ -42,21 +42,21 @@ def runs(letters: World) -> World:
 
 @pytest.mark.parametrize("by", ["size", "objects", "label", "time"])
 @pytest.mark.parametrize("paired", [False, True])
-def test_all_that_is_told_is_that_of_whole_rows(
+def test_the_output_is_that_of_rows_with_details(
     runs: World, tmp_path, monkeypatch,
     capsys, by: str, paired: bool
 ) -> None:  # fmt: skip
     boxes = sorted(map(str, runs.runs.glob(f"*_{JSON}*.json")))
-    given = [path for path in boxes if run_of(Path(path)).predictions == Path(path)]
+    paths_of_runs = [path for path in boxes if run_of(Path(path)).predictions == Path(path)]
     against = ["--against", str(runs.runs / f"Fails_{JSON}.json")] if paired else []
-    told = []
+    outputs = []
     for keep in (RowData.SUMS, RowData.DETAILS):
         monkeypatch.setattr(command, "load_runs", lambda paths, keep=keep, **_: loaded(paths, keep))
         out = tmp_path / f"{keep.name}.json"
-        assert main(["errors", *given, "--by", by, *against, "--json", str(out)]) == 0
-        told.append((capsys.readouterr(), out.read_bytes()))
-    assert told[0] == told[1]
-    printed, written = told[0]
+        assert main(["errors", *paths_of_runs, "--by", by, *against, "--json", str(out)]) == 0
+        outputs.append((capsys.readouterr(), out.read_bytes()))
+    assert outputs[0] == outputs[1]
+    printed, written = outputs[0]
     assert written == (json.dumps(json.loads(written), indent=1) + "\n").encode()
     assert len(json.loads(written)) == 4
     for words in ("lenient parsing", "syntax cost", "have nothing to find", f"by {by}"):
@@ -67,10 +67,10 @@ def loaded(paths: Iterable[Path], keep: RowData) -> list[Run]:
     return load_runs(paths, keep=keep)
 
 
-def test_runs_of_several_benchmarks_are_told_in_turn(runs: World, capsys, tmp_path) -> None:
+def test_runs_of_several_benchmarks_are_printed_in_turn(runs: World, capsys, tmp_path) -> None:
     out = tmp_path / "all.json"
     assert main(["errors", str(runs.runs), "--json", str(out)]) == 0
-    models = [one["model"] for one in json.loads(out.read_text("utf-8"))]
+    models = [entry["model"] for entry in json.loads(out.read_text("utf-8"))]
     assert models == ["Fails", "Good", "Good", "Guesses", "Talks"]
     assert f"Guesses on {ZOO}" in capsys.readouterr().out
 
@@ -80,28 +80,30 @@ def test_the_details_of_one_run_are_held_at_a_time(runs: World, monkeypatch, req
 
     def counting(run: Run) -> Run:
         assert isinstance(run.rows, RowTable)
-        found = with_details(run)
+        detailed = with_details(run)
         gc.collect()
-        rows = (one for one in gc.get_objects() if isinstance(one, ScoredRow))
+        rows = (thing for thing in gc.get_objects() if isinstance(thing, ScoredRow))
         held.append(sum(bool(row.details) for row in rows))
-        return found
+        return detailed
 
     monkeypatch.setattr(command, "with_details", counting)
-    gc.freeze()  # what other tests left is not looked through
+    gc.freeze()  # objects of other tests do not count
     request.addfinalizer(gc.unfreeze)
-    given = [str(run_of(path).predictions) for path in runs.runs.glob(f"*_{JSON}*_details.jsonl")]
+    paths = [str(run_of(path).predictions) for path in runs.runs.glob(f"*_{JSON}*_details.jsonl")]
     other = str(runs.runs / f"Fails_{JSON}.json")
-    assert main(["errors", *given, "--by", "size", "--against", other]) == 0
+    assert main(["errors", *paths, "--by", "size", "--against", other]) == 0
     assert held == [20] * 4
 
 
-def test_what_one_run_lacks_leaves_the_others_in_the_file(runs: World, tmp_path, capsys) -> None:
+def test_a_run_without_the_slices_leaves_the_others_in_the_file(
+    runs: World, tmp_path, capsys
+) -> None:
     """A kind of slices that only the runs of the first benchmark have."""
     out = tmp_path / "errors.json"
     assert main(["errors", str(runs.runs), "--by", "time", "--json", str(out)]) == 2
     assert f"Guesses_{ZOO}.json has no slices by 'time'" in capsys.readouterr().err
-    told = [one["model"] for one in json.loads(out.read_text("utf-8"))]
-    assert told == ["Fails", "Good", "Good", "Talks"]
+    models = [entry["model"] for entry in json.loads(out.read_text("utf-8"))]
+    assert models == ["Fails", "Good", "Good", "Talks"]
 
 
 def test_an_interruption_leaves_the_file_of_before(runs: World, tmp_path, monkeypatch) -> None:
@@ -121,7 +123,7 @@ def test_an_interruption_leaves_the_file_of_before(runs: World, tmp_path, monkey
 
 @pytest.mark.parametrize("keep", RowData)
 def test_chosen_rows_are_found_in_one_pass(world: World, keep: RowData, monkeypatch) -> None:
-    """A table makes all its rows to give one: asked for each, the time would be their square."""
+    """A table makes all its rows to return one: asked for each, the time would be their square."""
     world.predict("Good", JSON, speaking(JSON, 0.8))
     (run,) = load_runs([world.runs], keep=keep)
     expected = [with_details(run).rows[at] for at in (1, 4, 11)]

@@ -65,17 +65,17 @@ def test_rows_for_programs_have_intervals_as_columns() -> None:
 def test_json_has_rows_as_objects_and_notes() -> None:
     nan = float("nan")
     odd = [None, "D", TableCell(nan, Interval(nan, float("inf"))), "", nan, ""]
-    made = to_json(Table(TABLE.title, TABLE.fields, [*TABLE.rows, odd], NOTES))
-    assert json.loads(json.dumps(made, allow_nan=False)) == made
-    first, second, third, last = made["rows"]
+    values = to_json(Table(TABLE.title, TABLE.fields, [*TABLE.rows, odd], NOTES))
+    assert json.loads(json.dumps(values, allow_nan=False)) == values
+    first, second, third, last = values["rows"]
     assert first["Overall"] == {"value": 61.25, "low": 52.0, "high": 70.1}
     assert (first["p"], first["queries"], first["model"]) == (0.0004, 1200, "A<b>")
     assert second["rank"] == {"value": 2, "sign": "≈"}
     assert third["A - B"] == {"value": None, "low": None, "high": None}
     assert last["Overall"] == {"value": None, "low": None, "high": None}
     assert last["A - B"]["value"] is last["p"] is last["queries"] is None
-    assert made["title"] == "F1 & more"
-    assert made["notes"][0] == {"title": "", "lines": ["How to read it."]}
+    assert values["title"] == "F1 & more"
+    assert values["notes"][0] == {"title": "", "lines": ["How to read it."]}
 
 
 def test_markdown_escapes_names_and_marks_the_best() -> None:
@@ -122,7 +122,7 @@ def test_a_sheet(tmp_path) -> None:
 def test_a_wide_sheet_is_printed_on_pages_that_can_be_read(
     tmp_path, names: int, is_fitted: bool
 ) -> None:
-    """Each begins with the names of its rows."""
+    """Each page begins with the names of its rows."""
     fields = [*TABLE.fields[:2], *(value(f"Dataset {at}", "") for at in range(names))]
     rows = [[1, "A model", *[50.0] * names]]
     write_sheets({"F1": Table("F1", fields, rows)}, tmp_path / "book.xlsx")
@@ -137,8 +137,8 @@ def test_a_wide_sheet_is_printed_on_pages_that_can_be_read(
 
 
 def test_html_escapes_names() -> None:
-    page = to_html(TABLE, "own")
-    assert page.startswith("<table id='own'>")
+    page = to_html(TABLE, "scores")
+    assert page.startswith("<table id='scores'>")
     assert '<th scope="row"><span>A&lt;b&gt;</span></th>' in page
     assert '<td class="figure average best">61.2<small>52.0–70.1</small></td>' in page
     assert page.count('<tr class="published">') == 1
