@@ -52,7 +52,7 @@ def test_one_row_a_run_one_row_a_query(world: World) -> None:
     assert (of_good.errors.str.len() > 0).equals(of_good.score < 100)
     failed = queries[queries.model == "Fails"]
     assert failed[failed.failed].reply.isna().all()
-    # Failed, no box and boxes are told apart, and what a failed call left unanswered is no miss.
+    # Failed, no box and boxes are three things, and a failed call is no miss.
     assert failed.failed.sum() == 4
     assert set(failed[failed.failed].reason) == {"failed call"}
     assert failed[failed.failed].n_gt.sum() == 0
@@ -84,26 +84,26 @@ def test_two_runs_are_compared(world: World) -> None:
     world.run("Poor", JSON, speaking(JSON, 0.2))
     good, poor = findit.open_runs(world.runs)
     whole = findit.compare(good, poor)
-    found = whole.loc["F1@0.5"]
+    row = whole.loc["F1@0.5"]
     metric_values = [run.metric_values["F1@0.5"] or 0.0 for run in (good, poor)]
-    assert found[["A", "B"]].tolist() == metric_values
-    assert found["A - B"] == pytest.approx(metric_values[0] - metric_values[1])
-    assert 0 < found["A - B low"] < found["A - B"] < found["A - B high"]
-    assert found["p"] < 0.05
+    assert row[["A", "B"]].tolist() == metric_values
+    assert row["A - B"] == pytest.approx(metric_values[0] - metric_values[1])
+    assert 0 < row["A - B low"] < row["A - B"] < row["A - B high"]
+    assert row["p"] < 0.05
     assert whole.columns.name == "Good minus Poor"
-    assert findit.compare(poor, good).loc["F1@0.5", "A - B"] == -found["A - B"]
+    assert findit.compare(poor, good).loc["F1@0.5", "A - B"] == -row["A - B"]
     same = findit.compare(good, good)
     assert same.loc["F1@0.5", "A - B"] == 0
     assert same.columns.name == f"{JSON} minus {JSON}"
 
 
 def test_runs_are_compared_by_their_paths(world: World, tmp_path) -> None:
-    one, other = (
+    run, other = (
         world.run(name, JSON, how) for name, how in (("A", speaking(JSON, 1)), ("B", failing))
     )
     runs = findit.open_runs(world.runs)
     expected = findit.compare(runs[0], runs[1])
-    assert findit.compare(one.path, str(other.path)).equals(expected)
+    assert findit.compare(run.path, str(other.path)).equals(expected)
     with pytest.raises(ValueError, match="'A' is no file or folder here, and no run in outputs"):
         findit.compare("A", "B")
     assert findit.compare("A", f"B_{JSON}", within=world.runs).equals(expected)

@@ -1,4 +1,4 @@
-"""Models that are opened by name, and asked: a baseline, servers, one on this machine."""
+"""Models that are opened by name, and asked: a baseline, servers, a local model."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_a_checkpoint_is_like_a_row(name: str, checkpoint: str, monkeypatch) -> 
 
     monkeypatch.setattr(open_models, "_asks_here", opens)
     assert repr(findit.open_model(name, like="Qwen3-VL", dtype="float32")) == f"Model({name!r})"
-    ((found, row, settings),) = opened
-    assert (found, row.name, settings) == (checkpoint, "Qwen3-VL", {"dtype": "float32"})
+    ((folder, row, settings),) = opened
+    assert (folder, row.name, settings) == (checkpoint, "Qwen3-VL", {"dtype": "float32"})
 
 
 def test_a_server_is_like_a_row() -> None:
@@ -71,13 +71,13 @@ def test_a_server_is_asked_and_its_answer_is_in_pixels() -> None:
         kinds = [model.ask(PICTURE, "dog") for _ in range(3)]
     assert repr(model) == "Model('Mine')"
     assert kinds[0].parsed.boxes == ((20.0, 10.0, 100.0, 50.0),)
-    assert [one.parsed.kind.value for one in kinds] == ["boxes", "no box", "not readable"]
+    assert [answer.parsed.kind.value for answer in kinds] == ["boxes", "no box", "not readable"]
     body = server.asked[0].body
     assert body["model"] == "served"
     assert 'Find every instance of "dog"' in str(body["messages"])
     # What was answered is scored without saying the space again: the replies recorded it.
     result = findit.score(
-        [one.reply for one in kinds],
+        [answer.reply for answer in kinds],
         [[[20, 10, 100, 50]]] * 3,
         "xyxy_json_bbox_2d",
         sizes=PICTURE.size,

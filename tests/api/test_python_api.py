@@ -246,7 +246,7 @@ corner = st.tuples(st.integers(0, 300), st.integers(0, 200))
 side = st.tuples(st.integers(20, 300), st.integers(20, 200))
 boxes = st.lists(st.builds(lambda a, b: (*a, a[0] + b[0], a[1] + b[1]), corner, side), max_size=3)
 noise = st.sampled_from([None, "", "[]", "no", '[{"bbox_2d": [1, 2]}]', f"{FAILED} x"])
-written = boxes.map(lambda found: write([BoxToWrite(box, "", 0) for box in found], FORMAT))
+written = boxes.map(lambda many: write([BoxToWrite(box, "", 0) for box in many], FORMAT))
 
 
 OF_BOXES: tuple[By, ...] = ("f1", "iou", "adherence")
@@ -315,9 +315,12 @@ def test_completions_of_a_chat_are_replies() -> None:
     ]
     assert findit.reward(many, [boxes] * 4, **options).tolist() == [1, 1, 1, 0]
     assert findit.score(many, [boxes] * 4, **options).metric_values["Recall"] == 75
-    assert findit.reward([one for (one,) in many[:2]], [boxes] * 2, **options).tolist() == [1, 1]
-    for one in (many[0], many[0][0], many[2]):
-        assert findit.reward(one, boxes, **options) == 1
+    assert findit.reward([message for (message,) in many[:2]], [boxes] * 2, **options).tolist() == [
+        1,
+        1,
+    ]
+    for reply in (many[0], many[0][0], many[2]):
+        assert findit.reward(reply, boxes, **options) == 1
     with pytest.raises(TypeError, match="reply 0: no message of the assistant among 1"):
         findit.reward([[{"role": "user", "content": right}]], [boxes], **options)
     with pytest.raises(TypeError, match="reply 1: int is neither a text nor messages"):
@@ -326,9 +329,9 @@ def test_completions_of_a_chat_are_replies() -> None:
 
 def test_a_score_is_written_in_a_line() -> None:
     replies, truths = ["[]"] * 500, [[[0, 0, 1, 1]]] * 500
-    found = findit.score(replies, truths, "xyxy_text", sizes=SIZE, space="unit")
-    assert repr(found).startswith("Score(500 replies, 0 failed: F1@0.5 0.0, ")
-    assert len(repr(found)) < 300
+    scored = findit.score(replies, truths, "xyxy_text", sizes=SIZE, space="unit")
+    assert repr(scored).startswith("Score(500 replies, 0 failed: F1@0.5 0.0, ")
+    assert len(repr(scored)) < 300
 
 
 def test_silence_is_no_answer_where_nothing_is_to_be_found() -> None:
@@ -337,11 +340,11 @@ def test_silence_is_no_answer_where_nothing_is_to_be_found() -> None:
 
 
 def test_arrays_are_truths_too() -> None:
-    # The rows of an array are made anew whenever they are asked for.
+    # The rows of an array are new objects at every access.
     truths = np.array([BOX, [[0, 0, 9, 9]], BOX, [[5, 5, 9, 9]]])
-    found = findit.reward([HIT] * 4, truths, "xyxy_text", **OPTIONS)
-    assert found.tolist() == [1, 0, 1, 0]
-    assert (found.dtype, found.shape) == (np.float64, (4,))
+    rewards = findit.reward([HIT] * 4, truths, "xyxy_text", **OPTIONS)
+    assert rewards.tolist() == [1, 0, 1, 0]
+    assert (rewards.dtype, rewards.shape) == (np.float64, (4,))
     sizes = np.array([SIZE] * 4)
     assert findit.reward([HIT] * 4, truths, "xyxy_text", sizes=sizes, space="grid1000").sum() == 2
     assert findit.reward([], [], "xyxy_text", **OPTIONS).shape == (0,)

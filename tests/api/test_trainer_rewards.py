@@ -57,7 +57,7 @@ def test_trl_passes_columns_and_more() -> None:
     function = findit.reward_function("trl")
     chats = [[{"role": "assistant", "content": reply}] for reply in REPLIES]
     for completions in (REPLIES, chats):
-        values = function(
+        rewards = function(
             prompts=["?"] * len(MIXED),
             completions=completions,
             completion_ids=[[1]] * len(MIXED),
@@ -67,8 +67,8 @@ def test_trl_passes_columns_and_more() -> None:
             image=[None] * len(MIXED),
             **as_columns(QUERIES),
         )
-        assert values == pytest.approx(RIGHT)
-        assert {type(value) for value in values} == {float}
+        assert rewards == pytest.approx(RIGHT)
+        assert {type(value) for value in rewards} == {float}
     assert function.__name__ == "findit_f1"
 
 

@@ -23,15 +23,15 @@ def test_who_stops_reading_is_told_no_error(arguments: list[str]) -> None:
     reads, writes = os.pipe()
     os.close(reads)
     with os.fdopen(writes, "wb") as output:
-        found = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "vlmeval_findit", *arguments],
             stdout=output,
             stderr=subprocess.PIPE,
             text=True,
             check=False,
         )
-    assert found.stderr == ""
-    assert found.returncode in (0, 1)
+    assert process.stderr == ""
+    assert process.returncode in (0, 1)
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
@@ -43,8 +43,8 @@ def test_a_folder_of_somebody_else_is_said(
     refused = OSError(number, "no", str(tmp_path / "theirs" / ".sweep.lock"))
     advised = f". {tmp_path / 'theirs'} cannot be written to: copy it to a folder of yours"
     assert advised in error_text(refused)
-    own = OSError(number, "no", str(tmp_path / "lmu" / "x.tsv"))
-    assert "Set LMUData to a folder that can be written to" in error_text(own)
+    error = OSError(number, "no", str(tmp_path / "lmu" / "x.tsv"))
+    assert "Set LMUData to a folder that can be written to" in error_text(error)
     assert error_text(OSError(errno.EIO, "broken", "x")) == "x: broken"
 
 

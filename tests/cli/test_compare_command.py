@@ -24,7 +24,7 @@ def test_every_metric_with_interval_p_and_queries(
 ) -> None:
     good = world.run("Good", JSON, speaking(JSON, 1.0))
     poor = world.run("Poor", TEXT, speaking(TEXT, 0.3, 25.0))
-    out = tmp_path / "new" / "told.json"
+    out = tmp_path / "new" / "differences.json"
     assert main(["compare", str(good.path), str(poor.path), "--json", str(out)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 40
@@ -32,15 +32,15 @@ def test_every_metric_with_interval_p_and_queries(
     assert lines[0] == f"A: Good on {JSON}"
     assert lines[1] == f"B: Poor on {TEXT}"
     (written,) = json.loads(out.read_text())
-    found = compare(good, poor)
+    tests = compare(good, poor)
     rows = {row["metric"]: row for row in written["metrics"]["rows"]}
     for name, row in rows.items():
-        expected, one = found[name], row["A - B"]
-        assert one["value"] == pytest.approx(row["A"] - row["B"]) == expected.value
-        assert one["low"] <= one["value"] <= one["high"]
+        expected, cell = tests[name], row["A - B"]
+        assert cell["value"] == pytest.approx(row["A"] - row["B"]) == expected.value
+        assert cell["low"] <= cell["value"] <= cell["high"]
         assert row["p"] == expected.p_value
         (line,) = (line for line in lines if line.startswith(f"{name}  "))
-        assert f"{one['value']:+.1f}" in line
+        assert f"{cell['value']:+.1f}" in line
     queries = written["queries"]
     assert (queries["found by neither"], queries["found by b only"]) == ([], [])
     both, only = queries["found by both"], queries["found by a only"]
@@ -54,10 +54,10 @@ def test_every_metric_with_interval_p_and_queries(
 def test_the_other_way_round_the_signs_turn(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = world.run("One", JSON, speaking(JSON, 0.9))
+    run = world.run("One", JSON, speaking(JSON, 0.9))
     other = world.run("Other", JSON, speaking(JSON, 0.2, 30.0))
     shown = []
-    for pair in ((one, other), (other, one)):
+    for pair in ((run, other), (other, run)):
         assert main(["compare", *(str(run.path) for run in pair)]) == 0
         lines = capsys.readouterr().out.splitlines()
         shown.append(next(line for line in lines if line.startswith("F1@0.5  ")).split()[3])

@@ -1,4 +1,4 @@
-"""The demonstration, as a new user runs it: from a wheel, in an environment of its own."""
+"""The demonstration, as a new user runs it: from a wheel, in a separate environment."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> Demonstrated:
 
 
 def numbers(line: str) -> list[float]:
-    return [float(found) for found in re.findall(r"(?<![\d@.–(])\d+\.\d(?=\s|$|,)", line)]
+    return [float(number) for number in re.findall(r"(?<![\d@.–(])\d+\.\d(?=\s|$|,)", line)]
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def test_it_is_one_story_on_one_screen(demonstrated: Demonstrated) -> None:
     assert re.search(r"F1@0.5 (100|9\d)\.\d would be 0\.0; the check\s+finds pixels: 50 of", third)
     for title in (*FAMILIES, OVERALL):
         (row,) = (line for line in last.splitlines() if line.startswith(f"{title}  "))
-        values = [float(one) for one in re.findall(r"(\d+\.\d) \(", row)]
+        values = [float(number) for number in re.findall(r"(\d+\.\d) \(", row)]
         assert len(values) == 2
         assert min(values) >= LEAST
     report = (demonstrated.work / "report.html").read_text()

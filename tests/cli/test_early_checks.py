@@ -1,6 +1,6 @@
 """What our tables and files can tell is refused before VLMEvalKit or torch are imported.
 
-Both are replaced by modules that raise, so these tests rest on no clock: what imports one fails.
+Both are replaced by modules that raise, so these tests need no clock: an import of either fails.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ REFUSED = {
         ("--data", DATA, "--model", "FullImage", "--temperature", "1.5"),
         "--temperature has no effect: FullImage is a baseline",
     ),
-    "temperature of a replay beside others": (
+    "temperature of a replay among others": (
         (*NANO, "Replay=/nowhere", "--temperature", "1.5"),
         "--temperature has no effect: Replay is a recorded run",
     ),
@@ -368,12 +368,12 @@ for name, arguments in json.load(sys.stdin).items():
         os._exit(0)
     os.wait()
 """
-"""Runs every command line in a process of its own, with our modules imported once."""
+"""Runs every command line in a separate process, with this package imported once."""
 
 
 @pytest.fixture(scope="module")
 def refused(blocked: Path, lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what every command line of :data:`REFUSED` said."""
+    """Return a folder with the output of every command line of :data:`REFUSED`."""
     folder = tmp_path_factory.mktemp("refused")
     done = subprocess.run(
         [sys.executable, "-c", DRIVER],
@@ -483,8 +483,8 @@ def test_of_every_flag_it_is_known_who_uses_it() -> None:
     from vlmeval_findit.core.vlmevalkit import find_runner, host_flags, package_folder
 
     names = {option.name for option in run.command.params}
-    for one in (search, sweep, probe):
-        shared = {option.name for option in one.command.params} & {*ModelOptions.__slots__}
+    for module in (search, sweep, probe):
+        shared = {option.name for option in module.command.params} & {*ModelOptions.__slots__}
         assert len(shared) > 15
         names |= shared
     if package_folder() is not None:

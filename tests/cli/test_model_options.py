@@ -37,7 +37,7 @@ def test_the_commands_share_their_options(command: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "model", "entry"),
+    ("flags", "model", "entry"),
     [
         ({}, "Qwen3-VL", ModelEntry("Qwen3-VL")),
         ({}, "mine=/models/a", ModelEntry("mine", checkpoint="/models/a")),
@@ -65,8 +65,8 @@ def test_the_commands_share_their_options(command: object) -> None:
         ),
     ],
 )
-def test_a_model_is_said_in_one_way(how: dict[str, object], model: str, entry: ModelEntry) -> None:
-    assert ModelOptions(**how).entry(model) == entry  # type: ignore[arg-type]
+def test_a_model_of_options(flags: dict[str, object], model: str, entry: ModelEntry) -> None:
+    assert ModelOptions(**flags).entry(model) == entry  # type: ignore[arg-type]
 
 
 def test_options_override_a_sweeps_file() -> None:
@@ -74,9 +74,9 @@ def test_options_override_a_sweeps_file() -> None:
         "models: [{name: Qwen3-VL, temperature: 0.2, dtype: float16, space: unit}]\ndatasets: Demo"
     ).models
     how = ModelOptions(temperature=0.7, batch_size=2, space="grid1000")
-    made = how.applied(entry)
-    assert made.settings == {"temperature": 0.7, "dtype": "float16"}
-    assert (made.resources, made.space) == ({"batch_size": 2}, "grid1000")
+    applied = how.applied(entry)
+    assert applied.settings == {"temperature": 0.7, "dtype": "float16"}
+    assert (applied.resources, applied.space) == ({"batch_size": 2}, "grid1000")
 
 
 def test_keys_of_a_model_in_a_file_are_those_of_the_command_line() -> None:
@@ -131,15 +131,15 @@ def test_a_temperature_is_asked_recorded_and_said(
     config = tmp_path / "sweep.yaml"
     config.write_text("models: Qwen3-VL\ndatasets: FindIt_Demo_xyxy_json\nlimit: 2\n")
     with ChatServer(lambda *_: completion("[]")) as server:
-        given = ["sweep", str(config), "--base-url", server.url, "--work-dir"]
+        command = ["sweep", str(config), "--base-url", server.url, "--work-dir"]
         sampled, greedy = tmp_path / "sampled", tmp_path / "greedy"
-        assert main([*given, str(sampled), "--temperature", "0.7"]) == 0
+        assert main([*command, str(sampled), "--temperature", "0.7"]) == 0
         assert "sampled at temperature 0.7" in capsys.readouterr().out
         assert {asked.body["temperature"] for asked in server.asked} == {0.7}
-        assert main([*given, str(greedy)]) == 0
+        assert main([*command, str(greedy)]) == 0
         assert "sampled" not in capsys.readouterr().out
         assert server.asked[-1].body["temperature"] == 0.0
-        assert main([*given, str(sampled)]) == 2, "another temperature is another run"
+        assert main([*command, str(sampled)]) == 2, "another temperature is another run"
     assert "setting temperature: recorded 0.7, now 0.0" in capsys.readouterr().err
     (identity,) = sampled.rglob("*_identity.json")
     assert json.loads(identity.read_text())["answering"]["settings"]["temperature"] == 0.7

@@ -1,4 +1,4 @@
-"""Runs as COCO files: what was imported comes out again, and COCO's own tools can read it."""
+"""Runs as COCO files: an imported dataset is exported unchanged, and COCO's tools can read it."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ LETTERS = VPQuery(
 def imported(tmp_path, monkeypatch) -> Path:
     data_folder(tmp_path, monkeypatch)
     images, instances = make_images(tmp_path / "pictures"), write_coco(tmp_path)
-    given = [str(instances), "--image-root", str(images), "--name", "MyData"]
-    assert main(["data", "import", *given]) == 0
+    arguments = [str(instances), "--image-root", str(images), "--name", "MyData"]
+    assert main(["data", "import", *arguments]) == 0
     return instances
 
 
 def perfect(task: Task, index: int) -> str:
     truth = task.queries[index].truth
     labels = truth.labels or ("",) * len(truth.boxes)
-    said = [BoxToWrite(box, label, 0) for box, label in zip(truth.boxes, labels, strict=True)]
-    return write(said, task.question.reply, digits=4)
+    boxes = [BoxToWrite(box, label, 0) for box, label in zip(truth.boxes, labels, strict=True)]
+    return write(boxes, task.question.reply, digits=4)
 
 
 def export(dataset: str, replies: dict[int, str] | None = None) -> tuple[Any, Any]:
-    """The run that answers so (where not said, perfectly) as (truth, results)."""
+    """Return (truth, results) of a run with these answers (perfect, if not set)."""
     task = load_task(dataset)
     rows = [
         {"index": index, "prediction": (replies or {}).get(index, perfect(task, index))}
@@ -93,11 +93,11 @@ def test_coco_tools_read_it(imported: Path, dataset: str) -> None:
     evaluation = pytest.importorskip("pycocotools.cocoeval")
     export(dataset)
     with contextlib.redirect_stdout(io.StringIO()):
-        # Against the file that was exported, and against the one that was imported.
+        # Against the exported file, and against the imported file.
         for truth in (f"coco/Model_{dataset}_coco_truth.json", str(imported)):
             known = coco.COCO(truth)
-            found = known.loadRes(f"coco/Model_{dataset}_coco_results.json")
-            run = evaluation.COCOeval(known, found, "bbox")
+            results = known.loadRes(f"coco/Model_{dataset}_coco_results.json")
+            run = evaluation.COCOeval(known, results, "bbox")
             run.evaluate()
             run.accumulate()
             run.summarize()
@@ -116,9 +116,9 @@ def test_what_cannot_be_exported_is_counted(capsys) -> None:
         1: "Failed to obtain answer via API.",
     }
     truth, results = export("FindIt_MyData_multilabel_xyxy_text", replies)
-    said = capsys.readouterr().out
-    assert "1 boxes have a label that is no category" in said
-    assert "1 failed calls are in no file" in said
+    output = capsys.readouterr().out
+    assert "1 boxes have a label that is no category" in output
+    assert "1 failed calls are in no file" in output
     assert truth["info"]["failed calls, not in here"] == 1
     assert len(truth["images"]) == 1
     assert [row["category_id"] for row in results] == [7]
@@ -142,8 +142,10 @@ def test_runs_whose_answers_are_no_boxes_are_left_out(capsys, tmp_path) -> None:
     (runs / "Model_FindIt_MyData_xyxy_json.json").write_text(json.dumps(rows))
     assert main(["score", str(runs), "--space", "grid1000"]) == 0
     assert main(export) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "left out, their answers are no boxes: 2 runs (Model_FindIt_MyData_point_json, " in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert (
+        "left out, their answers are no boxes: 2 runs (Model_FindIt_MyData_point_json, " in output
+    )
     assert sorted(path.name.split("_coco_")[-1] for path in Path("coco").iterdir()) == [
         "checksums.json", "results.json", "truth.json",
     ]  # fmt: skip
@@ -186,8 +188,8 @@ def test_a_table_that_changed_after_the_scoring_is_named(tmp_path, capsys) -> No
     export(DATASETS[0])
     values = coco_values()
     values["annotations"][0]["bbox"][0] += 1
-    given = [str(write_coco(tmp_path, values)), "--image-root", str(tmp_path / "pictures")]
-    assert main(["data", "import", *given, "--name", "MyData", "--replace"]) == 0
+    arguments = [str(write_coco(tmp_path, values)), "--image-root", str(tmp_path / "pictures")]
+    assert main(["data", "import", *arguments, "--name", "MyData", "--replace"]) == 0
     again = ["export", f"Model_{DATASETS[0]}.json", "--to", "coco", "--out", "coco"]
     assert main(again) == 2
     assert "is not the table that" in capsys.readouterr().err

@@ -1,7 +1,7 @@
 """``export --to fiftyone``: what FiftyOne reads, written without it.
 
-The layout was read by FiftyOne 1.22.1 itself when it was made; here it is held to what that needs:
-classes by name, one class a field, boxes as fractions.
+FiftyOne 1.22.1 can read this layout; the tests check its needs: classes by name, a class for each
+field, boxes as fractions.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ def export(world: World) -> Path:
 
 
 def samples_of(out: Path) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = json.loads((out / "samples.json").read_text())["samples"]
-    return made
+    samples: list[dict[str, Any]] = json.loads((out / "samples.json").read_text())["samples"]
+    return samples
 
 
 def boxes_of(samples: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    return [one for sample in samples for one in sample.get(name, {}).get("detections", ())]
+    return [box for sample in samples for box in sample.get(name, {}).get("detections", ())]
 
 
 def answers_of(samples: list[dict[str, Any]], name: str) -> dict[int, str]:
-    found = (sample.get(f"{name}_answers", {}) for sample in samples)
-    return {one["query"]: one["label"] for f in found for one in f.get("classifications", ())}
+    fields = (sample.get(f"{name}_answers", {}) for sample in samples)
+    labels = (label for field in fields for label in field.get("classifications", ()))
+    return {label["query"]: label["label"] for label in labels}
 
 
 def test_one_sample_a_picture_and_every_object_once(world: World, runs: list[Run], capsys) -> None:
@@ -61,16 +62,16 @@ def test_one_sample_a_picture_and_every_object_once(world: World, runs: list[Run
 def test_boxes_are_fractions_and_hits_are_the_scores(world: World) -> None:
     run = world.run("Good", JSON, speaking(JSON, 0.8, 10))
     samples = samples_of(export(world))
-    made = boxes_of(samples, "Good_Pascal_xyxy_json")
-    said = [box for row in run.rows for box in row.details["boxes"]]
-    assert len(made) == len(said)
+    exported = boxes_of(samples, "Good_Pascal_xyxy_json")
+    answered = [box for row in run.rows for box in row.details["boxes"]]
+    assert len(exported) == len(answered)
     back = sorted(
         (x * WIDTH, y * HEIGHT, (x + w) * WIDTH, (y + h) * HEIGHT)
-        for x, y, w, h in (one["bounding_box"] for one in made)
+        for x, y, w, h in (box["bounding_box"] for box in exported)
     )
-    assert back == [pytest.approx(box) for box in sorted(map(tuple, said))]
-    assert Counter(one["eval"] for one in made)["hit"] == run.sums["tp"]
-    assert {one["label"] for one in boxes_of(samples, "ground_truth_Pascal")} == {"cat"}
+    assert back == [pytest.approx(box) for box in sorted(map(tuple, answered))]
+    assert Counter(box["eval"] for box in exported)["hit"] == run.sums["tp"]
+    assert {box["label"] for box in boxes_of(samples, "ground_truth_Pascal")} == {"cat"}
 
 
 def test_no_box_not_readable_and_failed_calls_are_three_things(world: World) -> None:
@@ -94,8 +95,8 @@ def test_confidences_and_slices_where_they_are_known(world: World) -> None:
         for row in run.rows
     ]
     RunFiles(run.path).details.write_text("".join(map(details_line, rows)))
-    made = boxes_of(samples_of(export(world)), "Sure_Pascal_xyxy_json")
-    assert {(one["confidence"], *one["tags"]) for one in made} == {
+    exported = boxes_of(samples_of(export(world)), "Sure_Pascal_xyxy_json")
+    assert {(box["confidence"], *box["tags"]) for box in exported} == {
         (0.9, "size=small"),
         (0.25, "size=small"),
     }

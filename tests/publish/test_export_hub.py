@@ -1,5 +1,4 @@
-"""``export --to hub``: a dataset's folder with everything that defends a number, and nothing of the
-machine."""
+"""``export --to hub``: a dataset with everything to check its values, and nothing private."""
 
 from __future__ import annotations
 
@@ -37,18 +36,18 @@ def export(world: World, out: Path, *more: str) -> int:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def mixed(world: World) -> None:
-    """One run with answers, one with failed calls and one that nobody can read."""
+    """Predict a run with answers, a run with failed calls and an unreadable run."""
     world.predict("Good", JSON, speaking(JSON, 0.8, 10))
     world.predict("Failing", JSON, failing)
     world.predict("Odd", TEXT, saying("half a pair: \ud83d | <b>bold</b>"))
 
 
-# --- what is written ------------------------------------------------------------------------------
+# --- the dataset ----------------------------------------------------------------------------------
 
 
 def test_datasets_loads_both_tables(world: World, out: Path, monkeypatch) -> None:
@@ -83,7 +82,7 @@ def test_no_box_not_readable_and_failed_stay_three_things(world: World, out: Pat
     assert {row["error"] for row in rows if row["failed"]} == {"Failed to obtain answer via API."}
 
 
-def test_the_columns_do_not_depend_on_what_was_answered(world: World, out: Path) -> None:
+def test_the_columns_do_not_depend_on_the_answers(world: World, out: Path) -> None:
     world.predict("Silent", JSON, saying("[]"))
     assert export(world, out) == 0
     none = pq.read_table(out / "data" / "queries.parquet").schema
@@ -103,7 +102,7 @@ def test_the_folder_is_a_folder_of_runs(world: World, runs: list[Run], out: Path
     assert "12 runs" in " ".join(capsys.readouterr().out.split())
 
 
-def test_the_card_has_every_figure_and_what_speaks_against_it(world: World, out: Path) -> None:
+def test_the_card_has_every_value_and_its_doubts(world: World, out: Path) -> None:
     forced = ("coordinate space: recorded pixels, now grid1000",)
     world.predict("Good", JSON, speaking(JSON, 0.8, 10), change=lambda r: replace(r, forced=forced))
     world.predict("A|B", TEXT, failing, change=lambda r: replace(r, plugins={"mine.py": "0123"}))
@@ -135,7 +134,7 @@ def test_twice_is_the_same_bytes(world: World, runs: list[Run], out: Path) -> No
     assert sums == {n: file_sha256(out / n) for n in first if n != CHECKSUMS}
 
 
-def test_a_run_that_is_gone_is_gone_and_a_clones_git_folder_stays(world: World, out: Path) -> None:
+def test_a_missing_run_is_deleted_and_the_git_folder_stays(world: World, out: Path) -> None:
     mixed(world)
     assert export(world, out) == 0
     (out / ".git").mkdir()
@@ -163,16 +162,18 @@ def test_no_secret_and_no_path_of_this_machine(
 ) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", SECRET)
     pictures = world.folder / "pictures"
-    alien = "/mnt/secret-project/checkpoints/step-900"
+    foreign = "/mnt/secret-project/checkpoints/step-900"
 
     def elsewhere(run: Identity) -> Identity:
-        who = Answering("Test", checkpoint=alien, endpoint="http://me:hunter22@10.0.0.3:8000/v1")
-        return replace(run, answering=who)
+        answering = Answering(
+            "Test", checkpoint=foreign, endpoint="http://me:hunter22@10.0.0.3:8000/v1"
+        )
+        return replace(run, answering=answering)
 
     world.predict("Leaky", JSON, saying(f"my key is {SECRET}"))
     world.predict("Pathy", JSON, saying(f"I looked at {pictures}/0.jpg and /usr/share/x.jpg"))
     world.predict(
-        "Broken", JSON, saying(f"Failed to obtain answer via API. no {alien}"), change=elsewhere
+        "Broken", JSON, saying(f"Failed to obtain answer via API. no {foreign}"), change=elsewhere
     )
     assert export(world, out) == 0
     assert "were removed from (the card names all):\n  runs/Broken" in capsys.readouterr().out
@@ -181,7 +182,7 @@ def test_no_secret_and_no_path_of_this_machine(
         for word in private:
             assert word.encode() not in data, (name, word)
     replies = dict(_replies(out))
-    # What a model says of other paths is its answer.
+    # Other paths in a reply are its answer.
     assert replies["Pathy"] == "I looked at …/0.jpg and /usr/share/x.jpg"
     assert replies["Leaky"] == "my key is ***"
     assert len(open_runs(out / "runs")) == 3
@@ -189,7 +190,7 @@ def test_no_secret_and_no_path_of_this_machine(
 
 
 def _decoded(out: Path) -> Iterator[tuple[str, bytes]]:
-    """Parquet is compressed: its values as text."""
+    """Yield the values of Parquet files as text: the files are compressed."""
     for path in (out / "data").iterdir():
         yield path.name, json.dumps(pq.read_table(path).to_pylist(), ensure_ascii=False).encode()
 
@@ -243,9 +244,7 @@ def test_paths_in_replies(reply: str, published: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".json", ".tsv", ".xlsx"])
-def test_what_a_run_recorded_of_a_failed_call_names_no_path(
-    world: World, out: Path, suffix: str
-) -> None:
+def test_the_record_of_a_failed_call_names_no_path(world: World, out: Path, suffix: str) -> None:
     from vlmeval_findit.core.predictions import read_predictions, write_rows
 
     path = world.predict("Good", JSON, speaking(JSON, 0.8, 10))
@@ -266,10 +265,10 @@ def test_what_a_run_recorded_of_a_failed_call_names_no_path(
     assert first.recorded.thought == "of /a/b/c"
 
 
-# --- refused --------------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------
 
 
-def test_what_is_refused_leaves_nothing(world: World, out: Path, capsys) -> None:
+def test_a_refusal_leaves_no_file(world: World, out: Path, capsys) -> None:
     path = world.predict("Good", JSON, speaking(JSON, 0.8, 10))
     unscored = world.folder / "new" / path.name
     unscored.parent.mkdir()
@@ -280,9 +279,9 @@ def test_what_is_refused_leaves_nothing(world: World, out: Path, capsys) -> None
         ([str(path), "--pictures", "3"], "--pictures is for --to mlflow or wandb or trackio"),
         ([str(path), "--licence", "Our own"], "--licence 'Our own' is not a licence"),
     ]
-    for arguments, said in cases:
+    for arguments, message in cases:
         assert main(["export", "--to", "hub", *arguments, "--out", str(out)]) == 2, arguments
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
         assert not out.exists()
     path.unlink()
     assert main(["export", str(world.runs), "--to", "hub", "--out", str(out)]) == 2
@@ -291,7 +290,7 @@ def test_what_is_refused_leaves_nothing(world: World, out: Path, capsys) -> None
     assert not [p for p in world.folder.iterdir() if p.name.startswith(".dataset")]
 
 
-def test_a_folder_of_somebody_elses_is_left_alone(world: World, out: Path, capsys) -> None:
+def test_a_folder_with_other_files_is_refused(world: World, out: Path, capsys) -> None:
     mixed(world)
     out.mkdir()
     (out / "README.md").write_text("mine")
@@ -310,12 +309,12 @@ def test_checksums_lead_to_no_other_folder(world: World, out: Path) -> None:
     mixed(world)
     assert export(world, out) == 0
     victim = world.folder / "victim.txt"
-    victim.write_text("kept")
+    victim.write_text("other")
     values = json.loads((out / CHECKSUMS).read_text())
     values["sha256"]["../victim.txt"] = file_sha256(victim)
     (out / CHECKSUMS).write_text(json.dumps(values))
     assert export(world, out, "--licence", "mit") == 0
-    assert victim.read_text() == "kept"
+    assert victim.read_text() == "other"
 
 
 def test_runs_are_not_written_over(world: World, out: Path, capsys) -> None:
@@ -326,15 +325,15 @@ def test_runs_are_not_written_over(world: World, out: Path, capsys) -> None:
     assert not (world.runs / CHECKSUMS).exists()
 
 
-# --- beside runs ----------------------------------------------------------------------------------
+# --- next to runs ---------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["hub", "coco", "fiftyone", "mlflow"])
-def test_what_export_wrote_is_no_run_of_the_folder(
+def test_exported_copies_are_no_runs_of_the_folder(
     world: World, target: str, capsys, monkeypatch
 ) -> None:
-    """0.2's copies of runs were scored, and stood on the leaderboard twice."""
+    """In 0.2 copies of runs were scored, and were on the leaderboard twice."""
     if target == "mlflow":
         pytest.importorskip("mlflow", reason="mlflow-skinny is not installed (extra: mlflow)")
         monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -357,33 +356,33 @@ def test_what_export_wrote_is_no_run_of_the_folder(
         assert len(open_runs("outputs/export/hub")) == len(before)
 
 
-# --- before it is public --------------------------------------------------------------------------
+# --- before the upload ----------------------------------------------------------------------------
 
 
-def test_what_would_become_public_is_listed(world: World, out: Path, capsys) -> None:
+def test_addresses_and_paths_are_listed(world: World, out: Path, capsys) -> None:
     def served(run: Identity) -> Identity:
         return replace(run, answering=Answering("Test", endpoint="http://gpu7.lab.org:8000/v1"))
 
     world.predict("Served", JSON, saying("I looked at /usr/share/x.jpg"), change=served)
     assert export(world, out) == 0
-    said = capsys.readouterr().out
-    assert "  http://gpu7.lab.org:8000/v1 in runs/Served" in said
-    assert "  /usr/share/x.jpg in data/queries.parquet, runs/Served" in said
-    assert f"\n  hf upload OWNER/NAME {out} . --repo-type dataset --private\n" in said
+    output = capsys.readouterr().out
+    assert "  http://gpu7.lab.org:8000/v1 in runs/Served" in output
+    assert "  /usr/share/x.jpg in data/queries.parquet, runs/Served" in output
+    assert f"\n  hf upload OWNER/NAME {out} . --repo-type dataset --private\n" in output
 
 
 def test_the_checkpoint_in_the_record_of_every_reply_is_a_path_too(
     world: World, out: Path, capsys
 ) -> None:
-    """VLMEvalKit keeps our record of a reply as JSON within JSON."""
-    alien = "/mnt/secret-project/checkpoints/step-900"
-    who = Answering("Test", checkpoint=alien)
+    """VLMEvalKit stores the record of a reply as JSON within JSON."""
+    foreign = "/mnt/secret-project/checkpoints/step-900"
+    answering = Answering("Test", checkpoint=foreign)
     for name in ("One", "Two"):
         path = world.predict(
-            name, JSON, saying("[]"), change=lambda run: replace(run, answering=who)
+            name, JSON, saying("[]"), change=lambda run: replace(run, answering=answering)
         )
         replies = json.loads(path.read_text())
-        record = json.dumps({"findit": {"model": {"identifier": alien}}})
+        record = json.dumps({"findit": {"model": {"identifier": foreign}}})
         path.write_text(json.dumps([{**reply, "extra_records": record} for reply in replies]))
         assert main(["score", str(path), "--force"]) == 0
     capsys.readouterr()

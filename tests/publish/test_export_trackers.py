@@ -32,7 +32,7 @@ SECRET = "sk-or-" + "v1-0123456789abcdef"
 
 @pytest.fixture
 def store(tmp_path, monkeypatch) -> str:
-    """A store that is a folder: that of a file in SQL takes a second to be made."""
+    """Return a store in a folder: a store in SQL takes a second to make."""
     pytest.importorskip("mlflow", reason="mlflow-skinny is not installed (extra: mlflow)")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -52,8 +52,8 @@ def client(store: str) -> Any:
 
 
 def logged(store: str, experiment: str = "findit") -> list[Any]:
-    found = client(store).get_experiment_by_name(experiment)
-    return list(client(store).search_runs([found.experiment_id]))
+    entry = client(store).get_experiment_by_name(experiment)
+    return list(client(store).search_runs([entry.experiment_id]))
 
 
 def files_of(store: str, run: Any) -> Path:
@@ -63,7 +63,7 @@ def files_of(store: str, run: Any) -> Path:
 # --- with MLflow ----------------------------------------------------------------------------------
 
 
-def test_figures_intervals_files_and_the_worst_answers(world: World, store: str, capsys) -> None:
+def test_values_intervals_files_and_the_worst_answers(world: World, store: str, capsys) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
     world.predict("Failing", JSON, failing)
     assert track(world, "--pictures", "3") == 0
@@ -82,9 +82,9 @@ def test_figures_intervals_files_and_the_worst_answers(world: World, store: str,
     )
     answers = json.loads((folder / "worst" / "answers.json").read_text())
     assert len(answers) == 3
-    assert [one["score"] for one in answers] == sorted(one["score"] for one in answers)
-    for one in answers:
-        assert Image.open(folder / "worst" / one["picture"]).size == (200, 100)
+    assert [a["score"] for a in answers] == sorted(a["score"] for a in answers)
+    for answer in answers:
+        assert Image.open(folder / "worst" / answer["picture"]).size == (200, 100)
 
 
 def test_twice_is_once(world: World, store: str, capsys) -> None:
@@ -94,22 +94,20 @@ def test_twice_is_once(world: World, store: str, capsys) -> None:
     assert track(world) == 0
     assert "0 of 1 run logged now; the others were logged before" in capsys.readouterr().out
     assert [r.to_dictionary() for r in logged(store)] == [r.to_dictionary() for r in first]
-    # Scored again the same way it is the same run; with other figures it is another.
+    # Scored again with the same result it is the same run; with other values it is another.
     write_score(score_file(path, Settings(force=True)), path)
     assert track(world) == 0
     assert len(logged(store)) == 1
     write_score(score_file(path, Settings(space={"kind": "pixels"}, force=True)), path)
     assert track(world) == 0
     assert len(logged(store)) == 2
-    # Another experiment has runs of its own.
+    # Another experiment has separate runs.
     assert track(world, "--project", "mine") == 0
     assert len(logged(store, "mine")) == 1
 
 
 @pytest.mark.slow
-def test_what_a_kill_left_of_a_run_is_logged_anew(
-    world: World, store: str, monkeypatch, capsys
-) -> None:
+def test_an_unfinished_run_is_logged_again(world: World, store: str, monkeypatch, capsys) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
     mlflow = sys.modules["mlflow"]
 
@@ -136,7 +134,7 @@ def test_no_secret_and_no_path_is_logged(world: World, store: str, monkeypatch) 
         assert str(world.folder).encode() not in data, path
 
 
-def test_a_store_that_there_is_not(world: World, store: str, capsys, monkeypatch) -> None:
+def test_a_missing_store_is_reported(world: World, store: str, capsys, monkeypatch) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "ftp://nowhere")
     assert track(world) == 2
@@ -144,12 +142,12 @@ def test_a_store_that_there_is_not(world: World, store: str, capsys, monkeypatch
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     assert track(world) == 1
-    said = capsys.readouterr().err
-    assert "error: " in said
-    assert "run the same command again to go on" in said
+    message = capsys.readouterr().err
+    assert "error: " in message
+    assert "run the same command again to go on" in message
 
 
-def test_a_store_in_a_folder_has_figures_and_files(world: World, store: str, capsys) -> None:
+def test_a_store_in_a_folder_has_values_and_files(world: World, store: str, capsys) -> None:
     import mlflow
 
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
@@ -166,7 +164,7 @@ def test_a_store_in_a_folder_has_figures_and_files(world: World, store: str, cap
 
 
 @pytest.mark.slow
-def test_offline_runs_of_wandb_have_figures_and_nothing_of_the_machine(
+def test_offline_runs_of_wandb_have_values_and_nothing_private(
     world: World, monkeypatch, capsys
 ) -> None:
     pytest.importorskip("wandb", reason="wandb is not installed (extra: wandb)")
@@ -175,8 +173,8 @@ def test_offline_runs_of_wandb_have_figures_and_nothing_of_the_machine(
     monkeypatch.setattr(socket, "gethostname", lambda: "somebodys-machine")
     world.predict("Leaky", JSON, saying(f"{SECRET} lies in {world.folder}/pictures/0.jpg"))
     out = world.folder / "store"
-    given = ("--out", str(out), "--pictures", "2")
-    assert track(world, *given, to="wandb") == 0
+    flags = ("--out", str(out), "--pictures", "2")
+    assert track(world, *flags, to="wandb") == 0
     assert f"wandb sync {out}/wandb/offline-run-*" in capsys.readouterr().out
     (run,) = open_runs(world.runs)
     (folder,) = (out / "wandb").iterdir()
@@ -188,15 +186,13 @@ def test_offline_runs_of_wandb_have_figures_and_nothing_of_the_machine(
         assert there.encode() in recorded.replace(b"\\u2026", "…".encode()), there
     for private in (SECRET, str(world.folder), "somebodys-machine"):
         assert not [name for name, data in files.items() if private.encode() in data], private
-    assert track(world, *given, to="wandb") == 0
+    assert track(world, *flags, to="wandb") == 0
     assert "0 of 1 run logged now" in capsys.readouterr().out
     assert list((out / "wandb").iterdir()) == [folder]
 
 
 @pytest.mark.slow
-def test_an_offline_run_of_wandb_that_was_stopped_is_written_anew(
-    world: World, monkeypatch
-) -> None:
+def test_a_stopped_offline_run_of_wandb_is_written_again(world: World, monkeypatch) -> None:
     wandb = pytest.importorskip("wandb", reason="wandb is not installed (extra: wandb)")
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
     out = world.folder / "store"
@@ -217,15 +213,15 @@ def test_trackio_has_every_run_once(world: World, capsys) -> None:
     pytest.importorskip("trackio", reason="trackio is not installed (extra: trackio)")
     path = world.predict("Good", JSON, speaking(JSON, 0.6, 10))
     out = world.folder / "store"
-    given = ("--out", str(out), "--project", "mine", "--pictures", "2")
-    assert track(world, *given, to="trackio") == 0
-    said = capsys.readouterr().out
-    assert f"TRACKIO_DIR={out} trackio show --project mine" in said
-    assert "Trackio" not in said, "what it prints itself is left out"
-    assert track(world, *given, to="trackio") == 0
+    flags = ("--out", str(out), "--project", "mine", "--pictures", "2")
+    assert track(world, *flags, to="trackio") == 0
+    output = capsys.readouterr().out
+    assert f"TRACKIO_DIR={out} trackio show --project mine" in output
+    assert "Trackio" not in output, "its output is suppressed"
+    assert track(world, *flags, to="trackio") == 0
     assert "0 of 1 run logged now" in capsys.readouterr().out
     write_score(score_file(path, Settings(space={"kind": "pixels"}, force=True)), path)
-    assert track(world, *given, to="trackio") == 0
+    assert track(world, *flags, to="trackio") == 0
     trackio = sys.modules["trackio"]
     other, first = sorted(trackio.Api().runs("mine"), key=lambda run: run.config["space"])
     (run,) = open_runs(world.runs)
@@ -279,7 +275,7 @@ def test_local_stores_have_one_curve_of_a_training(world: World, capsys, target:
 # --- without --------------------------------------------------------------------------------------
 
 
-def test_what_is_not_installed_is_named(world: World, monkeypatch, capsys) -> None:
+def test_a_missing_package_is_named(world: World, monkeypatch, capsys) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
     for target in ("mlflow", "wandb", "trackio"):
         monkeypatch.setitem(sys.modules, target, None)

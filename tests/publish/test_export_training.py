@@ -131,7 +131,7 @@ def test_what_is_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     path = run("FindIt_Mine_xyxy_text", dict(enumerate(replies)).__getitem__)
     capsys.readouterr()
     rows = export(path)
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert [
         (row["images"][0][-5:], row["prompt"][0]["content"][1]["text"][:28]) for row in rows
     ] == [
@@ -139,7 +139,7 @@ def test_what_is_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         ("1.png", 'Find every instance of "cat"'),
         ("1.png", 'Find every instance of "dog"'),
     ]
-    assert "3 samples for trl" in told
+    assert "3 samples for trl" in output
     assert [row["completion"][0]["content"] for row in rows] == ["[0, 0, 500, 500]"] * 3
     assert len(export(path, "--errors", "localisation")) == 1
     assert len(export(path, "--errors", "localisation", "--errors", "refused")) == 2
