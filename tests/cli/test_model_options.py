@@ -73,8 +73,8 @@ def test_options_override_a_sweeps_file() -> None:
     (entry,) = parse_sweep(
         "models: [{name: Qwen3-VL, temperature: 0.2, dtype: float16, space: unit}]\ndatasets: Demo"
     ).models
-    how = ModelOptions(temperature=0.7, batch_size=2, space="grid1000")
-    applied = how.applied(entry)
+    options = ModelOptions(temperature=0.7, batch_size=2, space="grid1000")
+    applied = options.applied(entry)
     assert applied.settings == {"temperature": 0.7, "dtype": "float16"}
     assert (applied.resources, applied.space) == ({"batch_size": 2}, "grid1000")
 
