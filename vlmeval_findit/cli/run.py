@@ -274,7 +274,7 @@ def _run(
 
 
 def _run_samples(run: RunOptions, questions: Sequence[Question]) -> int:
-    """Ask for several replies to each query as a sweep: VLMEvalKit's runner has one.
+    """Ask for several replies to each query as a sweep: VLMEvalKit's runner asks once.
 
     Raises:
         ValueError: an option is not for sweeps, or a model does not sample.
@@ -283,9 +283,9 @@ def _run_samples(run: RunOptions, questions: Sequence[Question]) -> int:
     others = [name for name in run.data if not is_meant(name)]
     flags = {"--config": run.config, "--reuse": run.reuse, "--mode": run.mode != "all"}
     settings = {"--judge-args": {*run.settings} - {"space"}}
-    given = [flag for flag, value in {**flags, **settings}.items() if value] + [*run.rest]
-    if others or given:
-        what = f"{others[0]} is no dataset of FindIt's" if others else f"leave {given[0]} out"
+    unused = [flag for flag, value in {**flags, **settings}.items() if value] + [*run.rest]
+    if others or unused:
+        what = f"{others[0]} is no dataset of FindIt's" if others else f"leave {unused[0]} out"
         raise ValueError(f"--samples: {what}: only FindIt's engine asks a query more than once")
     _check_image_roots(run, questions)
     folder = Path(run.work_dir)

@@ -1,4 +1,4 @@
-"""``run_findit.py samples``: what several replies to each query are worth together."""
+"""``run_findit.py samples``: mean, pass@k and consensus of several replies to each query."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .printing import print_folded, print_lines, print_table, write_json
 @runs_argument
 @json_option
 def command(runs: tuple[Path, ...], json_file: Path | None) -> int:
-    """Print what several replies to each query (--samples) are worth together; no model is needed.
+    """Print the scores of several replies to each query (--samples) together; no model is needed.
 
     The mean over samples, pass@k, the best sample by the truth, and the consensus: boxes that most
-    samples agree on. It is written beside the samples as a run, and scored like any other reply.
+    samples agree on. It is written next to the samples as a run, and scored like any other reply.
     """
     fusion()
     paths = prediction_files(runs)
@@ -55,18 +55,18 @@ def command(runs: tuple[Path, ...], json_file: Path | None) -> int:
         if score.failed:
             calls = len(samples) * len(first.rows)
             print_folded(
-                f"{score.failed} of {calls} calls failed and count as misses; the command that "
-                "asked asks them again"
+                f"{score.failed} of {calls} calls failed and count as misses; the same run again "
+                "asks them again"
             )
         if consensus is not None:
             print_folded(f"consensus: {consensus.path}")
             print()
         legends |= dict.fromkeys(samples_legend(score, consensus).lines)
-        who = {"run": str(path), "model": first.model, "dataset": first.question.name}
-        written.append({**who, "tables": [to_json(table) for table in tables]})
+        names = {"run": str(path), "model": first.model, "dataset": first.question.name}
+        written.append({**names, "tables": [to_json(table) for table in tables]})
     print_lines([*legends], "docs/design/statistics.md")
     if left := len(paths) - len(several):
-        print(f"{left} runs with one reply a query were left out", file=sys.stderr)
+        print(f"{left} runs with one reply to each query were left out", file=sys.stderr)
     if json_file is not None:
         write_json(json_file, written)
     return 0

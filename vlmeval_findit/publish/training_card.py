@@ -1,4 +1,4 @@
-"""Rows of a training set as trainers read them, the files that describe them, and the card."""
+"""Rows of a training set in the formats of trainers, their description files, and the card."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ _LLAMA_FACTORY = {
 
 @dataclass(frozen=True, slots=True)
 class TrainerFormat:
-    """How a trainer reads a training set."""
+    """The format of a training set for a trainer."""
 
     row: Callable[[TrainingSample], dict[str, Any]]
-    use: str  # What to type
+    use: str  # Command or setting that uses the set
     files: Mapping[str, str]  # Text of further files, by name
 
 
@@ -131,7 +131,7 @@ _FEATURES = [
 
 @dataclass(frozen=True, slots=True)
 class SetFacts:
-    """What a card says."""
+    """The facts of a card."""
 
     runs: Sequence[Run]
     trainer: str
