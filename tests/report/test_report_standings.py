@@ -109,7 +109,7 @@ def test_a_certain_lead_and_its_format(world: World) -> None:
         "xyxy_json",
         "the best of 2 formats for Good; for Poor, too",
     )
-    assert first["most"] == ("Nothing", "Good ranked no error on Pascal")
+    assert first["most"] == ("Nothing", "Good made no error on Pascal")
 
 
 def test_what_costs_the_best_most(world: World) -> None:

@@ -318,7 +318,7 @@ def test_the_command_prints_all_of_it(
     printed = capsys.readouterr()
     for words in ("mean of 4 samples", "consensus", "best sample by truth", "pass@4", "brackets"):
         assert words in printed.out
-    assert "1 runs with one reply a query were left out" in printed.err
+    assert "1 runs with one reply to each query were left out" in printed.err
     (values,) = json.loads((tmp_path / "samples.json").read_text())
     assert [len(table["rows"]) for table in values["tables"]] == [5, 1]
     assert main(["samples", str(world.runs / "Alone_FindIt_Pascal_xyxy_json_bbox_2d.json")]) == 2
