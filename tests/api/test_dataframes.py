@@ -97,7 +97,8 @@ def test_two_runs_are_compared(world: World) -> None:
     assert same.columns.name == f"{JSON} minus {JSON}"
 
 
-def test_runs_are_compared_by_their_paths(world: World, tmp_path) -> None:
+def test_runs_are_compared_by_their_paths(world: World, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)  # Without a folder "outputs"
     run, other = (
         world.run(name, JSON, how) for name, how in (("A", speaking(JSON, 1)), ("B", failing))
     )

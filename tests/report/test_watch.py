@@ -338,7 +338,8 @@ def test_an_interrupt_that_python_drops_ends_watching(
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(watch, "_write", write)
-    assert main(["report", "--watch", str(tmp_path / "not-yet"), "--every", "0.01"]) == 130
+    command = ["report", "--watch", str(tmp_path / "not-yet"), "--every", "0.01"]
+    assert main([*command, "--out", str(tmp_path / "page.html")]) == 130
 
 
 @pytest.mark.parametrize(

@@ -277,5 +277,5 @@ def test_contradicting_settings_are_refused(tmp_path: Path) -> None:
     config.write_text("models: FullImage\ndatasets: Demo\nrace: true\n")
     best = tmp_path / "best.yaml"
     best.write_text("models: {FullImage: {FindIt: {winner: xyxy_text}}}")
-    with pytest.raises(ValueError, match="--formats asks each model in one only"):
+    with pytest.raises(ValueError, match="--formats asks each model in a single format"):
         sweep_command.main([str(config), "--formats", str(best)], standalone_mode=False)

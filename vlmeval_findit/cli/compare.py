@@ -44,7 +44,7 @@ _INDICES = 12
 )
 @json_option
 def command(left: Path, right: Path, show: Path | None, json_file: Path | None) -> int:
-    """Print the difference of every metric, A minus B, and the queries only one of them finds.
+    """Print the difference of every metric, A minus B, and the queries that only one run finds.
 
     A and B are scored prediction files, or folders, over the same rows: two models, two formats
     of a model, or the same run twice. Folders with several datasets are paired dataset by dataset.

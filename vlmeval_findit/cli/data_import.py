@@ -47,7 +47,7 @@ DIR --set NAME   a published set
     in the format in which it is published, checked against what is known of it;
     --sets lists them with their licences
 
-Images stay where they are. Every one is decoded, every box is checked. Tables
+Images stay where they are. Every image is decoded, every box checked. Tables
 count the pixels of an image as it is stored. Where EXIF tells viewers to turn
 it and the stated size does not show which of the two was annotated, say --exif
 stored (boxes are used unchanged) or --exif turned (boxes are turned back).
@@ -131,7 +131,7 @@ _NOT_OF_SETS = (*_FOR, "image_root", "as_")
 @click.option(
     "--only", metavar="NAMES", help="Subsets of a set, separated by commas: Aquarium,Raccoon."
 )
-@click.option("--partial", is_flag=True, help="Import a set that differs from the published one.")
+@click.option("--partial", is_flag=True, help="Import a set that differs from the published set.")
 @click.option(
     "--exif",
     type=click.Choice([pixels.value for pixels in ExifPixels]),

@@ -32,14 +32,14 @@ def command() -> int:
     rows = [*_findit(), *_others()]
     columns = ("dataset", "table", "images", "licence of the images")
     print_columns(rows, *columns, numbers=["images"])
-    print(as_called("get one: python run_findit.py data get NAME"))
+    print(as_called("get a dataset: python run_findit.py data get NAME"))
     print(as_called("from files that you have: python run_findit.py data get NAME --from DIR"))
     print(fill(f"made from your files: {', '.join(published_sets())}", 80, subsequent_indent="  "))
     return 0
 
 
 def _findit() -> Iterator[Row]:
-    """Yield FindIt's datasets; rendered datasets have one row for each image folder."""
+    """Yield FindIt's datasets; rendered datasets have a row for each image folder."""
     rendered = {row.images for row in BENCHMARK.values() if row.maker is not None}
     for row in DATASETS.values():
         if row.folder is not None:

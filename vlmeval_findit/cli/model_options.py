@@ -28,7 +28,7 @@ EXECUTOR = click.option(
     "--executor",
     type=click.Choice(["local", "ray"]),
     default="local",
-    help="ray: replicas of the model over a Ray cluster (RAY_ADDRESS, else a local one).",
+    help="ray: replicas of the model over a Ray cluster (RAY_ADDRESS, else a local cluster).",
 )
 REPLICAS = click.option(
     "--replicas",

@@ -34,7 +34,7 @@ def command() -> int:
         _print_indented(*([row + version] if fits else [row.rstrip(), version]), plugin.origin)
     broken = reported()
     if not rows and not broken:
-        print("No plug-in adds a row: docs/how-to/benchmarks.md says how to write one.")
+        print("No plug-in adds a row: docs/how-to/benchmarks.md says how to write a plug-in.")
     for each in broken:
         _print_broken(each)
     return SOME_FAILED if broken else 0

@@ -39,8 +39,8 @@ from .sweep import backends_for, budget_for, results_of
 _EPILOG = f"""\
 \b
 Exit status:
-  0    the declared convention is confirmed, or none was declared and one that
-       runs can be scored in was named
+  0    the declared convention is confirmed, or none was declared and a convention
+       was named that runs can be scored in
   1    another convention, two of them, a scale or an offset: boxes are not
        where they should be
   2    undecided: fewer than {FEWEST} boxes, boxes that follow nothing, rivals that

@@ -110,7 +110,7 @@ class RunOptions:
             return settings
         if settings.get("space", space) != space:
             raise ValueError(
-                f"--space {self.options.space} and another in --judge-args: leave one out"
+                f"--space {self.options.space} and another in --judge-args: leave either out"
             )
         return {**settings, "space": space}
 

@@ -113,7 +113,9 @@ def command(
     refuse_samples(sweep)
     if formats is not None:
         if sweep.race is not None:
-            raise ValueError(f"{config} races formats, and --formats asks each model in one only")
+            raise ValueError(
+                f"{config} races formats, and --formats asks each model in a single format"
+            )
         if not formats.is_file():
             raise ValueError(
                 f"--formats {formats}: no such file. Searches and sweeps over several formats "
@@ -301,7 +303,7 @@ def _write_from_handler(line: str) -> None:
 
 
 def _print_coordinate_checks(results: Sequence[CellResult]) -> None:
-    """Name the runs whose answers follow another convention than the declared one."""
+    """Name the runs whose answers do not follow the declared convention."""
     by_model: dict[str, list[CellResult]] = {}
     for result in results:
         if result.coords_doubt is not None:
