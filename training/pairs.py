@@ -165,16 +165,12 @@ Change = Callable[[Rng, tuple[int, int], _Object], _Object]
 """Return an object with another value of one attribute, in a frame of (width, height) pixels."""
 
 
-def _another_colour(rng: Rng, frame: tuple[int, int], old: _Object) -> _Object:
-    return old._replace(look=old.look._replace(colour=_other(rng, COLOURS, old.look.colour)))
+def _another_look(attribute: str, values: Iterable[str]) -> Change:
+    def change(rng: Rng, frame: tuple[int, int], old: _Object) -> _Object:
+        value = _other(rng, values, getattr(old.look, attribute))
+        return old._replace(look=old.look._replace(**{attribute: value}))
 
-
-def _another_shape(rng: Rng, frame: tuple[int, int], old: _Object) -> _Object:
-    return old._replace(look=old.look._replace(shape=_other(rng, SHAPES, old.look.shape)))
-
-
-def _another_texture(rng: Rng, frame: tuple[int, int], old: _Object) -> _Object:
-    return old._replace(look=old.look._replace(texture=_other(rng, TEXTURES, old.look.texture)))
+    return change
 
 
 def _another_size(rng: Rng, frame: tuple[int, int], old: _Object) -> _Object:
@@ -190,9 +186,9 @@ def _another_place(rng: Rng, frame: tuple[int, int], old: _Object) -> _Object:
 
 
 CHANGES: dict[str, Change] = {
-    "colour": _another_colour,
-    "shape": _another_shape,
-    "texture": _another_texture,
+    "colour": _another_look("colour", COLOURS),
+    "shape": _another_look("shape", SHAPES),
+    "texture": _another_look("texture", TEXTURES),
     "size": _another_size,
     "place": _another_place,
 }

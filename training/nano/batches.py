@@ -125,7 +125,7 @@ class Writer:
         positions = (after + torch.arange(layout.length)).repeat(3, rows, layout.slots)
         positions = torch.cat([starts.expand(3, rows, -1), positions], -1)
         visual = torch.tensor([i for i, token in enumerate(opening) if token == self._image_id])
-        maps = [_maps(sample.images) for sample in samples]
+        maps = [torch.cat([cells(shown) for shown in sample.images]) for sample in samples]
         pointers, pointer_maps, phrases, phrase_maps, options, right = [], [], [], [], [], []
         for row, (sample, row_turns) in enumerate(zip(samples, turns, strict=True)):
             for slot, (turn, tokens) in enumerate(row_turns):
@@ -232,10 +232,6 @@ class Writer:
 
 
 # --- what lies under a visual token ---------------------------------------------------------------
-
-
-def _maps(images: Sequence[Scene]) -> Any:
-    return torch.cat([cells(shown) for shown in images])
 
 
 def cells(shown: Scene) -> Any:

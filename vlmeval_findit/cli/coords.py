@@ -17,7 +17,7 @@ from ..coords.conventions import Convention, Distortion
 from ..coords.diagnosis import Diagnosis, Verdict
 from ..coords.run_check import CoordinateCheck, NotBoxesError, check_run, replies_of_run
 from ..core.command import as_called
-from ..core.formatting import printable
+from ..core.formatting import printable, some
 from ..core.settings import settings_from
 from ..leaderboard.render import to_json
 from ..leaderboard.table import Field, FieldType, Table, TableCell, Value, text_of
@@ -137,7 +137,7 @@ def _details(check: CoordinateCheck) -> Iterator[str]:
     nearest = fit.unlisted
     yield f"fitted in {nearest.convention.name}: {scale_and_offset(nearest.distortion)}"
     if alike := [name for name in fit.alike if name != fit.best.name]:
-        yield f"cannot be told apart from {fit.best.name} on this data: {some(alike)}"
+        yield f"cannot be told apart from {fit.best.name} on this data: {some(alike, 4)}"
 
 
 def _verdict(check: CoordinateCheck) -> str:
@@ -167,7 +167,7 @@ def _verdict(check: CoordinateCheck) -> str:
         return f"{declared}; the boxes do not follow the objects in any convention"
     if diagnosis.verdict is Verdict.FITS:
         return f"{declared}: it fits{', with a small drift' if diagnosis.drift else ''}"
-    return f"{declared}; undecided, cannot exclude {some(fit.rivals) or with_f1(fit.best)}"
+    return f"{declared}; undecided, cannot exclude {some(fit.rivals, 4) or with_f1(fit.best)}"
 
 
 def folded(lines: Sequence[str]) -> Iterator[str]:
@@ -175,12 +175,6 @@ def folded(lines: Sequence[str]) -> Iterator[str]:
     for line in map(str.rstrip, lines):
         indent = " " * (len(line) - len(line.lstrip()) + 2)
         yield from wrap(line, 80, subsequent_indent=indent, drop_whitespace=True) or [line]
-
-
-def some(names: Sequence[str], most: int = 4) -> str:
-    """Return the first names, and how many more there are."""
-    rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + rest
 
 
 def scale_and_offset(distortion: Distortion) -> str:

@@ -16,11 +16,11 @@ from ..boxes.spaces import Space
 from ..coords.conventions import Convention, Floats
 from ..coords.probe import FEWEST, OtherFormat, ProbeResult, ProbeVerdict, SizeGroup
 from ..coords.run_check import RunReplies, distortion_as_dict
-from ..core.formatting import printable
+from ..core.formatting import printable, some
 from ..data.probe_scenes import COUNT
 from ..leaderboard.render import to_json
 from ..leaderboard.table import Field, FieldType, Note, Table, Value
-from .coords import folded, scale_and_offset, some
+from .coords import folded, scale_and_offset
 from .printing import print_folded, print_table
 
 _POOR = 0.5
@@ -157,7 +157,7 @@ def _verdict(report: ProbeReport) -> str:
         if diagnosis.boxes < FEWEST:
             why = f"{diagnosis.boxes} boxes are too few (at least {FEWEST})"
         return f"{declared}; {why}: undecided"
-    second, rivals = fit.second, some(fit.rivals)
+    second, rivals = fit.second, some(fit.rivals, 4)
     sentences: Mapping[ProbeVerdict, str] = {
         ProbeVerdict.NAMED: "{named}",
         ProbeVerdict.OTHER: "{named} ({agree} of {answered} agree): ANOTHER CONVENTION",
@@ -184,7 +184,7 @@ def _details(report: ProbeReport) -> Iterator[str]:
     yield f"fitted in {result.nearest.name}: {scale_and_offset(result.distortion)}"
     alike = [name for name in fit.alike if name != result.named.name]
     if alike and result.verdict.is_clear:
-        yield f"cannot be told apart from {result.named.name} on these scenes: {some(alike)}"
+        yield f"cannot be told apart from {result.named.name} on these scenes: {some(alike, 4)}"
     if result.verdict is ProbeVerdict.OTHER:
         yield f"{fit.llr:.0f} nats ahead of what is declared"
     poor = [f"{size.width}x{size.height}" for size in report.sizes if size.iou < _POOR]

@@ -90,7 +90,7 @@ def command(
     statuses: dict[Checkpoint, int] = {}
     try:
         while True:
-            for checkpoint in _not_evaluated(folder, statuses):
+            for checkpoint in [new for new in checkpoints_in(folder) if new not in statuses]:
                 statuses[checkpoint] = status = evaluate(checkpoint, name, flags)
                 if status in (INTERRUPTED, NO_MORE):
                     return status
@@ -123,10 +123,6 @@ def _check(name: str, checkpoints: Sequence[Checkpoint], flags: Sequence[str]) -
     arguments = ["--model", model, *flags, "--dry-run"]
     with redirect_stdout(io.StringIO()), run.make_context("run", arguments) as context:
         run.invoke(context)
-
-
-def _not_evaluated(folder: Path, done: dict[Checkpoint, int]) -> list[Checkpoint]:
-    return [checkpoint for checkpoint in checkpoints_in(folder) if checkpoint not in done]
 
 
 def _print_curves(name: str, work_dir: Path, tracker: str | None) -> None:

@@ -90,6 +90,16 @@ def short(text: str, most: int) -> str:
     return f"{text[: most - 1 - tail]}…{text[-tail:]}"
 
 
+def some(names: Sequence[str], most: int = 3) -> str:
+    """Name the first of many.
+
+    >>> some(["a", "b", "c", "d"])
+    'a, b, c and 1 more'
+    """
+    rest = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(printable, names[:most])) + rest
+
+
 def counted(number: int, noun: str) -> str:
     """Format a count: "1 run", "1,200 runs"."""
     return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -24,14 +24,13 @@ import pyarrow.parquet as pq
 
 from ..api.dataframes import query_rows, run_row
 from ..core.files import atomic_write, replacing
-from ..core.formatting import counted, printable
+from ..core.formatting import counted, printable, some
 from ..core.redaction import of_whole_characters
 from ..core.run_files import CHECKSUMS
 from ..runs.scored_run import Run
 from .card import TABLES, make_card
 from .export_folder import check_whole, copy_run, private_of, rewrite_folder, unique_names
 from .private import Private, changed, places_of
-from .targets import some
 
 
 def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterator[str]:

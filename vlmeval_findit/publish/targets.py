@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ..core.formatting import counted, printable
+from ..core.formatting import counted, some
 
 if TYPE_CHECKING:
     from ..runs.scored_run import Run
@@ -63,16 +63,6 @@ def exporter(target: str) -> Exporter:
     module = import_module(f"{__package__}.{TARGETS[target].module}")
     export: Exporter = getattr(module, f"to_{target}")
     return export
-
-
-def some(names: Sequence[str], most: int = 3) -> str:
-    """Name the first of many files.
-
-    >>> some(["a", "b", "c", "d"])
-    'a, b, c and 1 more'
-    """
-    rest = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(map(printable, names[:most])) + rest
 
 
 def left_out_lines(runs: Sequence[Run]) -> Iterator[str]:
