@@ -43,7 +43,14 @@ def test_lines_of_a_kind_make_a_dataset_of_their_family(
     tmp_path, family: str, expected: dict[str, Any]
 ) -> None:
     assert import_lines(tmp_path, LINES[family]) == 0
-    row = Dataset("Mine", Family(family), "Mine", folder=str(tmp_path / "pictures"), **expected)
+    row = Dataset(
+        "Mine",
+        Family(family),
+        "Mine",
+        folder=str(tmp_path / "pictures"),
+        for_training=True,
+        **expected,
+    )
     assert own_datasets() == {"Mine": row}
     asked = [line for line in LINES[family] if "labels" not in line]
     assert [query.label for query in table()] == [
