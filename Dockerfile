@@ -1,4 +1,4 @@
-# For a server with NVIDIA GPUs (docs/install.md).  Neither image has CUDA: PyTorch's wheels bring
+# For a server with NVIDIA GPUs (docs/how-to/install.md).  Neither image has CUDA: PyTorch's wheels bring
 # the CUDA libraries that they were built with, the driver is the server's own.  A CUDA image would
 # bring those libraries a second time, and another Python than the one that is tested.
 FROM python:3.11-slim-bookworm AS build
