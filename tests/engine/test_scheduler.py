@@ -261,6 +261,12 @@ def test_a_server_that_keeps_failing_is_left_out_longer_and_longer_then_one_call
     assert scheduler.next(now), "it is as good as before"
 
 
+def test_a_server_that_is_left_out_gives_its_queue_to_another() -> None:
+    scheduler = Scheduler(iter(images(1, 5)), {"a": 1, "b": 1}, ServerPolicy(failures=1))
+    server = ask(scheduler, CallOutcome.FAILED, 0.0).server
+    assert (server.waiting, scheduler.left) == (0, 5)
+
+
 def test_failures_are_counted_in_a_row() -> None:
     scheduler = one_server(failures=3)
     for _ in range(10):
