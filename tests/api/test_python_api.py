@@ -43,7 +43,7 @@ OPTIONS: dict[str, Any] = {"sizes": SIZE, "space": "grid1000"}
 
 
 def processor_seconds(code: str) -> float:
-    """What a fresh Python takes of the processor: other programs of the machine are not in it."""
+    """Return the processor time of a fresh Python, which does not depend on other programs."""
     pid = subprocess.Popen([sys.executable, "-S", "-c", code]).pid
     _, status, used = os.wait4(pid, 0)
     assert status == 0
@@ -54,8 +54,8 @@ def test_importing_it_costs_nothing() -> None:
     root = Path(findit.__file__).parents[1]
     code = f"import sys; sys.path.insert(0, {str(root)!r}); "
     bare = min(processor_seconds(code) for _ in range(3))
-    ours = min(processor_seconds(code + "import vlmeval_findit") for _ in range(3))
-    assert ours - bare < 0.2
+    with_package = min(processor_seconds(code + "import vlmeval_findit") for _ in range(3))
+    assert with_package - bare < 0.2
     code += "before = set(sys.modules); import vlmeval_findit; print(set(sys.modules) - before)"
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, check=True)
     assert done.stdout.decode().strip() == "{'vlmeval_findit'}"

@@ -40,8 +40,8 @@ def test_a_folder_of_somebody_else_is_said(
 ) -> None:
     (tmp_path / "lmu").mkdir()
     monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
-    refused = OSError(number, "no", str(tmp_path / "theirs" / ".sweep.lock"))
-    advised = f". {tmp_path / 'theirs'} cannot be written to: copy it to a folder of yours"
+    refused = OSError(number, "no", str(tmp_path / "other" / ".sweep.lock"))
+    advised = f". {tmp_path / 'other'} cannot be written to: copy it to a folder of yours"
     assert advised in error_text(refused)
     error = OSError(number, "no", str(tmp_path / "lmu" / "x.tsv"))
     assert "Set LMUData to a folder that can be written to" in error_text(error)

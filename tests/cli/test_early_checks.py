@@ -51,7 +51,7 @@ def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def blocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder whose VLMEvalKit and torch can be read, and not imported."""
+    """Return a folder whose VLMEvalKit and torch can be read, but not imported."""
     folder = tmp_path_factory.mktemp("blocked")
     package = folder / "vlmeval"
     (package / "dataset").mkdir(parents=True)
@@ -95,7 +95,7 @@ REFUSED = {
         ("--data", "FindIt_Scens_mini_xyxy_json", "--model", "FindIt-Nano"),
         "did you mean Scenes_mini",
     ),
-    "misspelt dataset of theirs": (
+    "misspelt dataset of VLMEvalKit": (
         ("--data", "TheirBnch_DEV", "--model", "Their-VL-7B"),
         "no dataset 'TheirBnch_DEV': did you mean TheirBench_DEV?",
     ),
@@ -103,7 +103,7 @@ REFUSED = {
         ("--data", DATA, "--model", "FindIt-Nanno"),
         "no model 'FindIt-Nanno': did you mean FindIt-Nano?",
     ),
-    "misspelt model of theirs": (
+    "misspelt model of VLMEvalKit": (
         ("--data", DATA, "--model", "Their-VL-8B", "--judge-args", '{"space": "unit"}'),
         "no model 'Their-VL-8B': did you mean Their-VL-7B?",
     ),
@@ -143,7 +143,7 @@ REFUSED = {
         ("--data", DATA, "--model", "..=/nowhere", "--like", "Qwen3-VL"),
         "the model's name '..'",
     ),
-    "a name of theirs": (
+    "a name of VLMEvalKit": (
         ("--data", DATA, "--model", "Their-VL-7B=owner/name", "--like", "Qwen3-VL"),
         "Their-VL-7B is a model of VLMEvalKit's",
     ),
@@ -166,7 +166,7 @@ REFUSED = {
         (*NANO, "--api-nprc", "3"),
         "no flag '--api-nprc': did you mean --api-nproc?",
     ),
-    "misspelt flag of ours": ((*NANO, "--logprob"), "did you mean --logprobs?"),
+    "misspelt flag of FindIt": ((*NANO, "--logprob"), "did you mean --logprobs?"),
     "value of a flag": ((*NANO, "--api-nproc", "many"), "'--api-nproc': 'many' is not a valid"),
     "space of a server": (
         ("--data", DATA, "--model", "mine", *SERVER),
@@ -328,7 +328,7 @@ REFUSED = {
         ("--data", DATA, "--model", "Qwen3-VL", *SERVER, "--timeout", "0"),
         "--timeout: 0.0 should be seconds, more than 0",
     ),
-    "flags of ours for others": (
+    "flags of FindIt for others": (
         ("--data", "TheirBench_DEV", "--model", "Their-VL-7B", "--max-usd", "2"),
         "--max-usd is for FindIt's datasets",
     ),
@@ -400,8 +400,13 @@ def test_what_we_can_know_is_refused_without_importing_the_host(name: str, refus
 
 
 PASSED_ON = {
-    "ours": NANO,
-    "ours with their flag": (*NANO[:3], "Their-VL-7B", "--judge-args", '{"space": "unit"}'),
+    "findit": NANO,
+    "findit with a flag of VLMEvalKit": (
+        *NANO[:3],
+        "Their-VL-7B",
+        "--judge-args",
+        '{"space": "unit"}',
+    ),
     "their dataset": ("--data", "TheirBench_DEV", "--model", "Their-VL-7B"),
     "a dataset of a composed name": ("--data", "Clips_2fps", "--model", "Their-VL-7B"),
     "their user's table": ("--data", "MyTable", "--model", "Their-VL-7B"),
@@ -426,7 +431,7 @@ def test_what_the_host_may_know_is_passed_on(
 
 
 def test_a_table_of_ours_is_no_dataset_of_theirs(blocked: Path, tmp_path: Path) -> None:
-    """Once ``data get`` has made Scenes_mini.tsv, the name without prefix is still refused."""
+    """After ``data get`` wrote Scenes_mini.tsv, the name without prefix is still refused."""
     for suffix, text in ((".tsv", "index\tquestion\n"), (".meta.json", "{}")):
         (tmp_path / f"Scenes_mini{suffix}").write_text(text)
     done = findit(blocked, tmp_path, tmp_path, ["--data", "Scenes_mini", "--model", "FindIt-Nano"])

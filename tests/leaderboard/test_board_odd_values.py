@@ -29,7 +29,7 @@ ODD = ("NaN", "Infinity", "null", '"text"', "[]", "{}", "-1", "[null]", '{"a": 1
 
 
 def leaves(value: object, path: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
-    """The places of everything in a JSON value, itself included."""
+    """Return the places of everything in a JSON value, itself included."""
     yield path
     if isinstance(value, dict):
         for key, inner in value.items():

@@ -295,9 +295,9 @@ def test_the_key_is_of_the_answers_and_of_their_score(world: World) -> None:
 def test_the_worst_come_first_and_failed_calls_are_none(world: World) -> None:
     run = world.run("Mixed", JSON, failing)
     (transcript,), _ = gather([run])
-    found = list(worst_answers(transcript, 20, Private()))
-    assert len(found) == 8
-    assert all(one.row.index % 3 for one in found)
+    worst = list(worst_answers(transcript, 20, Private()))
+    assert len(worst) == 8
+    assert all(answer.row.index % 3 for answer in worst)
     (world.folder / "pictures" / "0.jpg").write_bytes(b"spoilt")
     again = {one.row.index: one.picture for one in worst_answers(transcript, 20, Private())}
     assert again[1] is None

@@ -52,7 +52,7 @@ def run(
     space: Any = GRID,
     prompt: CustomPrompt | None = None,
 ) -> Path:
-    """A scored run of custom data that answers so in a space."""
+    """Return a scored run of custom data with these answers in a space."""
     task = load_task(name)
     rows = [
         {"index": index, "prediction": reply if isinstance(reply, str) else reply(index)}
@@ -77,7 +77,7 @@ def export(path: Path, *flags: str, out: str = "set") -> list[dict[str, Any]]:
 
 
 def rewards(rows: Sequence[dict[str, Any]], by: Any = "f1") -> list[float]:
-    """What our reader makes of the answers, as a trainer would ask."""
+    """Return the reader's boxes of the answers, as a trainer would ask."""
     columns = {key: [row[key] for row in rows] for key in rows[0]}
     values: list[float] = findit.reward_function("trl", by)(
         completions=columns.pop("completion"), prompts=columns.pop("prompt"), **columns

@@ -29,7 +29,7 @@ SIZE = (64, 48)
 
 
 def ring(x: float, y: float, outer: float, inner: float) -> np.ndarray[Any, Any]:
-    """A mask of a disc with a hole."""
+    """Return a mask of a disc with a hole."""
     ys, xs = np.mgrid[: SIZE[1], : SIZE[0]] + 0.5
     far = np.hypot(xs - x, ys - y)
     return (far < outer) & (far >= inner)

@@ -113,7 +113,7 @@ def test_queries_are_counted_by_who_finds_them(board: Board, world: World) -> No
     world.predict("Fails", JSON, failing)
     again = make_board(load_runs([world.runs]))
     counts = pair_of(data_of(make_page(again, NOW)), "Early", "Fails")["counts"]
-    # The calls of rows 0, 3, 6 and 9 failed: a failed call is no answer that found nothing.
+    # The calls of rows 0, 3, 6 and 9 failed: a failed call is not an answer without boxes.
     assert counts["answered"] == 8
     assert (counts["left"], counts["neither"], counts["differ"]) == (4, 4, 4)
 

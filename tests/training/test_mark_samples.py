@@ -203,7 +203,7 @@ def test_marks_beside_those_that_are_counted_are_asked_for_too(
 
 
 def colours_asked_for(item: MarkQuestions) -> set[str]:
-    """Colours in questions about marks that are there."""
+    """Return the colours in questions about marks that are drawn."""
     return {
         actual[0]
         for query in item.queries
@@ -237,9 +237,13 @@ def test_captions_of_a_pair_are_true_of_their_own_image_only(size: tuple[int, in
         assert [item.which for item in turn.reply_spans] == [0, 1]
         assert box in {t.box for t in left.things}
         assert other_box in {t.box for t in right.things}
-        for own, other, item in ((left, right, reported.left), (right, left, reported.right)):
+        for described_scene, other, item in (
+            (left, right, reported.left),
+            (right, left, reported.right),
+        ):
             assert item.caption is not None
-            assert is_true(item.caption, own), (item.caption, described(own.things[0], own))
+            first = described(described_scene.things[0], described_scene)
+            assert is_true(item.caption, described_scene), (item.caption, first)
             assert not is_true(item.caption, other), item.caption
 
 

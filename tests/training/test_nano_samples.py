@@ -146,7 +146,7 @@ SAMPLES = {
 
 
 def length(learner: NanoLearner, turn: samples.Turn) -> int:
-    """Tokens of a turn."""
+    """Return the number of tokens of a turn."""
     return len(learner.writer._tokens(turn).ids)
 
 
@@ -154,7 +154,7 @@ def length(learner: NanoLearner, turn: samples.Turn) -> int:
 def test_turns_that_share_images_are_taught_as_if_each_were_alone(
     kind: str, untrained: NanoLearner, tmp_path: Path
 ) -> None:
-    """The tokens and the scores of a packed row are those of the package's own encoder."""
+    """The tokens and the scores of a packed row are those of the package's encoder."""
     sample = SAMPLES[kind]()
     batch = untrained.writer.batch([sample], ROOMY)
     model = untrained.model.eval()

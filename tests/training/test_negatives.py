@@ -50,16 +50,16 @@ VARIANTS = [
 
 def test_nothing_adheres_in_every_format() -> None:
     formats = {row.reads(v.reply) for row in UNIT_ROWS.values() for v in VARIANTS}
-    assert {how.frames for how in formats} == set(range(1, 9))
-    for how in formats:
-        assert read(nothing(how), how).reason is None, how
+    assert {reply_format.frames for reply_format in formats} == set(range(1, 9))
+    for reply_format in formats:
+        assert read(nothing(reply_format), reply_format).reason is None, reply_format
 
 
 def test_nothing_holds_no_box_wherever_a_format_can_say_so() -> None:
     """Over frames only a nested reply can: any other that adheres has a box."""
-    for how in {row.reads(v.reply) for row in UNIT_ROWS.values() for v in VARIANTS}:
-        boxes = read(nothing(how), how).boxes
-        if how.frames == 1 or how.structure == "nested":
+    for reply_format in {row.reads(v.reply) for row in UNIT_ROWS.values() for v in VARIANTS}:
+        boxes = read(nothing(reply_format), reply_format).boxes
+        if reply_format.frames == 1 or reply_format.structure == "nested":
             assert boxes == ()
         else:
             assert boxes == ((0.0, 0.0, 0.0, 0.0),)
@@ -67,7 +67,7 @@ def test_nothing_holds_no_box_wherever_a_format_can_say_so() -> None:
 
 @pytest.mark.parametrize("structure", ["per_box", "decomposed"])
 def test_over_frames_the_empty_list_does_not_adhere(structure: str) -> None:
-    """Why a box without extent is said there."""
+    """So the reply there is a box without extent."""
     assert read("[]", ReplyFormat("json", "xyxy", structure=structure, frames=8)).reason is not None
     assert read("[]", ReplyFormat("text", "xyxy", frames=8)).reason is not None
 

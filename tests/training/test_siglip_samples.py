@@ -40,13 +40,13 @@ def test_a_varied_caption_leaves_out_nothing_that_tells_the_two_apart() -> None:
         sample = samples.varied_sample(Rng(seed), seed)
         pair = sample.pair
         assert sample.captions[0] != sample.captions[1]
-        for caption, own, other in (
+        for caption, scene, other in (
             (sample.captions[0], pair.left, pair.right),
             (sample.captions[1], pair.right, pair.left),
         ):
-            reported = values_of(own.things[0], own)
+            reported = values_of(scene.things[0], scene)
             assert reported[pair.attribute] in caption
-            # At least what is said of the first object is true of none in the other image.
+            # The words about the first object are true of no object in the other image.
             values = [values_of(thing, other) for thing in other.things]
             stored = [name for name in ATTRIBUTES if reported[name] in caption]
             assert all(any(of[name] != reported[name] for name in stored) for of in values)

@@ -147,14 +147,14 @@ def test_the_shipped_tokenizer_is_learnt_again(name: str) -> None:
     """The cards say so."""
     if name == NANO:
         recipe = learner.read_nano_recipe(RECIPES / f"{name}.yaml")
-        made = architecture.build_tokenizer(learner.corpus(recipe), recipe.vocabulary)
+        tokenizer = architecture.build_tokenizer(learner.corpus(recipe), recipe.vocabulary)
     else:
         siglip = siglip_learner.read_siglip_recipe(RECIPES / f"{name}.yaml")
         captions = siglip_learner.samples.corpus(siglip.seed, siglip.corpus // 10, siglip.plain)
-        made = siglip_learner.build_tokenizer(captions, siglip.vocabulary)
+        tokenizer = siglip_learner.build_tokenizer(captions, siglip.vocabulary)
     folder = Path({NANO: SHIPPED["FindIt-Nano"]}.get(name, ENCODERS["FindIt-Nano-SigLIP"]))
     shipped = json.loads((folder / "tokenizer.json").read_text())
-    built = json.loads(made.backend_tokenizer.to_str())
+    built = json.loads(tokenizer.backend_tokenizer.to_str())
     assert built["model"]["vocab"] == shipped["model"]["vocab"]
     assert built["model"]["merges"] == shipped["model"]["merges"]
     added = [[token["content"] for token in of["added_tokens"]] for of in (built, shipped)]
