@@ -150,7 +150,7 @@ TASKS: dict[str, tuple[str, bool, Ask]] = {
     "refexp": ("Scenes_refexp", False, asking.referring),
     "described": ("Scenes_described", False, asking.described),
 }
-"""Tasks that share an image: the dataset, whether it has several labels, and what is asked."""
+"""Tasks that share an image: the dataset, whether it has several labels, and the question."""
 
 
 def turn_of(

@@ -15,7 +15,7 @@ SPLITS = {
     "validation": range(2**20, 2**21),
     "train": range(2**21, 2**32),
 }
-"""Seeds by split; no seed is in two, so no model is asked about what it was trained on."""
+"""Seeds by split; no seed is in two splits, so no model is asked about its training scenes."""
 
 
 @dataclass(frozen=True, slots=True)

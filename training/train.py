@@ -28,7 +28,7 @@ from training.recipe import Recipe
 from vlmeval_findit.core.files import write_once
 
 STATE = "training.pt"
-"""What is needed to continue, in the folder of the training."""
+"""The state to continue from, in the folder of the training."""
 
 
 class Learner(Protocol):
@@ -100,7 +100,7 @@ class Training:
         return {**parts, "norm": norm.item()}
 
     def save(self, folder: Path) -> None:
-        """Write the checkpoint in float16, and what is needed to continue."""
+        """Write the checkpoint in float16, and the state to continue from."""
         learner, checkpoint = self.learner, folder / card.CHECKPOINT
         checkpoint.mkdir(parents=True, exist_ok=True)
         copy.deepcopy(learner.model).to("cpu", torch.float16).save_pretrained(checkpoint)
@@ -176,7 +176,7 @@ def train(
             is as fast if all cores are busy.
 
     Raises:
-        ValueError: the recipe is invalid, or ``out`` was begun with another one.
+        ValueError: the recipe is invalid, or ``out`` was begun with another recipe.
     """
     rank, ranks = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     if ranks > 1:
@@ -220,7 +220,7 @@ def train(
 
 
 def _store_recipe(recipe_file: Path, out: Path) -> None:
-    """Store the recipe with what it makes; refuse to continue with another one."""
+    """Store the recipe with the training; refuse to continue with another recipe."""
     out.mkdir(parents=True, exist_ok=True)
     stored, text = out / card.RECIPE, recipe_file.read_text(encoding="utf-8")
     if not stored.is_file():
@@ -231,7 +231,7 @@ def _store_recipe(recipe_file: Path, out: Path) -> None:
 
 
 def _drop_lines_after(step: int, path: Path) -> None:
-    """Drop the lines of steps after the last save: they are made again."""
+    """Drop the lines of steps after the last save: these steps are repeated."""
     lines = path.read_text("utf-8").splitlines() if path.is_file() else []
     text = "".join(f"{line}\n" for line in lines if json.loads(line)["step"] <= step)
     if lines:

@@ -218,7 +218,7 @@ def _parsed(value: Any) -> Any:
 
 
 def _stated(value: Any) -> Any:
-    """Leave out what is None: ``datasets`` gives all objects of a column the same keys."""
+    """Leave out values that are None: ``datasets`` gives all objects of a column the same keys."""
     if not isinstance(value, Mapping):
         return value
     return {key: plain(each) for key, each in value.items() if each is not None}

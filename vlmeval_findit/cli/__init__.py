@@ -79,7 +79,7 @@ _COMPLETE = "_FINDIT_COMPLETE"
 """The environment variable in which a shell requests completions."""
 
 _SWITCHES = re.compile("-[hqv]+|--help|--version|--verbose|--quiet")
-"""Options without a value that may stand before the command, as --plugin may."""
+"""Options without a value that may precede the command, as --plugin may."""
 
 _EPILOG = """\
 \b

@@ -85,7 +85,7 @@ def command(left: Path, right: Path, show: Path | None, json_file: Path | None) 
 
 
 def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> None:
-    """Print the metrics of two runs, and who finds which queries."""
+    """Print the metrics of two runs, and the queries that each finds."""
     for name, run in (("A", left), ("B", right)):
         failed = f"; {counted(run.failed, 'call')} failed" if run.failed else ""
         words = run.provenance.custom_words

@@ -1,4 +1,4 @@
-"""``run_findit.py data get``: datasets ready to run, from the network or from files at hand."""
+"""``run_findit.py data get``: datasets ready to run, from the network or from your files."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ from .printing import print_folded, print_text
 def command(
     data: str, index: int | None, model: str | None, system: str | None, prompt_template: str | None
 ) -> int:
-    """Print what a query asks: its message with images at their places, its sizes, its boxes."""
+    """Print a query: its message with images at their places, its sizes, its boxes."""
     benchmark, task = benchmark_of(data), load(data)
     if model:
         task = benchmark.for_model(task, model.partition("=")[0])

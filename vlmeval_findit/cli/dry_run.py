@@ -76,7 +76,7 @@ def of_data(names: Sequence[str], entries: Sequence[ModelEntry], limit: int | No
 
 
 def of_sweep(sweep: Sweep) -> int:
-    """Count what a sweep would do."""
+    """Count the calls of a sweep."""
     keys = {entry.name: _key(entry, sweep) for entry in sweep.models}
     chats = {entry.name: chat for entry in sweep.models if (chat := _chat(entry, sweep))}
     groups = sweep_groups(sweep, keys, chats)

@@ -1,4 +1,4 @@
-"""``run_findit.py errors``: what a run's score lost, by error type."""
+"""``run_findit.py errors``: the lost points of runs by error type."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .options import PATH, Command, json_option, runs_argument
 from .printing import console, print_lines, print_table, write_json
 
 _LARGEST = 3
-"""Error types of a run that stand in its line."""
+"""Most error types in the line of a run."""
 
 
 @click.command(

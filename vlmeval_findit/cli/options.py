@@ -127,12 +127,12 @@ def _switch(short: str, long: str, key: str, text: str) -> click.Option:
 
 
 def is_quiet() -> bool:
-    """Whether ``--quiet`` is set: no progress, no notes."""
+    """Tell whether ``--quiet`` is set: no progress, no notes."""
     return _meta(_QUIET)
 
 
 def is_verbose() -> bool:
-    """Whether ``--verbose`` is set."""
+    """Tell whether ``--verbose`` is set."""
     return _meta(_VERBOSE)
 
 

@@ -139,7 +139,7 @@ def sizes_table(report: ProbeReport) -> Table:
 
 
 def _number(value: float | None) -> float | None:
-    """Return a number; None where there were no boxes."""
+    """Return a number; None without boxes."""
     return None if value is None or np.isnan(value) else float(value)
 
 

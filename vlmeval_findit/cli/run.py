@@ -446,7 +446,7 @@ def _names(flags: Sequence[HostFlag]) -> set[str]:
 
 
 def _entries(run: RunOptions) -> list[ModelEntry]:
-    """Return the models of ``--model``; those of a configuration by their names alone."""
+    """Return the models of ``--model``; models of a configuration by name only."""
     if run.config is not None:
         return [ModelEntry(name) for name in _config(run, "model")]
     if not run.asks_findit:
@@ -540,7 +540,7 @@ def _check_image_roots(run: RunOptions, questions: Sequence[Question]) -> None:
 
 
 def _check_configured(run: RunOptions) -> None:
-    """Refuse unknown models of a configuration; those with a class are left to VLMEvalKit."""
+    """Refuse unknown models of a configuration; VLMEvalKit checks models with a class."""
     for name, values in _config(run, "model").items():
         if "class" not in values:
             try:

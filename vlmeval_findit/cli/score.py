@@ -111,7 +111,7 @@ def command(
 
 
 def _notes(run: RunScore) -> Iterator[str]:
-    """Yield what is printed about a run below the table."""
+    """Yield the notes on a run that are printed below the table."""
     name = f"{run.model} {run.task.name}"
     for note in run.forced:
         yield f"contradicts the record: {name}: {note}"

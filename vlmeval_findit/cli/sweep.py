@@ -244,7 +244,7 @@ def _vlmevalkit(executor: str, inference: CallOptions, budget: Budget) -> Backen
 
 
 def run(sweep: Sweep, factories: BackendFactories, formats_file: Path) -> int:
-    """Run a sweep, print its scores, and write the best formats where there were several."""
+    """Run a sweep, print its scores, and write the best formats if it has several."""
     if formats_file.is_file():
         BestFormats(formats_file)  # Refused before the first call, if it is something else
     results, status = results_of(sweep, factories)

@@ -144,7 +144,7 @@ def _samples(
     types: Counter[str],
     left_out: Counter[str],
 ) -> Iterator[TrainingSample]:
-    """Yield the samples of a run; count their error types, and what is left out."""
+    """Yield the samples of a run; count their error types, and the queries that are left out."""
     run, words = transcript.run, transcript.words
     if words is None:
         raise RunError(f"{run.path}: {transcript.prompt(0)} A training set asks what the run asked")
@@ -173,7 +173,7 @@ def _samples(
 
 
 def _columns(query: Any, question: Any, space: Space) -> Mapping[str, Any]:
-    """Return what a reward needs; objects as JSON, for their keys may differ between rows."""
+    """Return the columns of a reward; objects as JSON, because keys may differ between rows."""
     truth = query.truth
     objects = {
         "boxes": truth.boxes,
