@@ -164,7 +164,7 @@ def _estimates(load: Load) -> str:
     """Say what the numbers rest on; whose the prices are only where something was priced."""
     if not load.usd_in and not load.usd_out_at_most:
         return "Tokens are estimates."
-    return f"Tokens are estimates; prices are of {AS_OF}, unless --prices is set."
+    return f"Tokens are estimates; prices are of {AS_OF}, unless --prices is given."
 
 
 def _line(load: Load) -> str:
