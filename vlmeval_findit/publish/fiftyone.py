@@ -27,7 +27,6 @@ from .export_folder import rewrite_folder
 from .targets import NotExportableError, left_out_lines
 
 _ANSWERED = (Role.HIT, Role.MISS, Role.WRONG_LABEL, Role.UNCOUNTED)
-
 Document = dict[str, Any]
 
 
@@ -54,21 +53,17 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
     fields = [sample[name] for sample in samples.values() for name in names if name in sample]
     boxes = sum(len(field["detections"]) for field in fields)
     left = sum(len(row.details["boxes"]) for run in shown for row in run.rows) - boxes
-    images = counted(len(samples), "image")
-    yield f"{out}/: {images}, {boxes:,} boxes of {counted(len(shown), 'run')}"
+    images, count = counted(len(samples), "image"), counted(len(shown), "run")
+    yield f"{out}/: {images}, {boxes:,} boxes of {count}"
     yield from left_out_lines([run for run in runs if not _shows_boxes(run)])
     if absent := sum(not path.is_file() for path in samples):
         yield f"{counted(absent, 'image')} not there: FiftyOne will not show them"
     if left:
         yield f"{left:,} boxes cannot be shown: left out (not finite, or after 200 of an answer)"
-    yield "open it in Python with:"
-    yield "  import fiftyone as fo"
-    kind = "dataset_type=fo.types.FiftyOneDataset"
+    yield from ("open it in Python with:", "  import fiftyone as fo")
     yield "  dataset = fo.Dataset.from_dir("
-    yield f"      {str(out.absolute())!r}, {kind}"
-    yield "  )"
-    yield "  dataset.add_dynamic_sample_fields()"
-    yield "  fo.launch_app(dataset)"
+    yield f"      {str(out.absolute())!r}, dataset_type=fo.types.FiftyOneDataset"
+    yield from ("  )", "  dataset.add_dynamic_sample_fields()", "  fo.launch_app(dataset)")
 
 
 def _shows_boxes(run: Run) -> bool:
@@ -88,14 +83,13 @@ def _add(
     ``truth`` is the field of the query's objects (None: another run has added them).
     """
     about = {"tags": [f"{kind}={value}" for kind, value in row.slices.items()], "query": row.index}
-    confidences = _confidences(row)
+    confidences, dataset = _confidences(row), transcript.run.question.board_dataset
     for place, picture in enumerate(transcript.draw(row).images):
         path = (transcript.pictures / picture.path).absolute()
-        width, height = picture.width, picture.height
-        size = {"_cls": "ImageMetadata", "width": width, "height": height}
+        size = {"_cls": "ImageMetadata", "width": picture.width, "height": picture.height}
         sample = samples.setdefault(path, {"filepath": str(path), "tags": [], "metadata": size})
-        if transcript.run.question.board_dataset not in sample["tags"]:
-            sample["tags"].append(transcript.run.question.board_dataset)
+        if dataset not in sample["tags"]:
+            sample["tags"].append(dataset)
         answered = _labels(sample, name, "Detections")
         if place == 0:
             kind = row.reason or ("boxes" if row.details["boxes"] else "no box")
@@ -108,7 +102,7 @@ def _add(
             }
             _labels(sample, f"{name}_answers", "Classifications").append(label)
         for box in picture.boxes:
-            x1, y1, x2, y2 = box.box
+            (x1, y1, x2, y2), width, height = box.box, picture.width, picture.height
             detection = {
                 "_cls": "Detection",
                 **about,
@@ -126,8 +120,8 @@ def _add(
 
 
 def _labels(sample: Document, name: str, kind: str) -> list[Document]:
-    labels: list[Document] = sample.setdefault(name, {"_cls": kind, kind.lower(): []})[kind.lower()]
-    return labels
+    field: dict[str, list[Document]] = sample.setdefault(name, {"_cls": kind, kind.lower(): []})
+    return field[kind.lower()]
 
 
 def _confidences(row: ScoredRow) -> dict[int, list[float | None]]:
