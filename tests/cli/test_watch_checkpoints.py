@@ -128,5 +128,5 @@ def test_a_real_checkpoint_is_evaluated_and_a_stop_is_passed_on(tmp_path: Path) 
             assert process.poll() is None, text
             time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        assert process.wait() == 130
+        assert process.wait(timeout=120) == 130
     assert "1 checkpoint was evaluated; the same command goes on" in (tmp_path / "out").read_text()
