@@ -15,6 +15,7 @@ from measured import peak_mib
 
 from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.core.benchmark import PromptSet
 from vlmeval_findit.core.folders import Folder
 from vlmeval_findit.engine.calls import Cell, Prompts
 from vlmeval_findit.engine.cell_builder import CellBuilder
@@ -32,7 +33,8 @@ def cells(folder: Path, count: int) -> list[Cell]:
     for at in range(ROWS):
         (folder / f"{at}.png").write_text(str(at))
     queries = {at: replace(query, index=at, images=(f"{at}.png",)) for at in range(ROWS)}
-    prompts = Prompts(replace(task, queries=queries), Folder("Demo", folder, "test"), message)
+    asked = replace(task, queries=queries)
+    prompts = Prompts(asked, Folder("Demo", folder, "test"), PromptSet("standard", message))
     rows = tuple(queries)
     return [Cell("Model", prompts, rows, (), {"seed": at}) for at in range(count)]
 
