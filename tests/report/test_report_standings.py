@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 from boards import JSON, LABELS_JSON, TEXT, board, many, runs, world
 from report_browser import luminance
 from scored_runs import World, query, saying, speaking, two_labels
 
+from vlmeval_findit.core.error_analysis import ErrorType
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.report import standings
 from vlmeval_findit.report.charts import RAMP, READ_IN_WHITE
-from vlmeval_findit.report.losses import losses_of
+from vlmeval_findit.report.losses import Losses, losses_of
 from vlmeval_findit.report.standings import (
     BEST,
     LOWER,
@@ -116,9 +121,37 @@ def test_what_costs_the_best_most(world: World) -> None:
     world.predict("Only", JSON, saying("[]"))
     first = headlines(make_board(load_runs([world.runs])))
     assert first["most"][0] == "Refused"
-    assert first["most"][1].startswith("100.0 of the 100.0 points that it lost: ")
+    assert first["most"][1] == (
+        "100.0 of the 100.0 points that it lost (the answer has no box, though there are objects); "
+        "it is the commonest, too"
+    )
     # With a single model there is no test.
     assert "certain" not in first
+
+
+def test_an_error_that_is_commoner_than_the_costliest_is_named(world: World) -> None:
+    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(12)])
+
+    def answer(query: Any, _: Any) -> str:
+        # Of every other query nothing; of the others both boxes, and one of them thrice.
+        right = speaking(JSON, 1.0)(query, np.random.default_rng(0))
+        boxes = json.loads(right)
+        return "[]" if query.index % 2 else json.dumps([*boxes, boxes[0], boxes[0], boxes[0]])
+
+    world.predict("Only", JSON, answer)
+    costliest, because = headlines(make_board(load_runs([world.runs])))["most"]
+    assert costliest == "Refused"
+    assert because.endswith("; the commonest is duplicate")
+
+
+def test_what_costs_nothing_is_no_common_error(world: World) -> None:
+    world.predict("Only", JSON, saying("[]"))
+    board = make_board(load_runs([world.runs]))
+    (bar,) = losses_of(board).bars
+    free = replace(bar.segments[0], error_type=ErrorType("x", "x", "x"), points=0.0, events=1e6)
+    losses = Losses("F1@0.5", (replace(bar, segments=(*bar.segments, free)),), ())
+    error = headlines_of(board, panels_of(board), losses)[-1]
+    assert error.because.endswith("; it is the commonest, too")
 
 
 def test_too_few_images_are_reported(world: World) -> None:

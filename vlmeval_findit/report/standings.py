@@ -213,7 +213,12 @@ def _error(panel: Panel, losses: Losses) -> Iterator[Headline]:
     lost = f"{worst.points:.1f} of the {100 - bar.score:.1f} points that it lost"
     name = worst.error_type.name
     answer = name[:1].upper() + name[1:]
-    yield Headline(question, answer, f"{lost}: {worst.error_type.meaning}")
+    # What costs nothing, as a right rejection, is no error.
+    costly = [segment for segment in bar.segments if segment.points > 0]
+    commonest = max(costly, key=lambda segment: segment.events).error_type
+    is_worst = commonest == worst.error_type
+    often = "it is the commonest, too" if is_worst else f"the commonest is {commonest.name}"
+    yield Headline(question, answer, f"{lost} ({worst.error_type.meaning}); {often}")
 
 
 def with_unit(metric: Metric, value: float) -> str:
