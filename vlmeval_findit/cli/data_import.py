@@ -19,7 +19,7 @@ from ..data.custom.build import ImportedDataset, import_samples
 from ..data.custom.jsonl import NO, YES
 from ..data.custom.stored_pixels import ExifPixels
 from ..data.published.importing import ImportOptions, ImportResult, run_import
-from ..data.samples import AnnotationError, Counts, Samples, Units
+from ..data.annotated_samples import AnnotationError, Counts, Samples, Units
 from ..data.sources import SOURCES, DataSource, published_sets
 from .options import PATH, Command, completion
 

@@ -21,7 +21,7 @@ from ..benchmarks.findit.findit_datasets import Dataset
 from ..core.folders import config_file, read_config
 from ..core.formatting import nearest
 from ..core.plugins import Group, PluginTable
-from .samples import AnnotationError, Counts, Samples
+from .annotated_samples import AnnotationError, Counts, Samples
 
 SHIPPED = "this package's"
 """The licence of what needs no download."""

@@ -21,7 +21,7 @@ from ..coords.run_check import NotBoxesError
 from ..core.question import AnyTask
 from ..core.scored_row import ScoredRow
 from ..data.custom.build import ids_path
-from ..data.samples import AnnotationError
+from ..data.annotated_samples import AnnotationError
 from .box_confidences import confidences_of
 
 _OBJECT = "object"

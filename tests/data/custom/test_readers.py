@@ -18,7 +18,7 @@ from vlmeval_findit.data.custom.coco import read_coco
 from vlmeval_findit.data.custom.csv_file import read_csv
 from vlmeval_findit.data.custom.voc import read_voc
 from vlmeval_findit.data.custom.yolo import read_yolo
-from vlmeval_findit.data.samples import AnnotatedBox, AnnotationError, Samples
+from vlmeval_findit.data.annotated_samples import AnnotatedBox, AnnotationError, Samples
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

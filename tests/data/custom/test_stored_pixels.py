@@ -25,7 +25,7 @@ from vlmeval_findit.data.custom.stored_pixels import (
     to_stored_pixels,
     turned_size,
 )
-from vlmeval_findit.data.samples import AnnotatedBox, Units, detection_samples
+from vlmeval_findit.data.annotated_samples import AnnotatedBox, Units, detection_samples
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

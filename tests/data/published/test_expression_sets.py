@@ -19,7 +19,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.folders import custom_datasets_file
 from vlmeval_findit.core.metric import metric_values
 from vlmeval_findit.core.scored_row import add_up
-from vlmeval_findit.data.samples import Counts
+from vlmeval_findit.data.annotated_samples import Counts
 from vlmeval_findit.marks.region import packed_mask
 from vlmeval_findit.runs.scored_run import Run
 

@@ -23,7 +23,7 @@ from vlmeval_findit.core.image_files import rows_to_leave_out
 from vlmeval_findit.core.plugins import FILES_VARIABLE, Group, PluginTable
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data import sources
-from vlmeval_findit.data.samples import Counts
+from vlmeval_findit.data.annotated_samples import Counts
 from vlmeval_findit.data.sources import SOURCES, DataSource, published_sets
 from vlmeval_findit.runs.scored_run import Run
 

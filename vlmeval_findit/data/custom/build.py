@@ -19,7 +19,7 @@ from ...core.files import atomic_write
 from ...core.folders import CustomDataset, custom_datasets, custom_datasets_file, lmu_data_root
 from ...core.lock import Lock, alone
 from ...core.table_files import meta_path
-from ..samples import Sample, Samples
+from ..annotated_samples import Sample, Samples
 from .checks import Sizes, check_boxes, check_name, check_samples
 from .stored_pixels import ExifPixels, checked_images, to_stored_pixels
 

@@ -16,7 +16,7 @@ from ...core.error_analysis import LABEL
 from ...core.formatting import is_one_line
 from ...core.image_files import Size
 from ...core.metric import slice_problem
-from ..samples import AnnotationError, Sample, Samples
+from ..annotated_samples import AnnotationError, Sample, Samples
 from .stored_pixels import refuse
 
 Sizes = Mapping[str, Size]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from ...core.image_files import Size
-from ..samples import CROWD, AnnotatedBox, AnnotationError, Samples, detection_samples
+from ..annotated_samples import CROWD, AnnotatedBox, AnnotationError, Samples, detection_samples
 from .masks import mask_of_coco
 from .text import SIDES, json_of, numbers, text_of
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ...core.image_files import Size
-from ..samples import AnnotatedBox, AnnotationError, Samples, Units, detection_samples
+from ..annotated_samples import AnnotatedBox, AnnotationError, Samples, Units, detection_samples
 from .text import state_size, text_of, units_of, written_number, written_size
 
 COLUMNS = ("image", "label", "x1", "y1", "x2", "y2")

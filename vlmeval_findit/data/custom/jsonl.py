@@ -19,7 +19,7 @@ from typing import Any
 
 from ...benchmarks.findit.findit_datasets import Family
 from ...core.formatting import nearest
-from ..samples import IGNORED, AnnotatedBox, AnnotationError, Sample, Samples, Units
+from ..annotated_samples import IGNORED, AnnotatedBox, AnnotationError, Sample, Samples, Units
 from .masks import mask_of
 from .text import CORNERS, json_of, lines_of, numbers, units_of
 

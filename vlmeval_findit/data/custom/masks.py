@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...core.files import unsafe
 from ...core.image_files import Size, decode
 from ...marks.region import Mask, PackedMask, packed_mask, packed_runs, rle_of
-from ..samples import AnnotationError
+from ..annotated_samples import AnnotationError
 from .text import number
 
 

@@ -20,7 +20,7 @@ from ...boxes.representation import Corners
 from ...core.files import unsafe
 from ...core.image_files import ImageFileError, Size, header, misfit, orientation, problem
 from ...marks.region import PackedMask, RLEError, packed_mask
-from ..samples import AnnotatedBox, AnnotationError, Sample, Samples, Units
+from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples, Units
 
 
 class ExifPixels(Enum):

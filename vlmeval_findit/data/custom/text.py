@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.image_files import Size
-from ..samples import AnnotatedBox, AnnotationError, Units
+from ..annotated_samples import AnnotatedBox, AnnotationError, Units
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 

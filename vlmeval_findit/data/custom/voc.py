@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ...core.image_files import Size
-from ..samples import DIFFICULT, AnnotatedBox, AnnotationError, Samples, detection_samples
+from ..annotated_samples import DIFFICULT, AnnotatedBox, AnnotationError, Samples, detection_samples
 from .text import written_number, written_size
 
 

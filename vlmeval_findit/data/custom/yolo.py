@@ -14,7 +14,7 @@ from typing import Any
 
 from ...core.files import unsafe
 from ...core.formatting import nearest
-from ..samples import AnnotatedBox, AnnotationError, Samples, Units, detection_samples
+from ..annotated_samples import AnnotatedBox, AnnotationError, Samples, Units, detection_samples
 from .text import IMAGE_SUFFIXES, text_of, written_number
 
 

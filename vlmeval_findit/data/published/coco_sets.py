@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ..custom.coco import read_coco
-from ..samples import AnnotationError, Samples
+from ..annotated_samples import AnnotationError, Samples
 from ..sources import ODINW_13, PublishedPart
 
 INSTANCES = "instances_val2017.json"

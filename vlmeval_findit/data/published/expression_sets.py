@@ -45,7 +45,7 @@ from ...core.image_files import Size
 from ...marks.region import packed_mask
 from ..custom.masks import mask_of, mask_pixels
 from ..custom.text import CORNERS, SIDES, json_of, line_of, numbers, state_size, text_of
-from ..samples import AnnotatedBox, AnnotationError, Sample, Samples, expression_samples
+from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples, expression_samples
 from ..sources import PublishedPart
 
 _ROWS_AT_ONCE = 16

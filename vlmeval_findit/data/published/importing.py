@@ -10,7 +10,7 @@ from ...core.formatting import nearest
 from ..custom.build import ImportedDataset, import_samples
 from ..custom.checks import check_name
 from ..custom.stored_pixels import ExifPixels
-from ..samples import AnnotationError
+from ..annotated_samples import AnnotationError
 from ..sources import SOURCES, DataSource, PublishedPart
 
 

@@ -14,7 +14,7 @@ from vlmeval_findit.data.custom.stored_pixels import (
     mask_to_stored,
     to_stored_pixels,
 )
-from vlmeval_findit.data.samples import (
+from vlmeval_findit.data.annotated_samples import (
     CROWD,
     DIFFICULT,
     AnnotatedBox,
