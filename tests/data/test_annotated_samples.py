@@ -8,12 +8,6 @@ import numpy as np
 
 from vlmeval_findit.benchmarks.findit.findit_datasets import Family
 from vlmeval_findit.boxes.records import Ignored, Truth
-from vlmeval_findit.data.custom.stored_pixels import (
-    CheckedImage,
-    ExifPixels,
-    mask_to_stored,
-    to_stored_pixels,
-)
 from vlmeval_findit.data.annotated_samples import (
     CROWD,
     DIFFICULT,
@@ -23,6 +17,12 @@ from vlmeval_findit.data.annotated_samples import (
     Samples,
     detection_samples,
     expression_samples,
+)
+from vlmeval_findit.data.custom.stored_pixels import (
+    CheckedImage,
+    ExifPixels,
+    mask_to_stored,
+    to_stored_pixels,
 )
 from vlmeval_findit.marks.region import packed_mask
 

@@ -15,11 +15,11 @@ from ..benchmarks.findit.dataset_names import parse
 from ..benchmarks.findit.findit_datasets import Family
 from ..core.command import as_called
 from ..core.formatting import nearest
+from ..data.annotated_samples import AnnotationError, Counts, Samples, Units
 from ..data.custom.build import ImportedDataset, import_samples
 from ..data.custom.jsonl import NO, YES
 from ..data.custom.stored_pixels import ExifPixels
 from ..data.published.importing import ImportOptions, ImportResult, run_import
-from ..data.annotated_samples import AnnotationError, Counts, Samples, Units
 from ..data.sources import SOURCES, DataSource, published_sets
 from .options import PATH, Command, completion
 

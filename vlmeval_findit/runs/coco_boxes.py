@@ -20,8 +20,8 @@ from ..boxes.representation import MatchRule
 from ..coords.run_check import NotBoxesError
 from ..core.question import AnyTask
 from ..core.scored_row import ScoredRow
-from ..data.custom.build import ids_path
 from ..data.annotated_samples import AnnotationError
+from ..data.custom.build import ids_path
 from .box_confidences import confidences_of
 
 _OBJECT = "object"

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from vlmeval_findit.data.custom.coco import read_coco
 from vlmeval_findit.data.annotated_samples import AnnotationError, Counts
+from vlmeval_findit.data.custom.coco import read_coco
 from vlmeval_findit.data.sources import DataSource, PublishedPart
 
 

@@ -18,6 +18,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.image_files import Size
+from vlmeval_findit.data.annotated_samples import AnnotatedBox, Units, detection_samples
 from vlmeval_findit.data.custom.stored_pixels import (
     CheckedImage,
     ExifPixels,
@@ -25,7 +26,6 @@ from vlmeval_findit.data.custom.stored_pixels import (
     to_stored_pixels,
     turned_size,
 )
-from vlmeval_findit.data.annotated_samples import AnnotatedBox, Units, detection_samples
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

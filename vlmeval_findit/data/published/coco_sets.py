@@ -24,8 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..custom.coco import read_coco
 from ..annotated_samples import AnnotationError, Samples
+from ..custom.coco import read_coco
 from ..sources import ODINW_13, PublishedPart
 
 INSTANCES = "instances_val2017.json"

@@ -43,9 +43,9 @@ from ...core.files import unsafe
 from ...core.formatting import nearest
 from ...core.image_files import Size
 from ...marks.region import packed_mask
+from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples, expression_samples
 from ..custom.masks import mask_of, mask_pixels
 from ..custom.text import CORNERS, SIDES, json_of, line_of, numbers, state_size, text_of
-from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples, expression_samples
 from ..sources import PublishedPart
 
 _ROWS_AT_ONCE = 16

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.formatting import nearest
+from ..annotated_samples import AnnotationError
 from ..custom.build import ImportedDataset, import_samples
 from ..custom.checks import check_name
 from ..custom.stored_pixels import ExifPixels
-from ..annotated_samples import AnnotationError
 from ..sources import SOURCES, DataSource, PublishedPart
 
 
