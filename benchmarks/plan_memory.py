@@ -17,8 +17,7 @@ from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.benchmark import PromptSet
 from vlmeval_findit.core.folders import Folder
-from vlmeval_findit.engine.calls import Cell, Prompts
-from vlmeval_findit.engine.cell_builder import CellBuilder
+from vlmeval_findit.engine.calls import Cell, CellBuilder, Prompts
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.engine.plan import Plan, calls_left, unanswered
 

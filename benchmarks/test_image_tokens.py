@@ -19,7 +19,7 @@ from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.plan import WorkItem
 from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.entry import ModelEntry
-from vlmeval_findit.sweeps.sweep_file import search_sweep
+from vlmeval_findit.sweeps.format_search import search_sweep
 
 PICTURES, THREADS = 50, 8
 READS, WRITES = 0.1, 0.02

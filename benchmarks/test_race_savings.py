@@ -25,7 +25,8 @@ from vlmeval_findit.runs.cell_results import CellResult
 from vlmeval_findit.runs.format_file import averages, race_calls
 from vlmeval_findit.runs.run_statistics import compare
 from vlmeval_findit.runs.scored_run import Run, load_run
-from vlmeval_findit.sweeps.sweep_file import Race, grid_tables, search_sweep
+from vlmeval_findit.sweeps.format_search import search_sweep
+from vlmeval_findit.sweeps.sweep_file import Race, grid_tables
 
 SEEDS = range(10)
 QUERIES = 50

@@ -14,7 +14,8 @@ from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_table import find_model
-from vlmeval_findit.sweeps.sweep_file import STAGES, Race, parse_sweep, read_sweep, stage_questions
+from vlmeval_findit.sweeps.format_search import STAGES
+from vlmeval_findit.sweeps.sweep_file import Race, parse_sweep, read_sweep, stage_questions
 
 CONFIGS = ROOT / "configs"
 GOOD = "models: FullImage\ndatasets: Demo\n"

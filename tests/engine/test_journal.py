@@ -22,8 +22,7 @@ from paths import python_path
 
 from vlmeval_findit.core.files import sha256_of
 from vlmeval_findit.core.lock import LockedError
-from vlmeval_findit.engine.journal.records import encode
-from vlmeval_findit.engine.journal.view import JournalError, JournalView
+from vlmeval_findit.engine.journal.view import JournalError, JournalView, encode
 from vlmeval_findit.engine.journal.writer import DiskFullError, Journal, JournalTakenError
 
 IMAGE = "1" * 64

@@ -15,8 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_journal import answer_of, answered, key, record
 
-from vlmeval_findit.engine.journal.records import encode
-from vlmeval_findit.engine.journal.view import JournalError, JournalTail, JournalView
+from vlmeval_findit.engine.journal.view import JournalError, JournalTail, JournalView, encode
 from vlmeval_findit.engine.journal.writer import Journal
 
 NAMES = "abcde"

@@ -25,11 +25,10 @@ from vlmeval_findit.benchmarks.findit.grid import (
 from vlmeval_findit.core.benchmark import PromptSet
 from vlmeval_findit.core.folders import Folder
 from vlmeval_findit.core.messages import image, text
-from vlmeval_findit.engine.calls import Call, Cell, Images, Prompts
-from vlmeval_findit.engine.cell_builder import CellBuilder
+from vlmeval_findit.engine.calls import Call, Cell, CellBuilder, Images, Prompts
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.engine.plan import ItemSizes, Plan, calls_left, unanswered, work_items
-from vlmeval_findit.sweeps.sweep_file import STAGES
+from vlmeval_findit.sweeps.format_search import STAGES
 
 Settings = Mapping[str, Any]
 

@@ -140,8 +140,8 @@ def test_the_space_of_a_config_file_reaches_the_score(host, tmp_path: Path) -> N
 def test_our_names_do_not_shadow_the_hosts(host) -> None:
     from vlmeval_findit.host import register_models
     from vlmeval_findit.host.api import api_models
+    from vlmeval_findit.host.baseline_models import models
     from vlmeval_findit.host.local import local_models
-    from vlmeval_findit.host.models import models
 
     names = {**models(), **local_models(), **api_models()}
     own = {name: host.config.supported_VLM[name] for name in names}

@@ -410,19 +410,19 @@ def test_every_process_asks_its_share_and_the_first_writes(
     host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The processes one after the other: the second's part is there before the first is done."""
-    from vlmeval_findit.host import ranks
+    from vlmeval_findit.host.inference import Ranks
 
     second = Model()
     waits: list[int] = []
 
-    def wait(self: ranks.Ranks) -> None:
+    def wait(self: Ranks) -> None:
         waits.append(self.rank)
         if self.rank == 0 and waits.count(0) == 1:
             monkeypatch.setenv("RANK", "1")
             ask(host, second, tmp_path)
             monkeypatch.setenv("RANK", "0")
 
-    monkeypatch.setattr(ranks.Ranks, "wait", wait)
+    monkeypatch.setattr(Ranks, "wait", wait)
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
     first = Model()

@@ -52,7 +52,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def few_tokens(host: SimpleNamespace, checkpoints: dict[str, str], **more: Any) -> Any:
     path = checkpoints["Qwen3-VL"]
-    return host.vlm.FindItQwen3VL(model_path=path, max_new_tokens=8, **more)
+    return host.vlm.FindItLocalModel("Qwen3-VL", path, max_new_tokens=8, **more)
 
 
 def test_every_name_is_ours_and_none_of_the_hosts_is_shadowed(host: SimpleNamespace) -> None:
@@ -67,7 +67,7 @@ def test_settings_and_rows_are_checked(host: SimpleNamespace, checkpoints: dict[
     with pytest.raises(ValueError, match="did you mean max_pixels"):
         few_tokens(host, checkpoints, max_pixel=4)
     with pytest.raises(ValueError, match="did you mean Qwen3-VL"):
-        host.vlm.FindItQwen3VL(model_path="x", like="Qwen3VL")
+        host.vlm.FindItLocalModel("Qwen3VL")
 
 
 def test_a_checkpoint_goes_by_the_name_of_its_family(
@@ -149,7 +149,7 @@ def test_a_model_is_asked_in_its_users_words(checkpoints: dict[str, str], tmp_pa
 
 def test_the_hosts_class_is_given_a_system_text(host: SimpleNamespace) -> None:
     from vlmeval_findit.core.custom_prompt import CustomPrompt
-    from vlmeval_findit.host.entries import entry_of, with_system
+    from vlmeval_findit.host.vlmevalkit_entries import entry_of, with_system
 
     prompt = CustomPrompt("You are a detector.")
     for name, is_given in (("Qwen3-VL-8B-Instruct", True), ("Qwen3-VL-8B", False)):

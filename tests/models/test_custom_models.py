@@ -107,9 +107,9 @@ def test_vlmevalkit_knows_one_that_has_a_checkpoint() -> None:
     pytest.importorskip("vlmeval")
     rows = "- {name: hub, like: Qwen3-VL, checkpoint: me/it, settings: {max_new_tokens: 9}}\n"
     add(Path(file_of(rows + "- {name: far, space: unit}")), replaces=False)
-    from vlmeval_findit.host.entries import asked_with, described, entry_of
     from vlmeval_findit.host.local import local_models
     from vlmeval_findit.host.registration import register_models
+    from vlmeval_findit.host.vlmevalkit_entries import asked_with, described, entry_of
 
     built = local_models()["hub"]
     assert built.keywords == {"model_path": "me/it", "like": "hub", "max_new_tokens": 9}  # type: ignore[attr-defined]

@@ -29,7 +29,8 @@ from vlmeval_findit.runs.format_file import (
     outcome,
     write_formats,
 )
-from vlmeval_findit.sweeps.sweep_file import Sweep, in_best_formats, parse_sweep, search_sweep
+from vlmeval_findit.sweeps.format_search import search_sweep
+from vlmeval_findit.sweeps.sweep_file import Sweep, in_best_formats, parse_sweep
 
 BEST = "FindIt_Demo_yxhw_json_bounding_box"
 

@@ -14,10 +14,8 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.runs.best_format import ranked, rule
 from vlmeval_findit.runs.format_file import BestFormats
-from vlmeval_findit.sweeps.sweep_file import (
-    parse_sweep,
-    search_target,
-)
+from vlmeval_findit.sweeps.format_search import search_target
+from vlmeval_findit.sweeps.sweep_file import parse_sweep
 
 __all__ = ["letters", "world"]
 

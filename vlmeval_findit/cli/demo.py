@@ -33,7 +33,8 @@ from ..models.options import ModelOptions
 from ..runs.cell_results import CellResult
 from ..runs.format_file import BestFormats, averages
 from ..runs.scored_run import RowData
-from ..sweeps.sweep_file import STAGES, Sweep, grid_tables, in_best_formats
+from ..sweeps.format_search import STAGES
+from ..sweeps.sweep_file import Sweep, grid_tables, in_best_formats
 from ..sweeps.sweep_run import run_sweep
 from . import main
 from .leaderboard import boards_from

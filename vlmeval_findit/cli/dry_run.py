@@ -12,8 +12,7 @@ from rich.progress import Progress
 
 from ..benchmarks import parse
 from ..core.settings import skips_missing
-from ..engine.calls import given_key
-from ..engine.cell_builder import CellBuilder
+from ..engine.calls import CellBuilder, given_key
 from ..engine.serve_backends import served_model
 from ..engine.server_backends import chat_of, settings
 from ..leaderboard.table import Field, Table
@@ -99,7 +98,7 @@ def _is_http(entry: ModelEntry) -> bool:
 
 
 def _key(entry: ModelEntry, sweep: Sweep) -> Mapping[str, Any]:
-    """Return the part of every call's key that a model makes, as :mod:`..host.entries` has it."""
+    """Return the part of every call's key that comes from the model."""
     if sweep.batch or _is_http(entry):
         return settings(entry)
     if sweep.serve is not None and access_of(entry, serves=True) is Access.SERVED:

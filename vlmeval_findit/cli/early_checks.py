@@ -27,7 +27,7 @@ from ..core.vlmevalkit import (
     model_names,
 )
 from ..engine.backend import CallOptions
-from ..engine.cell_builder import CellBuilder
+from ..engine.calls import CellBuilder
 from ..models.adapter import refuse_without_peft
 from ..models.entry import ModelEntry
 from ..models.http.endpoints import provider_endpoints

@@ -232,7 +232,7 @@ def _run(
         from ..host import register
         from ..host.outcomes import OUTCOMES
         from ..host.preflight import WantedRuns, check_datasets, preflight, share_budget
-        from ..host.runner import run_host
+        from ..host.registration import run_host
     except ImportError as error:
         raise ValueError(
             f"VLMEvalKit cannot be imported ({error}): {install('run')}, "
@@ -569,8 +569,8 @@ def _check_host(run: RunOptions, host_values: Mapping[str, Any]) -> None:
 def _make_known(entry: ModelEntry, run: RunOptions, access: Access) -> None:
     """Make a model known to VLMEvalKit, by its name."""
     from ..host import preflight
-    from ..host.entries import CUSTOM_PROMPTS
     from ..host.local import make_known
+    from ..host.vlmevalkit_entries import CUSTOM_PROMPTS
 
     serving = run.options.serving()
     if entry.prompt is not None:

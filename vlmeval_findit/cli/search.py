@@ -13,7 +13,8 @@ from ..core.formatting import nearest
 from ..models.model_table import find_model
 from ..models.options import ModelOptions
 from ..runs.best_format import rule
-from ..sweeps.sweep_file import Race, search_sweep, search_target
+from ..sweeps.format_search import search_sweep, search_target
+from ..sweeps.sweep_file import Race
 from .early_checks import check_amounts, refuse_untabled
 from .model_options import (
     BATCH,

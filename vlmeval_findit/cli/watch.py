@@ -12,8 +12,8 @@ from ..core.command import INTERRUPTED
 from ..core.config import ConfigError
 from ..core.files import atomic_write
 from ..core.formatting import counted
+from ..engine.calls import CellBuilder
 from ..engine.cancel import cancelled_by_signals
-from ..engine.cell_builder import CellBuilder
 from ..report.followed import JOURNAL, CellView, Followed, Place, Snapshot, SweepState, planned_rows
 from ..report.live_page import make_live_page
 from ..sweeps.sweep_file import Sweep, read_sweep, stage_questions

@@ -19,8 +19,7 @@ from .batch_backend import BatchBackend, Ledger
 from .calls import Call, unread
 from .cancel import CancelToken
 from .cell_files import finished_cell
-from .journal.records import Record
-from .journal.view import JournalView
+from .journal.view import JournalView, Record
 from .journal.writer import Journal
 from .outputs import Output, begin, record_of
 from .plan import ItemSizes, Plan, calls_left, unanswered

@@ -1,4 +1,4 @@
-"""One (image, prompt) call, its images, and its key.
+"""One (image, prompt) call, its images, and its key; cells, which are made of calls.
 
 The key hashes all that an answer depends on, the *content* of images included: sweeps share equal
 calls; a replaced image or a reworded prompt makes another call.
@@ -10,17 +10,19 @@ import hashlib
 import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..benchmarks import benchmark_of
+from ..benchmarks import benchmark_of, load
 from ..core.benchmark import PromptSet
 from ..core.custom_prompt import CustomPrompt, prompt_set
 from ..core.files import file_sha256
 from ..core.folders import Folder, image_folder
 from ..core.identity import SAMPLE
+from ..core.image_files import rows_to_leave_out
 from ..core.messages import Message, PartKind, Reference, located, prompt_hash
 from ..core.question import AnyTask, Question
 
@@ -281,6 +283,87 @@ def given_key(given: Mapping[str, Any], checkpoint: str | None) -> dict[str, Any
 def shared_key(cell: Cell) -> str:
     """Return the JSON with which the keys of all calls of a cell begin."""
     return _ENCODER.encode([cell.model, cell.settings])
+
+
+class CellBuilder:
+    """Tasks and their usable rows.
+
+    ``skip_missing``: leave out rows without a usable image; None: do not check images.
+    """
+
+    def __init__(self, skip_missing: bool | None, images: Images | None = None) -> None:
+        self.images = images or Images()
+        self._skip = skip_missing
+        self._tasks: dict[_Rows, AnyTask] = {}
+        self._left_out: dict[_Rows, frozenset[int]] = {}
+        self._prompts: dict[tuple[Question, str | None, CustomPrompt | None], Prompts] = {}
+        self._rows: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    def task(self, question: Question) -> AnyTask:
+        """Return the task of a question; FileNotFoundError or TableError if it has no table."""
+        at = _rows_of(question)
+        if at not in self._tasks:
+            self._tasks[at] = load(question.name)
+        return replace(self._tasks[at], name=question.name, question=question)
+
+    def cell(
+        self,
+        model: str,
+        question: Question,
+        limit: int | None,
+        given: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        logprobs: bool = False,
+        prompt: CustomPrompt | None = None,
+        sample: int = 1,
+    ) -> Cell:
+        """Return the cell of a model, with its settings if known, and a question's first usable
+        rows.
+
+        Raises:
+            ImageError: images are missing, and their rows are not to be left out.
+            ValueError: it is not known how this model is asked.
+        """
+        left_out = self._rows_left_out(question)
+        prompts = self._prompts_for(question, model, prompt)
+        queries = prompts.task.queries
+        rows = tuple(index for index in queries if index not in left_out)[:limit]
+        return Cell(
+            model=model,
+            prompts=prompts,
+            rows=self._rows.setdefault(rows, rows),  # shared by all formats of a table
+            left_out=tuple(sorted(left_out)),
+            settings=settings_of(question, given, sample),
+            logprobs=logprobs,
+            sample=sample,
+        )
+
+    def _prompts_for(self, question: Question, model: str, prompt: CustomPrompt | None) -> Prompts:
+        for asked in (model, None):
+            if (question, asked, prompt) in self._prompts:
+                return self._prompts[question, asked, prompt]
+        task = benchmark_of(question).for_model(self.task(question), model)
+        made = prompts_of(task, self.images, prompt)
+        self._prompts[question, None if task.base_task is None else model, prompt] = made
+        return made
+
+    def _rows_left_out(self, question: Question) -> frozenset[int]:
+        at = _rows_of(question)
+        if at not in self._left_out:
+            self._left_out[at] = frozenset()
+            if self._skip is not None:
+                queries = list(self.task(question).queries.values())
+                folder = image_folder(question.images)
+                self._left_out[at] = rows_to_leave_out(queries, folder, self._skip)
+        return self._left_out[at]
+
+
+_Rows = tuple[object, ...]
+
+
+def _rows_of(question: Question) -> _Rows:
+    benchmark = benchmark_of(question)
+    return benchmark.name, *benchmark.query_set_key(question)
 
 
 _quoted = json.encoder.encode_basestring_ascii

@@ -26,11 +26,10 @@ from ..models.http.endpoint import Endpoint
 from ..models.http.images import EncodedImages
 from ..models.http.model_server import ModelServer, model_servers
 from ..models.http.spending import Budget, SpendingError
-from .backend import WorkResult, image_name, not_loaded, run_sync, single_calls
+from .backend import ScheduledRun, WorkResult, image_name, not_loaded, run_sync, single_calls
 from .calls import Call
 from .cancel import CancelToken
 from .plan import WorkItem
-from .scheduled_run import ScheduledRun
 from .scheduler import Assignment, FinishedItem, Scheduler
 from .server import LONGEST_WAIT, CallOutcome, ServerPolicy
 

@@ -14,8 +14,7 @@ from ..runs.cell_results import CellResult
 from .backend import WorkResult
 from .calls import Call
 from .cancel import CancelToken
-from .journal.records import Record
-from .journal.view import JournalError
+from .journal.view import JournalError, Record
 from .journal.writer import DiskFullError, Journal, full_disk
 
 

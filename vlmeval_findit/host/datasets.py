@@ -26,7 +26,7 @@ from ..models.model_client import HostMessage, to_host_message
 from ..models.model_table import check_settings
 from ..runs.score import RunScore, score_file
 from ..runs.score_files import score_row, write_score
-from . import entries
+from . import vlmevalkit_entries as entries
 from .outcomes import OUTCOMES
 
 log = logging.getLogger(__name__)

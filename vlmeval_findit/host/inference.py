@@ -11,18 +11,19 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 from vlmeval.smp import get_logger
 
-from ..core.answers import Answer, ModelClient
-from ..core.command import INTERRUPTED
+from ..core.answers import Answer, ModelClient, error_line
+from ..core.command import INTERRUPTED, NO_MORE, SOME_FAILED
+from ..core.files import is_disk_full
 from ..core.predictions import check_model_name, write_rows
 from ..core.run_files import RunFiles
 from ..core.settings import wants_logprobs
@@ -38,9 +39,10 @@ from ..engine.plan import ItemSizes, unanswered
 from ..engine.sink import PlannedCalls
 from ..models.model_client import GenerateClient
 from ..runs.cell_results import CellResult
-from .api import API_CLASSES
+from .api import API_CLASSES, FindItServed
 from .datasets import QuestionDataset
-from .entries import (
+from .outcomes import OUTCOMES
+from .vlmevalkit_entries import (
     CUSTOM_PROMPTS,
     Entry,
     asked_with,
@@ -50,11 +52,10 @@ from .entries import (
     with_space,
     with_system,
 )
-from .outcomes import OUTCOMES
-from .ranks import Ranks
-from .served import FindItServed
 
 log = get_logger("FindIt")
+
+Item = TypeVar("Item")
 
 _SIZES = ItemSizes(batch=32, shared_from=8)
 """Work of a local model at a time: four batches of a CPU, or all queries of a crowded image."""
@@ -283,6 +284,55 @@ def _write(run: HostRun, journal: Journal) -> tuple[int, str | None]:
     write_rows(run.output.path, lambda: prediction_rows(cell, keys, journal))
     errors = ((journal.get(key) or {}).get("error") for key in keys)
     return count_failed(cell, keys, journal), next(filter(None, errors), None)
+
+
+# --- the processes of torchrun --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """This process among the ``world`` processes of torchrun: each asks its share of the rows.
+
+    They meet at barriers before and after, and the first writes the files. If one fails, VLMEvalKit
+    goes on with the next dataset and would meet the others at the wrong barrier: a share would be
+    missing, and a process could wait for an hour. So a process that fails ends all of them.
+    """
+
+    rank: int = 0
+    world: int = 1
+
+    @classmethod
+    def of_this_process(cls) -> Ranks:
+        return cls(int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1)))
+
+    @property
+    def is_first(self) -> bool:
+        return self.rank == 0
+
+    def share(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Return every ``world``-th item from this process's first."""
+        return items[self.rank :: self.world]
+
+    @contextmanager
+    def ending_together(self) -> Iterator[None]:
+        """End this process with a status if it fails and is not alone; torchrun ends the others.
+
+        Finished calls are in the journals.
+        """
+        try:
+            yield
+        except Exception as error:
+            if self.world == 1:
+                raise
+            log.error("rank %d failed, so all processes end: %s", self.rank, error_line(error))
+            raise SystemExit(NO_MORE if is_disk_full(error) else SOME_FAILED) from error
+
+    def wait(self) -> None:
+        """Wait for the other processes."""
+        if self.world > 1:
+            import torch.distributed as dist
+
+            dist.barrier()
 
 
 class CallsBar:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from vlmeval.smp import get_logger
 
@@ -25,9 +25,9 @@ from ..models.model_client import HostMessage, from_host_message
 from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, local_names, row_of_checkpoint
 from ..models.revision import refuse_missing
-from .entries import flag, has_flag
-from .models import FindItModel, RecordedReply, question_of, recorded_reply
-from .served import FindItServed
+from .api import FindItServed
+from .baseline_models import FindItModel, RecordedReply, question_of, recorded_reply
+from .vlmevalkit_entries import flag, has_flag
 
 Maker = Callable[..., Any]
 
@@ -38,8 +38,8 @@ class FindItLocalModel(FindItModel):
     Any number of threads may share it: they are served one after the other.
 
     Args:
+        like: a row of the model table.
         model_path: a folder or an identifier (default: the first checkpoint of the row).
-        like: a row of the model table (default: by the class's name, :data:`NAMED_ROWS`).
         settings: the fields of :class:`..models.local.run_settings.RunSettings`.
 
     Raises:
@@ -47,19 +47,12 @@ class FindItLocalModel(FindItModel):
         OSError: the checkpoint does not exist.
     """
 
-    like: ClassVar[str] = ""
     takes_space = True
 
-    def __init__(
-        self,
-        model_path: str | None = None,
-        like: str | None = None,
-        **settings: Any,
-    ) -> None:
+    def __init__(self, like: str, model_path: str | None = None, **settings: Any) -> None:
         super().__init__()
         self.arguments = {"model_path": model_path, "like": like, **settings}
-        known = _local_row(like or self.like)
-        checkpoint = model_path or _own_checkpoint(known)
+        known, checkpoint = _row_and_checkpoint(like, model_path)
         refuse_missing(checkpoint)
         self._runner = load_local(checkpoint, known, config_from(RunSettings, settings))
         self._lock = threading.RLock()
@@ -67,15 +60,10 @@ class FindItLocalModel(FindItModel):
 
     @classmethod
     def describe(
-        cls,
-        question: Question,
-        model_path: str | None = None,
-        like: str | None = None,
-        **settings: Any,
+        cls, question: Question, like: str, model_path: str | None = None, **settings: Any
     ) -> Described:
         """Describe a run with the constructor's arguments; nothing is loaded."""
-        known = _local_row(like or cls.like)
-        checkpoint = model_path or _own_checkpoint(known)
+        known, checkpoint = _row_and_checkpoint(like, model_path)
         return describe(known, checkpoint, question, config_from(RunSettings, settings))
 
     @classmethod
@@ -132,36 +120,12 @@ def _replies(answers: Sequence[LocalReply]) -> list[RecordedReply]:
     return [recorded_reply(answer.text, answer.recorded) for answer in answers]
 
 
-def _local_row(name: str) -> ModelRow:
+def _row_and_checkpoint(name: str, checkpoint: str | None) -> tuple[ModelRow, str]:
     row = MODELS.get(name)
     if row is None or row.local is None:
-        there = [one.name for one in MODELS.values() if one.local]
-        raise ValueError(f"no local model {name!r}{nearest(name, there)}")
-    return row
-
-
-def _own_checkpoint(row: ModelRow) -> str:
-    assert row.local is not None
-    return next(iter(row.local.checkpoints.values()))
-
-
-NAMED_ROWS = {
-    "FindItQwen3VL": "Qwen3-VL",
-    "FindItQwen25VL": "Qwen2.5-VL",
-    "FindItQwen35": "Qwen3.5",
-    "FindItGLM46V": "GLM-4.6V",
-    "FindItGemma4": "Gemma 4",
-    "FindItInternVL3": "InternVL3",
-}
-"""Names of the class for ``--config`` files, and the row that each stands for."""
-
-LOCAL_CLASSES: tuple[type[FindItLocalModel], ...] = (
-    FindItLocalModel,
-    *(
-        type(name, (FindItLocalModel,), {"like": row, "__module__": __name__})
-        for name, row in NAMED_ROWS.items()
-    ),
-)
+        local = [row.name for row in MODELS.values() if row.local]
+        raise ValueError(f"no local model {name!r}{nearest(name, local)}")
+    return row, checkpoint or next(iter(row.local.checkpoints.values()))
 
 
 def local_maker(name: str, row: ModelRow, checkpoint: str) -> Maker:

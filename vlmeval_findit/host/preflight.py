@@ -24,11 +24,10 @@ from ..models.http.spending import Budget
 from ..models.local.device import choose, this_machine
 from ..models.options import ModelOptions
 from ..serving.programs import ServeOptions
-from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServer
-from .entries import entry_of
+from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServed, FindItServer
+from .baseline_models import FindItReplay
 from .inference import prepare_run
-from .models import FindItReplay
-from .served import FindItServed
+from .vlmevalkit_entries import entry_of
 
 
 def preflight(wanted: WantedRuns) -> None:

@@ -1,7 +1,9 @@
-"""Register datasets, models and inference in VLMEvalKit's own tables."""
+"""Register datasets, models and inference in VLMEvalKit's tables, and start its runner."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import logging
 import os
 import sys
@@ -9,8 +11,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from ..benchmarks import begins_with_prefix, prefixes
+from ..core.vlmevalkit import Runner
 
 log = logging.getLogger(__name__)
 
@@ -42,12 +46,11 @@ def register_models(config_module: ModuleType) -> None:
     import vlmeval.api
     import vlmeval.vlm
 
-    from .api import API_CLASSES, api_models
-    from .local import LOCAL_CLASSES, local_models
-    from .models import MODEL_CLASSES, models
-    from .served import FindItServed
+    from .api import API_CLASSES, FindItServed, api_models
+    from .baseline_models import MODEL_CLASSES, models
+    from .local import FindItLocalModel, local_models
 
-    for cls in (*MODEL_CLASSES, *LOCAL_CLASSES):
+    for cls in (*MODEL_CLASSES, FindItLocalModel):
         setattr(vlmeval.vlm, cls.__name__, cls)
     for api_cls in (*API_CLASSES, FindItServed):
         setattr(vlmeval.api, api_cls.__name__, api_cls)
@@ -90,3 +93,26 @@ def register() -> None:
     register_datasets(vlmeval.dataset)
     register_models(vlmeval.config)
     register_inference(vlmeval.inference)
+
+
+def run_host(runner: Runner, arguments: Sequence[str]) -> None:
+    """Run a command line."""
+    sys.argv = [str(runner.path), *arguments]
+    module = _module(runner.path)
+    module.load_env()
+    if not (runner.path.parent / ".git").exists() and hasattr(module, "githash"):
+        # An installed VLMEvalKit has no git revision, and git would complain about it.
+        module.githash = lambda *_, **__: "unknown"
+    module.main()
+
+
+def _module(path: Path) -> Any:
+    if path.parent.name == "vlmeval":
+        return importlib.import_module("vlmeval.run")
+    spec = importlib.util.spec_from_file_location("run", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["run"] = module
+    spec.loader.exec_module(module)
+    return module

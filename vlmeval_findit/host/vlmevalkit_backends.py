@@ -22,8 +22,15 @@ from ..models.http.spending import Budget
 from ..models.model_client import GenerateClient
 from .api import API_CLASSES
 from .api import settings_of as api_settings
-from .entries import asked_with, described, entry_of, on_this_machine, with_space, with_system
 from .registration import register
+from .vlmevalkit_entries import (
+    asked_with,
+    described,
+    entry_of,
+    on_this_machine,
+    with_space,
+    with_system,
+)
 
 MakeBackend = Callable[[Loader, CallOptions], Backend]
 

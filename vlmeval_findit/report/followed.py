@@ -20,7 +20,7 @@ from ..core.lock import is_held
 from ..core.question import Question, QuestionError
 from ..core.replies import recorded
 from ..core.run_files import MORE_SAMPLES, RunFiles
-from ..engine.cell_builder import CellBuilder
+from ..engine.calls import CellBuilder
 from ..engine.journal.view import JournalTail
 from ..engine.journal.writer import lock_path
 from ..runs.scored_run import RowData, RunError, load_run

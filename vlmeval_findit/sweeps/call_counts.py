@@ -21,8 +21,7 @@ import numpy.typing as npt
 from ..boxes.spaces import Space
 from ..core.messages import Part, PartKind, image, reference
 from ..core.question import Question
-from ..engine.calls import Cell, Images, Prompts, shared_key, unread
-from ..engine.cell_builder import CellBuilder
+from ..engine.calls import Cell, CellBuilder, Images, Prompts, shared_key, unread
 from ..engine.journal.view import JournalView
 from ..models.entry import ModelEntry
 from ..models.http.batch.records import HALF

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from ..benchmarks import baselines, begins_with_prefix, benchmark_of, benchmarks, parse
 from ..benchmarks.findit.benchmark import FindIt
 from ..benchmarks.findit.grid import (
-    AXIS_FIELDS,
     AXIS_VALUES,
     WINNER,
     AnnotationTable,
@@ -23,7 +22,7 @@ from ..benchmarks.findit.grid import (
 )
 from ..benchmarks.findit.grid import variants as cells_of
 from ..benchmarks.findit.variant import Variant
-from ..boxes.representation import KEYS, REPRESENTATIONS, MatchRule
+from ..boxes.representation import REPRESENTATIONS
 from ..core.config import (
     Checked,
     Config,
@@ -152,59 +151,6 @@ def in_best_formats(sweep: Sweep, found: BestFormats) -> Sweep:
     return replace(sweep, questions_by_model=by_model, stages=sweep.stages[:1])
 
 
-STAGES = (
-    FormatAxes(keys=("bbox_2d",)),
-    FormatAxes(representations=(WINNER,), outputs=("json",), keys=KEYS),
-)
-"""The paper's two stages: all representations in both outputs, then all keys of the winner."""
-
-
-def search_sweep(
-    entry: ModelEntry,
-    over: AnnotationTable | Question,
-    limit: int,
-    places: tuple[Path, Path],
-    marks: Sequence[str] = (),
-    race: Race | None = None,
-) -> Sweep:
-    """Return the format search of one model; ``places`` are work dir and journal.
-
-    A grid table is asked in stages; ``marks`` add a third, with each mark on the winner's reference
-    images. Other benchmarks are asked in all formats at once.
-
-    Raises:
-        ValueError: there is only one format, nothing to mark, or nothing to race.
-    """
-    sweep = Sweep(models=(entry,), limit=limit, work_dir=places[0], journal=places[1], race=race)
-    if marks and not (isinstance(over, AnnotationTable) and over.data.family.has_references):
-        raise ValueError(f"{over.name} shows no reference pictures: there is nothing to mark")
-    if isinstance(over, AnnotationTable):
-        marked = FormatAxes(**{**dict.fromkeys(AXIS_FIELDS, (WINNER,)), "marks": tuple(marks)})
-        return replace(sweep, tables=(over,), stages=(*STAGES, marked) if marks else STAGES)
-    sweep = replace(sweep, questions=tuple(benchmark_of(over).formats(over)))
-    if len(sweep.questions) < 2:
-        raise ValueError(
-            f"{over.name} is asked in one format: there is none to search. Ask it: "
-            f"run_findit.py --data {over.name} --model {entry.name}"
-        )
-    _refuse_race(sweep)
-    return sweep
-
-
-def search_target(name: str) -> AnnotationTable | Question:
-    """Return the grid table or the question that a search names, or raise ValueError."""
-    known = grid_tables()
-    if name not in known and not begins_with_prefix(name):
-        listed = [name for each in benchmarks() for name in each.listed()]
-        raise ValueError(f"no dataset {name!r}{nearest(name, [*known, *listed])}")
-    question = known.get(name) or parse(name)
-    if not isinstance(question, Variant):
-        return question
-    if question.match_rule is not MatchRule.BOX_OVERLAP:
-        raise ValueError(f"{name}: formats of points are compared by a sweep, not by a search")
-    return known[question.table]
-
-
 @dataclass(frozen=True, kw_only=True)
 class _AxesFile(Config):
     """The axes of a stage, or of a file without stages."""
@@ -284,7 +230,7 @@ def _sweep(text: YamlText, file: _SweepFile, work_dir: Path | None) -> Sweep:
     )
     _refuse_several_judgements(sweep, file)
     _refuse_unused(sweep, file)
-    _refuse_race(sweep)
+    refuse_race(sweep)
     return sweep
 
 
@@ -394,7 +340,7 @@ def _refuse_unused(sweep: Sweep, file: _SweepFile) -> None:
                     )
 
 
-def _refuse_race(sweep: Sweep) -> None:
+def refuse_race(sweep: Sweep) -> None:
     """Refuse a race that could drop no format, or has no metric to decide it."""
     if sweep.race is None:
         return

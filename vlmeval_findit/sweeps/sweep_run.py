@@ -14,9 +14,8 @@ from ..core.question import Question
 from ..core.run_files import MORE_SAMPLES
 from ..core.settings import settings_from
 from ..engine.answering import BackendFactories, Engine, ModelStoppedError
-from ..engine.calls import Cell, settings_of
+from ..engine.calls import Cell, CellBuilder, settings_of
 from ..engine.cancel import CancelToken
-from ..engine.cell_builder import CellBuilder
 from ..engine.cell_files import clean_up, merge_predictions
 from ..engine.journal.writer import ONE_WRITER, Journal, lock_path
 from ..engine.outputs import Output, of_sample, prediction_path, prepare_output

@@ -18,8 +18,7 @@ from typing import Any
 
 from ...core.files import is_disk_full
 from ...core.lock import Lock, Watch
-from .records import Record, encode
-from .view import JournalError, JournalView, check_journal
+from .view import JournalError, JournalView, Record, check_journal, encode
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,68 @@
+"""The search for a model's best format: which sweep it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, parse
+from ..benchmarks.findit.grid import AXIS_FIELDS, WINNER, AnnotationTable, FormatAxes
+from ..benchmarks.findit.variant import Variant
+from ..boxes.representation import KEYS, MatchRule
+from ..core.formatting import nearest
+from ..core.question import Question
+from ..models.entry import ModelEntry
+from .sweep_file import Race, Sweep, grid_tables, refuse_race
+
+STAGES = (
+    FormatAxes(keys=("bbox_2d",)),
+    FormatAxes(representations=(WINNER,), outputs=("json",), keys=KEYS),
+)
+"""The paper's two stages: all representations in both outputs, then all keys of the winner."""
+
+
+def search_sweep(
+    entry: ModelEntry,
+    over: AnnotationTable | Question,
+    limit: int,
+    places: tuple[Path, Path],
+    marks: Sequence[str] = (),
+    race: Race | None = None,
+) -> Sweep:
+    """Return the format search of one model; ``places`` are work dir and journal.
+
+    A grid table is asked in stages; ``marks`` add a third, with each mark on the winner's reference
+    images. Other benchmarks are asked in all formats at once.
+
+    Raises:
+        ValueError: there is only one format, nothing to mark, or nothing to race.
+    """
+    sweep = Sweep(models=(entry,), limit=limit, work_dir=places[0], journal=places[1], race=race)
+    if marks and not (isinstance(over, AnnotationTable) and over.data.family.has_references):
+        raise ValueError(f"{over.name} shows no reference pictures: there is nothing to mark")
+    if isinstance(over, AnnotationTable):
+        marked = FormatAxes(**{**dict.fromkeys(AXIS_FIELDS, (WINNER,)), "marks": tuple(marks)})
+        return replace(sweep, tables=(over,), stages=(*STAGES, marked) if marks else STAGES)
+    sweep = replace(sweep, questions=tuple(benchmark_of(over).formats(over)))
+    if len(sweep.questions) < 2:
+        raise ValueError(
+            f"{over.name} is asked in one format: there is none to search. Ask it: "
+            f"run_findit.py --data {over.name} --model {entry.name}"
+        )
+    refuse_race(sweep)
+    return sweep
+
+
+def search_target(name: str) -> AnnotationTable | Question:
+    """Return the grid table or the question that a search names, or raise ValueError."""
+    known = grid_tables()
+    if name not in known and not begins_with_prefix(name):
+        listed = [name for each in benchmarks() for name in each.listed()]
+        raise ValueError(f"no dataset {name!r}{nearest(name, [*known, *listed])}")
+    question = known.get(name) or parse(name)
+    if not isinstance(question, Variant):
+        return question
+    if question.match_rule is not MatchRule.BOX_OVERLAP:
+        raise ValueError(f"{name}: formats of points are compared by a sweep, not by a search")
+    return known[question.table]
