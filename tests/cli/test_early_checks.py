@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -17,6 +18,7 @@ from adapters import write_adapter
 from host_runs import RUN_FINDIT, environment
 from paths import ROOT
 
+from vlmeval_findit.cli import early_checks
 from vlmeval_findit.cli.access import access_of
 from vlmeval_findit.cli.early_checks import check_model
 from vlmeval_findit.models.entry import ModelEntry
@@ -198,6 +200,7 @@ REFUSED = {
         (*NANO, "--image-root", "Pascal=."),
         "no dataset of --data has the key 'Pascal' (there are: Scenes_mini)",
     ),
+    "no such device": ((*NANO, "--device", "gpu"), "--device gpu: no such device; cpu, cuda"),
     "no folder of images": ((*NANO, "--image-root", "Scenes_mini=/nowhere"), "no such folder"),
     "formats before a search": (
         ("sweep", "sweep.yaml", "--formats", "best_formats.yaml"),
@@ -503,4 +506,27 @@ def test_of_every_flag_it_is_known_who_uses_it() -> None:
 def test_a_name_at_a_server_without_its_address_is_refused(name: str) -> None:
     entry = ModelEntry(name, served="mine")
     with pytest.raises(ValueError, match=r"mine is its name at a server: at which[?] --base-url"):
+        check_model(entry, access_of(entry))
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus", "refused"),
+    [
+        ("cpu", "", ""),
+        ("cuda", "0", ""),
+        ("cuda:1", "4,7", ""),
+        ("xpu:3", "", ""),
+        ("cuda", "", "--device cuda: this machine has 0 of cuda; use cpu"),
+        ("cuda:2", "4,7", "--device cuda:2: this machine has 2 of cuda; use cpu"),
+        ("gpu", "0", "--device gpu: no such device; cpu, cuda, cuda:1, mps … are"),
+        ("cuda:first", "0", "--device cuda:first: no such device"),
+    ],
+)
+def test_a_device_that_is_not_there_is_refused_without_torch(
+    device: str, gpus: str, refused: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", gpus)
+    monkeypatch.setattr(early_checks, "AMD_DRIVER", Path("/nowhere"))
+    entry = ModelEntry("FindIt-Nano", resources={"device": device})
+    with pytest.raises(ValueError, match=f"^{refused}") if refused else nullcontext():
         check_model(entry, access_of(entry))

@@ -104,7 +104,7 @@ def _findings(
         return plugin_row_check.check_representation(REPRESENTATIONS[name])
     sets = published_sets()
     if name in sets:
-        return plugin_row_check.check_importer(sets[name], folder)
+        return plugin_row_check.check_source(sets[name], folder)
     near = nearest(name, [*known, *MODELS, *KINDS, *REPRESENTATIONS, *sets])
     raise ValueError(f"no benchmark, model, space, representation or set {name!r}{near}")
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ..benchmarks.findit.annotation_tables import PreparedTable
-from ..benchmarks.selfretrieval import image_pairs as self_retrieval
-from ..benchmarks.vpbench import stage1_release as vp_bench
-from ..benchmarks.vpbench.stage2_release import parts_in
-from ..benchmarks.vpbench.stage2_release import prepare as prepare_stage_2
 from ..core.command import INTERRUPTED
 from ..core.folders import lmu_data_root
 from ..core.lock import Lock
-from ..core.table_files import WrittenTable, meta_path
+from ..core.table_files import WrittenTable
 from ..data.fetch.annotations import (
     AnnotationFile,
     FetchableTable,
@@ -27,7 +21,7 @@ from ..data.fetch.annotations import (
 )
 from ..data.fetch.store import ImageStore
 from ..data.published.importing import ImportOptions
-from ..data.sources import SOURCES, DataSource, base_addresses, published_sets
+from ..data.sources import NOTHING, DataSource, base_addresses, made_sources, published_sets
 from .data_check import (
     ANNOTATIONS,
     FilesLine,
@@ -63,7 +57,7 @@ class _GetOptions:
     ],
     sections={
         "Made from files that you have (--from PATH), without the network": lambda: [
-            *((name, SOURCES[name].holds) for name in FROM_FILES),
+            *((name, row.holds) for name, row in made_sources().items()),
             ("others", "the published sets: data import --sets"),
         ]
     },
@@ -97,22 +91,21 @@ def command(names: tuple[str, ...], **flags: Any) -> int:
     Exit status 1: something is missing; 130: interrupted, and the same command goes on from there.
     """
     options = _GetOptions(**flags)
-    sets = published_sets()
-    by_hand = [name for name in names if name in FROM_FILES or name in sets]
-    if by_hand:
-        name = by_hand[0]
+    given = {**made_sources(), **published_sets()}
+    if name := next((name for name in names if name in given), None):
+        row = given[name]
         if len(names) > 1:
             raise ValueError(f"{name} is made from your files: name it alone")
-        if name != DEMO and options.folder is None:
-            at = f" ({SOURCES[name].address})" if SOURCES[name].address else ""
+        if row.holds != NOTHING and options.folder is None:
+            at = f" ({row.address})" if row.address else ""
             raise ValueError(
-                f"{name} is not fetched. Get {SOURCES[name].holds}{at}, then type: "
+                f"{name} is not fetched. Get {row.holds}{at}, then type: "
                 f"python run_findit.py data get {name} --from PATH"
             )
         folder = options.folder or Path()
-        if name in sets:
+        if row.make is None:
             return make_set(name, ImportOptions(folder, partial=options.force))
-        _print_written(FROM_FILES[name](folder, options.out or lmu_data_root(), options.force))
+        _print_written(row.make(folder, options.out or lmu_data_root(), options.force))
         return 0
     tables = tables_named(names)
     try:
@@ -158,7 +151,7 @@ def _annotations(
         if table.name not in failed
     }
     if written:
-        _print_written(map(_with_boxes, written.values()))
+        _print_written(table.written for table in written.values())
     paths |= {table: prepared.path for table, prepared in written.items()}
     in_order = {table: paths[table] for table in tables if table in paths}
     return in_order, FilesLine(ANNOTATIONS, len(tables), present, failed)
@@ -173,16 +166,6 @@ def _print_written(tables: Iterable[WrittenTable]) -> None:
         for note in table.notes:
             print_folded(f"{table.path.stem}: {note}")
     print_folded(where_tables_are([table.path for table in tables]))
-
-
-def _with_boxes(table: PreparedTable) -> WrittenTable:
-    odd = Counter(oddity.what for oddity in table.odd_boxes)
-    notes = [
-        f"{count} boxes {what}, left as they are: {meta_path(table.path)}"
-        for what, count in sorted(odd.items())
-    ]
-    boxes = f"{table.boxes:>8} boxes"
-    return WrittenTable(table.path, table.queries, (*table.notes, *notes), boxes)
 
 
 def _fetch_files(tables: Sequence[FetchableTable]) -> dict[str, str]:
@@ -240,35 +223,3 @@ def _fetch_missing(
         name: missing[name] if why == BY_HAND and missing[name] != "is missing" else why
         for name, why in failed.items()
     }
-
-
-# --- from files of the user -----------------------------------------------------------------------
-
-
-def _vp_bench(files: Path, out: Path, _force: bool) -> Iterator[WrittenTable]:
-    """Make stage 2 of the parts that exist, and stage 1 where it exists or nothing else does."""
-    parts = parts_in(files)
-    if parts:
-        yield prepare_stage_2(parts, out)
-    if not parts or vp_bench.files_of(files):
-        yield vp_bench.prepare(files, out)
-
-
-def _self_retrieval(file: Path, out: Path, force: bool) -> Iterator[WrittenTable]:
-    yield self_retrieval.prepare(file, out, force)
-
-
-def _demo(_files: Path, _out: Path, _force: bool) -> Iterator[WrittenTable]:
-    from ..data.demo.photos import prepare_demo
-
-    return map(_with_boxes, prepare_demo())
-
-
-DEMO = "Demo"
-
-FROM_FILES: Mapping[str, Callable[[Path, Path, bool], Iterator[WrittenTable]]] = {
-    "VPBench": _vp_bench,
-    "SelfRetrieval": _self_retrieval,
-    DEMO: _demo,
-}
-"""Make tables of files that are not fetched, from files, the tables' folder, and ``--force``."""

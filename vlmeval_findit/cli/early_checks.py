@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -42,6 +44,7 @@ from ..models.model_table import (
 from ..models.options import ModelOptions
 from ..models.revision import refuse_missing
 from ..runs.prediction_names import recorded_file, replay_source
+from ..serving.programs import visible_gpus
 from ..sweeps.sweep_file import Sweep, all_questions
 from .access import REPLAY, Access, flag_name
 
@@ -143,6 +146,8 @@ def check_model(entry: ModelEntry, access: Access) -> None:
         ValueError: the message names what is missing.
     """
     check_model_name(entry.name)
+    if access in (Access.LOCAL, Access.CHECKPOINT):
+        refuse_device(entry.resources.get("device"))
     if entry.served is not None and access in (Access.LOCAL, Access.VLMEVALKIT):
         raise ValueError(
             f"{entry.name}: {entry.served} is its name at a server: at which? --base-url URL"
@@ -166,6 +171,33 @@ def check_model(entry: ModelEntry, access: Access) -> None:
             refuse_without_peft(checkpoint)
     elif access is Access.VLMEVALKIT and not may_have_model(entry.name):
         raise ValueError(f"no model {entry.name!r}{nearest(entry.name, all_models())}")
+
+
+DEVICES = ("cpu", "cuda", "mps", "xpu", "npu", "hpu", "xla", "mlu", "musa")
+"""Kinds of devices, as torch names them."""
+
+AMD_DRIVER = Path("/dev/kfd")
+"""Exists where a machine may have AMD's GPUs, which torch calls cuda, too."""
+
+
+def refuse_device(device: str | None) -> None:
+    """Refuse a device that this machine surely lacks; other devices are checked by torch.
+
+    Raises:
+        ValueError: the message names the devices that exist.
+    """
+    if device is None or device == "cpu":
+        return
+    kind, _, number = device.partition(":")
+    if kind not in DEVICES or (number and not number.isdecimal()):
+        raise ValueError(f"--device {device}: no such device; cpu, cuda, cuda:1, mps … are")
+    count: float = math.inf
+    if kind == "cuda" and not AMD_DRIVER.exists():
+        count = len(visible_gpus())
+    elif kind == "mps":
+        count = int(sys.platform == "darwin")
+    if count <= int(number or 0):
+        raise ValueError(f"--device {device}: this machine has {count} of {kind}; use cpu")
 
 
 def refuse_untabled(name: str, more: str = "") -> NoReturn:

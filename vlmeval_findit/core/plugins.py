@@ -36,7 +36,7 @@ class Group(Enum):
     BENCHMARKS = "benchmarks"
     SPACES = "spaces"
     REPRESENTATIONS = "representations"
-    IMPORTERS = "importers"
+    SOURCES = "sources"
 
     @property
     def entry_points(self) -> str:

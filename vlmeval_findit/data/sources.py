@@ -1,16 +1,17 @@
 """The registry of data: one row an image folder, a published set, or a benchmark's files.
 
-A row says where its data come from, how they are licensed, read and checked.  Datasets that share
-an image folder (the six RefCOCO splits, say) share its row; it maps an image's name to a file at an
-address, a member of an archive, a frame of a video, or steps that a person must take.  A published
-set is read in the format in which it is published, and compared with its published counts.
+A row says where its data come from, how they are licensed, read, checked and made into tables.
+Datasets that share an image folder (the six RefCOCO splits, say) share its row; it maps an image's
+name to a file at an address, a member of an archive, a frame of a video, or steps that a person
+must take.  A published set is read in the format in which it is published, and compared with its
+published counts.
 Licences are what is published with the data; the owners' pages decide.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +22,7 @@ from ..benchmarks.findit.findit_datasets import Dataset
 from ..core.folders import config_file, read_config
 from ..core.formatting import nearest
 from ..core.plugins import Group, PluginTable
+from ..core.table_files import WrittenTable
 from .annotated_samples import AnnotationError, Counts, Samples
 
 SHIPPED = "this package's"
@@ -122,6 +124,9 @@ class DataSource:
     counts: Counts = field(default_factory=Counts)  # Of the whole
     parts: Mapping[str, Counts] = field(default_factory=lambda: MappingProxyType({}))
     datasets: int = 1
+    # Benchmarks' files: makes their tables of the user's files, in a folder; True: although they
+    # differ from the published ones
+    make: Callable[[Path, Path, bool], Iterable[WrittenTable]] | None = None
 
     def frame(self, name: str) -> tuple[str, int] | None:
         """Read a name as a frame: its video's name without suffix, and its number from 0."""
@@ -149,6 +154,19 @@ class DataSource:
 
 
 WHOLE_REF_L4 = "RefL4Full"
+
+NOTHING = "nothing: photographs of installed packages"
+"""The files of a source that needs none of the user's."""
+
+
+def _by(module: str, function: str, *more: str) -> Callable[..., Any]:
+    """Return a function of ``published/``, which is imported when it is called."""
+
+    def call(*arguments: Any) -> Any:
+        reader = import_module(f".published.{module}", __package__)
+        return getattr(reader, function)(*arguments, *more)
+
+    return call
 
 
 # --- images -------------------------------------------------------------------------------------
@@ -254,13 +272,20 @@ _IMAGES = (
         name="VPBench",
         licence="terms of jinpeng0528/VP-Bench",
         holds="jinpeng0528/VP-Bench of Hugging Face: a TSV or Parquet files, of both stages",
+        make=_by("benchmark_files", "make_vp_bench"),
     ),
     DataSource(
         name="SelfRetrieval",
         licence="its authors' terms; COCO 2014: photographs under Flickr's terms",
         holds="the dataset.json of D3 self-retrieval",
+        make=_by("benchmark_files", "make_self_retrieval"),
     ),
-    DataSource(name="Demo", licence=SHIPPED, holds="nothing: the demonstration's tables"),
+    DataSource(
+        name="Demo",
+        licence=SHIPPED,
+        holds=NOTHING,
+        make=_by("benchmark_files", "make_demo"),
+    ),
     *(
         DataSource(name=name, licence=SHIPPED)
         for name in (
@@ -271,17 +296,6 @@ _IMAGES = (
 )
 
 # --- published sets -------------------------------------------------------------------------------
-
-
-def _by(module: str, function: str, *more: str) -> Callable[[Path], Sequence[PublishedPart]]:
-    """Return a function of ``published/``, which is imported when it is called."""
-
-    def find(folder: Path) -> Sequence[PublishedPart]:
-        reader: Any = import_module(f".published.{module}", __package__)
-        parts: Sequence[PublishedPart] = getattr(reader, function)(folder, *more)
-        return parts
-
-    return find
 
 
 ODINW_13 = {
@@ -387,7 +401,7 @@ _SETS = (
 )
 
 SOURCES: PluginTable[DataSource] = PluginTable(
-    Group.IMPORTERS,
+    Group.SOURCES,
     {row.name: row for row in (*_IMAGES, *_SETS)},
     DataSource,
     lambda row: None if row.read else "nothing reads it: give it a function `read`",
@@ -398,6 +412,11 @@ SOURCES: PluginTable[DataSource] = PluginTable(
 def published_sets() -> Mapping[str, DataSource]:
     """Return the published sets, plug-ins' too."""
     return {name: row for name, row in SOURCES.items() if row.read is not None}
+
+
+def made_sources() -> Mapping[str, DataSource]:
+    """Return the sources whose tables are made of the user's files."""
+    return {name: row for name, row in SOURCES.items() if row.make is not None}
 
 
 def source_for(dataset: Dataset) -> DataSource:

@@ -21,7 +21,6 @@ from ..models.entry import ModelEntry
 from ..models.http.endpoints import header_lines, provider_endpoints, server_headers
 from ..models.http.providers.table import OPENROUTER
 from ..models.http.spending import Budget
-from ..models.local.device import choose, this_machine
 from ..models.options import ModelOptions
 from ..serving.programs import ServeOptions
 from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServed, FindItServer
@@ -111,12 +110,10 @@ def add_served(
 def add_settings(entry: ModelEntry) -> None:
     """Add settings and resources to a model of the host.
 
-    Raises ValueError if the host has no model of this name, or the machine no such device.
+    Raises ValueError if the host has no model of this name.
     """
     if entry.name not in supported_VLM:
         raise ValueError(f"no model {entry.name!r}{nearest(entry.name, supported_VLM)}")
-    if (device := entry.resources.get("device")) is not None:
-        choose(this_machine(), device)  # Refused now, if there is none
     more = {**entry.settings, **entry.resources}
     supported_VLM[entry.name] = partial(supported_VLM[entry.name], **more)
 

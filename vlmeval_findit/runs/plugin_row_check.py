@@ -1,4 +1,4 @@
-"""What is tried of a model, a space, a representation or an importer before its first run."""
+"""What is tried of a model, a space, a representation or a data source before its first run."""
 
 from __future__ import annotations
 
@@ -144,10 +144,10 @@ def _same(row: Representation, box: Corners, back: Sequence[float]) -> bool:
     return bool(np.allclose(box, back, atol=1e-6))
 
 
-# --- an importer ----------------------------------------------------------------------------------
+# --- a data source --------------------------------------------------------------------------------
 
 
-def check_importer(row: DataSource, folder: Path | None) -> Findings:
+def check_source(row: DataSource, folder: Path | None) -> Findings:
     """Check a published set and what its reader finds in a folder."""
     yield Finding(f"{row.title} ({row.licence}), {row.address}")
     if folder is None:

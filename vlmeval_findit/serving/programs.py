@@ -130,7 +130,7 @@ class ServeOptions(Config):
 
     def devices(self) -> list[str | None]:
         """Return each server's CUDA_VISIBLE_DEVICES; None without GPUs. Raises as :meth:`check`."""
-        here = _visible_gpus()
+        here = visible_gpus()
         wanted, each = len(here) if self.gpus is None else self.gpus, self.tensor_parallel
         if wanted > len(here):
             raise ValueError(f"--gpus {wanted}: this machine shows {len(here)} (nvidia-smi -L)")
@@ -143,7 +143,11 @@ class ServeOptions(Config):
         return [",".join(here[at : at + each]) for at in range(0, wanted, each)]
 
 
-def _visible_gpus() -> list[str]:
+def visible_gpus() -> list[str]:
+    """Return the NVIDIA GPUs that programs started here may use, as CUDA_VISIBLE_DEVICES has them.
+
+    Asks no torch, and takes no time without NVIDIA's driver.
+    """
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
         return [part.strip() for part in named.split(",") if part.strip() not in ("", "-1")]

@@ -14,7 +14,7 @@ PLATES = ("ABC", "XYZ", "FUN", "LOW")
 
 
 def main(folder: Path) -> None:
-    """Write ``Plates_Few.tsv``, the folder ``Plates``, and ``plates.json`` for the importer."""
+    """Write ``Plates_Few.tsv``, the folder ``Plates``, and ``plates.json`` for the data source."""
     (folder / "Plates").mkdir(parents=True, exist_ok=True)
     images, boxes = [], []
     queries = []

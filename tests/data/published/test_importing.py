@@ -37,7 +37,7 @@ def import_set(name: str, folder: Path, *more: str) -> int:
 def known(monkeypatch, name: str, **change: Any) -> None:
     """Let a row know these counts, which a stand-in can have."""
     rows = {**SOURCES.ours, name: replace(SOURCES[name], **change)}
-    monkeypatch.setattr(sources, "SOURCES", PluginTable(Group.IMPORTERS, rows, DataSource))
+    monkeypatch.setattr(sources, "SOURCES", PluginTable(Group.SOURCES, rows, DataSource))
 
 
 def run(tmp_path, name: str, is_right: Callable[[FindItQuery], bool], sayer: str = "M") -> Run:
@@ -418,7 +418,7 @@ from functools import partial
 from vlmeval_findit.data.custom.coco import read_coco
 from vlmeval_findit.data.sources import PublishedPart, DataSource
 
-IMPORTERS = DataSource(
+SOURCES = DataSource(
     name="Zoo", title="A zoo", licence="ours", address="a drawer", holds="boxes.json",
     read=lambda folder: [PublishedPart("", partial(read_coco, folder / "boxes.json", folder))],
 )

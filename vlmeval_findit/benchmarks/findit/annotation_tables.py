@@ -5,6 +5,7 @@ Rows are thinned (protocol section 2).  Boxes are [x1, y1, x2, y2] in pixels of 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
@@ -18,7 +19,16 @@ from ...core import folders, table_files
 from ...core.config import Checked
 from ...core.metric import slice_problem
 from ...core.question import Task
-from ...core.table_files import NESTED, CellError, ImagePath, Paths, Side, TableError
+from ...core.table_files import (
+    NESTED,
+    CellError,
+    ImagePath,
+    Paths,
+    Side,
+    TableError,
+    WrittenTable,
+    meta_path,
+)
 from ...marks.region import PackedMask, RLEError
 from .dataset_names import parse
 from .findit_datasets import DATASETS, OF_THE_RELEASE
@@ -188,6 +198,17 @@ class PreparedTable:
     odd_boxes: tuple[OddBox, ...]
     ignored: int = 0
     notes: tuple[str, ...] = ()  # what else a user should know of it
+
+    @property
+    def written(self) -> WrittenTable:
+        """The table as every benchmark has it, with the number of boxes and the odd ones."""
+        odd = Counter(oddity.what for oddity in self.odd_boxes)
+        notes = [
+            f"{count} boxes {what}, left as they are: {meta_path(self.path)}"
+            for what, count in sorted(odd.items())
+        ]
+        boxes = f"{self.boxes:>8} boxes"
+        return WrittenTable(self.path, self.queries, (*self.notes, *notes), boxes)
 
 
 def write_table(
