@@ -174,9 +174,9 @@ setup(
     },
     entry_points={
         "console_scripts": [
-            "findit = vlmeval_findit.cli:main",
+            "findit = vlmeval_findit.__main__:main",
             # `uvx vlmeval-findit` and `pipx run vlmeval-findit` look for a package's own name.
-            "vlmeval-findit = vlmeval_findit.cli:main",
+            "vlmeval-findit = vlmeval_findit.__main__:main",
         ]
     },
     cmdclass={"build_py": BuildWithHook},

@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 
 from vlmeval_findit.boxes.error_types import BoxError
 from vlmeval_findit.cli import error_text, main
@@ -32,6 +34,24 @@ def test_who_stops_reading_is_told_no_error(arguments: list[str]) -> None:
         )
     assert process.stderr == ""
     assert process.returncode in (0, 1)
+
+
+@pytest.mark.parametrize("program_of", [["-m", "vlmeval_findit"], [str(ROOT / "run_findit.py")]])
+def test_ctrl_c_while_modules_are_imported_shows_no_traceback(
+    program_of: list[str], tmp_path: Path
+) -> None:
+    text = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)"
+    (tmp_path / "click.py").write_text(text)
+    process = subprocess.run(
+        [sys.executable, *program_of, "models"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        # A shell's background job, which this test may be part of, ignores the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (process.returncode, process.stderr) == (-signal.SIGINT, "")
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
