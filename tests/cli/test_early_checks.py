@@ -33,6 +33,7 @@ RUNNER = """\
 import argparse
 parser = argparse.ArgumentParser()
 parser.add_argument('--data', nargs='+')
+parser.add_argument('--config', type=str)
 parser.add_argument('--api-nproc', type=int, default=4)
 parser.add_argument('--temperature', type=float, default=None)
 parser.add_argument('--judge', type=str, default=None)
@@ -111,7 +112,7 @@ REFUSED = {
     ),
     "misspelt type of weights": ((*NANO, "--dtype", "floot16"), "--dtype floot16: did you mean"),
     "a file as folder": ((*NANO, "--work-dir", __file__), "test_early_checks.py is no folder"),
-    "no configuration": (("--config", "nowhere.json"), "nowhere.json: No such file or directory"),
+    "configuration": (("--config", "config.json"), "python -m vlmeval"),
     "no space": (
         ("--data", DATA, "--model", "Their-VL-7B"),
         "the coordinate space of the model 'Their-VL-7B' is not known",
@@ -458,27 +459,8 @@ def test_help_is_said_wherever_it_is_asked_for(blocked: Path, lmu: Path, tmp_pat
     assert "--base-url" in done.stdout
 
 
-def test_a_configuration_is_checked_too(blocked: Path, lmu: Path, tmp_path: Path) -> None:
-    config = {"model": {"FindIt-Nanno": {}}, "data": {DATA: {"class": "FindItObjectDetection"}}}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    done = findit(blocked, lmu, tmp_path, ["--config", "config.json"])
-    assert done.returncode == 2
-    assert "config.json: no model 'FindIt-Nanno': did you mean FindIt-Nano?" in done.stderr
-    free = {
-        "model": {"FindIt-Nano": {}},
-        "data": {"mine": {**config["data"][DATA], "dataset": DATA}},
-    }
-    (tmp_path / "free.json").write_text(json.dumps(free))
-    done = findit(blocked, lmu, tmp_path, ["--config", "free.json"])
-    assert done.returncode == 2
-    assert f"Call it {DATA}" in done.stderr
-    done = findit(blocked, lmu, tmp_path, ["--config", "confg.json"])
-    assert done.returncode == 2
-    assert "confg.json" in done.stderr
-
-
 FOR_ALL = {
-    *("data", "model", "config", "work_dir", "mode", "limit", "judge_args", "force", "space"),
+    *("data", "model", "work_dir", "mode", "limit", "judge_args", "force", "space"),
     *("skip_missing_images", "prompts", "reuse", "reuse_aux", "keep_failed", "ignore", "dry_run"),
     *("provider", "image_root", "batch", "rest", "verbose", "quiet", "plugin"),
 }

@@ -27,19 +27,18 @@ class Access(Enum):
     PROVIDER = "a model at a provider (--provider)"
     BATCH = "a model that is asked in batches (--batch)"
     VLMEVALKIT = "a model of VLMEvalKit's"
-    CONFIG = "a model of a --config file"
 
 
 _HTTP = frozenset({Access.SERVER, Access.PROVIDER})
 _HTTP_OR_BATCH = _HTTP | {Access.BATCH}
 _PAID = _HTTP | {Access.OPENROUTER}
-_CONCURRENT = _PAID | {Access.SERVED, Access.VLMEVALKIT, Access.CONFIG}
+_CONCURRENT = _PAID | {Access.SERVED, Access.VLMEVALKIT}
 _LIMITED = (
     "FindIt asks within the variant's limit of tokens (--extra-body sets other fields of a "
     "server's request)"
 )
 _HERE = frozenset({Access.LOCAL, Access.CHECKPOINT, Access.RAY})
-_ASKED_IN_WORDS = frozenset(Access) - {Access.BASELINE, Access.REPLAY, Access.CONFIG}
+_ASKED_IN_WORDS = frozenset(Access) - {Access.BASELINE, Access.REPLAY}
 _UNJUDGED = "no judge scores FindIt's datasets"
 
 USED_BY: Mapping[str, frozenset[Access]] = {
@@ -51,13 +50,13 @@ USED_BY: Mapping[str, frozenset[Access]] = {
     "dtype": _HERE | {Access.SERVED},
     **dict.fromkeys(("api_nproc", "nproc"), _CONCURRENT),
     "retry": _PAID | {Access.SERVED, Access.VLMEVALKIT},
-    "timeout": _PAID | {Access.SERVED, Access.BATCH, Access.CONFIG},
-    "max_usd": _PAID | {Access.BATCH, Access.CONFIG},
+    "timeout": _PAID | {Access.SERVED, Access.BATCH},
+    "max_usd": _PAID | {Access.BATCH},
     **dict.fromkeys(("executor", "replicas"), frozenset({Access.RAY})),
     "gpus": frozenset({Access.RAY, Access.SERVED}),
     **dict.fromkeys(("serve", "tensor_parallel", "serve_args"), frozenset({Access.SERVED})),
     "logprobs": frozenset(Access) - {Access.BASELINE, Access.REPLAY, Access.VLMEVALKIT},
-    "use_vllm": frozenset({Access.SERVED, Access.VLMEVALKIT, Access.CONFIG}),
+    "use_vllm": frozenset({Access.SERVED, Access.VLMEVALKIT}),
 }
 """Flags that not every access uses, by their names in :class:`.ModelOptions`."""
 
@@ -76,6 +75,7 @@ USED_BY_NONE: Mapping[str, str] = {
     "api_mode": "FindIt's datasets are asked by FindIt, --api-nproc calls at a time",
     **dict.fromkeys(("monitor_interval", "debug"), "it belongs to --api-mode"),
     "custom_prompt": "FindIt's prompts are those of its datasets",
+    "config": "VLMEvalKit's own runner takes it: python -m vlmeval --config FILE",
     "video_llm": "FindIt's videos are asked frame by frame",
     "local_media": "FindIt sends the images themselves",
 }

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import Progress
 
-from ..benchmarks import parse
+from ..core.question import Question
 from ..core.settings import skips_missing
 from ..engine.calls import CellBuilder, given_key
 from ..engine.serve_backends import served_model
@@ -42,8 +42,8 @@ _REST = "the whole output (… | cat)"
 """The place of the rest of long tables: a pipe gets all."""
 
 
-def of_data(names: Sequence[str], entries: Sequence[ModelEntry], limit: int | None) -> int:
-    """Count what the models of ``run`` would be asked for these datasets.
+def of_data(questions: Sequence[Question], entries: Sequence[ModelEntry], limit: int | None) -> int:
+    """Count what the models of ``run`` would be asked.
 
     Raises:
         ValueError: a model over HTTP cannot be asked.
@@ -52,10 +52,10 @@ def of_data(names: Sequence[str], entries: Sequence[ModelEntry], limit: int | No
     groups = []
     for entry in entries:
         chat = chat_of(entry) if _is_http(entry) else _openrouter_chat(entry)
-        for name in names:
+        for question in questions:
             model = entry.name if chat is None else chat.name
-            cell = tables.cell(model, parse(name), limit, {}, prompt=entry.prompt)
-            groups.append(CallGroup(f"{entry.name}  {name}", (cell,), chat))
+            cell = tables.cell(model, question, limit, {}, prompt=entry.prompt)
+            groups.append(CallGroup(f"{entry.name}  {question.name}", (cell,), chat))
     with _bars() as track:
         counts = count_calls(groups, track=track).counts
     for group, counted in zip(groups, counts, strict=True):

@@ -18,7 +18,6 @@ from ..leaderboard.board import boards as make_boards
 from ..leaderboard.board_files import board_folder, write_board
 from ..leaderboard.board_tables import metric_table
 from ..leaderboard.error_tables import lost_table
-from ..leaderboard.formats import FLAG, HALF
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
 from ..runs.scored_run import PluginMissingError, RowData, Run, load_runs
 from .options import PATH, Command, is_quiet, runs_argument
@@ -44,42 +43,20 @@ format_option = click.option(
 )
 @format_option
 @click.option(
-    FLAG,
-    "choose_on",
-    multiple=True,
-    metavar="DATASET",
-    help="Choose each model's format on this dataset and report it on the others (again for "
-    f"another); {HALF}: choose on half of the images, report on the other half.",
-)
-@click.option(
     "--best-marks",
     "best_marks",
     is_flag=True,
     help="Write which marks models see best in stage 1 of VP-Bench, and nothing else: stage 2 "
     "uses that file.",
 )
-@click.option(
-    "--at-least",
-    type=click.IntRange(min=1),
-    default=20,
-    metavar="N",
-    help="With --best-marks: least questions for a shape or a colour.",
-)
-def command(
-    runs: tuple[Path, ...],
-    out: Path,
-    formats: tuple[str, ...],
-    choose_on: tuple[str, ...],
-    best_marks: bool,
-    at_least: int,
-) -> int:
+def command(runs: tuple[Path, ...], out: Path, formats: tuple[str, ...], best_marks: bool) -> int:
     """Rank models over datasets, with intervals, and write the tables.
 
     RUN is a scored prediction file, or a folder of them.
     """
     if best_marks:
-        return _write_best_marks(runs, at_least)
-    boards = boards_from(runs, formats, RowData.SUMS, choose_on)
+        return _write_best_marks(runs)
+    boards = boards_from(runs, formats, RowData.SUMS)
     for board in boards:
         if len(boards) > 1:
             print(f"{board.benchmark.name}:")
@@ -91,9 +68,7 @@ def command(
     return 0
 
 
-def boards_from(
-    runs: Sequence[Path], formats: Sequence[str], keep: RowData, choose_on: Sequence[str] = ()
-) -> list[Board]:
+def boards_from(runs: Sequence[Path], formats: Sequence[str], keep: RowData) -> list[Board]:
     """Make a leaderboard of each benchmark of the runs, and name scores that are not shown."""
     hidden = [path for folder in runs for path in in_other_spaces(folder)]
     if hidden and not is_quiet():
@@ -106,7 +81,7 @@ def boards_from(
     def report_plugin(error: PluginMissingError) -> None:
         print(f"left out: {as_called(str(error))}", file=sys.stderr)
 
-    return make_boards(load_runs(runs, report_plugin, keep), formats, choose_on)
+    return make_boards(load_runs(runs, report_plugin, keep), formats)
 
 
 def _print_board(board: Board) -> None:
@@ -146,13 +121,13 @@ def print_remarks(board: Board, rest: str) -> None:
     print_lines(lines, rest)
 
 
-def _write_best_marks(runs: Sequence[Path], at_least: int) -> int:
+def _write_best_marks(runs: Sequence[Path]) -> int:
     """Write and print the marks that stage 2 of VP-Bench asks by."""
     from ..benchmarks.vpbench import mark_choices
     from ..leaderboard.best_marks import SHAPES, find_best_marks
     from ..marks.style import COLOURS
 
-    marks = find_best_marks(load_runs(runs), at_least)
+    marks = find_best_marks(load_runs(runs))
     path = mark_choices.write(marks.values())
     print(marks.table.title)
     print_table(marks.table, path.name)

@@ -19,7 +19,6 @@ from ..coords.probe import FEWEST, ProbeVerdict, find_other_format, group_by_siz
 from ..coords.run_check import RunReplies, replies_of_run
 from ..core.command import INTERRUPTED, as_called
 from ..core.files import atomic_write, sha256_of
-from ..core.formatting import nearest
 from ..core.question import Question
 from ..core.settings import Settings, settings_from
 from ..data.probe_scenes import COUNT, SIZES
@@ -28,7 +27,7 @@ from ..models.http.chat import server_space
 from ..models.model_table import find_model, known_model
 from ..models.options import ModelOptions
 from ..runs.open_predictions import open_predictions
-from ..sweeps.sweep_file import Sweep, read_sweep
+from ..sweeps.sweep_file import Sweep
 from .early_checks import check_amounts, refuse_untabled
 from .model_options import DRY_RUN, EXECUTOR, MODEL, REPLICAS, model_options
 from .options import PATH, Command, complete_models, is_quiet, json_option
@@ -69,13 +68,7 @@ _PLACEHOLDER = "grid1000"
         "python run_findit.py probe --model mine=NAME --base-url URL --save mine.yaml",
     ],
 )
-@click.option("--model", shell_complete=complete_models, help=MODEL)
-@click.option(
-    "--config",
-    type=PATH,
-    metavar="FILE",
-    help="Take the model from a sweep file, as --save writes it.",
-)
+@click.option("--model", required=True, shell_complete=complete_models, help=MODEL)
 @click.option("--format", "form", default="xyxy_json", help="Format that is asked for.")
 @click.option(
     "--limit",
@@ -93,24 +86,21 @@ _PLACEHOLDER = "grid1000"
     help="Folder of the results.",
 )
 @click.option("--refresh", is_flag=True, help="Ask again, even where answers are recorded.")
-@click.option("--plot", type=PATH, metavar="FILE", help="Plot true against answered coordinates.")
 @json_option
 @click.option(
     "--save",
     type=PATH,
     metavar="FILE.yaml",
-    help="Write the model and its coordinates as a sweep file, for sweep and probe --config.",
+    help="Write the model and its coordinates as a sweep file, for sweep and models --add.",
 )
 @model_options(DRY_RUN, EXECUTOR, REPLICAS)
 def command(
     options: ModelOptions,
-    model: str | None,
-    config: Path | None,
+    model: str,
     form: str,
     limit: int,
     work_dir: Path,
     refresh: bool,
-    plot: Path | None,
     json_file: Path | None,
     save: Path | None,
 ) -> int:
@@ -123,7 +113,9 @@ def command(
     check_amounts(options)
     if not FEWEST <= limit <= COUNT:
         raise ValueError(f"--limit {limit}: from {FEWEST} to {COUNT} scenes")
-    target = _target(_entry(model, config, options), question)
+    if options.like is not None:
+        known_model(options.like, "--like")
+    target = _target(options.entry(model), question)
     sweep = _sweep(target, question, limit, work_dir, options)
     if options.dry_run:
         from .dry_run import of_sweep
@@ -145,12 +137,6 @@ def command(
     report = _report(results[0].path, target)
     print_probe(report)
     status = _status(report)
-    if plot is not None:
-        from ..report.probe_plot import draw
-
-        plot.parent.mkdir(parents=True, exist_ok=True)
-        draw(report.run.queries, report.result, report.asked, plot)
-        print(f"plot: {plot}")
     if json_file is not None:
         write_json(json_file, {**as_dict(report), "exit_status": status})
     if save is not None:
@@ -203,22 +189,6 @@ def _target(entry: ModelEntry, question: Question) -> _Target:
     if space is None:
         refuse_untabled(name, ", or --base-url URL")
     return _Target(replace(entry, space=space), space, is_declared=True)
-
-
-def _entry(model: str | None, config: Path | None, options: ModelOptions) -> ModelEntry:
-    if options.like is not None:
-        known_model(options.like, "--like")
-    if config is None:
-        if model is None:
-            raise ValueError("--model or --config is missing")
-        return options.entry(model)
-    known = {entry.name: entry for entry in read_sweep(config).models}
-    name = model or next(iter(known))
-    if name not in known or (model is None and len(known) > 1):
-        raise ValueError(
-            f"{config}: which model? --model {' or '.join(known)}{nearest(name, known)}"
-        )
-    return options.applied(replace(known[name], line=0))
 
 
 def _sweep(
@@ -320,7 +290,6 @@ def _save(report: ProbeReport, entry: ModelEntry, path: Path) -> str:
         f"# Named by run_findit.py probe: {result.named.description}.\n"
         "# Name the datasets that you want, then:\n"
         f"#   python run_findit.py sweep {path.name}{address}\n"
-        f"#   python run_findit.py probe --config {path.name}{address}\n"
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as f:

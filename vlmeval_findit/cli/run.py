@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import click
 
-from ..benchmarks import benchmark_of, is_meant, is_ours_entry, parse
+from ..benchmarks import is_meant, parse
 from ..core.command import SOME_FAILED, install
 from ..core.formatting import nearest
 from ..core.question import Question
@@ -82,7 +82,6 @@ class RunOptions:
     options: ModelOptions
     data: tuple[str, ...]
     model: tuple[str, ...]
-    config: str | None
     mode: str
     limit: int | None
     work_dir: str
@@ -157,9 +156,6 @@ class RunCommand(Command):
     metavar="NAME …",
     help=f"Models: {MODEL}",
 )
-@click.option(
-    "--config", metavar="FILE", help="A VLMEvalKit configuration, in place of --data and --model."
-)
 @click.option("--mode", default="all", help="all, infer (ask only) or eval (score only).")
 @click.option("--limit", type=int, metavar="N", help="The first N rows of every dataset.")
 @click.option("--work-dir", default="./outputs", metavar="DIR", help="Folder of the results.")
@@ -188,8 +184,7 @@ def command(**values: Any) -> int:
     options = run.options
     _set_environment(run)
     check_amounts(options, limit=run.limit)
-    datasets = _datasets(run)
-    questions = [parse(name) for name in datasets]
+    questions = [parse(name) for name in run.data if is_meant(name)]
     if options.samples is not None:
         return _run_samples(run, questions)
     runner = None
@@ -200,11 +195,11 @@ def command(**values: Any) -> int:
     amounts = {name: host_values[name] for name in ("nproc", "retry") if name in host_values}
     check_amounts(options, **amounts)
     entries = _entries(run)
-    accesses = {entry.name: _access(entry, run, bool(datasets)) for entry in entries}
+    accesses = {entry.name: _access(entry, run) for entry in entries}
     if host_values.get("use_vllm") and {*accesses.values()} & {Access.LOCAL, Access.CHECKPOINT}:
         run = replace(run, options=replace(options, serve="vllm"))
-        accesses = {entry.name: _access(entry, run, bool(datasets)) for entry in entries}
-    if datasets:
+        accesses = {entry.name: _access(entry, run) for entry in entries}
+    if questions:
         _check_findit(run, [*host_values, *run.specified], entries, accesses, questions)
         check_rows(questions if run.mode != "eval" else (), skips_missing())
     else:
@@ -214,14 +209,13 @@ def command(**values: Any) -> int:
     if options.dry_run or runner is None:
         from .dry_run import of_data
 
-        return of_data(list(datasets), entries, run.limit)
-    return _run(run, runner, datasets, entries, accesses)
+        return of_data(questions, entries, run.limit)
+    return _run(run, runner, entries, accesses)
 
 
 def _run(
     run: RunOptions,
     runner: Runner,
-    datasets: Mapping[str, Mapping[str, Any]],
     entries: Sequence[ModelEntry],
     accesses: Mapping[str, Access],
 ) -> int:
@@ -240,9 +234,10 @@ def _run(
         ) from None
     register()
     options, serving = run.options, run.options.serving()
-    for entry in entries if run.model else ():
+    for entry in entries:
         _make_known(entry, run, accesses[entry.name])
     models = [entry.name for entry in entries]
+    datasets = [name for name in run.data if is_meant(name)]
     if not any(word.partition("=")[0] == "--data-config" for word in run.rest):
         check_datasets([name for name in run.data if name not in datasets])
     settings = json.dumps(run.settings) if run.settings else None
@@ -281,7 +276,7 @@ def _run_samples(run: RunOptions, questions: Sequence[Question]) -> int:
     """
     _check_named(run)
     others = [name for name in run.data if not is_meant(name)]
-    flags = {"--config": run.config, "--reuse": run.reuse, "--mode": run.mode != "all"}
+    flags = {"--reuse": run.reuse, "--mode": run.mode != "all"}
     settings = {"--judge-args": {*run.settings} - {"space"}}
     unused = [flag for flag, value in {**flags, **settings}.items() if value] + [*run.rest]
     if others or unused:
@@ -316,65 +311,16 @@ def _set_environment(run: RunOptions) -> None:
     os.environ.update({name: value for name, value in variables.items() if value})
 
 
-def _datasets(run: RunOptions) -> dict[str, dict[str, Any]]:
-    """Return the FindIt datasets of a command line, with the settings that ``--config`` has.
-
-    Raises:
-        ValueError: the configuration gives a dataset another name or class.
-    """
-    if run.config is None:
-        return {name: {} for name in run.data if is_meant(name)}
-    datasets = {}
-    for name, entry in _config(run, "data").items():
-        if not is_ours_entry(name, entry):
-            continue
-        if entry.get("dataset", name) != name:
-            raise ValueError(
-                f"{run.config}: data {name!r} is the dataset {entry['dataset']}: VLMEvalKit looks "
-                f"for its predictions under one name and writes them under the other. Call it "
-                f"{entry['dataset']}"
-            )
-        question = parse(name)
-        class_name = benchmark_of(question).host_class(question)
-        if entry.get("class") != class_name:
-            raise ValueError(
-                f"{run.config}: data {name!r}: its class is {class_name}, not "
-                f'{entry.get("class")}. Type: "class": "{class_name}"'
-            )
-        datasets[name] = {k: v for k, v in entry.items() if k not in ("class", "dataset")}
-    return datasets
-
-
-def _config(run: RunOptions, section: str) -> dict[str, Any]:
-    """Return a section of the ``--config`` file; empty without a file.
-
-    Raises:
-        ValueError: the file has no such section.
-    """
-    if run.config is None:
-        return {}
-    try:
-        values = json.loads(Path(run.config).read_text(encoding="utf-8"))
-        entries = values[section]
-        if not all(isinstance(entry, dict) for entry in entries.values()):
-            raise TypeError(f"{section} should have an object for each name")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{run.config}: no configuration of VLMEvalKit: {error}") from None
-    return dict(entries)
-
-
 def _flags_for_host(run: RunOptions, models: Sequence[str]) -> list[str]:
     """Return the options that VLMEvalKit's runner is started with."""
     options = run.options
     flags = ["--mode", run.mode, "--work-dir", run.work_dir]
-    flags += ["--data", *run.data] if run.data else []
-    flags += ["--model", *models] if run.model else []
+    flags += ["--data", *run.data, "--model", *models]
     values: dict[str, Any] = {
         "judge_args": json.dumps(run.settings) if run.settings else None,
         "limit": run.limit,
-        "config": run.config,
         "api_nproc": options.api_nproc,
-        "temperature": None if run.asks_findit or run.config else options.temperature,
+        "temperature": None if run.asks_findit else options.temperature,
     }
     if not run.is_http and not options.serve:
         # A model of FindIt's never needs these, and VLMEvalKit would record the key.
@@ -392,16 +338,15 @@ def _check_named(run: RunOptions) -> None:
     """Refuse a command line without a dataset or a model."""
     if run.mode not in MODES:
         raise ValueError(f"--mode {run.mode}{nearest(run.mode, MODES)}")
-    if run.config is not None and (run.data or run.model):
-        raise ValueError("--config names datasets and models: leave --data and --model out")
-    if run.config is None and not run.data:
+    if not run.data:
         raise ValueError(
             "--model without --data: which dataset is asked? "
             "(for example --data FindIt_Scenes_mini_xyxy_json)"
             if run.model
-            else "nothing to ask: --data and --model, or --config, are missing"
+            else "nothing to ask: --data and --model are missing "
+            "(--config FILE is for VLMEvalKit's own runner: python -m vlmeval)"
         )
-    if run.data and not run.model:
+    if not run.model:
         raise ValueError(f"--data without --model: which model is asked? {MODEL_COMMAND}")
 
 
@@ -446,9 +391,7 @@ def _names(flags: Sequence[HostFlag]) -> set[str]:
 
 
 def _entries(run: RunOptions) -> list[ModelEntry]:
-    """Return the models of ``--model``; models of a configuration by name only."""
-    if run.config is not None:
-        return [ModelEntry(name) for name in _config(run, "model")]
+    """Return the models of ``--model``."""
     if not run.asks_findit:
         # VLMEvalKit asks its models at an address.
         return [_host_entry(model, run) for model in run.model]
@@ -461,10 +404,10 @@ def _host_entry(model: str, run: RunOptions) -> ModelEntry:
     return ModelEntry(name, checkpoint=checkpoint if equals else None, like=run.options.like)
 
 
-def _access(entry: ModelEntry, run: RunOptions, asks_findit: bool) -> Access:
-    if run.config is not None:
-        return Access.CONFIG
-    return access_of(entry, run.options.serve is not None) if asks_findit else Access.VLMEVALKIT
+def _access(entry: ModelEntry, run: RunOptions) -> Access:
+    if not run.asks_findit:
+        return Access.VLMEVALKIT
+    return access_of(entry, run.options.serve is not None)
 
 
 def _check_findit(
@@ -476,11 +419,6 @@ def _check_findit(
 ) -> None:
     """Refuse flags that no model uses, and models that cannot answer the questions."""
     options = run.options
-    if options.provider and run.config:
-        raise ValueError(
-            "--provider is for --data FindIt_…; an entry of a --config file names it itself (class "
-            "FindItProvider)"
-        )
     refuse_unused(flags, [*accesses.items()])
     others = [name for name in run.data if not is_meant(name)]
     if others and (run.is_http or options.temperature is not None):
@@ -488,7 +426,7 @@ def _check_findit(
         raise ValueError(f"{flag}: run FindIt's datasets and others apart")
     for name in others:
         check_host_dataset(name)
-    for key in run.settings if not others and run.data else ():
+    for key in run.settings if not others else ():
         if key not in SETTING_NAMES:
             raise ValueError(f"--judge-args: no setting {key!r}{nearest(key, SETTING_NAMES)}")
     settings = settings_from(run.settings)
@@ -496,9 +434,6 @@ def _check_findit(
     if options.like is not None:
         known_model(options.like, "--like")
     _check_image_roots(run, questions)
-    if run.config:
-        _check_configured(run)
-        return
     servers = None
     if run.is_http:
         budget = Budget(math.inf if options.max_usd is None else options.max_usd)
@@ -537,16 +472,6 @@ def _check_image_roots(run: RunOptions, questions: Sequence[Question]) -> None:
             )
         if not Path(folder).is_dir() or not folder:
             raise ValueError(f"--image-root {pair}: no such folder. Type: --image-root {key}=DIR")
-
-
-def _check_configured(run: RunOptions) -> None:
-    """Refuse unknown models of a configuration; VLMEvalKit checks models with a class."""
-    for name, values in _config(run, "model").items():
-        if "class" not in values:
-            try:
-                check_model(ModelEntry(name), access_of(ModelEntry(name)))
-            except ValueError as error:
-                raise ValueError(f"{run.config}: {error}") from None
 
 
 def _check_host(run: RunOptions, host_values: Mapping[str, Any]) -> None:

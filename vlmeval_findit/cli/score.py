@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from ..benchmarks.findit.box_metrics import rejection_line
-from ..benchmarks.refl4.reviews import compare
 from ..boxes.spaces import KINDS
 from ..core.command import as_called
 from ..core.settings import settings_from
@@ -20,7 +19,6 @@ from ..runs.prediction_names import prediction_files
 from ..runs.score import RunScore, score_file
 from ..runs.score_files import score_row, write_score
 from .options import (
-    PATH,
     Command,
     complete_models,
     data_name_option,
@@ -49,15 +47,6 @@ from .printing import print_lines, print_rows
     "<model>_<dataset>.json of it, and score that.",
 )
 @click.option(
-    "--reviewed",
-    type=PATH,
-    multiple=True,
-    metavar="REVIEWED.json",
-    help="A review of RefCOCO, RefCOCO+ or RefCOCOg by Ref-L4's authors (again for another split): "
-    "RUN is a list of {annotation id, expression, hit or iou}, and the accuracy on all expressions "
-    "and on those without an error is printed.",
-)
-@click.option(
     "--encoder",
     metavar="NAME",
     help="What scores captions: SigLIP, FindIt-Nano-SigLIP, any dual encoder of Hugging Face, or a "
@@ -75,7 +64,6 @@ def command(
     dataset: str | None,
     space: str | None,
     convert: bool,
-    reviewed: tuple[Path, ...],
     encoder: str | None,
     reads_like: str | None,
     force: bool,
@@ -86,10 +74,6 @@ def command(
     recorded another space than --space, its score stays, and the new score is written to files with
     the space in their names. Leaderboard and report show it if such a file is named.
     """
-    if reviewed:
-        for path in runs:
-            print("\n  ".join((str(path), *compare(path, reviewed).lines())))
-        return 0
     settings = settings_from(
         {"space": space, "reads_like": reads_like, "force": force, "encoder": encoder}
     )

@@ -57,7 +57,6 @@ from .sweep import run_or_count, with_options
 @click.option(
     "--race", is_flag=True, help="Drop formats early that can hardly win: half of the calls."
 )
-@click.option("--seed", type=int, help="Orders the images of a race.  [default: 0]")
 @click.option(
     "--out",
     type=PATH,
@@ -82,7 +81,6 @@ def command(
     limit: int,
     marks: str | None,
     race: bool,
-    seed: int | None,
     out: Path,
     work_dir: Path | None,
     journal: Path | None,
@@ -99,14 +97,11 @@ def command(
     reads_boxes = isinstance(table, AnnotationTable) or table.in_boxes
     if reads_boxes and entry.space is None and find_model(name) is None:
         refuse_untabled(name)
-    if seed is not None and not race:
-        raise ValueError("--seed orders the images of a --race, and there is none")
     places = (
         work_dir or Path("outputs/search"),
         journal or (work_dir or Path("outputs")) / "calls.jsonl",
     )
-    races = Race(seed or 0) if race else None
-    sweep = search_sweep(entry, table, limit, places, _marks(marks), races)
+    sweep = search_sweep(entry, table, limit, places, _marks(marks), Race() if race else None)
     return run_or_count(with_options(sweep, options), options, out)
 
 

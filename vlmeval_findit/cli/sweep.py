@@ -353,9 +353,8 @@ def report_formats(
         write_formats(path, outcomes)
         print_folded(f"Formats with intervals: {path} (sweep … --formats {path})")
         print_folded(
-            "The best of many formats is optimistic on the rows that it was chosen on. Report it "
-            f"on other tables (sweep … --formats {path}), or choose on half of the images and "
-            f"report on the rest: leaderboard {results[0].path.parents[1]} --choose-on half"
+            "The best of many formats is optimistic on the rows that it was chosen on: report it "
+            "on other tables."
         )
 
 

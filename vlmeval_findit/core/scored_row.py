@@ -163,15 +163,6 @@ class Texts(NamedTuple):
     values: tuple[str, ...]
     of: NDArray[np.signedinteger[Any]]
 
-    def where(self, inside: NDArray[np.bool_]) -> Texts:
-        """Select rows, and drop values that none of them has."""
-        of = self.of[inside]
-        used = np.unique(of[of >= 0])
-        # The last entry is for -1, no text.
-        place = np.full(len(self.values) + 1, -1, dtype=self.of.dtype)
-        place[used] = np.arange(len(used))
-        return Texts(tuple(self.values[at] for at in used.tolist()), place[of])
-
     def said(self) -> list[str | None]:
         values = (*self.values, None)
         return [values[at] for at in self.of.tolist()]
@@ -201,24 +192,6 @@ class RowTable(Sequence[ScoredRow]):
 
     def with_events(self) -> RowTable:
         return replace(self, sums=self.sums if self.counted is None else self.counted)
-
-    def where(self, inside: NDArray[np.bool_]) -> RowTable:
-        counted, parts = self.counted, self.parts
-        if parts is not None:
-            at = parts.indices
-            place = (np.cumsum(inside) - 1)[at[inside[at]]]
-            parts = replace(parts.where(inside[at]), indices=place)
-        return RowTable(
-            indices=self.indices[inside],
-            source=self.source.where(inside),
-            failed=self.failed[inside],
-            reason=self.reason.where(inside),
-            sums={name: column[inside] for name, column in self.sums.items()},
-            slices={kind: column.where(inside) for kind, column in self.slices.items()},
-            counted=counted and {name: column[inside] for name, column in counted.items()},
-            query_scores=None if self.query_scores is None else self.query_scores[inside],
-            parts=parts,
-        )
 
     def __len__(self) -> int:
         return len(self.failed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -35,9 +35,9 @@ def preflight(wanted: WantedRuns) -> None:
         check_model_name(model)
         if wanted.datasets and entry_of(model).cls is None:
             raise ValueError(f"no model {model!r}{nearest(model, supported_VLM)}")
-    for name, said in wanted.datasets.items():
+    for name in wanted.datasets:
         known = next(c for c in DATASET_CLASSES if name in c.supported_datasets())
-        dataset = known(name, judge_args=wanted.judge_args, mode=wanted.mode, **said)
+        dataset = known(name, judge_args=wanted.judge_args, mode=wanted.mode)
         if wanted.limit is not None:
             dataset.data = dataset.data.iloc[: wanted.limit]
         for model in wanted.models:
@@ -58,10 +58,10 @@ def check_datasets(names: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WantedRuns:
-    """Models and FindIt datasets of a command line, with the arguments of each dataset."""
+    """Models and FindIt datasets of a command line."""
 
     models: Sequence[str]
-    datasets: Mapping[str, Mapping[str, Any]]
+    datasets: Sequence[str]
     mode: str
     work_dir: Path
     judge_args: str | None = None

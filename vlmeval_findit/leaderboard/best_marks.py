@@ -147,8 +147,7 @@ def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> BestMarks:
         for what, names in (("shape", SHAPES), ("colour", COLOURS)):
             if not marks.of(names):
                 raise ValueError(
-                    f"{model}: no {what} with enough questions about one mark (at least "
-                    f"{at_least}; --at-least N)"
+                    f"{model}: no {what} with enough questions about one mark (at least {at_least})"
                 )
         models.append(marks)
     return BestMarks(tuple(models), at_least, excluded)

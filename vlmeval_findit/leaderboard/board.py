@@ -8,22 +8,17 @@ from itertools import pairwise
 
 from ..core.benchmark import Benchmark, Published
 from ..core.estimate import Estimate, mean
-from ..core.formatting import nearest
 from ..core.metric import Better, Metric
 from ..core.statistics import Difference, Interval, correct, difference, metric_intervals
 from ..runs.run_statistics import estimate
 from ..runs.scored_run import Run
 from .comparable import ComparableRuns, ExcludedRun, group_comparable, grouped
 from .formats import (
-    EVERY_MODEL,
-    FLAG,
-    HALF,
     FormatError,
     FormatRow,
     choose,
     formats_by_model,
     make_format_rows,
-    split,
 )
 
 HOME = "FindIt"
@@ -102,7 +97,6 @@ class Board:
     runs: tuple[FormatRow, ...]  # Every comparable run, in every format
     excluded: tuple[ExcludedRun, ...]
     published: tuple[Published, ...] = ()  # Published values on its datasets
-    chosen_on: str = ""  # Data that formats were chosen on, if it is not reported (:func:`split`)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -125,33 +119,24 @@ class Board:
         return [mean.name for mean in self.means] + [each.name for each in self.datasets]
 
 
-def boards(
-    runs: Iterable[Run], formats: Sequence[str] = (), choose_on: Sequence[str] = ()
-) -> list[Board]:
+def boards(runs: Iterable[Run], formats: Sequence[str] = ()) -> list[Board]:
     """Make the leaderboards of runs, one for each benchmark: FindIt's first, then by name.
 
     Args:
         runs: any, at least one.
         formats: ``[MODEL=]FORMAT`` to report instead of a model's best, in benchmarks that have it.
-        choose_on: datasets to choose a model's best on, in benchmarks that have them, or ``half``.
 
     Raises:
-        FormatError: a format or a dataset that no run has.
+        FormatError: a format that no run has.
     """
     groups = grouped(runs, lambda run: run.benchmark.name)
     every = [run for group in groups.values() for run in group]
     formats_by_model(formats, every)
-    datasets = sorted({run.question.board_dataset for run in every})
-    for name in choose_on:
-        if name not in (HALF, *datasets):
-            raise FormatError(f"{FLAG} {name}: no dataset of these runs{nearest(name, datasets)}")
     leaderboards = []
     for name in sorted(groups, key=lambda name: (name != HOME, name)):
         group = groups[name]
-        known = (HALF, *(run.question.board_dataset for run in group))
         known_formats = [entry for entry in formats if _has_format(entry, group)]
-        on_known = [name for name in choose_on if name in known]
-        leaderboards.append(make_board(group, known_formats, on_known))
+        leaderboards.append(make_board(group, known_formats))
     return leaderboards
 
 
@@ -163,30 +148,21 @@ def _has_format(entry: str, runs: Sequence[Run]) -> bool:
     return True
 
 
-def make_board(
-    runs: Sequence[Run], formats: Iterable[str] = (), choose_on: Sequence[str] = ()
-) -> Board:
+def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
     """Make the leaderboard of scored runs of a benchmark, at least one.
 
     Args:
         runs: runs that cannot be compared are excluded.
         formats: ``[MODEL=]FORMAT`` to report instead of a model's best.
-        choose_on: datasets to choose a model's best on, or ``half``; they are not reported.
 
     Raises:
-        FormatError: a format or a dataset that no comparable run has.
+        FormatError: a format that no comparable run has.
     """
     benchmark = runs[0].benchmark
     metrics = benchmark.all_metrics
     datasets, excluded = group_comparable(runs)
     comparable = [run for dataset in datasets for run in dataset.runs]
-    fixed = formats_by_model(formats, comparable)
-    if choose_on:
-        choosing, datasets, chosen_on = split(datasets, choose_on)
-        reported = choose(datasets, fixed, choosing)
-        excluded = (*excluded, *_undecided(datasets, reported, fixed, choose_on))
-    else:
-        reported, chosen_on = choose(datasets, fixed), ""
+    reported = choose(datasets, formats_by_model(formats, comparable))
     means = tuple(_means(datasets))
     names = {dataset.name for dataset in datasets}
     alike: dict[tuple[str, ...], list[Run]] = {}
@@ -216,23 +192,7 @@ def make_board(
         runs=tuple(make_format_rows(datasets, reported)),
         excluded=excluded,
         published=tuple(each for each in benchmark.published() if each.dataset in names),
-        chosen_on=chosen_on,
     )
-
-
-def _undecided(
-    datasets: Sequence[ComparableRuns],
-    reported: Mapping[tuple[str, str], Run],
-    fixed: Mapping[str, str],
-    choose_on: Sequence[str],
-) -> Iterable[ExcludedRun]:
-    """Yield the runs of models without a run in the data that formats are chosen on."""
-    decided = {model for model, _ in reported} | set(fixed)
-    reason = f"no format of its model was run on {FLAG} {' '.join(choose_on)}"
-    for dataset in datasets:
-        for run in dataset.runs:
-            if run.model not in decided and EVERY_MODEL not in fixed:
-                yield ExcludedRun(run, reason)
 
 
 def _means(datasets: Sequence[ComparableRuns]) -> Iterable[DatasetMean]:

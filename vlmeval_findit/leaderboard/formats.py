@@ -3,33 +3,21 @@
 A model is reported on every dataset in its best format (:mod:`..runs.best_format`) of those that
 were run on the most datasets; a dataset that lacks it gets the next best.
 
-The best of many formats is optimistic on the queries that it was chosen on. It is not if it is
-chosen on one dataset and reported on the others, or chosen on half of the images and reported on
-the other half (:func:`split`).
+The best of many formats is optimistic on the queries that it was chosen on.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
-
-import numpy as np
+from dataclasses import dataclass
 
 from ..core.estimate import Estimate
 from ..core.formatting import nearest
-from ..core.scored_row import RowTable
 from ..core.statistics import Difference, Interval, correct, difference, metric_intervals
 from ..runs.best_format import ranked
 from ..runs.run_statistics import estimate
 from ..runs.scored_run import Run
 from .comparable import ComparableRuns, by_model
-
-HALF = "half"
-"""In place of a dataset: half of the images of every dataset."""
-
-FLAG = "--choose-on"
 
 EVERY_MODEL = ""
 """The key of a format for every model without a format under its name."""
@@ -62,9 +50,7 @@ def formats_by_model(
 
 
 def choose(
-    datasets: Sequence[ComparableRuns],
-    fixed: Mapping[str, str] | None = None,
-    choosing: Sequence[ComparableRuns] | None = None,
+    datasets: Sequence[ComparableRuns], fixed: Mapping[str, str] | None = None
 ) -> dict[tuple[str, str], Run]:
     """Return the reported runs by (model, dataset).
 
@@ -72,20 +58,15 @@ def choose(
         datasets: comparable runs.
         fixed: a format by model, or for all under :data:`EVERY_MODEL`; a dataset that lacks it has
             no entry then.
-        choosing: datasets on which the best format is chosen (None: the datasets); a model with
-            several formats of which none was run on them has no entry.
     """
     fixed = fixed or {}
-    choosing_runs = by_model(run for dataset in (choosing or ()) for run in dataset.runs)
     reported: dict[tuple[str, str], Run] = {}
     by_dataset = {dataset.name: by_model(dataset.runs) for dataset in datasets}
     every = by_model(run for dataset in datasets for run in dataset.runs)
     for model, runs in sorted(every.items()):
-        several = len({run.question.format for run in runs}) > 1
-        by = choosing_runs.get(model, []) if choosing is not None and several else runs
         order = [
             average.format
-            for average in ranked(runs[0].benchmark, [(run.question, run.sums) for run in by])
+            for average in ranked(runs[0].benchmark, [(run.question, run.sums) for run in runs])
         ]
         only = fixed.get(model, fixed.get(EVERY_MODEL))
         for name, of_models in by_dataset.items():
@@ -140,60 +121,3 @@ def _tests_to_reported(estimates: Sequence[Estimate], best: int) -> dict[int, Di
     others = [at for at in known if at != best] if best in known else []
     tests = correct(difference(estimates[at], estimates[best], headline) for at in others)
     return dict(zip(others, tests, strict=True))
-
-
-# --- data that formats are chosen on --------------------------------------------------------------
-
-
-class Split(NamedTuple):
-    """Runs that formats are chosen by, reported runs, and the name of the former in notes."""
-
-    choosing: tuple[ComparableRuns, ...]
-    reported: tuple[ComparableRuns, ...]
-    name: str
-
-
-def split(datasets: Sequence[ComparableRuns], on: Sequence[str]) -> Split:
-    """Split datasets by ``--choose-on``: by names, or by :data:`HALF` alone.
-
-    Raises:
-        FormatError: a dataset does not exist, or nothing would be left to report.
-    """
-    if HALF in on:
-        if len(on) > 1:
-            raise FormatError(f"{FLAG} {HALF} is of every dataset: name no other with it")
-        choosing, reported = (
-            tuple(half for dataset in datasets if (half := _half_of(dataset, side)) is not None)
-            for side in (0, 1)
-        )
-        return Split(choosing, reported, "the other half of the images")
-    names = [dataset.name for dataset in datasets]
-    for name in on:
-        if name not in names:
-            raise FormatError(f"{FLAG} {name}: no dataset of these runs{nearest(name, names)}")
-    if set(names) <= set(on):
-        raise FormatError(f"{FLAG} {' '.join(on)}: no other dataset is left to report on")
-    return Split(
-        tuple(dataset for dataset in datasets if dataset.name in on),
-        tuple(dataset for dataset in datasets if dataset.name not in on),
-        ", ".join(on),
-    )
-
-
-def _half_of(dataset: ComparableRuns, side: int) -> ComparableRuns | None:
-    """Return a dataset with the queries of one half of its images; None if it has none."""
-    runs = tuple(_cut(run, side) for run in dataset.runs)
-    return replace(dataset, runs=runs) if runs[0].rows else None
-
-
-def _side(images: str, source: str) -> int:
-    """Return 0 or 1: the same for an image in all datasets."""
-    return hashlib.sha256(f"{images}/{source}".encode()).digest()[0] % 2
-
-
-def _cut(run: Run, side: int) -> Run:
-    rows, images = run.rows, run.question.images
-    if isinstance(rows, RowTable):
-        inside = np.array([_side(images, name) == side for name in rows.source.values], dtype=bool)
-        return replace(run, rows=rows.where(inside[rows.source.of]))
-    return replace(run, rows=tuple(row for row in rows if _side(images, row.source) == side))

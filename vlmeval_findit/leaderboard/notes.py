@@ -14,7 +14,6 @@ from ..runs.best_format import UNEVEN, rule
 from ..runs.scored_run import Run
 from .board import OVERALL, TIED, UNTESTED, Board, BoardCell
 from .comparable import ComparableRuns, grouped
-from .formats import FLAG, HALF
 from .table import Note
 
 SIGNS = (
@@ -40,10 +39,9 @@ MOST = 12
 
 def format_note(board: Board) -> str:
     """Return a note on the choice of the reported format."""
-    on = f", on {board.chosen_on}" if board.chosen_on else ""
     return (
         f"A model is reported in one format {UNEVEN}, unless --format says otherwise: the one with "
-        f"the {rule(board.benchmark)}{on}."
+        f"the {rule(board.benchmark)}."
     )
 
 
@@ -173,15 +171,10 @@ def _part(dataset: ComparableRuns) -> str:
 
 
 def tried_lines(board: Board) -> list[str]:
-    """Return lines on models that were asked in several formats, and how the best was chosen."""
-    chosen = (
-        f"chosen on {board.chosen_on}"
-        if board.chosen_on
-        else "on the queries that it is reported on: the best of many is optimistic; "
-        f"{FLAG} {HALF}, or {FLAG} DATASET, chooses on other queries"
-    )
+    """Return lines on models that were asked in several formats."""
+    optimistic = "on the queries that it is reported on: the best of many is optimistic"
     return _together(
-        (model, f": one of {tried} formats that were tried, {chosen}")
+        (model, f": one of {tried} formats that were tried, {optimistic}")
         for model, tried in formats_tried(board).items()
         if tried > 1
     )

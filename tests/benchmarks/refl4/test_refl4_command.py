@@ -1,4 +1,4 @@
-"""``score --convert`` and ``score --reviewed``, ``data get RefL4Full_…`` with and without files."""
+"""``score --convert``, ``data get RefL4Full_…`` with and without files."""
 
 from __future__ import annotations
 
@@ -244,28 +244,3 @@ def test_a_table_with_another_count_of_boxes_a_row_is_refused(
     write_table(tmp_path / "lmu", "RefL4", [FindItQuery(0, "cat", 9, 9, ("a",), truth)], {})
     assert convert(written(tmp_path / "theirs.json", []), STRICT) == 2
     assert says in capsys.readouterr().err
-
-
-# --- cleaned lists --------------------------------------------------------------------------------
-
-
-def test_accuracy_over_reviewed_expressions_and_keys_without_a_partner(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    reviews = [
-        {"ann_id": 1, "caption": "left Cup", "caption_quality": 1},
-        {"ann_id": 2, "caption": "nothing", "caption_quality": 0},
-        {"ann_id": 9, "caption": "alone", "caption_quality": 1},
-    ]
-    reviewed = written(tmp_path / "refcoco_val_reviewed.json", {"annotation": reviews})
-    actual = [
-        {"ann_id": "1", "expression": "left cup", "iou": 0.51},
-        {"ann_id": 2, "expression": "nothing", "hit": False},
-        {"ann_id": 3, "expression": "unknown", "iou": 0.5},
-    ]
-    path = written(tmp_path / "mine.json", actual)
-    assert main(["score", "--reviewed", str(reviewed), str(path)]) == 0
-    out = capsys.readouterr().out
-    assert "original 33.33 % of 3 expressions, kept 100.00 % of 1" in out
-    assert "1 expressions without a review" in out
-    assert "1 reviews without an expression" in out

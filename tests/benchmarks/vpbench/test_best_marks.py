@@ -100,7 +100,7 @@ def test_too_few_questions_are_no_reason(marks: World) -> None:
     assert best(marks, at_least=1)["models"]["Seer"]["best"] == "oval-blue"
     result = best(marks, at_least=2)["models"]["Seer"]
     assert (result["best"], list(result["shapes"])) == ("box-red", ["box"])
-    with pytest.raises(ValueError, match=r"no shape with enough .*at least 9; --at-least N"):
+    with pytest.raises(ValueError, match=r"no shape with enough .*at least 9"):
         best(marks, at_least=9)
 
 
@@ -160,10 +160,10 @@ def test_runs_that_cannot_be_compared_are_set_apart(marks: World) -> None:
 def test_the_command_prints_what_it_wrote_and_repeats_itself(
     marks: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table(marks, OVALS)
+    table(marks, [each for each in OVALS for _ in range(7)])
     path = marks.predict("Seer", "VPBench_Mine", saying("A"))
     for _ in range(2):
-        assert cli.main(["leaderboard", "--best-marks", str(marks.runs), "--at-least", "3"]) == 0
+        assert cli.main(["leaderboard", "--best-marks", str(marks.runs)]) == 0
         output = capsys.readouterr().out
         before = mark_choices.path().read_bytes()
     assert mark_choices.path().read_bytes() == before
@@ -171,7 +171,4 @@ def test_the_command_prints_what_it_wrote_and_repeats_itself(
     [run] = json.loads(before)["models"]["Seer"]["runs"]
     assert run["file"] == path.name
     assert "good for all: oval; blue" in output
-    assert json.loads(before)["at_least"] == 3
-    assert cli.main(["leaderboard", "--best-marks", str(marks.runs)]) == 2
-    assert "Seer: no shape with enough questions about one mark" in capsys.readouterr().err
-    assert mark_choices.path().read_bytes() == before
+    assert json.loads(before)["at_least"] == 20

@@ -1,6 +1,3 @@
-"""Ref-L4 (arXiv 2406.16866): long referring expressions, one box each, strict IoU thresholds.
-
-``reviews`` joins results on RefCOCO/+/g with the authors' reviews.
-"""
+"""Ref-L4 (arXiv 2406.16866): long referring expressions, one box each, strict IoU thresholds."""
 
 PREFIX = "FindIt_RefL4Full_"
