@@ -15,7 +15,7 @@ from measured import peak_mib
 
 from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.benchmark import PromptSet
+from vlmeval_findit.core.benchmark_protocol import PromptSet
 from vlmeval_findit.core.folders import Folder
 from vlmeval_findit.engine.calls import Cell, CellBuilder, Prompts
 from vlmeval_findit.engine.journal.writer import Journal

@@ -18,8 +18,7 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks import load
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.messages import Message, image, text
-from vlmeval_findit.core.question import Question
+from vlmeval_findit.core.question import Message, Question, image, text
 from vlmeval_findit.engine.calls import prompts_of
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import LocalReply, LocalRunner, load_local

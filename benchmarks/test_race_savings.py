@@ -21,8 +21,8 @@ from simulated_races import RATES, races
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.statistics import ALPHA
 from vlmeval_findit.models.entry import ModelEntry
-from vlmeval_findit.runs.cell_results import CellResult
 from vlmeval_findit.runs.format_file import averages, race_calls
+from vlmeval_findit.runs.run_score import CellResult
 from vlmeval_findit.runs.run_statistics import compare
 from vlmeval_findit.runs.scored_run import Run, load_run
 from vlmeval_findit.sweeps.format_search import search_sweep

@@ -37,7 +37,7 @@ from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.runs.open_predictions import check_replies
 from vlmeval_findit.runs.run_identity import run_identity
-from vlmeval_findit.runs.score import score_file, score_rows
+from vlmeval_findit.runs.run_score import score_file, score_rows
 from vlmeval_findit.runs.scored_run import load_run
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"

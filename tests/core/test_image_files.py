@@ -32,7 +32,7 @@ from vlmeval_findit.core.image_files import (
     problem,
     unusable,
 )
-from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.core.question import image, text
 from vlmeval_findit.models.http.images import as_they_are, for_provider
 from vlmeval_findit.models.scene_cache import CachedScene, make
 from vlmeval_findit.report.thumbnails import thumbnails

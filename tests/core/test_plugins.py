@@ -37,7 +37,7 @@ from vlmeval_findit.boxes.spaces import (
     space_from,
 )
 from vlmeval_findit.cli import main
-from vlmeval_findit.core import plugins
+from vlmeval_findit.core import plugin_rows
 from vlmeval_findit.core.identity import (
     PROVIDER,
     Identity,
@@ -84,8 +84,8 @@ def written(path: Path, text: str) -> Path:
 @pytest.fixture(autouse=True)
 def _nothing_stays() -> Iterator[None]:
     yield
-    os.environ.pop(plugins.FILES_VARIABLE, None)
-    plugins.forget()
+    os.environ.pop(plugin_rows.FILES_VARIABLE, None)
+    plugin_rows.forget()
 
 
 @pytest.fixture(scope="session")
@@ -110,7 +110,7 @@ def test_the_file_of_the_page_adds_its_rows(plugin_file: Path) -> None:
         assert plugin is not None
         assert plugin.name == "mine.py"
         assert re.fullmatch("sha256:[0-9a-f]{12}", plugin.version)
-        assert plugins.reported() == []
+        assert plugin_rows.reported() == []
         output = findit.prompt("cat", "xxyy_json", "a.jpg")
         assert "x_min, x_max, y_min, y_max" in str(output)
         result = findit.read("[[0, 256, 0, 512]]", "xxyy_text", size=(100, 50), space="grid512")
@@ -131,9 +131,9 @@ def test_builtin_rows_look_for_no_plugin() -> None:
     assert len(light) > 300
     code = (
         "from importlib import import_module\n"
-        "from vlmeval_findit.core import plugins\n"
+        "from vlmeval_findit.core import plugin_rows\n"
         "def refuse(group): raise AssertionError(f'{group} asked')\n"
-        "plugins.offered = refuse\n"
+        "plugin_rows.offered = refuse\n"
         f"for name in {[each.removesuffix('.__init__') for each in light]}:\n"
         "    import_module(name)\n"
         "import vlmeval_findit as findit\n"
@@ -232,7 +232,7 @@ def test_a_broken_plugin_is_reported_once_and_refused_where_it_was_named(
         for _ in range(2):
             for table in plugin_tables().values():
                 list(table)
-        (each,) = plugins.reported()
+        (each,) = plugin_rows.reported()
         assert each.plugin.name == "broken.py"
         assert (each.group.value if each.group else None) == group
         assert why in each.why
@@ -240,7 +240,7 @@ def test_a_broken_plugin_is_reported_once_and_refused_where_it_was_named(
         (output,) = (record.getMessage() for record in caplog.records)
         assert output == f"{each}: left out"
         another = written(tmp_path / "another.py", "SPACES = ()")
-        os.environ[plugins.FILES_VARIABLE] += f"{os.pathsep}{another}"
+        os.environ[plugin_rows.FILES_VARIABLE] += f"{os.pathsep}{another}"
         list(KINDS), list(MODELS)
         assert len(caplog.records) == 1
         # All else works.
@@ -267,7 +267,7 @@ def test_a_name_of_vlmevalkit_is_refused_with_both(
         with known_here():
             assert main(["models", *words]) == 2
         assert "is the name of a model of VLMEvalKit" in capsys.readouterr().err
-    os.environ.pop(plugins.FILES_VARIABLE)
+    os.environ.pop(plugin_rows.FILES_VARIABLE)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_the_package_adds_its_rows(site: Path, capsys: pytest.CaptureFixture[str
         assert begins_with_prefix("Plates_x")
         with pytest.raises(QuestionError, match="did you mean Few"):
             parse("Plates_Fev")
-        assert plugins.reported() == []
+        assert plugin_rows.reported() == []
     assert not begins_with_prefix("Plates_x")
     with pytest.raises(QuestionError, match="a name begins with FindIt_ or"):
         parse("Plates_Few")

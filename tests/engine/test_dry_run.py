@@ -16,7 +16,7 @@ from PIL import Image
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.benchmark import PromptSet
+from vlmeval_findit.core.benchmark_protocol import PromptSet
 from vlmeval_findit.core.folders import Folder
 from vlmeval_findit.core.question import Task
 from vlmeval_findit.engine.calls import Call, Cell, Images, Prompts

@@ -29,7 +29,7 @@ from PIL import Image
 from waits import until
 
 from vlmeval_findit.core.answers import StopReason
-from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.core.question import image, text
 from vlmeval_findit.core.replies import call_failed, recorded
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.http_backend import HttpBackend, HttpService

@@ -22,9 +22,9 @@ from vlmeval_findit.benchmarks.findit.grid import (
     formats,
     variants,
 )
-from vlmeval_findit.core.benchmark import PromptSet
+from vlmeval_findit.core.benchmark_protocol import PromptSet
 from vlmeval_findit.core.folders import Folder
-from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.core.question import image, text
 from vlmeval_findit.engine.calls import Call, Cell, CellBuilder, Images, Prompts
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.engine.plan import ItemSizes, Plan, calls_left, unanswered, work_items

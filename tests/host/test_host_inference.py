@@ -24,7 +24,7 @@ from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.engine.journal import writer as journal_module
 from vlmeval_findit.engine.journal.writer import DiskFullError
-from vlmeval_findit.runs.score import score_file
+from vlmeval_findit.runs.run_score import score_file
 
 pytestmark = pytest.mark.host
 

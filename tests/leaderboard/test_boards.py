@@ -23,7 +23,7 @@ from vlmeval_findit.leaderboard.formats import FormatError
 from vlmeval_findit.leaderboard.notes import failure_lines
 from vlmeval_findit.leaderboard.slices import slices_table
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.runs.score import score_file
+from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.score_files import score_row
 from vlmeval_findit.runs.scored_run import load_runs
 

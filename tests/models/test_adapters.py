@@ -14,7 +14,7 @@ import pytest
 from adapters import train_adapter, write_adapter, write_base
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core import plugins
+from vlmeval_findit.core import plugin_rows
 from vlmeval_findit.models import adapter as adapters
 from vlmeval_findit.models.adapter import adapter_of, refuse_adapter, refuse_without_peft
 from vlmeval_findit.models.entry import ModelEntry
@@ -34,9 +34,9 @@ HUB = "Qwen/Qwen3-VL-2B-Instruct"
 def no_other_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "LMUData").mkdir()
     monkeypatch.setenv("LMUData", str(tmp_path / "LMUData"))
-    plugins.forget()
+    plugin_rows.forget()
     yield
-    plugins.forget()
+    plugin_rows.forget()
 
 
 # --- its base -------------------------------------------------------------------------------------

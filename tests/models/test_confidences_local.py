@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.messages import Message, image, text
+from vlmeval_findit.core.question import Message, image, text
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import LocalReply, LocalRunner, load_local
 from vlmeval_findit.models.model_table import MODELS, NANO_CHECKPOINT

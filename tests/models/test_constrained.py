@@ -31,7 +31,7 @@ from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.writing import BoxToWrite, schema_of, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.answers import Answer
-from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.core.question import image, text
 from vlmeval_findit.engine.calls import settings_of
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.completion import Completion

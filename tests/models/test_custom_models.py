@@ -16,7 +16,7 @@ from perfect_answers import content, perfect_answers
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
-from vlmeval_findit.core import plugins
+from vlmeval_findit.core import plugin_rows
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.identity import read_identity
 from vlmeval_findit.models.http.chat import server_name
@@ -46,7 +46,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root.mkdir()
     monkeypatch.setenv("LMUData", str(root))
     monkeypatch.chdir(tmp_path)
-    plugins.forget()
+    plugin_rows.forget()
     return root / "findit_models.yaml"
 
 

@@ -19,8 +19,7 @@ from vlmeval_findit.boxes.records import FormatFailure, Truth
 from vlmeval_findit.boxes.spaces import reference_size, space_from
 from vlmeval_findit.core.answers import CancelledError
 from vlmeval_findit.core.image_files import decode
-from vlmeval_findit.core.messages import Message, image, system, text
-from vlmeval_findit.core.question import Task
+from vlmeval_findit.core.question import Message, Task, image, system, text
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.models.local.images import ImageSet, limited
 from vlmeval_findit.models.local.runner import (
@@ -32,7 +31,7 @@ from vlmeval_findit.models.local.runner import (
 )
 from vlmeval_findit.models.model_table import MODELS
 from vlmeval_findit.runs.open_predictions import check_replies
-from vlmeval_findit.runs.score import score_rows
+from vlmeval_findit.runs.run_score import score_rows
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

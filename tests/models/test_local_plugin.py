@@ -15,7 +15,7 @@ from PIL import Image
 from plugin_package import known_here
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.messages import Message, image, text
+from vlmeval_findit.core.question import Message, image, text
 from vlmeval_findit.models.model_table import MODELS
 
 torch = pytest.importorskip("torch")

@@ -19,7 +19,7 @@ from vlmeval_findit.models.http.chat import server_space
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.model_table import MODELS, NANO, NANO_PX, SHIPPED, find_model
 from vlmeval_findit.runs.open_predictions import check_replies
-from vlmeval_findit.runs.score import score_rows
+from vlmeval_findit.runs.run_score import score_rows
 
 SCENES, PHOTOGRAPHS = "FindIt_Scenes_mini_xywh_json", "FindIt_Demo_xywh_json"
 SPACE = MODELS[NANO_PX].space(parse(SCENES))
@@ -112,7 +112,7 @@ def test_its_processor_shows_the_very_size_that_is_read(
     transformers = pytest.importorskip("transformers")
     from PIL import Image
 
-    from vlmeval_findit.core.messages import image, text
+    from vlmeval_findit.core.question import image, text
     from vlmeval_findit.models.local.encoding import MessageEncoder
     from vlmeval_findit.models.local.images import ImageSet
     from vlmeval_findit.models.local.runner import plan

@@ -21,7 +21,7 @@ from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.publish.private import Private
 from vlmeval_findit.publish.trackers import CURVE, KEY, key_of, plain_name, worst_answers
 from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.runs.score import score_file
+from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.score_files import write_score
 from vlmeval_findit.runs.scored_run import load_run
 

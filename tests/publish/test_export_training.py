@@ -27,7 +27,7 @@ from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.publish.targets import TRAINERS
 from vlmeval_findit.publish.training_card import FORMATS
 from vlmeval_findit.runs.run_identity import run_identity
-from vlmeval_findit.runs.score import score_file
+from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.score_files import write_score
 
 GRID = {"kind": "grid1000"}

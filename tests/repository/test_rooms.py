@@ -112,7 +112,7 @@ def test_every_folder_is_a_room() -> None:
         ("from .. import cli, __version__", {"cli"}),
         ("def late():\n    import vlmeval_findit.host.local", {"host"}),
         ("from vlmeval_findit import engine", {"engine"}),
-        ('import_module("vlmeval_findit.runs.score")', {"runs"}),
+        ('import_module("vlmeval_findit.runs.run_score")', {"runs"}),
         ("from pathlib import Path", set()),
     ],
 )
@@ -128,7 +128,7 @@ def test_the_engine_loads_no_benchmark_and_nothing_heavy() -> None:
     code = f"import sys, {', '.join(modules)}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     actual = set(done.stdout.split())
-    assert {"vlmeval_findit.engine.scheduler", "vlmeval_findit.runs.score"} <= actual
+    assert {"vlmeval_findit.engine.scheduler", "vlmeval_findit.runs.run_score"} <= actual
     assert not {"torch", "transformers", "vlmeval", "ray", "aiohttp.web", "sklearn"} & actual
     rooms = ("sweeps", "leaderboard", "report", "api", "publish", "host", "cli")
     assert not {f"vlmeval_findit.{room}" for room in rooms} & actual

@@ -20,8 +20,8 @@ from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.best_format import FormatAverage, ranked, rule
-from vlmeval_findit.runs.cell_results import CellResult
 from vlmeval_findit.runs.format_file import BestFormats, best_format
+from vlmeval_findit.runs.run_score import CellResult
 from vlmeval_findit.runs.scored_run import Run, load_runs
 
 __all__ = ["world"]

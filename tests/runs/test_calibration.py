@@ -31,8 +31,8 @@ from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.leaderboard.render import to_terminal
 from vlmeval_findit.leaderboard.run_tables import calibration_table, legend, ranking_table
 from vlmeval_findit.runs.average_precision import Evaluator
-from vlmeval_findit.runs.box_confidences import ConfidenceError, RowBoxes, boxes_of_rows
-from vlmeval_findit.runs.calibration import (
+from vlmeval_findit.runs.coco_boxes import CocoBoxes, ConfidenceError, RowBoxes, boxes_of_rows
+from vlmeval_findit.runs.run_calibration import (
     CalibrationResult,
     best_threshold,
     calibration_error,
@@ -40,8 +40,7 @@ from vlmeval_findit.runs.calibration import (
     measure_calibration,
     reliability,
 )
-from vlmeval_findit.runs.coco_boxes import CocoBoxes
-from vlmeval_findit.runs.score import score_file
+from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.score_files import write_score
 from vlmeval_findit.runs.scored_run import load_run
 

@@ -24,7 +24,7 @@ from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown
 from vlmeval_findit.leaderboard.error_tables import lenient_table, rejection_table
 from vlmeval_findit.leaderboard.table import text_of
-from vlmeval_findit.runs.lenient_gain import LenientGain, gain_by_repair, lenient_gain
+from vlmeval_findit.runs.run_errors import LenientGain, gain_by_repair, lenient_gain
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["world"]

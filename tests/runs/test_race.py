@@ -27,9 +27,9 @@ from vlmeval_findit.core.estimate import FEWEST
 from vlmeval_findit.core.statistics import ALPHA, chance_of_lead, difference
 from vlmeval_findit.engine.calls import CellBuilder
 from vlmeval_findit.models.entry import ModelEntry
-from vlmeval_findit.runs.cell_results import CellResult, SearchError
 from vlmeval_findit.runs.format_file import best_format, race_calls
 from vlmeval_findit.runs.race import ROUNDS, allowance, rounds_of
+from vlmeval_findit.runs.run_score import CellResult, SearchError
 from vlmeval_findit.sweeps.format_search import search_sweep
 from vlmeval_findit.sweeps.sweep_file import Race, Sweep, grid_tables, parse_sweep
 

@@ -8,7 +8,7 @@ from scored_runs import World, failing, saying, speaking, world
 
 from vlmeval_findit.boxes.records import FormatFailure
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.runs.score import score_file
+from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.score_files import write_score
 from vlmeval_findit.runs.scored_run import RunError, load_run, load_runs
 

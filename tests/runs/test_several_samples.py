@@ -28,7 +28,7 @@ from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.statistics import bounds, metric_intervals
 from vlmeval_findit.runs.consensus import fuse, write_consensus
 from vlmeval_findit.runs.run_statistics import StatisticsError
-from vlmeval_findit.runs.samples import (
+from vlmeval_findit.runs.sample_scores import (
     SamplesError,
     add_agreement,
     load_samples,

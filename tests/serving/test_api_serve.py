@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from host_runs import RUN_FINDIT, environment, predictions, require_host, run
 
-from vlmeval_findit.core.messages import PartKind
+from vlmeval_findit.core.question import PartKind
 from vlmeval_findit.models.model_client import to_host_message
 from vlmeval_findit.serving.processes import LocalServers
 from vlmeval_findit.serving.programs import ServeOptions

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.answers import Answer
-from vlmeval_findit.core.messages import Message, text
+from vlmeval_findit.core.question import Message, text
 from vlmeval_findit.engine.backend import run_sync
 from vlmeval_findit.engine.calls import Call
 from vlmeval_findit.engine.cancel import CancelToken

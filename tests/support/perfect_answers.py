@@ -16,7 +16,7 @@ from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.spaces import Space, reference
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.core.folders import image_folder
-from vlmeval_findit.core.messages import located
+from vlmeval_findit.core.question import located
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.model_table import find_model
 

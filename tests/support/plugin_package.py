@@ -15,7 +15,7 @@ import pytest
 from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit.dataset_names import forget_names
-from vlmeval_findit.core import plugins
+from vlmeval_findit.core import plugin_rows
 
 TEMPLATE = ROOT / "docs" / "plugin-template"
 
@@ -45,7 +45,7 @@ def known_here(*sites: Path, files: tuple[Path, ...] = ()) -> Iterator[None]:
         for site in sites:
             patch.syspath_prepend(str(site))
         if files:
-            patch.setenv(plugins.FILES_VARIABLE, os.pathsep.join(map(str, files)))
+            patch.setenv(plugin_rows.FILES_VARIABLE, os.pathsep.join(map(str, files)))
         _forget()
         yield
     _forget()
@@ -55,5 +55,5 @@ def _forget() -> None:
     importlib.invalidate_caches()
     for name in [one for one in sys.modules if one.partition(".")[0] == "findit_plates"]:
         del sys.modules[name]
-    plugins.forget()
+    plugin_rows.forget()
     forget_names()

@@ -18,12 +18,11 @@ import pytest
 from scored_runs import World
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.core.benchmark import AnswerScore, Benchmark, Published
+from vlmeval_findit.core.benchmark_protocol import AnswerScore, Benchmark, Published
 from vlmeval_findit.core.drawing import Drawing, DrawnImage, DrawnLine, Role
 from vlmeval_findit.core.folders import find_table
-from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.metric import Metric
-from vlmeval_findit.core.question import QuestionError, Task
+from vlmeval_findit.core.question import Message, QuestionError, Task, image, text
 from vlmeval_findit.core.replies import ParseFailure
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.table_files import PlainQuery, meta_path, read_table, write_table

@@ -21,7 +21,6 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.models.entry import ModelEntry
-from vlmeval_findit.runs.cell_results import CellResult, SearchError
 from vlmeval_findit.runs.format_file import (
     BestFormats,
     averages,
@@ -29,6 +28,7 @@ from vlmeval_findit.runs.format_file import (
     outcome,
     write_formats,
 )
+from vlmeval_findit.runs.run_score import CellResult, SearchError
 from vlmeval_findit.sweeps.format_search import search_sweep
 from vlmeval_findit.sweeps.sweep_file import Sweep, in_best_formats, parse_sweep
 

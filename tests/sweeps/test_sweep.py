@@ -35,8 +35,8 @@ from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.core.answers import Batch, CancelledError
 from vlmeval_findit.core.identity import Answering, Described, IdentityError
 from vlmeval_findit.core.lock import LockedError
-from vlmeval_findit.core.messages import text
 from vlmeval_findit.core.predictions import PredictionError
+from vlmeval_findit.core.question import text
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.engine.answering import StoppedError
 from vlmeval_findit.engine.backend import CallOptions

@@ -28,7 +28,7 @@ from vlmeval_findit.benchmarks.findit.dataset_names import parse  # noqa: E402
 from vlmeval_findit.benchmarks.findit.variant import Variant  # noqa: E402
 from vlmeval_findit.boxes.reading import reader  # noqa: E402
 from vlmeval_findit.core import messages  # noqa: E402
-from vlmeval_findit.core.stored_png import png  # noqa: E402
+from vlmeval_findit.core.image_files import png  # noqa: E402
 from vlmeval_findit.data.rendered.scene import Stream, rng_of  # noqa: E402
 from vlmeval_findit.models.bounds import Bounds  # noqa: E402
 from vlmeval_findit.models.local.encoding import MessageEncoder  # noqa: E402

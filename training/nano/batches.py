@@ -16,7 +16,7 @@ import torch
 from training.nano.architecture import PATCH, TOKEN_SIDE, coordinates
 from training.samples import Sample, SampleMark, Turn
 from training.scenes import Scene
-from vlmeval_findit.core.messages import Message
+from vlmeval_findit.core.question import Message
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES
 from vlmeval_findit.marks import style
 from vlmeval_findit.marks.style import Shape

@@ -18,7 +18,7 @@ from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import load_local
 from vlmeval_findit.models.model_table import MODELS, NANO, SHIPPED
 from vlmeval_findit.runs.open_predictions import check_replies
-from vlmeval_findit.runs.score import RunScore, score_rows
+from vlmeval_findit.runs.run_score import RunScore, score_rows
 
 FORMAT = "xyxy_json_bbox_2d"
 """The format that FindIt-Nano is asked most often in training."""

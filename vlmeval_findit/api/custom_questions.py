@@ -19,8 +19,7 @@ from ..benchmarks.findit.variant import Variant, VariantError
 from ..boxes.records import Truth
 from ..boxes.spaces import Space, SpaceError, spaces_help
 from ..core.formatting import nearest
-from ..core.messages import Message
-from ..core.question import Task
+from ..core.question import Message, Task
 from ..core.replies import Recorded, Reply
 from ..core.settings import Settings
 

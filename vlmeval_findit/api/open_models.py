@@ -18,8 +18,7 @@ from ..core.config import config_from
 from ..core.custom_prompt import CustomPrompt, custom_prompt, prompt_set
 from ..core.formatting import nearest
 from ..core.image_files import header
-from ..core.messages import Message
-from ..core.question import Question
+from ..core.question import Message, Question
 from ..core.replies import Reply, recorded
 from ..models.http.providers.table import OPENROUTER
 from ..models.model_row import ModelRow

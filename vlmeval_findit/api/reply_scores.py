@@ -14,7 +14,7 @@ from ..boxes.records import Truth
 from ..core.metric import Metric, metric_values
 from ..core.scored_row import ScoredRow
 from ..runs.open_predictions import check_replies
-from ..runs.score import check_coordinates, score_rows
+from ..runs.run_score import check_coordinates, score_rows
 from .custom_questions import ReplyLike, SpaceLike, replies_of, settings_of, task_of, variant_of
 from .inputs import BoxesLike, Sizes, check_count, sizes_of, truths_of
 

@@ -15,9 +15,9 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from ..core.benchmark import Baseline, Benchmark
+from ..core.benchmark_protocol import Baseline, Benchmark
 from ..core.formatting import nearest
-from ..core.plugins import Group, PluginTable
+from ..core.plugin_rows import Group, PluginTable
 from ..core.question import AnyTask, Question, QuestionError
 
 

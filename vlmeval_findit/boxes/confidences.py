@@ -69,7 +69,7 @@ DEFINITIONS = {
 }  # fmt: skip
 
 AGREEMENT = "agreement"
-"""A confidence of boxes of which several samples were asked; see :mod:`..runs.samples`."""
+"""A confidence of boxes of which several samples were asked; see :mod:`..runs.sample_scores`."""
 
 MEANS = {name: row.means for name, row in DEFINITIONS.items()} | {
     AGREEMENT: "the share of the other samples with such a box (its label, IoU 0.5 or more)"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ..core.plugins import Group, PluginTable
+from ..core.plugin_rows import Group, PluginTable
 
 Corners = tuple[float, float, float, float]  # (x_min, y_min, x_max, y_max)
 Numbers = Sequence[float]  # Of one box, in the order of its representation

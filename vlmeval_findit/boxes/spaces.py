@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..core.formatting import nearest
-from ..core.plugins import Group, PluginTable
+from ..core.plugin_rows import Group, PluginTable
 
 Size = tuple[int, int]  # (width, height) of an image in pixels
 

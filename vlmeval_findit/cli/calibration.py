@@ -14,11 +14,11 @@ from ..core.files import write_once
 from ..core.formatting import printable
 from ..core.settings import settings_from
 from ..leaderboard.run_tables import calibration_table, legend, ranking_table
-from ..runs.box_confidences import NoConfidenceError
-from ..runs.calibration import CalibrationResult, measure_calibration
+from ..runs.coco_boxes import NoConfidenceError
 from ..runs.prediction_names import prediction_files
-from ..runs.samples import add_agreement, sample_files
-from ..runs.score import score_file
+from ..runs.run_calibration import CalibrationResult, measure_calibration
+from ..runs.run_score import score_file
+from ..runs.sample_scores import add_agreement, sample_files
 from ..runs.score_files import settings_of_score
 from .options import (
     PATH,

@@ -13,8 +13,7 @@ from ..boxes.spaces import reference
 from ..core.custom_prompt import custom_prompt, prompt_set
 from ..core.folders import image_folder
 from ..core.identity import Answering, Described
-from ..core.messages import Message, PartKind, located
-from ..core.question import Query, Question
+from ..core.question import Message, PartKind, Query, Question, located
 from ..core.settings import Settings
 from ..models.model_row import LocalFamily, ModelRow
 from ..models.model_table import find_model, row_of_base

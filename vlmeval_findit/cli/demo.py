@@ -30,8 +30,8 @@ from ..leaderboard.table import Field, FieldType, Table, TableCell, Value, value
 from ..models.entry import ModelEntry
 from ..models.model_table import NANO, NANO_PX
 from ..models.options import ModelOptions
-from ..runs.cell_results import CellResult
 from ..runs.format_file import BestFormats, averages
+from ..runs.run_score import CellResult
 from ..runs.scored_run import RowData
 from ..sweeps.format_search import STAGES
 from ..sweeps.sweep_file import Sweep, grid_tables, in_best_formats

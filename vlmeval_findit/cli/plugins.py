@@ -7,7 +7,7 @@ from textwrap import wrap
 import click
 
 from ..core.command import SOME_FAILED
-from ..core.plugins import Broken, reported, unreported
+from ..core.plugin_rows import Broken, reported, unreported
 from ..core.redaction import scrub
 from ..runs.run_identity import plugin_tables
 from .options import Command

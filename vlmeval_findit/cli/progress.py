@@ -26,7 +26,7 @@ from ..core.answers import Answer
 from ..core.formatting import duration
 from ..core.replies import recorded
 from ..engine.sink import PlannedCalls
-from ..runs.cell_results import CellResult
+from ..runs.run_score import CellResult
 from .options import is_quiet
 
 _LINE_EVERY = 10.0

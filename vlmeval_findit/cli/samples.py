@@ -15,7 +15,7 @@ from ..leaderboard.render import to_json
 from ..leaderboard.run_tables import passes_table, samples_legend, samples_table
 from ..runs.consensus import fusion, write_consensus
 from ..runs.prediction_names import prediction_files
-from ..runs.samples import load_samples, sample_files, score_samples
+from ..runs.sample_scores import load_samples, sample_files, score_samples
 from .options import Command, json_option, runs_argument
 from .printing import print_folded, print_lines, print_table, write_json
 

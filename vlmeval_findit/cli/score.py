@@ -13,10 +13,10 @@ from ..benchmarks.findit.box_metrics import rejection_line
 from ..boxes.spaces import KINDS
 from ..core.command import as_called
 from ..core.settings import settings_from
-from ..runs.convert import convert_file
-from ..runs.lenient_gain import lenient_note
+from ..runs.open_predictions import convert_file
 from ..runs.prediction_names import prediction_files
-from ..runs.score import RunScore, score_file
+from ..runs.run_errors import lenient_note
+from ..runs.run_score import RunScore, score_file
 from ..runs.score_files import score_row, write_score
 from .options import (
     Command,

@@ -33,7 +33,6 @@ from ..models.entry import ModelEntry
 from ..models.http.spending import Budget
 from ..models.options import ModelOptions
 from ..runs.best_format import worst
-from ..runs.cell_results import CellResult
 from ..runs.format_file import (
     BestFormats,
     averages,
@@ -42,6 +41,7 @@ from ..runs.format_file import (
     race_calls,
     write_formats,
 )
+from ..runs.run_score import CellResult
 from ..serving.processes import end
 from ..serving.programs import PROGRAMS
 from ..sweeps.sweep_file import (

@@ -11,8 +11,7 @@ from enum import Enum
 from threading import Thread
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from .messages import Message
-from .question import Question
+from .question import Message, Question
 from .redaction import credential_in, quoted
 from .replies import NOTHING_RECORDED, record_in, recorded
 

@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .benchmark import Benchmark, PromptSet
+from .benchmark_protocol import Benchmark, PromptSet
 from .files import sha256_of
 from .formatting import nearest
-from .messages import Message, PartKind, system, text
+from .question import Message, PartKind, system, text
 
 IMAGES = "images"
 """The variable that every template has: where each image stands, in the usual order."""

@@ -21,7 +21,7 @@ from typing import Any
 from ..benchmarks.findit.findit_datasets import Dataset
 from ..core.folders import config_file, read_config
 from ..core.formatting import nearest
-from ..core.plugins import Group, PluginTable
+from ..core.plugin_rows import Group, PluginTable
 from ..core.table_files import WrittenTable
 from .annotated_samples import AnnotationError, Counts, Samples
 

@@ -13,7 +13,7 @@ from ..core.answers import Answer
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..models.entry import ModelEntry
-from ..runs.cell_results import CellResult
+from ..runs.run_score import CellResult
 from .backend import Backend, WorkResult, run_sync
 from .batch_backend import BatchBackend, Ledger
 from .calls import Call, unread

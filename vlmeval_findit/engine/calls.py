@@ -17,14 +17,13 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of, load
-from ..core.benchmark import PromptSet
+from ..core.benchmark_protocol import PromptSet
 from ..core.custom_prompt import CustomPrompt, prompt_set
 from ..core.files import file_sha256
 from ..core.folders import Folder, image_folder
 from ..core.identity import SAMPLE
 from ..core.image_files import rows_to_leave_out
-from ..core.messages import Message, PartKind, Reference, located, prompt_hash
-from ..core.question import AnyTask, Question
+from ..core.question import AnyTask, Message, PartKind, Question, Reference, located, prompt_hash
 
 _UNREAD = "not read: "
 

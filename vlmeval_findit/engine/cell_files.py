@@ -32,10 +32,17 @@ from ..core.predictions import (
 )
 from ..core.replies import FAILED, NOTHING_RECORDED, Reply, recorded, with_error
 from ..core.run_files import RunFiles
-from ..runs.cell_results import CellResult, result_of
 from ..runs.open_predictions import check_replies
 from ..runs.provenance import provenance_of
-from ..runs.score import RunScore, check_coordinates, joined, score_rows, without_details
+from ..runs.run_score import (
+    CellResult,
+    RunScore,
+    check_coordinates,
+    joined,
+    result_of,
+    score_rows,
+    without_details,
+)
 from ..runs.score_files import details_lines, score_text, write_score
 from .calls import Call, Cell
 from .journal.view import JournalView

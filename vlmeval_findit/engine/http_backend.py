@@ -16,8 +16,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from ..core.answers import Answer, StopReason, error_line
-from ..core.messages import Message
-from ..core.question import Question
+from ..core.question import Message, Question
 from ..models.http.chat import ChatModel
 from ..models.http.chat_call import ChatCall
 from ..models.http.client import HttpClient

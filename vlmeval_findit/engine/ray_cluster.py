@@ -24,7 +24,7 @@ from typing import Any
 
 from ..core.answers import Answer, Batch
 from ..core.files import sha256_of
-from ..core.plugins import FILES_VARIABLE, loaded_files, named_files
+from ..core.plugin_rows import FILES_VARIABLE, loaded_files, named_files
 from ..core.redaction import quoted
 from .backend import CallOptions, Loader, answers_in_turn
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from ..core.answers import NOT_MADE, Answer, in_thread
 from ..core.files import is_disk_full
-from ..runs.cell_results import CellResult
+from ..runs.run_score import CellResult
 from .backend import WorkResult
 from .calls import Call
 from .cancel import CancelToken

@@ -22,9 +22,8 @@ from ..benchmarks import (
 from ..boxes.spaces import space_from
 from ..core.files import file_sha256
 from ..core.identity import Answering, Described, read_identity
-from ..core.messages import Message
 from ..core.predictions import PredictionError, read_predictions
-from ..core.question import Question
+from ..core.question import Message, Question
 from ..core.replies import Recorded
 from ..core.settings import Settings
 from ..engine.calls import prompts_of

@@ -16,7 +16,7 @@ import pandas as pd
 from vlmeval.dataset.image_base import ImageBaseDataset
 
 from ..benchmarks import benchmark_of, benchmarks, is_question, load
-from ..core.benchmark import Benchmark
+from ..core.benchmark_protocol import Benchmark
 from ..core.image_files import rows_to_leave_out
 from ..core.question import QuestionError
 from ..core.settings import NAMES, settings_from, skips_missing
@@ -24,7 +24,7 @@ from ..core.settings import judge_args as read_judge_args
 from ..engine.calls import Cell, prompts_of, settings_of
 from ..models.model_client import HostMessage, to_host_message
 from ..models.model_table import check_settings
-from ..runs.score import RunScore, score_file
+from ..runs.run_score import RunScore, score_file
 from ..runs.score_files import score_row, write_score
 from . import vlmevalkit_entries as entries
 from .outcomes import OUTCOMES

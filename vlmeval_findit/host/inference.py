@@ -38,7 +38,7 @@ from ..engine.outputs import Output, prepare_output
 from ..engine.plan import ItemSizes, unanswered
 from ..engine.sink import PlannedCalls
 from ..models.model_client import GenerateClient
-from ..runs.cell_results import CellResult
+from ..runs.run_score import CellResult
 from .api import API_CLASSES, FindItServed
 from .datasets import QuestionDataset
 from .outcomes import OUTCOMES

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ..core.benchmark import Benchmark, Published
+from ..core.benchmark_protocol import Benchmark, Published
 from ..core.estimate import Estimate, mean
 from ..core.metric import Better, Metric
 from ..core.statistics import Difference, Interval, correct, difference, metric_intervals

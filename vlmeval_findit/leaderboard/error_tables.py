@@ -9,8 +9,15 @@ from ..benchmarks.findit.box_metrics import FALSE_ALARM_RATE, REJECTION_ACCURACY
 from ..core.error_analysis import ErrorAnalysis
 from ..core.metric import Better, Metric
 from ..core.statistics import Difference
-from ..runs.lenient_gain import gain_by_repair, lenient_gain
-from ..runs.run_errors import ErrorCost, SliceErrors, errors_of, points_of, rejection_shares
+from ..runs.run_errors import (
+    ErrorCost,
+    SliceErrors,
+    errors_of,
+    gain_by_repair,
+    lenient_gain,
+    points_of,
+    rejection_shares,
+)
 from ..runs.run_statistics import StatisticsError, SyntaxCost, intervals
 from ..runs.scored_run import Run
 from .board import Board

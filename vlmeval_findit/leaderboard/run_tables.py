@@ -8,9 +8,9 @@ from ..boxes.confidences import MEANS
 from ..core.estimate import FEWEST, Estimate
 from ..core.statistics import ALPHA, DRAWN, INTERVALS, Difference, correct, metric_intervals
 from ..runs.average_precision import APValue, RankingResult
-from ..runs.calibration import CalibrationResult, DefinitionResult
+from ..runs.run_calibration import CalibrationResult, DefinitionResult
 from ..runs.run_statistics import estimate, intervals
-from ..runs.samples import SamplesScore
+from ..runs.sample_scores import SamplesScore
 from ..runs.scored_run import Run
 from .table import Field, FieldType, Note, Table, TableCell, Value, count, value
 

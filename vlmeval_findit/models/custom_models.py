@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ..boxes.spaces import space_from
-from ..core.config import Checked, Config, ConfigError, Name, Values, config_from
+from ..core.config import Checked, Config, ConfigError, Name, Values, YamlText, config_from
 from ..core.files import sha256_of
-from ..core.plugins import Later, Offer, Plugin
+from ..core.plugin_rows import Later, Offer, Plugin
 from ..core.predictions import check_model_name
-from ..core.yaml_text import YamlText
 from .local.run_settings import RunSettings
 from .model_row import ModelRow
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from ..core.answers import Answer, Batch, Cancellable, error_line, refused_if_it_quotes
-from ..core.messages import Message, Part, PartKind, Reference, split_system, system
+from ..core.question import Message, Part, PartKind, Reference, split_system, system
 from ..core.redaction import quoted
 from ..core.replies import call_failed, recorded
 

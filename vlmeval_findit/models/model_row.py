@@ -9,7 +9,7 @@ from typing import Any
 
 from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space
-from ..core.plugins import PluginTable
+from ..core.plugin_rows import PluginTable
 from ..core.predictions import check_model_name
 from ..core.question import PlainQuestion, Question
 from ..core.replies import ThoughtMarks

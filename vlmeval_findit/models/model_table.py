@@ -16,7 +16,7 @@ from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
 from ..core.folders import custom_models_file
 from ..core.formatting import closest, nearest
-from ..core.plugins import Broken, Group, Offer, Plugin, PluginTable, report, why
+from ..core.plugin_rows import Broken, Group, Offer, Plugin, PluginTable, report, why
 from ..core.predictions import check_model_name
 from ..core.question import Question
 from ..core.replies import CHANNEL, THINK

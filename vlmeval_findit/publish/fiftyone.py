@@ -21,7 +21,7 @@ from ..core.formatting import counted
 from ..core.redaction import of_whole_characters
 from ..core.scored_row import ScoredRow
 from ..report.transcripts import Transcript, gather
-from ..runs.box_confidences import confidences_of
+from ..runs.coco_boxes import confidences_of
 from ..runs.scored_run import Run, RunError
 from .export_folder import rewrite_folder
 from .targets import NotExportableError, left_out_lines

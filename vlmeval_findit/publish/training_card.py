@@ -11,7 +11,7 @@ import yaml
 
 from .. import __version__
 from ..core.formatting import counted, printable
-from ..core.messages import Message, PartKind, split_system
+from ..core.question import Message, PartKind, split_system
 from ..leaderboard.render import md
 from ..runs.scored_run import Run
 

@@ -15,8 +15,8 @@ from ..boxes.spaces import Space
 from ..core.error_analysis import lost
 from ..core.files import atomic_write, sha256_of
 from ..core.formatting import counted, nearest
-from ..core.messages import PartKind, located
 from ..core.predictions import read_predictions
+from ..core.question import PartKind, located
 from ..core.run_files import run_of
 from ..report.transcripts import Transcript, gather
 from ..runs.format_file import BestFormats

@@ -16,7 +16,7 @@ from ..core.drawing import Curve
 from ..core.formatting import printable, short
 from ..core.metric import Metric
 from ..leaderboard.learning_curve import LearningCurve
-from ..runs.calibration import Bin
+from ..runs.run_calibration import Bin
 from .standings import ALIKE, BEST, LOWER, STANDINGS, UNTESTED, Panel, with_unit
 from .vega import CONFIG, INK, Spec
 

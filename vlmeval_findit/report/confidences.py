@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..runs.calibration import CalibrationResult
+from ..runs.run_calibration import CalibrationResult
 from .charts import definition, name, reliability_chart
 from .vega import png
 

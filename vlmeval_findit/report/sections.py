@@ -15,8 +15,8 @@ from ..leaderboard.board import Board
 from ..leaderboard.comparable import ComparableRuns
 from ..leaderboard.formats import FormatRow
 from ..leaderboard.learning_curve import LearningCurve, learning_curves
-from ..runs.box_confidences import boxes_of_rows, definitions_in
-from ..runs.calibration import Bin, reliability
+from ..runs.coco_boxes import boxes_of_rows, definitions_in
+from ..runs.run_calibration import Bin, reliability
 from ..runs.scored_run import Run
 from .charts import (
     CURVES,

@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import benchmarks
-from ..core.benchmark import PromptSet
+from ..core.benchmark_protocol import PromptSet
 from ..core.custom_prompt import CustomPrompt, prompt_set
 from ..core.drawing import Drawing
 from ..core.files import file_sha256
 from ..core.folders import image_folder
-from ..core.messages import PartKind
 from ..core.predictions import read_predictions
-from ..core.question import AnyTask
+from ..core.question import AnyTask, PartKind
 from ..core.scored_row import ScoredRow
 from ..runs.prediction_names import score_command
 from ..runs.scored_run import Run, RunError, read_details

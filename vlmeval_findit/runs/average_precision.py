@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from ..core.command import install
 from ..core.statistics import Interval, bounds, drawn_interval
-from .box_confidences import Array, ConfidenceError
-from .coco_boxes import CocoBoxes
+from .coco_boxes import Array, CocoBoxes, ConfidenceError
 
 MOST = 100
 """Boxes of a category in an image that count, as for COCO: those of the highest scores."""

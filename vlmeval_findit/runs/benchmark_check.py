@@ -13,19 +13,18 @@ from textwrap import indent
 from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of, load, parse
-from ..core.benchmark import Benchmark
+from ..core.benchmark_protocol import Benchmark
 from ..core.drawing import Drawing
 from ..core.folders import image_folder
 from ..core.image_files import header
-from ..core.messages import Message, PartKind, located
 from ..core.metric import Better, Metric
 from ..core.predictions import read_predictions, write_rows
-from ..core.question import AnyTask, Question
+from ..core.question import AnyTask, Message, PartKind, Question, located
 from ..core.replies import FAILED
 from ..core.scored_row import ScoredRow, add_up
 from ..core.settings import Settings
 from .best_format import ranked
-from .score import RunScore, score_file
+from .run_score import RunScore, score_file
 from .score_files import write_score
 from .scored_run import load_run
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from ..core.benchmark import Benchmark
+from ..core.benchmark_protocol import Benchmark
 from ..core.metric import Better, Metric
 from ..core.question import Question
 

@@ -30,8 +30,8 @@ from ..core.run_files import RunFiles, sample_path
 from ..core.scored_row import ScoredRow
 from ..core.settings import settings_from
 from .open_predictions import Predictions, open_predictions
-from .samples import SamplesError, boxes_of, by_query, group_of
-from .score import score_file
+from .run_score import score_file
+from .sample_scores import SamplesError, boxes_of, by_query, group_of
 from .score_files import write_score
 from .scored_run import Run, load_run
 

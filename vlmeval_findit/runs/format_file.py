@@ -10,15 +10,14 @@ from typing import Any, NamedTuple
 import yaml
 
 from ..benchmarks import benchmark_of
-from ..core.config import Config, ConfigError, Name
+from ..core.config import Config, ConfigError, Name, YamlText
 from ..core.files import atomic_write
 from ..core.question import Question
 from ..core.run_files import RunFiles
 from ..core.statistics import INTERVALS, Interval
-from ..core.yaml_text import YamlText
 from .best_format import FormatAverage, ranked, rule
-from .cell_results import CellResult, SearchError, refuse_unanswered
 from .race import RULE
+from .run_score import CellResult, SearchError, refuse_unanswered
 from .run_statistics import intervals
 from .scored_run import load_run
 

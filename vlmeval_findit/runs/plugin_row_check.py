@@ -24,7 +24,7 @@ from ..boxes.writing import BoxToWrite, write
 from ..core.custom_prompt import CustomPrompt, prompt_set
 from ..core.folders import image_folder
 from ..core.image_files import header
-from ..core.messages import located
+from ..core.question import located
 from ..data.sources import DataSource
 from ..models.model_row import ModelRow
 from .benchmark_check import Finding, Findings

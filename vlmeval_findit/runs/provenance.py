@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..core.benchmark import Scorer
+from ..core.benchmark_protocol import Scorer
 from ..core.command import installed
 from ..core.files import file_sha256
 from ..core.identity import Identity, as_values, from_values
@@ -22,7 +22,7 @@ from ..core.run_files import Shape, checked, read_json
 from ..core.scored_row import ScoredRow
 from ..models.model_table import find_model
 from .run_identity import plugins_used
-from .score import RunScore
+from .run_score import RunScore
 
 UNKNOWN_PROMPTS = "unknown"
 """The prompt set of a run that did not record what it asked."""

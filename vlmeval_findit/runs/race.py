@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
 
-from ..core.benchmark import Benchmark
+from ..core.benchmark_protocol import Benchmark
 from ..core.estimate import Estimate, clustered_sums, estimate_metrics, mean
 from ..core.question import AnyTask, Question
 from ..core.scored_row import ScoredRow, totals

@@ -10,12 +10,12 @@ from ..benchmarks import benchmark_of, prefix_of, prefixes
 from ..benchmarks.findit.variant import Variant
 from ..boxes.representation import REPRESENTATIONS
 from ..boxes.spaces import KINDS
-from ..core.benchmark import PromptSet
+from ..core.benchmark_protocol import PromptSet
 from ..core.command import installed
 from ..core.files import file_sha256
 from ..core.folders import CUSTOM_MODELS
 from ..core.identity import ENGINES, PLUGIN, PROVIDER, Answering, Identity, IdentityConflict
-from ..core.plugins import Group, PluginTable
+from ..core.plugin_rows import Group, PluginTable
 from ..core.question import AnyTask, Question
 from ..data.sources import SOURCES
 from ..models.http.providers.table import PROVIDERS

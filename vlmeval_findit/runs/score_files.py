@@ -18,7 +18,7 @@ from ..core.run_files import RunFiles, Shape, checked, marked, read_json, run_of
 from ..core.scored_row import ScoredRow
 from ..core.settings import Settings
 from .provenance import UNKNOWN_PROMPTS, as_text, provenance_of, read_provenance
-from .score import RunScore
+from .run_score import RunScore
 
 
 class ResultError(ValueError):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import benchmark_of, parse
-from ..core.benchmark import Benchmark
+from ..core.benchmark_protocol import Benchmark
 from ..core.error_analysis import with_events
 from ..core.files import file_sha256
 from ..core.identity import GIVEN

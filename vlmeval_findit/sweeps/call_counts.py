@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..boxes.spaces import Space
-from ..core.messages import Part, PartKind, image, reference
-from ..core.question import Question
+from ..core.question import Part, PartKind, Question, image, reference
 from ..engine.calls import Cell, CellBuilder, Images, Prompts, shared_key, unread
 from ..engine.journal.view import JournalView
 from ..models.entry import ModelEntry

@@ -20,9 +20,8 @@ from ..engine.backend import Backend
 from ..engine.cell_files import in_memory
 from ..engine.outputs import Output, begin
 from ..models.entry import ModelEntry
-from ..runs.cell_results import CellResult, DroppedFormat, refuse_unanswered, result_of
 from ..runs.race import ROUNDS, Elimination, allowance, rank_round, rounds_of
-from ..runs.score import RunScore
+from ..runs.run_score import CellResult, DroppedFormat, RunScore, refuse_unanswered, result_of
 from .sweep_file import Race
 
 

@@ -33,13 +33,13 @@ from ..core.config import (
     Several,
     SeveralOrAll,
     Whole,
+    YamlText,
     YesNo,
     refuse_twice,
 )
 from ..core.formatting import nearest
 from ..core.metric import Better
 from ..core.question import Question
-from ..core.yaml_text import YamlText
 from ..engine.backend import CallOptions
 from ..models.entry import ModelEntry, entry_values
 from ..models.http.batch.records import BatchKind

@@ -22,8 +22,8 @@ from ..engine.outputs import Output, of_sample, prediction_path, prepare_output
 from ..engine.plan import ItemSizes
 from ..engine.sink import Watcher
 from ..models.entry import ModelEntry
-from ..runs.cell_results import CellResult
 from ..runs.format_file import best_format
+from ..runs.run_score import CellResult
 from .format_race import FormatRace
 from .sweep_file import Sweep, extra_questions, stage_questions
 

@@ -22,11 +22,11 @@ from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.answers import Batch
-from vlmeval_findit.core.benchmark import PromptSet
+from vlmeval_findit.core.benchmark_protocol import PromptSet
 from vlmeval_findit.core.custom_prompt import CustomPrompt, TemplateError, custom_prompt, prompt_set
 from vlmeval_findit.core.folders import image_folder
 from vlmeval_findit.core.identity import read_identity
-from vlmeval_findit.core.messages import Message, Part, Reference, image, system, text
+from vlmeval_findit.core.question import Message, Part, Reference, image, system, text
 from vlmeval_findit.engine.calls import Prompts
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.notes import remarks

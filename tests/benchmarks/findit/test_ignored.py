@@ -26,7 +26,7 @@ from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.table_files import TableError, meta_path
 from vlmeval_findit.data.custom.masks import mask_of_coco
 from vlmeval_findit.marks.region import packed_mask
-from vlmeval_findit.runs.box_confidences import boxes_of_rows
+from vlmeval_findit.runs.coco_boxes import boxes_of_rows
 
 assert world  # a fixture
 
@@ -297,7 +297,7 @@ def test_crowds_come_out_again(tmp_path: Path, images: Path) -> None:
     from vlmeval_findit.core.settings import Settings
     from vlmeval_findit.runs.average_precision import Evaluator
     from vlmeval_findit.runs.coco_boxes import CocoBoxes
-    from vlmeval_findit.runs.score import score_file
+    from vlmeval_findit.runs.run_score import score_file
 
     scored = score_file(run, Settings(space="pixels", force=True))
     boxes = CocoBoxes(scored.task, scored.rows)

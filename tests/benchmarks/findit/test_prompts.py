@@ -28,7 +28,7 @@ from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, Variant
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.representation import BOX_KEYS, OUTPUTS, REPRESENTATIONS
 from vlmeval_findit.boxes.representation import GRID as BOXES
-from vlmeval_findit.core.messages import Message, PartKind, image, prompt_hash, text
+from vlmeval_findit.core.question import Message, PartKind, image, prompt_hash, text
 
 GOLDEN = GOLDEN_FOLDER / "prompts.txt"
 

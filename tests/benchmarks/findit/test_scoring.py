@@ -25,7 +25,7 @@ from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings, settings_from
 from vlmeval_findit.models.model_table import check_settings
 from vlmeval_findit.runs.run_identity import run_identity
-from vlmeval_findit.runs.score import RunScore, score_file
+from vlmeval_findit.runs.run_score import RunScore, score_file
 from vlmeval_findit.runs.score_files import write_score
 
 WIDTH, HEIGHT = 200, 100

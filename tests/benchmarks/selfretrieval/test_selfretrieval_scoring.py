@@ -30,8 +30,8 @@ from vlmeval_findit.core.settings import ChosenEncoder, Settings, SettingsError,
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown
 from vlmeval_findit.models.dual_encoder.encoder import EncoderError
+from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.run_statistics import StatisticsError, compare
-from vlmeval_findit.runs.score import score_file
 from vlmeval_findit.runs.score_files import write_score
 from vlmeval_findit.runs.scored_run import Run, load_run
 

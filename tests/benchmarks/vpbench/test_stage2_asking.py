@@ -35,8 +35,7 @@ from vlmeval_findit.core.identity import (
     Answering,
     identity_conflicts,
 )
-from vlmeval_findit.core.messages import Message, PartKind
-from vlmeval_findit.core.question import QuestionError
+from vlmeval_findit.core.question import Message, PartKind, QuestionError
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.settings import Settings

@@ -25,13 +25,12 @@ from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare
 from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, QuestionKind, VPQuery
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.estimate import clustered_sums, estimate_metrics
-from vlmeval_findit.core.messages import located
-from vlmeval_findit.core.question import QuestionError
+from vlmeval_findit.core.question import QuestionError, located
 from vlmeval_findit.core.replies import Recorded, Reply
 from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.statistics import metric_intervals
 from vlmeval_findit.runs.open_predictions import check_replies
-from vlmeval_findit.runs.score import score_rows
+from vlmeval_findit.runs.run_score import score_rows
 
 QUERY = VPQuery(
     index=1,

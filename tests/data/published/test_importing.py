@@ -20,7 +20,7 @@ from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.folders import custom_datasets_file, image_folder
 from vlmeval_findit.core.image_files import rows_to_leave_out
-from vlmeval_findit.core.plugins import FILES_VARIABLE, Group, PluginTable
+from vlmeval_findit.core.plugin_rows import FILES_VARIABLE, Group, PluginTable
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data import sources
 from vlmeval_findit.data.annotated_samples import Counts

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.core.question import image, text
 from vlmeval_findit.data.demo.photos import prepare_demo
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.images import ChatRequest

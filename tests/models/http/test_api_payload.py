@@ -11,7 +11,7 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import Space, SpaceError, reference_size
-from vlmeval_findit.core.messages import Part, image, reference, text
+from vlmeval_findit.core.question import Part, image, reference, text
 from vlmeval_findit.models.http.chat import chat_model, server_name, server_space
 from vlmeval_findit.models.http.images import as_they_are, for_provider
 from vlmeval_findit.models.model_table import find_model

@@ -14,7 +14,7 @@ from chat_server import NEVER, ChatServer, completion, in_turn
 
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.core.question import image, text
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.core.question import image, text
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.images import (
     EncodedImages,

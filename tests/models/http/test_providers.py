@@ -32,7 +32,7 @@ from provider_servers import (
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.answers import Answer as Answered
 from vlmeval_findit.core.answers import StopReason
-from vlmeval_findit.core.messages import Message, image, text
+from vlmeval_findit.core.question import Message, image, text
 from vlmeval_findit.core.replies import recorded
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model

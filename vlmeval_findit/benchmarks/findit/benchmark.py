@@ -10,12 +10,12 @@ from typing import Any
 from ...boxes.records import FormatFailure
 from ...boxes.representation import MatchRule
 from ...boxes.writing import BoxToWrite, write
-from ...core.benchmark import Baseline, BatchScore, Benchmark, PromptSet
+from ...core.benchmark_protocol import Baseline, BatchScore, Benchmark, PromptSet
 from ...core.drawing import Curve, Drawing
 from ...core.error_analysis import ErrorAnalysis
 from ...core.identity import Described, Identity, IdentityConflict
 from ...core.image_files import header
-from ...core.messages import Message, PartKind, Reference
+from ...core.question import Message, PartKind, Reference
 from ...core.replies import Recorded, Replies
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings

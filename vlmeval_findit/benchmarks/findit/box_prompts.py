@@ -15,7 +15,7 @@ from ...boxes.representation import (
     MatchRule,
     Representation,
 )
-from ...core.messages import Message, Part, image, reference, text
+from ...core.question import Message, Part, image, reference, text
 from .findit_datasets import Dataset, Family
 from .findit_query import FindItQuery
 from .marked_references import words

@@ -23,7 +23,7 @@ from ...boxes.representation import (
     default_key,
 )
 from ...core.formatting import nearest
-from ...core.plugins import PluginTable
+from ...core.plugin_rows import PluginTable
 from . import PREFIX
 from .findit_datasets import BENCHMARK, DATASETS, Dataset, Family
 from .variant import CENTRES, DECODINGS, MARKS, Variant, VariantError, format_problem

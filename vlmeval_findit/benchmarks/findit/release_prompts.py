@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...boxes.representation import GRID
-from ...core.messages import Message, Part, image, reference, text
+from ...core.question import Message, Part, image, reference, text
 from ...core.vlmevalkit import git_revision
 from . import box_prompts as prompts
 from .box_prompts import MessageMaker

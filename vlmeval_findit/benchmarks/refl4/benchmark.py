@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...boxes.records import FormatFailure, Matched
-from ...core.benchmark import BatchScore, Published
+from ...core.benchmark_protocol import BatchScore, Published
 from ...core.drawing import Drawing, Role
 from ...core.error_analysis import AnswerErrors
 from ...core.identity import Identity

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...core.benchmark import Baseline, BatchScore, Benchmark, PromptSet
+from ...core.benchmark_protocol import Baseline, BatchScore, Benchmark, PromptSet
 from ...core.drawing import Drawing
 from ...core.folders import image_folder
 from ...core.identity import Identity
-from ...core.messages import Message, PartKind, image, text
-from ...core.question import PlainQuestion
+from ...core.question import Message, PartKind, PlainQuestion, image, text
 from ...core.replies import UNREAD, Recorded, Replies, Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings

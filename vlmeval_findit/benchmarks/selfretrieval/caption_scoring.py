@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.benchmark import Scorer
+from ...core.benchmark_protocol import Scorer
 from ...core.command import missing
 from ...core.formatting import nearest
 from ...core.settings import Settings, SettingsError

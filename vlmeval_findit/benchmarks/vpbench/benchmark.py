@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from ...core.benchmark import Baseline, BatchScore, Benchmark, Published
+from ...core.benchmark_protocol import Baseline, BatchScore, Benchmark, Published
 from ...core.drawing import Drawing, DrawnImage, DrawnLine, Role
 from ...core.files import sha256_of
 from ...core.folders import find_table
 from ...core.identity import Identity
-from ...core.messages import Message, PartKind
-from ...core.question import Task
+from ...core.question import Message, PartKind, Task
 from ...core.replies import UNREAD, ParseFailure, Recorded, Replies, Reply, read_reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core.benchmark import Published
+from ...core.benchmark_protocol import Published
 from ...core.metric import Better, Metric, sliced
 from .vp_query import TASKS, VPQuery
 

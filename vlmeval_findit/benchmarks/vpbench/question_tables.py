@@ -13,8 +13,7 @@ from typing import Any
 from ...core import table_files
 from ...core.folders import table_folders
 from ...core.formatting import nearest
-from ...core.messages import Message, image, text
-from ...core.question import PlainQuestion, QuestionError
+from ...core.question import Message, PlainQuestion, QuestionError, image, text
 from ...core.table_files import CellError, WrittenTable
 from . import PREFIX
 from .vp_query import LETTERS, HintColumn, QuestionKind, VPQuery

@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 from ...boxes.spaces import Space, SpaceError, space_from
 from ...core.formatting import nearest
 from ...core.identity import PROVIDER, Answering, Described
-from ...core.messages import Message, PartKind, split_system
-from ...core.question import Question
+from ...core.question import Message, PartKind, Question, split_system
 from ...core.replies import Recorded
 from ...core.settings import settings_from
 from ..model_row import ApiFacts, ModelRow

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core.answers import Answer, StopReason, refused_if_it_quotes
-from ...core.messages import Message
-from ...core.question import Question
+from ...core.question import Message, Question
 from .chat import ChatModel
 from .client import HttpClient
 from .completion import CallError, Completion, read_completion

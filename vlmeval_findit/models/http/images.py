@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from ...boxes.spaces import Space, as_sent, reference_size
 from ...core.image_files import Size, check, header, orientation
-from ...core.messages import Message, PartKind, Reference
+from ...core.question import Message, PartKind, Reference
 from ..scene_cache import CachedScene, encoded
 
 JPEG_FROM = 2048  # pixels of the longer side from which JPEG is sent, not PNG

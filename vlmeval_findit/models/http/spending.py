@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
 
 from ...boxes.spaces import Space, reference_size
-from ...core.messages import Message, PartKind
+from ...core.question import Message, PartKind
 
 if TYPE_CHECKING:
     from .images import ChatRequest, SentImage

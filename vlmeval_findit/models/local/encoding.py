@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ...core.messages import Message, PartKind, split_system
+from ...core.question import Message, PartKind, split_system
 from ..bounds import Bounds
 from ..model_row import LocalFamily
 from ..reply_tokens import id_ends

@@ -14,8 +14,7 @@ from ...boxes.spaces import space_from
 from ...core.command import install
 from ...core.formatting import nearest
 from ...core.identity import Answering, Described
-from ...core.messages import Message, PartKind
-from ...core.question import Question
+from ...core.question import Message, PartKind, Question
 from ...core.replies import FAILED, Recorded, opened_by, split_thought
 from ..adapter import adapter_of, refuse_without_peft
 from ..bounds import Bounds, space_within

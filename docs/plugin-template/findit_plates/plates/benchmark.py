@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vlmeval_findit.core.benchmark import AnswerScore, Benchmark
+from vlmeval_findit.core.benchmark_protocol import AnswerScore, Benchmark
 from vlmeval_findit.core.drawing import Drawing, DrawnImage, DrawnLine, Role
 from vlmeval_findit.core.folders import find_table
 from vlmeval_findit.core.formatting import nearest
-from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.metric import Metric
-from vlmeval_findit.core.question import PlainQuestion, QuestionError, Task
+from vlmeval_findit.core.question import Message, PlainQuestion, QuestionError, Task, image, text
 from vlmeval_findit.core.replies import ParseFailure
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.table_files import PlainQuery, read_table

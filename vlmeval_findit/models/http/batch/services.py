@@ -15,8 +15,7 @@ from typing import Any, BinaryIO
 from urllib.parse import quote
 
 from ....core.answers import Answer
-from ....core.messages import Message
-from ....core.question import Question
+from ....core.question import Message, Question
 from ..chat import ChatModel
 from ..chat_call import ChatCall
 from ..client import HttpClient, HttpRequest

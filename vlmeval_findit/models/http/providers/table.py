@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ....core.formatting import nearest
-from ....core.plugins import Group, PluginTable
+from ....core.plugin_rows import Group, PluginTable
 from ..endpoint import Endpoint
 from ..schema import SchemaRoot
 from . import anthropic_messages, google_content

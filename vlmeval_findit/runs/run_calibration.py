@@ -18,9 +18,16 @@ from numpy.typing import NDArray
 from ..core.drawing import Curve
 from ..core.statistics import Interval, drawn_again, drawn_interval
 from .average_precision import Evaluator, RankingResult, evaluate_order, with_gain
-from .box_confidences import Array, NoConfidenceError, RowBoxes, boxes_of_rows, definitions_in
-from .coco_boxes import CocoBoxes, ResultOrigin
-from .score import RunScore
+from .coco_boxes import (
+    Array,
+    CocoBoxes,
+    NoConfidenceError,
+    ResultOrigin,
+    RowBoxes,
+    boxes_of_rows,
+    definitions_in,
+)
+from .run_score import RunScore
 
 BINS = 10
 """Of equal width, 0 to 1; a confidence on an edge belongs to the bin above it."""

@@ -17,9 +17,8 @@ from .drawing import Curve, Drawing
 from .error_analysis import AnswerErrors, ErrorAnalysis
 from .formatting import nearest
 from .identity import Described, Identity, IdentityConflict
-from .messages import Message, prompt_hash
 from .metric import Metric, unsliced
-from .question import AnyTask, Query, Question, QuestionError
+from .question import AnyTask, Message, Query, Question, QuestionError, prompt_hash
 from .replies import ParseFailure, Recorded, Replies, Reply, read_reply
 from .scored_row import ScoredRow, totals
 from .settings import Settings
