@@ -25,7 +25,7 @@ from vlmeval_findit.benchmarks.findit.variant import Variant, format_problem
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.writing import BoxToWrite, write
-from vlmeval_findit.core import messages
+from vlmeval_findit.core.question import Message, PartKind
 from vlmeval_findit.data.rendered.drawing import Rng
 from vlmeval_findit.data.rendered.scene import SIZES, Stream, rng_of
 from vlmeval_findit.marks.style import Shape
@@ -104,7 +104,7 @@ class Sample(NamedTuple):
     """Images, the message that shows them, and turns that each begin after the images."""
 
     images: tuple[Scene, ...]
-    opening: messages.Message  # up to and with its last image
+    opening: Message  # up to and with its last image
     turns: tuple[Turn, ...]
     marks: tuple[SampleMark, ...] = ()
 
@@ -262,7 +262,7 @@ def clip_sample(
     return Sample(shown, opening("Scenes_video", frames), tuple(drawn))
 
 
-def opening(dataset: str, frames: int = 1, references: int = 1) -> messages.Message:
+def opening(dataset: str, frames: int = 1, references: int = 1) -> Message:
     """Return a message's parts up to its last image, which no question changes."""
     names = tuple(map(str, range(frames)))
     has_shots = DATASETS[dataset].family.has_references
@@ -281,5 +281,5 @@ def train_seed(seed: int, step: int, place: int) -> int:
 def texts(samples: Iterable[Sample]) -> Iterator[str]:
     """Yield requests and replies, to learn a tokenizer from."""
     for sample in samples:
-        yield from (part.value for part in sample.opening if part.kind is messages.PartKind.TEXT)
+        yield from (part.value for part in sample.opening if part.kind is PartKind.TEXT)
         yield from (text for turn in sample.turns for text in (turn.request, turn.reply))

@@ -10,7 +10,7 @@ import pytest
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, write_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, own_datasets
 from vlmeval_findit.core import folders
-from vlmeval_findit.core.folders import DatasetFileError, is_table_folder, table_folders
+from vlmeval_findit.core.folders import DatasetFileError, table_folders
 from vlmeval_findit.core.table_files import made_of
 from vlmeval_findit.data.rendered import tables as rendered
 
@@ -73,18 +73,6 @@ def test_a_table_that_is_nowhere_names_the_folders_and_the_command(world: Path) 
     reply = str(error.value)
     assert all(str(folder) in reply for folder in table_folders())
     assert reply.endswith("make it with: python run_findit.py data get Pascal [--from DIR]")
-
-
-@pytest.mark.parametrize(
-    ("folder", "known"),
-    [("named", True), ("here/datasets_tsv", True), ("lmu", True), ("elsewhere", False)],
-)
-def test_folders_that_are_searched(world: Path, folder: str, known: bool) -> None:
-    assert is_table_folder(world / folder) is known
-    assert is_table_folder(world / "named" / ".." / folder) is known
-
-
-# --- the commands that make tables ----------------------------------------------------------------
 
 
 # --- tables that are made when they are asked for -------------------------------------------------

@@ -114,16 +114,6 @@ def test_rows_are_left_out_when_told_and_others_are_left(
     )
 
 
-def test_a_size_that_no_table_states_is_none_to_hold_against(tmp_path: Path) -> None:
-    (asked,) = queries(tmp_path, (True,))
-    unstated = replace(asked, index=1, width=0, height=0)
-    wrong = replace(asked, index=2, width=5)
-    for both in ([wrong, unstated], [unstated, wrong]):
-        assert [(bad.index, bad.why) for bad in unusable(both, tmp_path)] == [
-            (2, "is 4x3, but its annotations are for 5x3")
-        ]
-
-
 def test_rows_that_share_an_image_are_each_checked_against_their_size(tmp_path: Path) -> None:
     (right,) = queries(tmp_path, (True,))
     wrong = replace(right, index=1, width=5)

@@ -196,15 +196,6 @@ def test_the_stored_pixels_are_decoded(file: Callable[[bytes], Path]) -> None:
     assert orientation(path) == 6
 
 
-@pytest.mark.parametrize("reply", [0, 9, 65535])
-def test_an_orientation_that_there_is_not_is_none(
-    file: Callable[[bytes], Path], reply: object
-) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = reply
-    assert orientation(file(saved("JPEG", exif=exif))) == 1
-
-
 def test_damaged_metadata_turns_nothing(file: Callable[[bytes], Path]) -> None:
     whole = saved("JPEG")
     junk = b"Exif\0\0garbage, not TIFF"
@@ -280,18 +271,6 @@ def test_what_is_not_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for name, why in whys.items():
         assert problem(tmp_path / name, None) == checked(tmp_path / name, SIZE) == why
     assert problem(tmp_path / ("n" * 300), None) == "cannot be opened (File name too long)"
-
-
-def test_a_file_that_may_not_be_read(
-    file: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = file(saved("PNG"))
-
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
-
-    monkeypatch.setattr(image_files, "_open", refuse)
-    assert problem(path, None) == checked(path, SIZE) == "cannot be opened (Permission denied)"
 
 
 def test_whatever_a_reader_raises_is_an_error_of_one_line(

@@ -161,22 +161,16 @@ FAMILY = "LocalFamily({{'{0}': 'a/b'}}, {1})"
 
 BROKEN = {
     "no python": ("MODELS = (", None, "SyntaxError"),
-    "an import": ("import nothing_of_this_name", None, "ModuleNotFoundError"),
     "an exit": ("raise SystemExit(3)", None, "SystemExit: 3"),
     "no row": ("MODELS = [7]", "models", "should be a ModelRow, and is 7"),
     "a name": ("MODELS = ModelRow('', 'x', GRID)", "models", "'' is no name"),
-    "no text": ("MODELS = ModelRow(3, 'x', GRID)", "models", "3 is no name"),
     "a slash": ("MODELS = ModelRow('a/b', 'x', GRID)", "models", "no slash in it"),
     "a regex": ("MODELS = ModelRow('A', '(', GRID)", "models", "unterminated subpattern"),
     "ours": ("MODELS = ModelRow('Qwen3-VL', 'x', GRID)", "models", "is a row of vlmeval_findit"),
-    "ours by a name": (
-        "MODELS = ModelRow('GPT-5.4-2026-03-05', 'x', GRID)", "models", "is a name of GPT-5.4",
-    ),
     "all names": ("MODELS = ModelRow('A', '.*', GRID)", "models", "names .* have Qwen2.5-VL"),
     "a space that is none": (
         "MODELS = ModelRow('A', 'A', lambda q: Space('grid100'))", "models", "mean grid1000?",
     ),
-    "a space that is no function": ("MODELS = ModelRow('A', 'A', Space('unit'))", "models", "call"),
     "a layout": (
         f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('A', 'layout=7')})",
         "models", "its layout is 7, and should be a subclass of ImageLayout",
@@ -189,6 +183,12 @@ BROKEN = {
         f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('B', '')})",
         "models", "does not match its own names",
     ),
+    "a release's name": ("SPACES = SpaceKind('standard', 'x', '', max)", "spaces", "another space"),
+    "no function": ("SPACES = SpaceKind('s', 's', 'y', 3)", "spaces", "reference should not be 3"),
+    "another box": (
+        "REPRESENTATIONS = Representation('r', 4, (), (), same, lambda b: b[::-1])",
+        "representations", "comes back as",
+    ),
     "our checkpoint": (
         "MODELS = ModelRow('A', 'A|Q.*-8B', GRID, local=" + FAMILY.format("Qwen3-VL-8B", "") + ")",
         "models", "Qwen3-VL-8B is a name of Qwen3-VL",
@@ -196,25 +196,16 @@ BROKEN = {
     "a space of ours": (
         "SPACES = SpaceKind('unit', 'x', 'y', lambda s, p: s)", "spaces", "is a row of vlmeval",
     ),
-    "a release's name": ("SPACES = SpaceKind('standard', 'x', '', max)", "spaces", "another space"),
-    "no function": ("SPACES = SpaceKind('s', 's', 'y', 3)", "spaces", "reference should not be 3"),
     "a word of the grid": (
         "REPRESENTATIONS = Representation('json', 4, (), (), same, same)",
         "representations", "'json' cannot stand in a name",
-    ),
-    "another box": (
-        "REPRESENTATIONS = Representation('r', 4, (), (), same, lambda b: b[::-1])",
-        "representations", "comes back as",
     ),
     "too few fields": (
         "REPRESENTATIONS = Representation('r', 4, ('x',), (), same, same)",
         "representations", "fields are 1 for 4 numbers",
     ),
     "no benchmark": ("PREFIX = 'Mine_'", "benchmarks", "has no attribute 'BENCHMARK'"),
-    "not one": ("PREFIX = 'Mine_'\nBENCHMARK = 3", "benchmarks", "BENCHMARK should not be 3"),
     "a prefix": ("PREFIX = 'Mine'\nBENCHMARK = 3", "benchmarks", "'_' at its end"),
-    "our prefix": ("PREFIX = 'FindIt_Mine_'", "benchmarks", "'_' at its end"),
-    "names of ours": ("PREFIX = 'Find_'\nBENCHMARK = 3", "benchmarks", "BENCHMARK"),
 }  # fmt: skip
 
 
@@ -270,19 +261,9 @@ def test_a_name_of_vlmevalkit_is_refused_with_both(
     os.environ.pop(plugin_rows.FILES_VARIABLE)
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["--plugin"], "'--plugin' requires an argument"),
-        (["--plugin", "no.py"], "no such file"),
-        (["--plugin=no.py"], "no such file"),
-    ],
-)
-def test_a_file_that_is_not_there_is_refused(
-    words: list[str], why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["models", *words]) == 2
-    assert why in capsys.readouterr().err
+def test_a_file_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--plugin", "no.py"]) == 2
+    assert "no such file" in capsys.readouterr().err
 
 
 def test_of_two_of_one_name_the_first_counts_whatever_it_is(
@@ -313,9 +294,7 @@ def test_the_list_fits_a_terminal(plugin_file: Path, capsys: pytest.CaptureFixtu
     assert all(len(line) <= 80 or str(plugin_file) in line for line in lines)
 
 
-@pytest.mark.parametrize(
-    "size", [None, (0, 5), (1.0,), ("a", 2), (float("nan"), 1.0), 7, (1, 1, "a", 0)]
-)
+@pytest.mark.parametrize("size", [None, (0, 5), (float("nan"), 1.0)])
 def test_a_size_that_no_number_can_refer_to_is_refused(size: object, tmp_path: Path) -> None:
     text = f"nan = float('nan')\nSPACES = SpaceKind('odd', 'odd', 'odd', lambda s, p: {size!r})"
     odd = known_here(files=(written(tmp_path / "odd.py", HEAD + text),))

@@ -54,25 +54,18 @@ def file(folder: Path, suffix: str, rows: Sequence[Row]) -> Path:
 
 
 TEXTS = [
-    pytest.param("[1, 2, 3, 4]", id="a box"),
-    pytest.param('[{"bbox": [1, 2, 3, 4]}]', id="JSON"),
-    pytest.param("line\nline\n\nline", id="lines"),
-    pytest.param("a\ttab and \"quotes\" and 'more'", id="tabs and quotes"),
-    pytest.param("猫 🐈 é", id="unicode"),
-    pytest.param("None", id="None"),
-    pytest.param("NA", id="NA"),
-    pytest.param("nan", id="nan"),
-    pytest.param("NULL", id="NULL"),
-    pytest.param("", id="empty"),
-    pytest.param("007", id="digits"),
-    pytest.param("1.0", id="a number"),
-    pytest.param("true", id="a word of JSON"),
-    pytest.param("x" * 20_000, id="long"),
+    "[1, 2, 3, 4]",
+    '[{"bbox": [1, 2, 3, 4]}]',
+    "line\nline\n\nline",
+    "a\ttab and \"quotes\" and 'more'",
+    "猫 🐈 é",
+    *("None", "NA", "nan", "NULL", "", "007", "1.0", "true"),
+    "x" * 20_000,
 ]
 
 
 @formats
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: repr(text)[:20])
 def test_a_reply_is_read_as_it_stands(tmp_path: Path, suffix: str, text: str) -> None:
     rows = [{"index": 3, "question": "?", "prediction": text}, {"index": 1, "prediction": "[]"}]
     assert read_predictions(file(tmp_path, suffix, rows)) == [Reply(3, text), Reply(1, "[]")]
@@ -156,19 +149,17 @@ def test_a_truncated_reply_has_its_reason(
 # --- files that cannot be read --------------------------------------------------------------------
 
 
-@formats
-def test_an_index_stands_once(tmp_path: Path, suffix: str) -> None:
-    path = file(tmp_path, suffix, [{"index": 4, "prediction": "a"}] * 2)
-    with pytest.raises(PredictionError, match=rf"\.{suffix}, row 2: index 4 stands twice"):
+def test_an_index_stands_once(tmp_path: Path) -> None:
+    path = file(tmp_path, "json", [{"index": 4, "prediction": "a"}] * 2)
+    with pytest.raises(PredictionError, match=r"\.json, row 2: index 4 stands twice"):
         read_predictions(path)
 
 
-@formats
 @pytest.mark.parametrize("column", ["index", "prediction"])
-def test_a_missing_column_is_named(tmp_path: Path, suffix: str, column: str) -> None:
+def test_a_missing_column_is_named(tmp_path: Path, column: str) -> None:
     row = {"index": 4, "prediction": "a", "answer": "b"}
     del row[column]
-    path = file(tmp_path, suffix, [row])
+    path = file(tmp_path, "tsv", [row])
     with pytest.raises(PredictionError, match=f"row 1: no column '{column}', only") as error:
         read_predictions(path)
     assert "'answer'" in str(error.value)
@@ -237,14 +228,10 @@ def test_other_formats_are_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "model", "dataset"),
     [
-        ("GPT_FindIt_SVG_xyxy_text.json", "GPT", "FindIt_SVG_xyxy_text"),
         ("my_own_model_v2_FindIt_SVG_xyxy_text.xlsx", "my_own_model_v2", "FindIt_SVG_xyxy_text"),
-        ("Qwen3-VL-8B.1_FindIt_iGround_multilabel_f4_xyxy_json_bbox_2d_nested.tsv",
-         "Qwen3-VL-8B.1", "FindIt_iGround_multilabel_f4_xyxy_json_bbox_2d_nested"),
         ("a_FindIt_b_FindIt_SVG_xyxy_text.json", "a_FindIt_b", "FindIt_SVG_xyxy_text"),
         ("m_FindIt_refcoco_testA_refexp_json_xyxy.json", "m",
          "FindIt_refcoco_testA_refexp_json_xyxy"),
-        ("FindIt_FindIt_SVG_xyxy_text.json", "FindIt", "FindIt_SVG_xyxy_text"),
         # A slash in a model's name makes a folder.
         ("org/model_FindIt_SVG_xyxy_text.json", "model", "FindIt_SVG_xyxy_text"),
     ],
@@ -281,20 +268,16 @@ RECORD = Recorded({"kind": "unit"}, "length", ({"original": [4, 3], "sent": [4, 
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        pytest.param(RECORD.as_json(), RECORD, id="JSON"),
-        pytest.param(json.loads(RECORD.as_json()), RECORD, id="an object"),
-        pytest.param('{"findit": {"space": {"kind": "unit"}}}', Recorded({"kind": "unit"}),
-                     id="a space alone"),
+        (RECORD.as_json(), RECORD),
+        (json.loads(RECORD.as_json()), RECORD),
+        ('{"findit": {"space": {"kind": "unit"}}}', Recorded({"kind": "unit"})),
         *(
-            pytest.param(value, Recorded(), id=str(value)[:20])
-            for value in (
-                None, "", "{}", "garbage", "[" * 100_000, 7, [], {"other": 1}, {"findit": None},
-                {"findit": "x"}, {"findit": []}, {"findit": {}}, '{"findit": {"images": null}}',
-                {"findit": {"images": 7}}, float("nan"),
-            )
+            (value, Recorded())
+            for value in (None, "", "garbage", "[" * 100_000, 7, {"other": 1}, {"findit": "x"})
         ),
     ],
-)  # fmt: skip
+    ids=lambda value: str(value)[:20],
+)
 def test_what_is_recorded_is_read_back(value: object, expected: Recorded) -> None:
     assert recorded(value) == expected
 

@@ -30,25 +30,6 @@ def tsv() -> bytes:
     return pd.DataFrame(ROWS).to_csv(sep="\t", index=False, quoting=csv.QUOTE_ALL).encode()
 
 
-def with_member(name: str, content: bytes) -> bytes:
-    """The sheet with one of its members replaced."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(xlsx())) as old, zipfile.ZipFile(out, "w") as new:
-        for info in old.infolist():
-            new.writestr(info.filename, content if info.filename == name else old.read(info))
-    return out.getvalue()
-
-
-def encrypted_member() -> bytes:
-    """The sheet with the flag of encryption set on every member."""
-    data = bytearray(xlsx())
-    at = data.find(b"PK\x01\x02")
-    while at >= 0:
-        data[at + 8] |= 1
-        at = data.find(b"PK\x01\x02", at + 4)
-    return bytes(data)
-
-
 def empty_sheet() -> bytes:
     from openpyxl import Workbook
 
@@ -64,22 +45,14 @@ def zip_of_text() -> bytes:
     return out.getvalue()
 
 
-SHEET = "xl/worksheets/sheet1.xml"
-
 DAMAGED: dict[str, tuple[str, bytes, str]] = {
     "xlsx, empty": ("xlsx", b"", "not a sheet that can be read: File is not a zip file"),
     "xlsx, cut off": ("xlsx", xlsx()[:-300], "not a sheet that can be read"),
-    "xlsx, half": ("xlsx", xlsx()[:2000], "not a sheet that can be read"),
-    "xlsx that is text": ("xlsx", tsv(), "not a sheet that can be read: File is not a zip file"),
     "xlsx that is another zip": ("xlsx", zip_of_text(), "not a sheet that can be read"),
     "xlsx, encrypted": ("xlsx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(4000), "is encrypted,"),
-    "xlsx, encrypted members": ("xlsx", encrypted_member(), "not a sheet that can be read"),
-    "xlsx, broken XML": ("xlsx", with_member(SHEET, b"<worksheet><sheet"), "not a sheet that can"),
-    "xlsx, no XML": ("xlsx", with_member("xl/workbook.xml", b"\0\0"), "not a sheet that can be"),
     "xlsx without cells": ("xlsx", empty_sheet(), "has no line of column names"),
     "JSON, cut off": ("json", json.dumps(ROWS).encode()[:-100], "not JSON: "),
     "JSON, deep": ("json", b"[" * 200_000, "is nested too deeply"),
-    "JSON, binary": ("json", xlsx(), "not JSON: "),
     "JSON, a huge number": ("json", b'[{"index": ' + b"9" * 5000 + b"}]", "not JSON: Exceeds"),
     "TSV, empty": ("tsv", b"", "has no line of column names"),
     "TSV, cut off in a reply": ("tsv", tsv()[: tsv().rfind(b"2, 3")], "unexpected end of data"),
@@ -88,7 +61,6 @@ DAMAGED: dict[str, tuple[str, bytes, str]] = {
     "TSV, too many cells": ("tsv", b"index\tprediction\n1\ta\tb\n", "row 1: 3 cells for 2 columns"),
     "TSV, a column twice": ("tsv", b"index\tprediction\tindex\n", "column 'index' stands twice"),
     "TSV, UTF-16": ("tsv", tsv().decode().encode("utf-16"), "can't decode"),
-    "TSV, binary": ("tsv", xlsx(), "line "),
     "TSV of other columns": ("tsv", b"id\tanswer\n1\ta\n", "row 1: no column 'index', only ['id',"),
 }  # fmt: skip
 
@@ -140,11 +112,6 @@ def test_empty_cells_and_rows_of_a_sheet(tmp_path: Path) -> None:
 
 # --- records of odd types -------------------------------------------------------------------------
 
-ODD_VALUES: list[Any] = [
-    None, True, 7, -1, 1.5, float("nan"), float("inf"), 10**400, "", "text", [], [1], [None],
-    [float("nan")], {}, {"a": float("nan")}, {"a": [float("-inf"), {"b": float("nan")}]},
-    {"a": "b"}, [{"sent": float("nan")}], [{"sent": [1, float("nan")]}], [{}, 7],
-]  # fmt: skip
 
 FIELDS = (
     "finish_reason", "images", "thought", "ends_in_thought", "tokens", "model", "call", "other"
@@ -192,23 +159,17 @@ def test_any_record_becomes_plain(record: dict[str, Any]) -> None:
     ("record", "expected"),
     [
         ({"finish_reason": None}, Recorded()),
-        ({"finish_reason": ["stop"]}, Recorded()),
         ({"images": [{"sent": [4, 3]}, 7]}, Recorded()),
         ({"images": [{"sent": [4, float("nan")], "mime": None}]},
          Recorded(images=({"sent": [4, None], "mime": None},))),
-        ({"images": {"sent": [4, 3]}}, Recorded()),
         ({"tokens": {"prompt": 5, "reply": 0, "a": float("nan"), "x": 1.5, "y": True, "z": -1}},
          Recorded(tokens={"prompt": 5, "reply": 0})),
-        ({"tokens": [1]}, Recorded()),
         ({"call": {"cost": float("nan"), "id": "a"}}, Recorded(call={"id": "a"})),
-        ({"call": {"cost": float("inf")}}, Recorded()),
         ({"call": {"cost": 0.5, "error": None}}, Recorded(call={"cost": 0.5, "error": None})),
         ({"call": {"a": {"b": {"c": float("nan"), "d": 1}}}},
          Recorded(call={"a": {"b": {"d": 1}}})),
         ({"call": {"cost": 10**400}, "tokens": {"prompt": 10**400}}, Recorded()),
-        ({"call": "a"}, Recorded()),
         ({"model": {"row": 7, "identifier": "a"}}, Recorded(model={"identifier": "a"})),
-        ({"ends_in_thought": 1}, Recorded()),
         ({"ends_in_thought": True, "thought": {}}, Recorded(ends_in_thought=True)),
     ],
 )  # fmt: skip

@@ -34,7 +34,7 @@ from vlmeval_findit.benchmarks.vpbench.question_tables import (  # noqa: E402
     write_table,
 )
 from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind  # noqa: E402
-from vlmeval_findit.core import messages  # noqa: E402
+from vlmeval_findit.core.question import text  # noqa: E402
 from vlmeval_findit.core.replies import Reply  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SIZES  # noqa: E402
 
@@ -72,7 +72,7 @@ def test_a_sample_asks_what_a_run_of_the_same_rows_would_ask(tmp_path: Path) -> 
     question = parse("VPBench_Scenes_mini")
     assert len(rows) == len(sample.turns) == 8
     for row, turn in zip(rows, sample.turns, strict=True):
-        assert message(row, question) == (*sample.opening, messages.text(turn.request))
+        assert message(row, question) == (*sample.opening, text(turn.request))
         assert read(turn.reply, dict(row.options)) == row.answer == turn.reply
         assert turn.numbers == 0
     assert len({turn.request for turn in sample.turns}) > 4
@@ -267,7 +267,7 @@ def test_a_pair_is_asked_as_its_table_asks_it() -> None:
     sample = pair_samples.pair_sample(FIRST, (192, 144))
     question = parse_pairs("SelfRetrieval_Scenes_mini")
     requested = pair_prompts.message(ImagePair(7, "7", ("0", "1")), question)
-    assert (*sample.opening, messages.text(sample.turns[0].request)) == requested
+    assert (*sample.opening, text(sample.turns[0].request)) == requested
 
 
 def test_the_samples_need_no_torch() -> None:

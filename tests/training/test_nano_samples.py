@@ -27,8 +27,8 @@ from training.scenes import SPLITS, clip, scene  # noqa: E402
 from vlmeval_findit.benchmarks.findit.dataset_names import parse  # noqa: E402
 from vlmeval_findit.benchmarks.findit.variant import Variant  # noqa: E402
 from vlmeval_findit.boxes.reading import reader  # noqa: E402
-from vlmeval_findit.core import messages  # noqa: E402
-from vlmeval_findit.core.image_files import png  # noqa: E402
+from vlmeval_findit.core.question import Message, PartKind, image, text  # noqa: E402
+from vlmeval_findit.core.stored_png import png  # noqa: E402
 from vlmeval_findit.data.rendered.scene import Stream, rng_of  # noqa: E402
 from vlmeval_findit.models.bounds import Bounds  # noqa: E402
 from vlmeval_findit.models.local.encoding import MessageEncoder  # noqa: E402
@@ -124,7 +124,7 @@ def test_training_sees_scenes_of_its_own_split_only() -> None:
 # --- batches --------------------------------------------------------------------------------------
 
 
-def message_of(sample: Sample, request: str, folder: Path) -> messages.Message:
+def message_of(sample: Sample, request: str, folder: Path) -> Message:
     """Return a turn as the benchmark would ask it, the sample's images as files."""
     files = []
     for number, shown in enumerate(sample.images):
@@ -132,10 +132,9 @@ def message_of(sample: Sample, request: str, folder: Path) -> messages.Message:
         files[-1].write_bytes(png(shown.pixels))
     names = iter(files)
     opening = tuple(
-        messages.image(str(next(names))) if part.kind is messages.PartKind.IMAGE else part
-        for part in sample.opening
+        image(str(next(names))) if part.kind is PartKind.IMAGE else part for part in sample.opening
     )
-    return (*opening, messages.text(request))
+    return (*opening, text(request))
 
 
 SAMPLES = {

@@ -24,7 +24,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.core import messages
+from vlmeval_findit.core.question import PartKind
 from vlmeval_findit.data.demo.photos import SHIPPED as PHOTOGRAPHS
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Rng
 
@@ -159,7 +159,7 @@ def test_reference_shots_are_of_nothing_on_the_image(shots: list[tuple[int, int]
 
 
 def _shown(sample: Sample) -> int:
-    return sum(part.kind is messages.PartKind.IMAGE for part in sample.opening)
+    return sum(part.kind is PartKind.IMAGE for part in sample.opening)
 
 
 # --- images and words ---------------------------------------------------------------------------

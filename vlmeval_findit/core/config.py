@@ -164,8 +164,6 @@ def _first(error: ValidationError, spelled: Callable[[str], str]) -> MisplacedEr
 
 # --- YAML with line numbers for error messages ----------------------------------------------------
 
-T = TypeVar("T")
-
 
 class YamlText:
     """A YAML text: its ``value`` and the lines of all parts; ``name`` is the file's.

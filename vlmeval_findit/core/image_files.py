@@ -1,4 +1,4 @@
-"""Image files: sizes, decoding, errors, PNGs of pixels. Every image is opened here.
+"""Image files: sizes, decoding, errors. Every image is opened here.
 
 Pixels and boxes are those of the *stored* image: EXIF orientation is not applied, and of an
 animation the first frame counts.
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import io
 import stat
-import struct
-import zlib
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,9 +17,6 @@ from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
-
-import numpy as np
-import numpy.typing as npt
 
 from .folders import Folder
 from .question import Query
@@ -279,34 +274,3 @@ def refusal(bad: list[Unusable], rows: int, folder: Folder) -> ImageError:
         "To leave these rows out (the result says so): --skip-missing-images, or "
         "FINDIT_SKIP_MISSING=1."
     )
-
-
-# --- writing: uncompressed PNG, as zlib versions differ -----------------------------------------------------
-
-Pixels = npt.NDArray[np.uint8]  # height x width x 3, RGB
-
-_LONGEST_BLOCK = 0xFFFF
-
-
-def png(pixels: Pixels) -> bytes:
-    """Encode pixels as a PNG with 8 bits per channel."""
-    height, width, _ = pixels.shape
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    # Each line begins with its filter (0: none).
-    lines = b"".join(b"\0" + line.tobytes() for line in pixels)
-    parts = [b"\x89PNG\r\n\x1a\n"]
-    for name, data in ((b"IHDR", header), (b"IDAT", _stored(lines)), (b"IEND", b"")):
-        parts += [struct.pack(">I", len(data)), name, data]
-        parts.append(struct.pack(">I", zlib.crc32(name + data)))
-    return b"".join(parts)
-
-
-def _stored(data: bytes) -> bytes:
-    """Make a zlib stream of stored blocks (RFC 1950, RFC 1951)."""
-    out = [b"\x78\x01"]
-    for first in range(0, len(data), _LONGEST_BLOCK):
-        block = data[first : first + _LONGEST_BLOCK]
-        last = first + _LONGEST_BLOCK >= len(data)
-        out += [struct.pack("<BHH", last, len(block), len(block) ^ 0xFFFF), block]
-    out.append(struct.pack(">I", zlib.adler32(data)))
-    return b"".join(out)

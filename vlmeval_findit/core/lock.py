@@ -31,30 +31,15 @@ class LockedError(ValueError):
     """Another process holds the lock; the message says which."""
 
 
-class Watch:
-    """Watches all locks that a run needs while it waits for the first of them."""
-
-    def __init__(self, *paths: Path) -> None:
-        self._began = time.monotonic()
-        self._beats = {path: _beat(path) for path in paths}
-
-    def has_seen_dead(self, path: Path) -> bool:
-        """Return whether the holder of a lock was silent for longer than a lease."""
-        watched_for = time.monotonic() - self._began
-        return watched_for > LEASE_SECONDS and 0 != self._beats.get(path) == _beat(path)
-
-
 class Lock:
     """An exclusive lock; that of a process which died on this machine is free at once.
 
-    ``watch`` has been watching it, where several are needed; ``why`` ends the error message.
-
     Raises:
-        LockedError: another process has it.
+        LockedError: another process has it; ``why`` ends the message.
         OSError: it cannot be made.
     """
 
-    def __init__(self, path: Path, why: str, watch: Watch | None = None) -> None:
+    def __init__(self, path: Path, why: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
         # Any thread may store a reply, not only the one that opened the lock.
@@ -64,7 +49,7 @@ class Lock:
             heartbeat_interval=HEARTBEAT_SECONDS,
             thread_local=False,
         )
-        if not self._got(0) and not self._inherited(watch):
+        if not self._got(0) and not self._take_over():
             raise LockedError(f"{path} is held by {self._holder()}: {why}")
         self._ours: bytes | None = None
 
@@ -105,24 +90,24 @@ class Lock:
             return False
         return True
 
-    def _inherited(self, watch: Watch | None) -> bool:
+    def _take_over(self) -> bool:
         """Take it over if its holder is dead; return False as soon as the holder shows life."""
-        watched = _Holder(self._lease, self._path)
-        if watched.lives():
+        holder = _Holder(self._lease, self._path)
+        if holder.lives():
             return False
-        if not watched.died_here() and not (watch and watch.has_seen_dead(self._path)):
+        if holder.runs_here() is not False:
             log.warning(
                 "%s is held by %s, which may have died: waiting up to %d s for a sign of life",
                 self._path,
                 self._holder(),
                 LEASE_SECONDS,
             )
-            if self._got(LEASE_SECONDS + 1, watched.lives):
+            if self._got(LEASE_SECONDS + 1, holder.lives):
                 return True
-            if watched.lives():
+            if holder.lives():
                 return False
         # Not handed over: no exchange of names on this disk, or this lease did not watch itself.
-        watched.evict()
+        holder.evict()
         return self._got(0)
 
     def _holder(self) -> str:
@@ -133,8 +118,10 @@ class Lock:
 def is_held(path: Path) -> bool:
     """Return whether somebody seems to hold a lock, without touching it."""
     holder = _Holder(_lease(path), path)
-    here = holder.runs_here()
-    return here if here is not None else holder.heard_of_within(LEASE_SECONDS)
+    runs_here = holder.runs_here()
+    if runs_here is not None:
+        return runs_here
+    return abs(time.time() - _beat(path) / 1e9) < LEASE_SECONDS
 
 
 @contextmanager
@@ -153,14 +140,11 @@ class _Holder:
         self._lease = lease
         self._path = path
         self._first = _beat(path)
-        self._said = _content(path)
+        self._record = _content(path)
 
     def lives(self) -> bool:
         """Return whether it runs on this machine, or has beaten since this watch began."""
         return self.runs_here() is True or _beat(self._path) != self._first
-
-    def died_here(self) -> bool:
-        return self.runs_here() is False
 
     def runs_here(self) -> bool | None:
         """Return whether it runs on this machine; None if unknown."""
@@ -183,14 +167,10 @@ class _Holder:
             self._path.rename(aside)
         except FileNotFoundError:
             return
-        if _content(aside) == self._said and _beat(aside) == self._first:
+        if _content(aside) == self._record and _beat(aside) == self._first:
             aside.unlink()
         else:
             aside.rename(self._path)
-
-    def heard_of_within(self, seconds: float) -> bool:
-        """Return whether it was touched in the last so many seconds."""
-        return abs(time.time() - self._first / 1e9) < seconds
 
 
 def _lease(path: Path) -> Any:

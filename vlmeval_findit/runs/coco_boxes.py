@@ -1,4 +1,4 @@
-"""The boxes of a run as COCO has them: truth and results, images and categories.
+"""The boxes of a run: with their confidences, and as COCO has them.
 
 COCO evaluates categories within images.  Where queries name labels, a label is a category and an
 image an image.  Where they describe or show one object, a query is an image of its own and there is
@@ -114,7 +114,7 @@ def boxes_of_rows(rows: Sequence[ScoredRow], definition: str) -> RowBoxes:
     )
 
 
-# --- boxes with their confidences -----------------------------------------------------------------
+# --- as COCO has them -----------------------------------------------------------------------------
 
 _OBJECT = "object"
 

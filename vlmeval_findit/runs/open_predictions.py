@@ -1,4 +1,7 @@
-"""Open a run's predictions: what they are of, and all that contradicts it, in one list."""
+"""Open a run's predictions: what they are of, and all that contradicts it, in one list.
+
+Files of other programs are converted first.
+"""
 
 from __future__ import annotations
 

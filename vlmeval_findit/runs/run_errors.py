@@ -1,4 +1,4 @@
-"""What a run's score lost, by error type and by slice, and what its negatives were answered.
+"""What a run's score lost by error type and slice, how negatives were answered, lenient gains.
 
 :mod:`..core.error_analysis` says how the loss is divided.
 """

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from .. import benchmarks
-from ..benchmarks import benchmark_of
 from ..boxes.spaces import SpaceError
 from ..coords import score_check
 from ..coords.run_arrays import AnsweredQuery
@@ -252,7 +251,7 @@ class CellResult:
     @property
     def metric_values(self) -> Mapping[str, float | None]:
         """The metrics in percent, by name."""
-        return metric_values(benchmark_of(self.question).metrics, self.sums)
+        return metric_values(benchmarks.benchmark_of(self.question).metrics, self.sums)
 
 
 def result_of(run: RunScore, path: Path) -> CellResult:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..core.answers import StopReason
-from ..core.lock import Lock, Watch
+from ..core.lock import Lock
 from ..core.question import Question
 from ..core.run_files import MORE_SAMPLES
 from ..core.settings import settings_from
@@ -17,7 +17,7 @@ from ..engine.answering import BackendFactories, Engine, ModelStoppedError
 from ..engine.calls import Cell, CellBuilder, settings_of
 from ..engine.cancel import CancelToken
 from ..engine.cell_files import clean_up, merge_predictions
-from ..engine.journal.writer import ONE_WRITER, Journal, lock_path
+from ..engine.journal.writer import ONE_WRITER, Journal
 from ..engine.outputs import Output, of_sample, prediction_path, prepare_output
 from ..engine.plan import ItemSizes
 from ..engine.sink import Watcher
@@ -53,16 +53,15 @@ def run_sweep(
         KeyboardInterrupt: a stop was requested twice.
     """
     sweep_lock = sweep.work_dir / ".sweep.lock"
-    watch = Watch(sweep_lock, lock_path(sweep.journal))
     with ExitStack() as stack:
 
         def open_journal() -> Journal:
-            return stack.enter_context(Journal(sweep.journal, watch=watch))
+            return stack.enter_context(Journal(sweep.journal))
 
         sizes = ItemSizes(sweep.inference.variants, sweep.inference.batch_size)
         engine = Engine(sweep.models, factories, sizes, watcher, cancel, open_journal)
         engine.check()
-        stack.enter_context(Lock(sweep_lock, ONE_WRITER, watch))
+        stack.enter_context(Lock(sweep_lock, ONE_WRITER))
         for entry in sweep.models:
             folder = sweep.work_dir / entry.name
             for each in (folder, *folder.glob(f"{MORE_SAMPLES}/*")):

@@ -14,7 +14,7 @@ from training.pairs import (
     scene_pair,
 )
 from training.scenes import SPLITS, Scene, Thing
-from vlmeval_findit.core.image_files import png
+from vlmeval_findit.core.stored_png import png
 
 PAIRS = {seed: scene_pair(seed) for seed in range(200)}
 SEEDS = st.sampled_from(list(SPLITS.values())).flatmap(

@@ -28,8 +28,8 @@ from vlmeval_findit.benchmarks.selfretrieval.image_pairs import (
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.core.folders import image_folder
-from vlmeval_findit.core.image_files import png
 from vlmeval_findit.core.question import PartKind, QuestionError, located
+from vlmeval_findit.core.stored_png import png
 from vlmeval_findit.data.rendered import tables as rendered_tables
 
 Capture = pytest.CaptureFixture[str]

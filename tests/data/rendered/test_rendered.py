@@ -17,7 +17,7 @@ from training.questions import ATTRIBUTES, RELATIONS
 from training.scenes import SPLITS, Scene, Thing, clip, scene, shot
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
-from vlmeval_findit.core.image_files import png
+from vlmeval_findit.core.stored_png import png
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.rendered import tables
 from vlmeval_findit.data.rendered.drawing import Look, Placement

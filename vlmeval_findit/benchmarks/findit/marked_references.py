@@ -19,7 +19,8 @@ import numpy as np
 from ...boxes.representation import Corners
 from ...core.files import sha256_of
 from ...core.folders import Folder, image_folder, store_derived_image
-from ...core.image_files import ImageFileError, Pixels, decode, png
+from ...core.image_files import ImageFileError, decode
+from ...core.stored_png import Pixels, png
 from ...marks.region import Region
 from ...marks.style import Shape, default_style, words_of
 from .findit_query import FindItQuery, Sighting, video_of

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from ...core.files import replacing, sha256_of
 from ...core.folders import Folder, store_derived_image
-from ...core.image_files import ImageFileError, Size, decode, header, png, problem
+from ...core.image_files import ImageFileError, Size, decode, header, problem
+from ...core.stored_png import png
 from ...marks.region import Region
 from ...marks.style import COLOURS, Shape, default_style, words_of
 from .mark_choices import MarkChoice

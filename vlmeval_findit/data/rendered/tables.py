@@ -26,7 +26,7 @@ from ...benchmarks.vpbench.vp_query import VPQuery
 from ...core import stored_png
 from ...core.files import sha256_of, write_once
 from ...core.folders import image_folder, lmu_data_root
-from ...core.image_files import png
+from ...core.stored_png import png
 from ...core.table_files import NESTED, made_of
 from ...core.table_files import read_table as read_rows
 from ...marks import style as marks_style

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.files import is_disk_full
-from ...core.lock import Lock, Watch
+from ...core.lock import Lock
 from .view import JournalError, JournalView, Record, check_journal, encode
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,6 @@ class Journal(JournalView):
         self,
         path: Path,
         reserve: int = RESERVE,
-        watch: Watch | None = None,
         *,
         shared: bool = False,
     ) -> None:
@@ -77,7 +76,7 @@ class Journal(JournalView):
         self._reserve = path.with_name(f"{path.name}.reserve")
         self._lock: Lock | None = None
         if not shared:
-            self._lock = Lock(lock_path(path), ONE_WRITER, watch)
+            self._lock = Lock(lock_path(path), ONE_WRITER)
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
             self._open(path)
