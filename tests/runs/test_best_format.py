@@ -97,7 +97,6 @@ def test_everything_names_the_same_format(
     report_formats(results, tmp_path / "formats.yaml")
     shown = capsys.readouterr().out
     assert f"M: best format on FindIt {expected} (" in shown
-    assert f"report on the rest: leaderboard {runs[0].path.parents[1]} --choose-on half" in shown
     assert BestFormats(tmp_path / "formats.yaml").models == {"M": {"FindIt": expected}}
     board = make_board(runs)
     reported = board.cells["M", "Pascal"].run
