@@ -1,7 +1,7 @@
-"""Chat servers in a process of their own, which answer after a while without a thought.
+"""Chat servers in another process, which answer after a while.
 
-``python stub_servers.py '{"servers": 8, "delay": 1.0}'`` says its ports in a line; each line that
-it is sent is answered with what the servers saw, and it ends with its standard input.
+``python stub_servers.py '{"servers": 8, "delay": 1.0}'`` prints its ports in a line. It
+answers each line of its standard input with the calls that the servers saw.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 class Manner:
     """How servers answer.
 
-    ``delay`` seconds a call; ``cold`` instead where none over its picture has come home before.
+    ``delay`` seconds a call; ``cold`` instead for the first call over a picture.
     ``refused`` and ``failed`` are the shares of calls that get 429 and 500 at once.
     """
 
@@ -36,10 +36,10 @@ class Manner:
 
 @dataclass(frozen=True)
 class Seen:
-    """What all servers saw together; ``span`` is from the first call to the last answer.
+    """Calls that all servers saw together; ``span`` is from the first call to the last answer.
 
-    ``readings`` counts calls over a picture of which their server knew nothing, ``most`` the calls
-    at a time, ``said`` what was answered, by status.
+    ``readings`` counts calls over a picture that their server did not know, ``most`` the calls at
+    a time, ``statuses`` the answers by status.
     """
 
     calls: int
@@ -47,7 +47,7 @@ class Seen:
     readings: int
     most: int
     span: float
-    said: dict[str, int]
+    statuses: dict[str, int]
 
 
 class Stubs:
@@ -58,7 +58,7 @@ class Stubs:
         self.urls = [f"http://127.0.0.1:{port}/v1" for port in ports]
 
     def seen(self) -> Seen:
-        """What they saw since they were asked last."""
+        """Return the calls since the last question."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write("\n")
@@ -68,7 +68,7 @@ class Stubs:
 
 @contextmanager
 def stubs(**manner: Any) -> Iterator[Stubs]:
-    """Servers that answer in this :class:`Manner` while the block runs."""
+    """Start servers that answer in this :class:`Manner` while the block runs."""
     command = [sys.executable, __file__, json.dumps(asdict(Manner(**manner)))]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
@@ -88,26 +88,28 @@ _USAGE = {"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 1020}
 _ANSWERS = {
     200: ("OK", {**_CREATED, "choices": [_CHOICE], "usage": _USAGE}),
     429: ("Too Many Requests", {"error": {"message": "too many"}}),
-    500: ("Internal Server Error", {"error": {"message": "made to fail"}}),
+    500: ("Internal Server Error", {"error": {"message": "fails on purpose"}}),
 }
 _MODELS = {"object": "list", "data": [{"id": "stub", "object": "model"}]}
 
 
 class Counts:
-    """Of all servers since they were asked last."""
+    """Counts of all servers since the last question."""
 
     def __init__(self) -> None:
         self.calls = self.connections = self.readings = self.now = self.most = 0
         self.first = self.last = 0.0
-        self.said = Counter[str]()
+        self.statuses = Counter[str]()
 
     def seen(self) -> Seen:
         span = self.last - self.first
-        return Seen(self.calls, self.connections, self.readings, self.most, span, dict(self.said))
+        return Seen(
+            self.calls, self.connections, self.readings, self.most, span, dict(self.statuses)
+        )
 
 
 class Server:
-    """One address; ``known`` are the pictures over which a call came home."""
+    """A server at an address; ``known`` are the pictures of answered calls."""
 
     def __init__(self, manner: Manner, counts: Counts) -> None:
         self.manner = manner
@@ -123,11 +125,11 @@ class Server:
 
 
 class Connection(asyncio.Protocol):
-    """One connection, with one request at a time."""
+    """A connection, with one request at a time."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._came = bytearray()
+        self._received = bytearray()
         self._awaited = 0
         server.counts.connections += 1
 
@@ -136,15 +138,15 @@ class Connection(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        self._came += data
+        self._received += data
         if not self._awaited:
-            head, end, _ = self._came.partition(b"\r\n\r\n")
+            head, end, _ = self._received.partition(b"\r\n\r\n")
             if not end:
                 return
             length = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
             self._awaited = len(head) + 4 + int(length or 0)
-        if len(self._came) >= self._awaited:
-            request, self._came = bytes(self._came[: self._awaited]), bytearray()
+        if len(self._received) >= self._awaited:
+            request, self._received = bytes(self._received[: self._awaited]), bytearray()
             self._awaited = 0
             self._asked(request)
 
@@ -172,34 +174,36 @@ class Connection(asyncio.Protocol):
         counts = self._server.counts
         counts.now -= 1
         counts.last = time.time()
-        counts.said[str(status)] += 1
+        counts.statuses[str(status)] += 1
         if status == 200:
             self._server.known.add(picture)
         self._send(status, *_ANSWERS[status])
 
     def _send(self, status: int, reason: str, body: Any) -> None:
-        said = json.dumps(body).encode()
+        content = json.dumps(body).encode()
         more = "Retry-After: 1\r\n" if status == 429 else ""
         head = (
             f"HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\n{more}"
-            f"Content-Length: {len(said)}\r\n\r\n"
+            f"Content-Length: {len(content)}\r\n\r\n"
         )
-        self._transport.write(head.encode() + said)
+        self._transport.write(head.encode() + content)
 
 
 async def serve(manner: Manner) -> None:
     loop, counts, listening = asyncio.get_running_loop(), Counts(), []
     for _ in range(manner.servers):
-        one = Server(manner, counts)
-        made = await loop.create_server(lambda one=one: Connection(one), "127.0.0.1", backlog=4096)
-        listening.append((one, made))
-    print(json.dumps([made.sockets[0].getsockname()[1] for _, made in listening]), flush=True)
+        server = Server(manner, counts)
+        socket = await loop.create_server(
+            lambda server=server: Connection(server), "127.0.0.1", backlog=4096
+        )
+        listening.append((server, socket))
+    print(json.dumps([socket.sockets[0].getsockname()[1] for _, socket in listening]), flush=True)
     while await loop.run_in_executor(None, sys.stdin.readline):
         print(json.dumps(asdict(counts.seen())), flush=True)
         counts = Counts()
-        for one, _ in listening:
-            one.counts = counts
-            one.known.clear()
+        for server, _ in listening:
+            server.counts = counts
+            server.known.clear()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""Runs a sweep over a table of one's own with a model that answers at once, and says what memory
-that took: ``python sweep_memory.py FOLDER MODELS``, where ``scale_runs.import_table`` made one.
+"""Run a sweep with a model that answers at once, and print the memory that it took.
+
+``python sweep_memory.py FOLDER MODELS``, over the table of ``scale_runs.import_table``.
 """
 
 from __future__ import annotations
@@ -12,21 +13,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine_fakes import FakeBackends, FakeModel, Message, Silent, demo_sweep, go
-from measured import peak_mib
-from scale_runs import GRID
+from scale_runs import GRID, peak_mib
 
 from vlmeval_findit.core.answers import Answer
 
 
 class AtOnce(FakeModel):
-    """Answers without a thought."""
+    """Answers at once."""
 
     def generate(self, message: Message, dataset: str) -> str:
         return "[10, 20, 300, 900]"
 
 
 class Counting(Silent):
-    """Keeps no answers."""
+    """Counts answers."""
 
     count = 0
 
@@ -35,7 +35,7 @@ class Counting(Silent):
 
 
 def main(folder: Path, models: int) -> dict[str, float]:
-    """All formats of the table, by so many models."""
+    """Run all formats of the table, by a number of models."""
     sweep, watcher = demo_sweep(folder, GRID), Counting()
     (entry,) = sweep.models
     sweep = replace(
@@ -47,8 +47,8 @@ def main(folder: Path, models: int) -> dict[str, float]:
     return {
         "calls": watcher.count,
         "cells": len(results),
-        # A large one is compressed in the end, under another name.
-        "journal_mib": sum(one.stat().st_size for one in folder.glob("calls.jsonl*")) / 2**20,
+        # A large journal is compressed at the end, under another name.
+        "journal_mib": sum(path.stat().st_size for path in folder.glob("calls.jsonl*")) / 2**20,
         "before_mib": before,
         "peak_mib": peak_mib(),
         "took": took,

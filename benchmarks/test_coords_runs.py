@@ -1,10 +1,10 @@
-"""What the coordinate check says of simulated runs whose fault is known.
+"""Verdicts of the coordinate check on simulated runs whose fault is known.
 
     python -m pytest benchmarks/test_coords_runs.py --benchmark-enable -s
 
-prints the table of docs/design/coordinate-check.md, of runs as they come, and how often runs alarm
-that are right.  Runs are numbered: those of :data:`SHAPED` set its thresholds, others did not.
-Habits of models are continuous, so that no run is one of those that a test has.
+prints the table of docs/design/coordinate-check.md, of random runs, and how often right runs alarm.
+Runs are numbered: those of :data:`SHAPED` set its thresholds, others did not. Habits of models are
+continuous, so that no test has the same run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from vlmeval_findit.coords.likelihood import convention_distance
 from vlmeval_findit.coords.run_arrays import AnsweredQuery, RunArrays, run_arrays
 
 SHAPED, UNSEEN, RIGHT = 1, 2, 3
-"""First parts of numbers: runs as they come, twice, and right ones."""
+"""First parts of numbers: random runs, twice, and right runs."""
 
 RUNS, RIGHT_RUNS = 900, 3000
 
@@ -45,17 +45,17 @@ KINDS = {"right": 0.58, "wrong": 0.22, "unlisted": 0.05, "mixed": 0.1, "drifting
 
 
 class Case(NamedTuple):
-    """A run: what kind of fault it has, what it declares and what it says."""
+    """A run: the kind of its fault, the convention that it declares and that of its answers."""
 
     kind: str
     declared: Convention
     says: Convention
     queries: Sequence[AnsweredQuery]
-    share: float = 0.0  # of the queries of a mixed run that say another convention
+    share: float = 0.0  # of the queries of a mixed run in another convention
 
 
 def case(*number: int, kind: str | None = None) -> Case:
-    """The run of a number, of any kind or of one."""
+    """Return the run of a number, of any kind or of a given kind."""
     rng = np.random.default_rng(number)
     drawn = str(rng.choice(list(KINDS), p=list(KINDS.values())))
     kind = kind or drawn
@@ -63,25 +63,27 @@ def case(*number: int, kind: str | None = None) -> Case:
     declared = convention(str(rng.choice(DECLARED)))
     count, habit = int(rng.choice(QUERIES)), _habit(rng)
     known = conventions()
-    # Half of the wrong ones are as common as those that are declared.
+    # Half of the wrong conventions are as common as those that are declared.
     usual = convention(str(rng.choice(DECLARED)))
     other = usual if rng.random() < 0.5 else known[int(rng.integers(len(known)))]
     if kind == "mixed":
         share = float(rng.uniform(0.06, 0.5))
-        made = run(rng, profile, lambda r: other if r.random() < share else declared, habit, count)
-        return Case(kind, declared, other, made, share)
+        queries = run(
+            rng, profile, lambda r: other if r.random() < share else declared, habit, count
+        )
+        return Case(kind, declared, other, queries, share)
     if kind == "drifting":
         steps = 1 + np.linspace(0, rng.choice([-0.2, -0.1, 0.1, 0.2]), 10)
         parts = [
             run(rng, profile, declared, habit, -(-count // 10), Fault((step, step)))
             for step in steps
         ]
-        made = [
+        drifting = [
             query._replace(picture=f"{part} {query.image}")
-            for part, queries in enumerate(parts)
-            for query in queries
+            for part, asked in enumerate(parts)
+            for query in asked
         ]
-        return Case(kind, declared, declared, made)
+        return Case(kind, declared, declared, drifting)
     fault = _fault(rng) if kind == "unlisted" else None
     says = other if kind == "wrong" else declared
     return Case(kind, declared, says, run(rng, profile, says, habit, count, fault))
@@ -124,33 +126,33 @@ def _only_to_measure(measures: bool) -> None:
 def test_verdicts(part: int) -> None:
     verdicts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for number in range(RUNS):
-        one = case(part, number)
-        arrays = run_arrays(one.queries)
-        verdict = diagnose(arrays, one.declared).verdict
-        verdicts[_kind(one, arrays)][verdict.value] += 1
+        simulated = case(part, number)
+        arrays = run_arrays(simulated.queries)
+        verdict = diagnose(arrays, simulated.declared).verdict
+        verdicts[_kind(simulated, arrays)][verdict.value] += 1
     named = [verdict.value for verdict in Verdict]
     print(f"\n| runs {part} | {' | '.join(named)} |\n|{'---|' * (len(named) + 1)}")
-    for kind, found in sorted(verdicts.items()):
-        print(f"| {kind} | {' | '.join(str(found[name]) for name in named)} |")
-    alarms = sum(verdicts["right"][one.value] for one in Verdict if one.alarms)
+    for kind, counts in sorted(verdicts.items()):
+        print(f"| {kind} | {' | '.join(str(counts[name]) for name in named)} |")
+    alarms = sum(verdicts["right"][verdict.value] for verdict in Verdict if verdict.alarms)
     assert alarms <= RUNS // 1000
 
 
-def _kind(one: Case, arrays: RunArrays) -> str:
-    if one.kind not in ("wrong", "mixed"):
-        return one.kind
-    distance = convention_distance(arrays, one.says, one.declared)
+def _kind(simulated: Case, arrays: RunArrays) -> str:
+    if simulated.kind not in ("wrong", "mixed"):
+        return simulated.kind
+    distance = convention_distance(arrays, simulated.says, simulated.declared)
     if distance < ALIKE:
         return "right"
-    if one.kind == "mixed":
-        return f"mixed, {'at least' if one.share >= 0.15 else 'below'} 15 %"
+    if simulated.kind == "mixed":
+        return f"mixed, {'at least' if simulated.share >= 0.15 else 'below'} 15 %"
     return f"wrong by {'more' if distance >= 0.3 else 'less'} than 0.3"
 
 
 def test_right_runs_do_not_alarm() -> None:
     verdicts: Counter[Verdict] = Counter()
     for number in range(RIGHT_RUNS):
-        one = case(RIGHT, number, kind="right")
-        verdicts[diagnose(run_arrays(one.queries), one.declared).verdict] += 1
+        right = case(RIGHT, number, kind="right")
+        verdicts[diagnose(run_arrays(right.queries), right.declared).verdict] += 1
     print({verdict.value: count for verdict, count in verdicts.items()})
-    assert sum(verdicts[one] for one in Verdict if one.alarms) <= RIGHT_RUNS // 1000
+    assert sum(verdicts[verdict] for verdict in Verdict if verdict.alarms) <= RIGHT_RUNS // 1000

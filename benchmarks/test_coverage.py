@@ -1,4 +1,4 @@
-"""How often 95 % intervals hold the truth: simulated models, whose figures are known.
+"""The coverage of 95 % intervals: simulated models, whose values are known.
 
     python -m pytest benchmarks/test_coverage.py --benchmark-enable -s
 
@@ -26,25 +26,27 @@ def test_intervals_of_a_dataset() -> None:
     for rate in RATES:
         truth = true_values(rate)
         for pictures in PICTURES:
-            found = coverage(runs_of(pictures, TIMES, pictures, rate), truth)
-            cells = [f"{one.held:.1f} (±{one.width / 2:.1f})" for one in found.values()]
+            measured = coverage(runs_of(pictures, TIMES, pictures, rate), truth)
+            cells = [f"{each.held:.1f} (±{each.width / 2:.1f})" for each in measured.values()]
             print(f"| {rate} | {pictures:,} | {' | '.join(cells)} |", flush=True)
-            for name, one in found.items():
-                assert one.printed == 100
+            for name, each in measured.items():
+                assert each.printed == 100
                 # Near 0 and 100 % nothing that looks at hits and misses can be exact.
                 most = 97.5 if rate == 0.6 else 100
-                assert 93.5 <= one.held <= most, (rate, pictures, name)
+                assert 93.5 <= each.held <= most, (rate, pictures, name)
 
 
-def test_where_queries_of_a_picture_are_nearly_one() -> None:
-    """The limit of what is promised: a correlation of 0.6 near 98 %."""
+def test_queries_of_a_picture_are_nearly_equal() -> None:
+    """The limit of the promise: a correlation of 0.6 near 98 %."""
     print(f"\n| rate | pictures | {' | '.join(FIGURES)} |\n|---|---|{'---|' * len(FIGURES)}")
     for rate in RATES[:2]:
         for pictures in PICTURES:
-            found = coverage(runs_of(pictures, TIMES // 2, pictures, rate, 0.6), true_values(rate))
-            cells = [f"{one.held:.1f} (±{one.width / 2:.1f})" for one in found.values()]
+            measured = coverage(
+                runs_of(pictures, TIMES // 2, pictures, rate, 0.6), true_values(rate)
+            )
+            cells = [f"{each.held:.1f} (±{each.width / 2:.1f})" for each in measured.values()]
             print(f"| {rate} | {pictures:,} | {' | '.join(cells)} |", flush=True)
-            assert all(one.held >= 88 for one in found.values())
+            assert all(each.held >= 88 for each in measured.values())
 
 
 def test_intervals_of_a_mean() -> None:
@@ -52,20 +54,20 @@ def test_intervals_of_a_mean() -> None:
     for rates in ((0.98, 0.6, 0.3), (0.98, 0.98, 0.98), (0.0, 0.0, 0.6)):
         truth = sum(true_values(rate) for rate in rates) / len(rates)
         for pictures in PICTURES:
-            found = [
+            measured = [
                 coverage(means_of(pictures, TIMES // 4, pictures, rates, shared), truth)["F1@0.5"]
                 for shared in (0.0, 0.5, 1.0)
             ]
-            cells = " | ".join(f"{one.held:.1f} (±{one.width / 2:.1f})" for one in found)
+            cells = " | ".join(f"{each.held:.1f} (±{each.width / 2:.1f})" for each in measured)
             print(f"| {', '.join(map(str, rates))} | {pictures:,} | {cells} |", flush=True)
-            assert all(one.held >= 93 for one in found)
+            assert all(each.held >= 93 for each in measured)
 
 
 def test_tests_between_equal_models() -> None:
     print(f"\n| rate | pictures | {' | '.join(FIGURES)} |\n|---|---|{'---|' * len(FIGURES)}")
     for rate in RATES[:2]:
         for pictures in PICTURES:
-            found = false_alarms(pictures, TIMES // 2, pictures, rate)
-            cells = " | ".join(f"{share:.1f}" for share in found.values())
+            alarms = false_alarms(pictures, TIMES // 2, pictures, rate)
+            cells = " | ".join(f"{share:.1f}" for share in alarms.values())
             print(f"| {rate} | {pictures:,} | {cells} |", flush=True)
-            assert all(share <= 6.5 for share in found.values())
+            assert all(share <= 6.5 for share in alarms.values())

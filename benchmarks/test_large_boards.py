@@ -1,7 +1,7 @@
-"""What ``score``, ``leaderboard``, ``errors`` and ``report`` cost over many runs: seconds, memory.
+"""Seconds and memory of ``score``, ``leaderboard``, ``errors`` and ``report`` over many runs.
 
-Each is a process of its own, and its seconds are those of the processor.  Measured are 100 and 300
-runs of 1,000 rows, and those that ``FINDIT_BOARD_RUNS`` names (``FINDIT_BOARD_RUNS=1000``)::
+Each is another process, and its seconds are those of the processor. Measured are 100 and 300 runs
+of 1,000 rows, and those that ``FINDIT_BOARD_RUNS`` names (``FINDIT_BOARD_RUNS=1000``)::
 
     pytest benchmarks/test_large_boards.py --benchmark-enable -s
 """
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 RUNS, LEAST = (100, 300), (8,)
-"""Runs of a board when it is measured, and when it is only made."""
+"""Numbers of runs of a board with and without measuring."""
 
 ROWS, FEW_ROWS = 1000, 40
 
@@ -43,7 +43,7 @@ HOW = {
     "errors": "--by label --json {folder}/errors.json",
     "report": "--out {folder}/report.html",
 }
-"""What each is given beside the runs; the last is what it writes, of all but ``score``."""
+"""Further arguments; the last is the output, except of ``score``."""
 
 _COMMAND = """
 import sys, time
@@ -64,18 +64,18 @@ class Cost(NamedTuple):
 
 
 def cost(what: str, folder: Path, runs: int, rows: int, formats: int) -> Cost:
-    """What a command costs over so many runs, every model in so many formats."""
-    made = make_runs(folder, runs, rows, FORMATS[:formats])
+    """Return the cost of a command over runs, every model in a number of formats."""
+    folder_of_runs = make_runs(folder, runs, rows, FORMATS[:formats])
     how = [word.format(folder=folder) for word in HOW[what].split()]
     out = Path(how[-1])
-    command = [sys.executable, "-c", _COMMAND, what, str(made), *how]
+    command = [sys.executable, "-c", _COMMAND, what, str(folder_of_runs), *how]
     at_hand = {"FINDIT_TABLES": str(folder), "FINDIT_IMAGES": f"Pascal={folder / 'pictures'}"}
     done = subprocess.run(
         command, check=True, capture_output=True, text=True, env={**os.environ, **at_hand}
     )
     status, seconds, mib = done.stdout.splitlines()[-1].split()
     assert status == "0"
-    assert len(list(made.glob("*_score.csv"))) == (runs if what == "score" else 0)
+    assert len(list(folder_of_runs.glob("*_score.csv"))) == (runs if what == "score" else 0)
     if what == "leaderboard":
         assert len((out / "formats.csv").read_text().splitlines()) == 1 + runs
     elif what == "errors":
@@ -93,7 +93,7 @@ def test_a_run_more_costs_little(
 ) -> None:
     if formats == 1 and not measures:
         pytest.skip("measures only with --benchmark-enable")
-    named = [int(one) for one in os.environ.get("FINDIT_BOARD_RUNS", "").split()]
+    named = [int(number) for number in os.environ.get("FINDIT_BOARD_RUNS", "").split()]
     sizes = sorted({*RUNS, *named}) if measures else LEAST
     rows = ROWS if measures else FEW_ROWS
     costs = []
@@ -103,8 +103,8 @@ def test_a_run_more_costs_little(
         costs.append(cost(what, folder, runs, rows, formats))
     with capsys.disabled():
         print(f"\n{what}, runs of {rows:,} rows, models in {formats} formats:")
-        for one in costs:
-            print(f"  {one.runs:>5} runs: {one.seconds:6.1f} s, {one.mib:6.0f} MiB")
+        for each in costs:
+            print(f"  {each.runs:>5} runs: {each.seconds:6.1f} s, {each.mib:6.0f} MiB")
     if not measures:
         return
     first, last = costs[0], costs[-1]

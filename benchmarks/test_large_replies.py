@@ -1,4 +1,4 @@
-"""Replies of ten megabytes: what they cost in memory, and seconds from the model to the score."""
+"""Replies of ten megabytes: memory, and seconds from the model to the score."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def sweep_over(folder: Path, table: str, output: str, rows: int, text: str) -> N
 
 
 def cpu(work: Callable[[], object]) -> float:
-    """Seconds of this process, as little as it took in two tries."""
+    """Return the least seconds of this process in two attempts."""
     seconds = []
     for _ in range(2):
         start = time.process_time()
@@ -70,7 +70,7 @@ def cpu(work: Callable[[], object]) -> float:
 
 
 def read_and_written(text: str) -> None:
-    """As little as can be done with a reply: its JSON is read and written, or it is as a string."""
+    """Read and write the JSON of a reply, or the reply as a string: the least work with it."""
     gc.disable()
     try:
         value = json.loads(text) if text.startswith("[{") else text
@@ -81,7 +81,7 @@ def read_and_written(text: str) -> None:
 
 
 def ratio(kind: str, table: str, output: str, folder: Path) -> tuple[float, float]:
-    """Seconds that a reply takes from the model to its score, also as often as the least."""
+    """Return the seconds of a reply from model to score, and their ratio to the least work."""
     text = KINDS[kind]()
     sweep_over(folder / "warm", table, output, 1, '[{"bbox_2d": [1, 2, 3, 4]}]')
     runs = iter(range(2))
@@ -127,7 +127,7 @@ def test_no_kind_of_reply_takes_a_second(
     ],
 )
 def test_ten_of_them_need_little_memory(kind: str, table: str, output: str, tmp_path: Path) -> None:
-    load_task(f"FindIt_{table}_xyxy_{output}")  # made here: that takes memory of its own
+    load_task(f"FindIt_{table}_xyxy_{output}")  # Before measuring: it takes memory, too
     rows = 6 if table == "Demo_multilabel" else 10
     script = (
         "import test_large_replies as t; from pathlib import Path\n"

@@ -1,8 +1,8 @@
-"""One query of very many boxes: seconds and memory beside those of the table of all its pairs.
+"""A query of very many boxes: seconds and memory, against those of the table of all its pairs.
 
-``python -m pytest benchmarks/test_many_boxes.py --benchmark-enable -s`` prints the figures of
-20,000 boxes against 2,000 objects; the table takes six gigabytes.  Without the flag a smaller query
-is matched as a test.
+``python -m pytest benchmarks/test_many_boxes.py --benchmark-enable -s`` measures 20,000
+boxes against 2,000 objects; the table takes six gigabytes. Without the flag a smaller query is
+matched as a test.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ def side(count):
     corner = chance.random((count, 2)) * 1000
     return [*map(tuple, np.concatenate([corner, corner + near[:, 2:] / 10 + 1], 1).tolist())]
 
-said, true = side(boxes), side(objects)
+answered, true = side(boxes), side(objects)
 labels = ["cat", "dog"] if kind == "apart, two labels" else None
-reading = ParsedReply(said, [labels[i % 2] for i in range(boxes)] if labels else [], [], None)
+reading = ParsedReply(answered, [labels[i % 2] for i in range(boxes)] if labels else [], [], None)
 truth = Truth(tuple(true), (0,) * objects,
               tuple(labels[i % 2] for i in range(objects)) if labels else ())
-matching._PAIRS = {"table": boxes * objects, "kept": min(matching._PAIRS, boxes * objects - 1)}[way]
+matching._PAIRS = boxes * objects if way == "table" else min(matching._PAIRS, boxes * objects - 1)
 start = time.process_time()
-(found,) = matching.match([reading], [truth])
+(matched,) = matching.match([reading], [truth])
 seconds = time.process_time() - start
-if way == "kept":
-    classify_errors([MatchedQuery(found, reading, truth)])
-told = time.process_time() - start - seconds
+if way == "sparse":
+    classify_errors([MatchedQuery(matched, reading, truth)])
+classified = time.process_time() - start - seconds
 peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(json.dumps({"seconds": seconds, "told": told, "mib": int(peak) / 1024, "tp": found.tp,
-                  "total": sum(found.ious) + sum(found.labels_agree)}))
+print(json.dumps({"seconds": seconds, "classified": classified, "mib": int(peak) / 1024,
+                  "tp": matched.tp, "total": sum(matched.ious) + sum(matched.labels_agree)}))
 """
 
 
@@ -64,16 +64,16 @@ def measured(kind: str, way: str, boxes: int, objects: int) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["apart", "apart, two labels", "over each other", "copies"])
 def test_very_many_boxes(kind: str, measures: bool, capsys: pytest.CaptureFixture[str]) -> None:
     size = (20_000, 2_000) if measures else (3_000, 300)
-    kept, table = (measured(kind, way, *size) for way in ("kept", "table"))
-    assert kept["total"] == pytest.approx(table["total"], abs=1e-2)
-    assert kept["tp"] == table["tp"]
+    sparse, table = (measured(kind, way, *size) for way in ("sparse", "table"))
+    assert sparse["total"] == pytest.approx(table["total"], abs=1e-2)
+    assert sparse["tp"] == table["tp"]
     if not measures:
         return
     with capsys.disabled():
         print(
-            f"\n{kind}: {kept['seconds']:.1f} s of the processor and {kept['mib']:.0f} MiB, "
+            f"\n{kind}: {sparse['seconds']:.1f} s of the processor and {sparse['mib']:.0f} MiB, "
             f"by the table {table['seconds']:.1f} s and {table['mib']:.0f} MiB; "
-            f"what went wrong is told in {kept['told']:.1f} s"
+            f"errors are classified in {sparse['classified']:.1f} s"
         )
-    assert kept["seconds"] < table["seconds"] * 0.8
-    assert kept["mib"] < table["mib"] / 8
+    assert sparse["seconds"] < table["seconds"] * 0.8
+    assert sparse["mib"] < table["mib"] / 8

@@ -1,4 +1,4 @@
-"""How many conventions the probe names, from forty answers with errors.
+"""Count the conventions that the probe names from forty answers with errors.
 
     python -m pytest benchmarks/test_probe_named.py --benchmark-enable -s
 
@@ -32,7 +32,7 @@ MODELS = {
     "three of ten about another place": {"wrong": 0.3},
     "whole hundredths of the frame": {"coarse": 10},
 }
-"""Models whose convention is right."""
+"""Models with the right convention."""
 
 FAULTS = {
     "none": Fault(),
@@ -51,16 +51,16 @@ def _only_to_measure(measures: bool) -> None:
 
 
 def test_conventions_are_named() -> None:
-    """Nothing is declared; the order that is asked for is the one that is answered in."""
+    """Nothing is declared; answers have the order that is asked for."""
     print("\n| errors | conventions | named | undecided | wrong |\n|---|---|---|---|---|")
     wrong = 0
     for noise in NOISES:
         counts: Counter[str] = Counter()
         notes = []
         for place, truth in enumerate(conventions()):
-            made = answers(np.random.default_rng(place), truth, noise)
-            finding = judge_probe(made, None, Convention(SPACES["grid1000"], truth.order))
-            kind = _kind(finding.verdict, truth, finding.named, made)
+            queries = answers(np.random.default_rng(place), truth, noise)
+            finding = judge_probe(queries, None, Convention(SPACES["grid1000"], truth.order))
+            kind = _kind(finding.verdict, truth, finding.named, queries)
             counts[kind] += 1
             if kind != "named":
                 name = finding.named.name if finding.named else "-"
@@ -68,18 +68,18 @@ def test_conventions_are_named() -> None:
         wrong += counts["wrong"]
         cells = " | ".join(str(counts[kind]) for kind in ("named", "undecided", "wrong"))
         print(f"| {noise} | {counts.total()} | {cells} |", *notes, sep="\n", flush=True)
-    # What cannot be told is undecided, and hardly ever another.
+    # A convention that cannot be identified is undecided, and hardly ever another.
     assert wrong <= 0.01 * len(NOISES) * len(conventions())
 
 
-def _kind(verdict: ProbeVerdict, truth: Convention, named: Convention | None, made: list) -> str:
+def _kind(verdict: ProbeVerdict, truth: Convention, named: Convention | None, queries: list) -> str:
     if verdict is not ProbeVerdict.NAMED or named is None:
         return "undecided" if verdict in (ProbeVerdict.UNDECIDED, ProbeVerdict.NOTHING) else "wrong"
-    return "named" if convention_distance(run_arrays(made), truth, named) < ALIKE else "wrong"
+    return "named" if convention_distance(run_arrays(queries), truth, named) < ALIKE else "wrong"
 
 
 def test_right_models_are_confirmed() -> None:
-    """Thousandths are declared and said, by models that are no good."""
+    """Thousandths are declared and answered, by weak models."""
     print("\n| model | errors | examinations | confirmed | undecided | faults |")
     print("|---|---|---|---|---|---|")
     declared = Convention(SPACES["grid1000"], ORDERS["xyxy"])
@@ -87,23 +87,23 @@ def test_right_models_are_confirmed() -> None:
         for noise in NOISES:
             counts: Counter[str] = Counter()
             for time in range(TIMES):
-                made = answers(np.random.default_rng([time, 9]), declared, noise, **habit)
-                verdict = judge_probe(made, declared, declared).verdict
+                queries = answers(np.random.default_rng([time, 9]), declared, noise, **habit)
+                verdict = judge_probe(queries, declared, declared).verdict
                 counts["fault" if verdict.is_fault else verdict.value] += 1
             cells = f"{counts['confirmed']} | {counts['undecided']} | {counts['fault']}"
             print(f"| {name} | {noise} | {TIMES} | {cells} |", flush=True)
             assert not counts["fault"]
 
 
-def test_faults_are_found() -> None:
-    """Thousandths are declared, and said with a scale or an offset."""
-    print("\n| fault | errors | examinations | found |\n|---|---|---|---|")
+def test_faults_are_noticed() -> None:
+    """Thousandths are declared, and answered with a scale or an offset."""
+    print("\n| fault | errors | examinations | noticed |\n|---|---|---|---|")
     declared = Convention(SPACES["grid1000"], ORDERS["xyxy"])
     for name, fault in FAULTS.items():
         for noise in NOISES:
-            found = 0
+            noticed = 0
             for time in range(TIMES):
-                made = answers(np.random.default_rng([time, 7]), declared, noise, fault)
-                found += judge_probe(made, declared, declared).verdict.is_fault
-            print(f"| {name} | {noise} | {TIMES} | {found} |", flush=True)
-            assert name != "none" or not found
+                queries = answers(np.random.default_rng([time, 7]), declared, noise, fault)
+                noticed += judge_probe(queries, declared, declared).verdict.is_fault
+            print(f"| {name} | {noise} | {TIMES} | {noticed} |", flush=True)
+            assert name != "none" or not noticed

@@ -1,6 +1,6 @@
-"""How fast rewards are: a batch beside ``json.loads`` of the same replies, in one run.
+"""The speed of rewards: a batch against ``json.loads`` of the same replies, in one run.
 
-``python -m pytest benchmarks --benchmark-enable`` prints the figures.
+``python -m pytest benchmarks --benchmark-enable`` prints the times.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ from test_speed import best
 import vlmeval_findit as findit
 
 TARGET = 12
-"""A reward takes at most so many times what ``json.loads`` takes of its reply."""
+"""Most times the duration of ``json.loads`` of the reply."""
 
 ROLLOUTS = 8
 """Replies to a prompt, as trainers draw them: they share their truth."""
 
 
 def batch(count: int, boxes: int) -> tuple[list[str], list[Any]]:
-    """Replies with so many boxes each, no two alike, and what is right."""
+    """Return replies with a number of boxes each, no two alike, and the truths."""
     generator = np.random.default_rng(3)
     corners = generator.integers(0, 500, (count, boxes, 2))
-    said = np.concatenate([corners, corners + generator.integers(50, 500, corners.shape)], axis=-1)
-    replies = [json.dumps([{"bbox_2d": box} for box in row]) for row in said.tolist()]
-    truths = (said[::ROLLOUTS] * [0.64, 0.48, 0.64, 0.48]).tolist()
+    answered = np.concatenate(
+        [corners, corners + generator.integers(50, 500, corners.shape)], axis=-1
+    )
+    replies = [json.dumps([{"bbox_2d": box} for box in row]) for row in answered.tolist()]
+    truths = (answered[::ROLLOUTS] * [0.64, 0.48, 0.64, 0.48]).tolist()
     return replies, [truths[at // ROLLOUTS] for at in range(count)]
 
 

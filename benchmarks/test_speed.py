@@ -1,7 +1,7 @@
-"""How fast: scoring beside its floor, tables, one large run.
+"""The speed of scoring (against its floor), of tables, and of a large run.
 
-``python -m pytest benchmarks --benchmark-enable`` prints the figures; without the flag the
-same code runs once as a test.  Time is noisy, so the target is a ratio of two figures of one run.
+``python -m pytest benchmarks --benchmark-enable`` prints the times; without the flag the same
+code runs once as a test. Time is noisy, so the target is a ratio of two times of a run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from vlmeval_findit.boxes.writing import BoxToWrite, write
 pytestmark = pytest.mark.shared
 
 TARGET = 5
-"""Scoring takes at most so many times the floor, everything included."""
+"""Most times the floor that scoring takes, everything included."""
 
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _BARE_BOX = re.compile(r"\[\s*" + r"\s*,\s*".join([_NUMBER] * 4) + r"\s*\]")
@@ -37,7 +37,7 @@ def loaded(cases: Path, subsets: Path) -> list[Case]:
 
 
 def floor(cases: list[Case]) -> None:
-    """What reading cannot do without: json.loads, or the bare pattern of four numbers."""
+    """Do the least that reading needs: json.loads, or the pattern of four numbers."""
     for case in cases:
         if case.how.output == "text":
             _BARE_BOX.findall(case.response)
@@ -49,10 +49,10 @@ def floor(cases: list[Case]) -> None:
 
 
 def best(*functions: Callable[[], object], rounds: int) -> list[float]:
-    """The least seconds of each function, run in turns: what noise does not hide.
+    """Return the least seconds of each function, run in turns.
 
-    What other tests left behind is kept from the garbage collector, which would otherwise look at
-    all of it again in the middle of a measurement.
+    Objects of other tests are hidden from the garbage collector: it would visit all of them in the
+    middle of a measurement.
     """
     gc.collect()
     gc.freeze()
@@ -69,7 +69,7 @@ def best(*functions: Callable[[], object], rounds: int) -> list[float]:
 def test_scoring_against_its_floor(
     loaded: list[Case], measures: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    score_cases(loaded)  # readers and patterns are made once
+    score_cases(loaded)  # Readers and patterns are created once
     rounds = 51 if measures else 5
     scored, bare = best(lambda: score_cases(loaded), lambda: floor(loaded), rounds=rounds)
     per_reply = 1e6 / len(loaded)
@@ -108,7 +108,7 @@ def test_score_a_thousand_multilabel_videos(
     measures: bool,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """As a user does: one process, start-up included; under 2 s and 500 MB."""
+    """Run the command, start-up included: under 2 s and 500 MB."""
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
     for table in tables_of(["iGround_multilabel"]):
         prepare_subset(subsets, tmp_path, *table)
@@ -118,7 +118,7 @@ def test_score_a_thousand_multilabel_videos(
     code = (
         "import re, sys, time; from vlmeval_findit.cli import main\n"
         "status = main(sys.argv[1:])\n"
-        # Not getrusage: its peak is that of the process which started this one, where larger.
+        # Not getrusage: its peak is that of the parent process, if that is larger.
         "peak = re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]\n"
         "print(time.process_time(), int(peak) / 1024)\n"
         "sys.exit(status)"
@@ -127,7 +127,7 @@ def test_score_a_thousand_multilabel_videos(
     start = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     wall = time.perf_counter() - start
-    # Held against its own processor time: other processes of the machine are not its fault.
+    # Processor time, so that other processes do not matter.
     seconds, mib = map(float, done.stdout.splitlines()[-1].split())
     with capsys.disabled():
         print(
@@ -140,15 +140,15 @@ def test_score_a_thousand_multilabel_videos(
 
 
 def perfect_predictions(name: str) -> list[dict[str, object]]:
-    """The ground truth as a model on a 1000 grid would say it."""
+    """Return the ground truth as a model on a 1000 grid would answer it."""
     task = load_task(name)
     rows = []
     for query in task.queries.values():
         size = (query.width, query.height) * 2
         truth = zip(query.truth.boxes, query.truth.labels, query.truth.frames, strict=True)
-        said = [
+        boxes = [
             BoxToWrite(tuple(1000 * n / s for n, s in zip(box, size, strict=True)), label, frame)
             for box, label, frame in truth
         ]
-        rows.append({"index": query.index, "prediction": write(said, task.question.reply)})
+        rows.append({"index": query.index, "prediction": write(boxes, task.question.reply)})
     return rows

@@ -1,7 +1,7 @@
-"""Asks servers for all formats of a table of one's own, and says what that took.
+"""Ask servers for all formats of a table, and print time and memory.
 
-``python throughput.py FOLDER LIMIT THREADS URL…``, where ``scale_runs.import_table`` made the table
-in ``FOLDER``: so many calls at a time at each server.
+``python throughput.py FOLDER LIMIT THREADS URL…``, over the table of ``scale_runs.import_table`` in
+``FOLDER``, with ``THREADS`` calls at a time at each server.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine_fakes import Silent, demo_sweep, go
-from measured import peak_mib
-from scale_runs import GRID
+from scale_runs import GRID, peak_mib
 
 from vlmeval_findit.core.answers import Answer
 from vlmeval_findit.engine.backend import CallOptions
@@ -24,24 +23,22 @@ SERVED = "models: [{name: Stub, served: stub, space: grid1000}]"
 
 
 class Clock(Silent):
-    """Counts answers, and the processor from the first to the last: neither start-up nor what
-    follows is in it.
-    """
+    """Counts answers, and the processor time from the first to the last."""
 
     count = failed = first = 0
-    began = used = 0.0
+    start = used = 0.0
 
     def answered(self, answers: Sequence[Answer]) -> None:
         now = time.process_time()
         if not self.count:
-            self.first, self.began = len(answers), now
+            self.first, self.start = len(answers), now
         self.count += len(answers)
         self.failed += sum(answer.error is not None for answer in answers)
-        self.used = now - self.began
+        self.used = now - self.start
 
 
 def main(folder: Path, limit: int, threads: int, urls: Sequence[str]) -> Mapping[str, float]:
-    """A sweep over the first rows of the table."""
+    """Run a sweep over the first rows of the table."""
     sweep = demo_sweep(folder / "run", GRID.replace("models: FullImage", SERVED), limit=limit)
     clock = Clock()
     go(sweep, ServerBackends(urls, CallOptions(threads=threads)), watcher=clock)

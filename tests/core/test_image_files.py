@@ -35,7 +35,7 @@ from vlmeval_findit.core.image_files import (
 from vlmeval_findit.core.question import image, text
 from vlmeval_findit.models.http.images import as_they_are, for_provider
 from vlmeval_findit.models.scene_cache import CachedScene, make
-from vlmeval_findit.report.thumbnails import thumbnails
+from vlmeval_findit.report.gallery import thumbnails
 
 SIZE = (48, 32)
 PIXELS = np.random.default_rng(0).integers(0, 255, (SIZE[1], SIZE[0], 3), dtype=np.uint8)

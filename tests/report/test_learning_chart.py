@@ -8,7 +8,7 @@ from scored_runs import World, speaking, world
 
 from vlmeval_findit.leaderboard.board import boards
 from vlmeval_findit.leaderboard.learning_curve import learning_curves
-from vlmeval_findit.report.charts import learning_chart
+from vlmeval_findit.report.curve_charts import learning_chart
 from vlmeval_findit.report.page import make_page
 
 __all__ = ["world"]

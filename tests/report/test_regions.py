@@ -21,7 +21,7 @@ from vlmeval_findit.core.drawing import (
     outlines_of,
     region,
 )
-from vlmeval_findit.report.drawn import drawn_values
+from vlmeval_findit.report.transcripts import drawn_values
 
 __all__ = ["browser", "letters", "world"]
 

@@ -20,12 +20,11 @@ from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.formatting import printable, short
 from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.report import vega
+from vlmeval_findit.report import charts
 from vlmeval_findit.report.cards import choose_cards
 from vlmeval_findit.report.charts import FormatCell, heat_maps
-from vlmeval_findit.report.gallery import gallery_data
+from vlmeval_findit.report.gallery import gallery_data, thumbnails
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.report.thumbnails import thumbnails
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.scored_run import Run, load_runs
 
@@ -126,7 +125,7 @@ def test_a_heat_map_has_a_title_and_texts_of_its_cells() -> None:
         "A <b> & more, xyxy text: 12.5 % (1.0 to 20.0), 1,200 queries, reported",
         "A <b> & more, xywh text: 14.2 % (1.0 to 20.0), 1,200 queries",
     ]
-    drawn = vega.svg(spec)
+    drawn = charts.svg(spec)
     # Text has the page's colour; a model's name is never markup; one cell has a frame.
     assert "currentColor" in drawn
     assert "A &lt;b&gt; &amp; more" in drawn
@@ -143,8 +142,8 @@ def test_the_scale_of_a_heat_map_fits_a_metric_that_is_no_share() -> None:
     colour = spec["spec"]["layer"][0]["encoding"]["fill"]
     assert colour["scale"]["domain"] == [2.5, 340.0]
     assert spec["data"]["values"][1]["text"].startswith("M, count json: 340.0 objects (")
-    assert "%" not in vega.svg(spec)
-    assert "NaN" not in vega.svg(maps(error, dict.fromkeys(values, 0.0)))
+    assert "%" not in charts.svg(spec)
+    assert "NaN" not in charts.svg(maps(error, dict.fromkeys(values, 0.0)))
 
 
 # --- the gallery ----------------------------------------------------------------------------------
@@ -308,7 +307,7 @@ def test_the_page_loads_nothing(evil_page: str) -> None:
     for address in outline(evil_page).addresses:
         assert address.startswith(("#", "data:")), address
     # The policy forbids what the charts' library could load; the page itself does not try.
-    evil_page = evil_page.replace(vega.script(), "")
+    evil_page = evil_page.replace(charts.script(), "")
     assert not re.search(r"url\((?!#)", evil_page)
     assert "@import" not in evil_page
     assert "default-src 'none'" in evil_page

@@ -15,7 +15,8 @@ from report_browser import NEEDS_CHROMIUM, browser, choose, drawn, emulated, ope
 
 from vlmeval_findit.core.drawing import Curve
 from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.report.charts import CURVES, MAPS, curves
+from vlmeval_findit.report.charts import MAPS
+from vlmeval_findit.report.curve_charts import CURVES, curves
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.sections import Details, heat_maps_of
 from vlmeval_findit.report.standings import MODELS as STANDINGS_DRAWN

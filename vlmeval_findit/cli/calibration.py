@@ -10,7 +10,6 @@ import click
 
 from ..coords.run_check import NotBoxesError
 from ..core.command import SOME_FAILED
-from ..core.files import write_once
 from ..core.formatting import printable
 from ..core.settings import settings_from
 from ..leaderboard.run_tables import calibration_table, legend, ranking_table
@@ -21,7 +20,6 @@ from ..runs.run_score import score_file
 from ..runs.sample_scores import add_agreement, sample_files
 from ..runs.score_files import settings_of_score
 from .options import (
-    PATH,
     Command,
     data_name_option,
     force_option,
@@ -32,23 +30,18 @@ from .options import (
 from .printing import print_lines, print_table, write_json
 
 
-@click.command(
-    cls=Command,
-    examples=["python run_findit.py calibration outputs --plot outputs/calibration.png"],
-)
+@click.command(cls=Command, examples=["python run_findit.py calibration outputs"])
 @runs_argument
 @data_name_option
 @space_option
 @force_option
 @json_option
-@click.option("--plot", type=PATH, metavar="FILE.png", help="Plot calibration and F1 to this file.")
 def command(
     runs: tuple[Path, ...],
     dataset: str | None,
     space: str | None,
     force: bool,
     json_file: Path | None,
-    plot: Path | None,
 ) -> int:
     """Print average precision and calibration of boxes by the probabilities of their tokens.
 
@@ -89,9 +82,4 @@ def command(
     print_lines(legend(results).lines, "docs/design/statistics.md")
     if json_file is not None:
         write_json(json_file, [result.as_dict() for result in results])
-    if plot is not None:
-        from ..report.confidences import picture
-
-        write_once(plot, picture(results))
-        print(f"{plot}: calibration and F1 of {len(results)} runs")
     return 0

@@ -19,7 +19,7 @@ from ..core.formatting import nearest
 from ..core.settings import settings_from
 from ..data.sources import published_sets
 from ..models.model_table import MODELS, find_model, row_of_base
-from ..report.drawn import drawn_values
+from ..report.transcripts import drawn_values
 from ..runs import benchmark_check, plugin_row_check
 from .model_options import prompt_options
 from .options import PATH, Command, complete_datasets

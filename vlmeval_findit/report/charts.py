@@ -1,4 +1,4 @@
-"""The charts of the report in the grammar of Vega-Lite: plain dicts that contain their data.
+"""Charts in the grammar of Vega-Lite (plain dicts that contain their data), and their pictures.
 
 ``usermeta`` fits a chart to the page: the number of ``panels``, the width of a ``panel`` in pixels,
 whether they ``stretch`` to the width of the page, and the width of ``labels`` left of them.
@@ -6,30 +6,45 @@ whether they ``stretch`` to the width of the page, and the width of ``labels`` l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from html import escape
 from math import ceil
 from typing import Any
 
-from ..boxes.confidences import MEANS
-from ..core.drawing import Curve
 from ..core.formatting import printable, short
 from ..core.metric import Metric
-from ..leaderboard.learning_curve import LearningCurve
-from ..runs.run_calibration import Bin
 from .standings import ALIKE, BEST, LOWER, STANDINGS, UNTESTED, Panel, with_unit
-from .vega import CONFIG, INK, Spec
+
+Spec = Mapping[str, Any]
+"""A chart in the grammar of Vega-Lite."""
+
+# Text and lines have the colour of the text around them; in a file that is black.
+INK = "currentColor"
+_LABELS = {"labelColor": INK, "titleColor": INK, "labelFontSize": 12, "titleFontSize": 12}
+
+CONFIG: Spec = {
+    "font": "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif",
+    "background": "white",  # Of files; the page has another
+    "view": {"stroke": None},
+    "axis": {
+        **_LABELS, "domainColor": INK, "tickColor": INK, "gridColor": INK, "gridOpacity": 0.13,
+        "domainOpacity": 0.4, "tickOpacity": 0.4, "labelLimit": 190, "titleFontWeight": "normal",
+    },
+    "legend": {
+        **_LABELS, "columns": 4, "labelLimit": 240, "titleFontWeight": "normal", "titleLimit": 400,
+    },
+    "header": {"labelColor": INK, "labelFontSize": 13, "labelFontWeight": "bold"},
+    "title": {"color": INK},
+}  # fmt: skip
+
 
 COLOURS = (
     "#3b86c8", "#d97b20", "#2b9a73", "#c9618f", "#8f7bd8", "#9a8a34", "#d0695f", "#3f9aab",
 )  # fmt: skip
 """Of middle lightness, so that they stand out from light and dark alike."""
-
-_SHAPES = ("circle", "square", "diamond", "cross", "triangle-up", "triangle-down")
-
-CURVES = 2 * len(COLOURS)
-"""Most models whose curves a chart shows, the best: more are not readable. No two share both colour
-and shape."""
 
 MAPS = 12
 """Most models whose heat maps are in a chart."""
@@ -44,7 +59,8 @@ def name(text: str) -> str:
     return short(printable(text), _LONGEST)
 
 
-def _chart(alt: str, fit: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+def chart(alt: str, fit: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a chart with its text for screen readers, its fit to the page, and its contents."""
     return {
         "description": printable(alt), "usermeta": dict(fit), "config": dict(CONFIG), **body
     }  # fmt: skip
@@ -53,6 +69,40 @@ def _chart(alt: str, fit: Mapping[str, Any], body: Mapping[str, Any]) -> dict[st
 def _columns(count: int, panel: int, labels: int) -> int:
     most = max(1, (_WIDE - labels) // panel)
     return ceil(count / ceil(count / most))  # Rows of about the same length
+
+
+@cache
+def script() -> str:
+    """Return the script that draws charts in a page; it sets ``vegaEmbed``.
+
+    It takes a second and a half, once for each process.
+    """
+    import vl_convert
+
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    # Its names are private, and nothing in it ends its element.
+    return "(() => {\n" + re.sub(r"<(?=/script|!--)", r"\\x3c", bundle) + "\n})();\n"
+
+
+def svg(spec: Spec, name: str = "chart") -> str:
+    """Draw a chart as an ``<svg>`` element; its ids begin with ``name``, unique on a page."""
+    import vl_convert
+
+    drawn: str = vl_convert.vegalite_to_svg(dict(spec))
+    # The library's ids depend on earlier charts: the same runs would not give the same page.
+    ids = dict.fromkeys(re.findall(r'\bid="([^"]+)"', drawn))
+    for at, old in enumerate(ids):
+        drawn = re.sub(rf'(\bid="|url\(#){re.escape(old)}(?=["\)])', rf"\g<1>{name}-{at}", drawn)
+    label = escape(str(spec.get("description", "")))
+    return drawn.replace("<svg", f'<svg role="graphics-document" aria-label="{label}"', 1)
+
+
+def png(spec: Spec) -> bytes:
+    """Draw a chart as a PNG, on white."""
+    import vl_convert
+
+    drawn: bytes = vl_convert.vegalite_to_png(dict(spec), scale=1.6)
+    return drawn
 
 
 # --- standings ------------------------------------------------------------------------------------
@@ -96,7 +146,7 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
          "axis": {"tickCount": 4, "labelFlush": False}}  # fmt: skip
     labels = min(200, 30 + 7 * max(len(name(model)) for model in order))
     across = _columns(len(panels), 190, labels)
-    return _chart(
+    return chart(
         f"{metric.title} with 95 % intervals; best: {best}",
         {"panel": 190, "panels": len(panels), "labels": labels, "stretch": True},
         {
@@ -191,7 +241,7 @@ def heat_maps(
                    "gradientThickness": 12},
     }  # fmt: skip
     frame = {"filter": "datum.reported"}
-    return _chart(
+    return chart(
         f"{metric.title} by {' and '.join(filter(None, axes)) or 'format'}; "
         f"reported: {', '.join(reported)}",
         {"panel": step * len(columns) + 24, "panels": len(models), "labels": 110,
@@ -219,199 +269,3 @@ def heat_maps(
             },
         },
     )  # fmt: skip
-
-
-# --- curves ---------------------------------------------------------------------------------------
-
-_HALF = 0.5
-"""The threshold of scores; every curve has it."""
-
-
-def curves(dataset: str, by_model: Mapping[str, Curve]) -> Spec:
-    """Draw precision, recall and F1 by IoU threshold; at most :data:`CURVES` models."""
-    rows = [
-        {"model": name(model), "t": at, "precision": round(p, 2), "recall": round(r, 2),
-         "F1": round(f1, 2)}
-        for model, curve in by_model.items()
-        for at, p, r, f1 in zip(
-            curve.thresholds, curve.precision, curve.recall, curve.f1, strict=True
-        )
-    ]  # fmt: skip
-    names = [*map(name, by_model)]
-    at_half = ", ".join(
-        f"{model} {curve.f1[curve.thresholds.index(_HALF)]:.1f} %"
-        for model, curve in by_model.items()
-    )
-    of_model = {"field": "model", "type": "nominal", "sort": names, "title": None}
-    colour = [COLOURS[at % len(COLOURS)] for at in range(len(names))]
-    shape = [_SHAPES[(at + at // len(COLOURS)) % len(_SHAPES)] for at in range(len(names))]
-    legend = {"orient": "bottom", "symbolSize": 80}
-    faded = {"condition": {"param": "chosen", "value": 1}, "value": 0.12}
-    return _chart(
-        f"{dataset}: precision, recall and F1 by IoU threshold; F1 at {_HALF}: {at_half}",
-        {"panel": 250, "panels": 3, "labels": 60, "stretch": True},
-        {
-            "data": {"values": rows},
-            "transform": [
-                {"fold": ["precision", "recall", "F1"], "as": ["what", "value"]},
-                {"calculate": "datum.model + ', IoU ' + format(datum.t, '.2f') + ': ' + datum.what"
-                 " + ' ' + format(datum.value, '.1f') + ' %'", "as": "text"},
-            ],
-            "facet": {"field": "what", "type": "nominal", "title": None,
-                      "sort": ["precision", "recall", "F1"]},
-            "columns": 3,
-            "spec": {
-                "width": 320, "height": 220,
-                "layer": [
-                    {"params": [{"name": "chosen", "bind": "legend",
-                                 "select": {"type": "point", "fields": ["model"]}}],
-                     "mark": {"type": "line", "strokeWidth": 2, "aria": False},
-                     "encoding": {**_places(),
-                                  "color": {**of_model, "legend": legend,
-                                            "scale": {"domain": names, "range": colour}},
-                                  "opacity": faded}},
-                    {"mark": {"type": "point", "size": 42, "filled": True},
-                     "encoding": {**_places(),
-                                  "color": {**of_model, "scale": {"domain": names,
-                                                                  "range": colour}},
-                                  "shape": {**of_model, "legend": legend,
-                                            "scale": {"domain": names, "range": shape}},
-                                  "description": {"field": "text"}, "opacity": faded}},
-                    {"data": {"values": [{"t": _HALF}]},
-                     "mark": {"type": "rule", "strokeDash": [3, 3], "stroke": INK, "opacity": 0.6,
-                              "aria": False},
-                     "encoding": {"x": {"field": "t", "type": "quantitative"}}},
-                ],
-            },
-        },
-    )  # fmt: skip
-
-
-def _places() -> dict[str, Any]:
-    return {
-        "x": {"field": "t", "type": "quantitative", "title": "IoU threshold",
-              "scale": {"domain": [0, 1]}, "axis": {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]}},
-        "y": {"field": "value", "type": "quantitative", "title": "%",
-              "scale": {"domain": [0, 100]}},
-    }  # fmt: skip
-
-
-# --- checkpoints ----------------------------------------------------------------------------------
-
-
-def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
-    """Draw the checkpoints of trainings on a dataset, a line for each; at most :data:`CURVES`.
-
-    The best checkpoint of a training is a diamond; the title has its verdict.
-    """
-    learning = learning[:CURVES]
-    rows = [
-        {"model": name(curve.name), "step": point.step, "value": round(point.value, 2),
-         "low": round(point.interval.low, 2) if point.interval else None,
-         "high": round(point.interval.high, 2) if point.interval else None,
-         "best": point is curve.best,
-         "text": f"{name(curve.name)}, step {point.step}: {with_unit(curve.metric, point.value)}"
-         + (f" ({point.interval.low:.1f} to {point.interval.high:.1f})" if point.interval else "")
-         + ", best" * (point is curve.best)}
-        for curve in learning for point in curve.points
-    ]  # fmt: skip
-    names = [name(curve.name) for curve in learning]
-    verdicts = [f"{name(curve.name)}: {curve.verdict}" for curve in learning]
-    colour = {"field": "model", "type": "nominal", "sort": names, "title": None,
-              "scale": {"domain": names, "range": [*COLOURS][: len(names)]},
-              "legend": {"orient": "bottom"} if len(names) > 1 else None}  # fmt: skip
-    x = {"field": "step", "type": "quantitative", "title": "step", "scale": {"zero": False}}
-    y = {"field": "value", "type": "quantitative", "title": learning[0].title,
-         "scale": {"zero": False}}  # fmt: skip
-    return _chart(
-        f"{learning[0].dataset}: {learning[0].title} by training step. {'; '.join(verdicts)}",
-        {"panel": 420, "panels": 1, "labels": 60, "stretch": True},
-        {
-            "data": {"values": rows},
-            "title": {"text": verdicts, "anchor": "start", "fontSize": 12,
-                      "fontWeight": "normal", "limit": 640},
-            "width": 640, "height": 260,
-            "layer": [
-                {"mark": {"type": "area", "opacity": 0.18, "aria": False},
-                 "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"},
-                              "color": colour}},
-                {"mark": {"type": "line", "strokeWidth": 2, "aria": False},
-                 "encoding": {"x": x, "y": y, "color": colour}},
-                {"mark": {"type": "point", "size": 90, "filled": True, "opacity": 1},
-                 "encoding": {"x": x, "y": y, "color": colour,
-                              "shape": {"field": "best", "type": "nominal", "legend": None,
-                                        "scale": {"domain": [False, True],
-                                                  "range": ["circle", "diamond"]}},
-                              "size": {"condition": {"test": "datum.best", "value": 200},
-                                       "value": 50},
-                              "description": {"field": "text"}}},
-            ],
-        },
-    )  # fmt: skip
-
-
-# --- confidences ----------------------------------------------------------------------------------
-
-
-def reliability_chart(runs: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Spec:
-    """Draw the share of hits by confidence: a panel for each run, a line for each definition.
-
-    Args:
-        runs: bins by the names of runs and of definitions.
-    """
-    rows = [
-        {"run": name(run), "by": by, "confidence": round(100 * bin_.confidence, 2),
-         "hits": round(100 * bin_.hits, 2), "boxes": bin_.boxes,
-         "text": f"{name(run)}, by {by}: confidence {100 * bin_.confidence:.0f} %, "
-         f"{100 * bin_.hits:.0f} % right, {bin_.boxes:,} boxes"}
-        for run, definitions in runs.items()
-        for by, bins in definitions.items()
-        for bin_ in bins
-    ]  # fmt: skip
-    percent = {"type": "quantitative", "scale": {"domain": [0, 100]}}
-    x = {"field": "confidence", "title": "confidence (%)", **percent}
-    y = {"field": "hits", "title": "hits (%)", **percent}
-    return _chart(
-        f"Share of hits by confidence: {', '.join(runs)}",
-        {"panel": 250, "panels": len(runs), "labels": 60, "stretch": True},
-        {
-            "data": {"values": rows},
-            "facet": {"field": "run", "type": "nominal", "title": None, "sort": [*map(name, runs)]},
-            "columns": min(4, len(runs)),
-            "spec": {
-                "width": 300, "height": 200,
-                "layer": [
-                    _diagonal(),
-                    {"mark": {"type": "line", "aria": False},
-                     "encoding": {"x": x, "y": y, "color": definition(rows)}},
-                    {"mark": {"type": "point", "filled": True, "opacity": 1},
-                     "encoding": {"x": x, "y": y, "color": definition(rows),
-                                  "size": {"field": "boxes", "type": "quantitative",
-                                           "scale": {"range": [20, 160]}, "legend": None},
-                                  "description": {"field": "text"}}},
-                ],
-            },
-        },
-    )  # fmt: skip
-
-
-def _diagonal() -> dict[str, Any]:
-    ends = {"values": [{"x": 0, "y": 0}, {"x": 100, "y": 100}]}
-    return {
-        "data": ends,
-        "mark": {"type": "line", "stroke": INK, "strokeDash": [3, 3], "opacity": 0.5,
-                 "aria": False},
-        "encoding": {"x": {"field": "x", "type": "quantitative"},
-                     "y": {"field": "y", "type": "quantitative"}},
-    }  # fmt: skip
-
-
-def definition(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the colour of a definition of confidence, the same in every chart."""
-    drawn = {row["by"] for row in rows}
-    known = [*MEANS]
-    return {
-        "field": "by", "type": "nominal", "title": None, "legend": {"orient": "bottom"},
-        "scale": {"domain": [mean for mean in known if mean in drawn],
-                  "range": [COLOURS[known.index(mean)] for mean in known if mean in drawn]},
-    }  # fmt: skip

@@ -1,21 +1,29 @@
-"""Turn the answers of a page into values for its script."""
+"""Turn the answers of a page into values for its script, with their images as thumbnails."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import groupby
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+from itertools import groupby, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.formatting import printable
+from ..core.image_files import decode, header
 from ..runs.run_statistics import FOUND
 from ..runs.scored_run import Run
 from .cards import Card
-from .drawn import drawn_values
 from .pairs import key_of
-from .thumbnails import Thumbnail, thumbnails
+from .transcripts import drawn_values
 
 _TEXT = 2_500  # Characters of a reply or prompt that are shown
+
+BUDGET = 14_000_000  # Characters that the thumbnails of a page may have together
+_SIDES = (960, 640, 480, 384, 320, 256, 192, 144, 112, 80, 56)
+_QUALITY = 72
+_SAMPLE = 24
 
 
 class Numbered:
@@ -33,7 +41,7 @@ class Numbered:
 
 
 def gallery_data(cards: Sequence[Card], runs: Sequence[Run]) -> dict[str, Any]:
-    """Return the values of the page's script; see :func:`.drawn.drawn_values` for drawings.
+    """Return the values of the page's script; see :func:`.transcripts.drawn_values` for drawings.
 
     ``run``, ``prompt``, ``reply``, ``parts`` and ``image`` of an answer are places in ``runs``,
     ``texts``, ``parts`` and ``images``; ``metric`` is the metric of query scores.
@@ -116,3 +124,53 @@ def _cut(text: str) -> str:
     if len(text) <= _TEXT:
         return text
     return f"{text[:_TEXT]} … and {len(text) - _TEXT:,} more characters"
+
+
+# --- thumbnails -----------------------------------------------------------------------------------
+
+
+class Thumbnail(NamedTuple):
+    """A JPEG as a data address, with the size of its original in pixels."""
+
+    address: str
+    width: int
+    height: int
+
+
+def thumbnails(paths: Iterable[Path], budget: int = BUDGET) -> dict[Path, Thumbnail]:
+    """Return the thumbnails of images; an image that cannot be opened has none.
+
+    The longer side is the largest of a few sides that, by a sample, fit the budget.
+    """
+    unique = list(dict.fromkeys(paths))
+    with ThreadPoolExecutor(2) as pool:
+        shrunk = pool.map(_thumbnail, unique, repeat(_side_within(unique, budget)))
+        pairs = zip(unique, shrunk, strict=True)
+        return {path: thumbnail for path, thumbnail in pairs if thumbnail is not None}
+
+
+def _side_within(paths: Sequence[Path], budget: int) -> int:
+    """Estimate from a sample the longer side, in pixels, with which images fit a budget."""
+    step = max(1, len(paths) // _SAMPLE)
+    sample = paths[::step]
+    for side in _SIDES[:-1]:
+        shrunk = [small for path in sample if (small := _thumbnail(path, side)) is not None]
+        if not shrunk:
+            break
+        if len(paths) * sum(len(small.address) for small in shrunk) / len(shrunk) <= budget:
+            return side
+    return _SIDES[-1]
+
+
+def _thumbnail(path: Path, side: int) -> Thumbnail | None:
+    try:
+        width, height = header(path).size
+        # JPEG decoders can leave out detail: scenes of 50 million pixels in a tenth the time.
+        small = decode(path, enough=(side, side))
+    except OSError:
+        return None
+    small.thumbnail((side, side))
+    out = BytesIO()
+    small.save(out, "JPEG", quality=_QUALITY, optimize=True)
+    data = base64.b64encode(out.getvalue()).decode("ascii")
+    return Thumbnail(f"data:image/jpeg;base64,{data}", width, height)

@@ -24,6 +24,7 @@ from ..leaderboard.slices import slices_tables
 from ..runs.run_statistics import FOUND
 from ..runs.scored_run import Run
 from .cards import CARDS, FEWEST, choose_cards
+from .charts import script as charts_script
 from .differences import opening_pair, pair_values
 from .gallery import gallery_data
 from .losses import MODELS as LOSS_MODELS
@@ -32,7 +33,6 @@ from .pairs import Side, first_pairs, key_of, pair_runs, pairs_note
 from .sections import Details, forest_of, heat_maps_of, reasons_of, short_metrics
 from .standings import MODELS, headlines_of, panels_of
 from .transcripts import Missing, gather
-from .vega import script as charts_script
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _SCRIPTS = (

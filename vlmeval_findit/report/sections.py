@@ -18,20 +18,11 @@ from ..leaderboard.learning_curve import LearningCurve, learning_curves
 from ..runs.coco_boxes import boxes_of_rows, definitions_in
 from ..runs.run_calibration import Bin, reliability
 from ..runs.scored_run import Run
-from .charts import (
-    CURVES,
-    MAPS,
-    FormatCell,
-    curves,
-    forest,
-    heat_maps,
-    learning_chart,
-    reliability_chart,
-)
+from .charts import MAPS, FormatCell, Spec, forest, heat_maps, svg
+from .curve_charts import CURVES, curves, learning_chart, reliability_chart
 from .pairs import Key, key_of
 from .standings import Panel
 from .transcripts import Transcript
-from .vega import Spec, svg
 
 _PAGES = 4
 """Most charts of heat maps of a dataset; formats.csv has all."""
@@ -116,7 +107,7 @@ def _cells(board: Board, runs: Sequence[FormatRow]) -> list[FormatCell]:
 class Details:
     """The charts of a board that need the details of all rows of a run.
 
-    They show the first :data:`.charts.CURVES` models of every dataset.
+    They show the first :data:`.curve_charts.CURVES` models of every dataset.
     """
 
     def __init__(self, board: Board) -> None:

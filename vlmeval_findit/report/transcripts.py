@@ -1,4 +1,4 @@
-"""Gather the prompts and replies of runs, if their files exist.
+"""Gather the prompts, replies and drawings of runs, if their files exist.
 
 Metrics need neither table, images nor predictions; the answers of a page need all three. A run
 without them, or with other files than it was scored with, is left out, and the page shows the
@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from .. import benchmarks
+from ..benchmarks.findit.error_costs import size_of
 from ..core.benchmark_protocol import PromptSet
 from ..core.custom_prompt import CustomPrompt, prompt_set
-from ..core.drawing import Drawing
+from ..core.drawing import Drawing, DrawnBox, Outline, Role
 from ..core.files import file_sha256
 from ..core.folders import image_folder
 from ..core.predictions import read_predictions
@@ -22,7 +26,6 @@ from ..core.question import AnyTask, PartKind
 from ..core.scored_row import ScoredRow
 from ..runs.prediction_names import score_command
 from ..runs.scored_run import Run, RunError, read_details
-from .drawn import drawn_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,7 @@ def _check(transcript: Transcript, rows: Sequence[ScoredRow]) -> None:
                 f"{run.path}: row {row.index} was not scored over {transcript.task.table}"
             )
         try:
-            drawn_values(transcript.draw(row), transcript.pictures, lambda picture: 0)
+            drawn_values(transcript.draw(row), transcript.pictures, lambda image: 0)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise TranscriptError(
                 f"{run.path}: the details of row {row.index} cannot be drawn ({error!r}); score "
@@ -152,3 +155,66 @@ def _words(run: Run, task: AnyTask) -> PromptSet | None:
         if words.name == run.provenance.prompts and words.hash(task) == run.provenance.prompt_hash:
             return words
     return None
+
+
+# --- drawings -------------------------------------------------------------------------------------
+
+_PICTURES = 8
+_SHOTS = 4
+_LINES = 12
+_FAR = 1e6
+_VERTICES = 400
+
+NumberOf = Callable[[tuple[Path, int, int]], int]
+"""Returns the number of a picture (path, width, height) among all pictures of a page."""
+
+
+def drawn_values(drawing: Drawing, folder: Path, number: NumberOf) -> dict[str, Any]:
+    """Return pictures with boxes, reference pictures and lines of text, ready for JSON.
+
+    ``frames[j].boxes`` are [role, x1, y1, x2, y2, label, overlap] in pixels of the original (the
+    overlap is None if it is not computed), followed by the outlines of a region; ``lines``
+    are [role, text]. ``sizes`` are the COCO sizes of the objects, ``iou`` is their mean IoU (None
+    if none was compared, as for points).
+
+    Raises:
+        TypeError, ValueError: the drawing has invalid values.
+    """
+    count = len(drawing.images)
+    places = np.linspace(0, count - 1, min(count, _PICTURES), dtype=int).tolist()
+    every = (box for image in drawing.images for box in image.boxes)
+    objects = [box for box in every if box.role is Role.TRUTH]
+    ious = [box.value for box in objects if box.value is not None]
+    return {
+        "shots": [number((folder / name, 0, 0)) for name in drawing.support[:_SHOTS]],
+        "frames": [
+            {
+                "frame": image.number,
+                "name": image.name,
+                "image": number((folder / image.path, image.width, image.height)),
+                "boxes": [_box(box) for box in image.boxes],
+            }
+            for image in (drawing.images[at] for at in places)
+        ],
+        "count": count,
+        "lines": [[line.role.value, str(line.text)] for line in drawing.lines[:_LINES]],
+        "sizes": sorted({size_of(box.box) for box in objects}),
+        "iou": round(sum(ious) / len(ious), 3) if ious else None,
+    }
+
+
+def _box(box: DrawnBox) -> list[Any]:
+    overlap = None if box.value is None else round(box.value, 3)
+    drawn = [box.role.value, *_near(box.box), str(box.label), overlap]
+    return [*drawn, [_thinned(line) for line in box.outlines]] if box.outlines else drawn
+
+
+def _near(numbers: Iterable[float]) -> list[float]:
+    """Round numbers and limit them: answered boxes may lie anywhere."""
+    return [round(min(max(n, -_FAR), _FAR), 1) for n in numbers]
+
+
+def _thinned(line: Outline) -> list[float]:
+    """Return an outline with at most as many vertices as are visible."""
+    places = range(0, len(line), 2 * max(1, len(line) // (2 * _VERTICES)))
+    return _near(n for at in places for n in line[at : at + 2])
