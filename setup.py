@@ -159,7 +159,7 @@ setup(
         "click>=8.2",
         "requests>=2.31",
         "filelock>=4",
-        # Charts of the report, and pictures of --plot; outlines of masks.
+        # Charts of the report; outlines of masks.
         "vl-convert-python>=1.9",
         "contourpy>=1.2",
         "jinja2>=3.1",

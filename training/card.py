@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from training.markdown import table
 from training.siglip.evaluate import evaluate
 from vlmeval_findit.benchmarks.findit.box_metrics import METRICS
 from vlmeval_findit.core.files import atomic_write
@@ -151,6 +150,18 @@ def _scored_row(run: Run) -> dict[str, str]:
         bounds = f" ({interval.low:.1f} to {interval.high:.1f})" if interval else ""
         row[name] = f"{run.metric_values[name]:.1f}{bounds}"
     return row
+
+
+def table(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return a Markdown table of rows that have the same keys."""
+    rows = list(rows)
+    cells = [[_text(value) for value in row.values()] for row in rows]
+    lines = [[*rows[0]], ["---"] * len(rows[0]), *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

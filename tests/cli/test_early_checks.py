@@ -267,7 +267,6 @@ REFUSED = {
         "--base-url: FullImage is a baseline and calls no server",
     ),
     "old flag of a run": ((*NANO, "--images", "A=B"), "--images is --image-root now"),
-    "an old flag of another command": ((*NANO, "--picture", "x"), "no flag '--picture'"),
     "old flag of a search": (
         ("search", "--model", "Qwen3-VL", "--endpoints", "http://a/v1"),
         "--endpoints is --base-url now",

@@ -213,7 +213,7 @@ def test_whatever_a_service_does_its_batch_is_made_once_and_found(
     with BatchServer(**settings) as server:
         assert main(batched(tmp_path, server, kind)) == 0
         if "forgets" in settings:
-            assert "fell over; asking again" in caplog.text
+            assert "bad gateway; asking again" in caplog.text
             assert "batch_0 cannot be looked at: HTTP 404" in caplog.text
         assert_paid_once(server)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from engine_fakes import CALLS, answered_keys, demo_sweep, go
-from hanging_sweep import QUICK, THREADS, hanging, host, one_line
+from hanging_sweep import QUICK, THREADS, hanging, host, stop_line
 
 from vlmeval_findit.core.answers import CancelledError
 from vlmeval_findit.engine.cancel import CancelToken, cancelled_by_signals
@@ -36,7 +36,7 @@ def test_once_what_is_on_its_way_is_kept_and_nothing_else_begins(
         run.release()
         assert run.ends() == 130
     assert run.asked() == run.answered() == QUICK + THREADS
-    assert "run again to go on" in one_line(run)
+    assert "run again to go on" in stop_line(run)
 
 
 @pytest.mark.slow
@@ -57,7 +57,7 @@ def test_twice_what_came_is_kept_and_it_ends_at_once(
         assert time.monotonic() - began < AT_ONCE
     assert run.answered() == QUICK
     assert run.asked() == QUICK + hang
-    assert "stopped at once" in one_line(run)
+    assert "stopped at once" in stop_line(run)
     assert not list(tmp_path.rglob("*.lock")), "nothing stays locked"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import KEY, QUICK, ask, call_of, one, service
+from asking import KEY, QUICK, ask_call, ask_calls, call_of, service
 from chat_server import (
     GARBAGE,
     NEVER,
@@ -42,7 +42,7 @@ from vlmeval_findit.models.http.spending import Budget
 
 def test_an_answer_comes_with_all_that_is_known_of_its_call() -> None:
     with ChatServer(in_turn(completion("[5]", message={"reasoning": "hm"}))) as server:
-        answer = one(service(server.url))
+        answer = ask_call(service(server.url))
         (asked,) = server.asked
     assert (answer.text, answer.error, answer.stop) == ("[5]", None, None)
     assert answer.seconds > 0
@@ -85,7 +85,7 @@ def test_what_calls_share_is_marked_for_the_cache_and_what_was_cached_is_recorde
     for name in ("Claude-Opus-5.5", "GPT-5.4"):
         with ChatServer(in_turn(reply)) as server:
             asked = HttpService(chat_model(name, "openrouter"), [Endpoint(server.url)])
-            answer, *_ = ask(asked, 3, message, images=["x", "x", "y"])
+            answer, *_ = ask_calls(asked, 3, message, images=["x", "x", "y"])
             contents = [one.body["messages"][0]["content"] for one in server.asked]
         marks[name] = [["cache_control" in part for part in content] for content in contents]
     nothing = [False] * 4
@@ -104,14 +104,14 @@ def test_429_waits_as_long_as_the_server_asks() -> None:
         return completion("ok") if number else error(429, "slow", Retry_After="0.4")
 
     with ChatServer(script) as server:
-        assert one(service(server.url)).text == "ok"
+        assert ask_call(service(server.url)).text == "ok"
     assert times[1] - times[0] >= 0.4
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 529])
 def test_statuses_that_are_tried_again(status: int) -> None:
     with ChatServer(in_turn(error(status, "not now"))) as server:
-        answer = one(service(server.url))
+        answer = ask_call(service(server.url))
         assert len(server.asked) == 4
     assert answer.error == f"HTTP {status}: not now (4 attempts)"
     assert call_of(answer)["attempts"] == 4
@@ -127,7 +127,7 @@ def test_statuses_that_are_not_and_are_shown_once(
     """Without credit no other call is worth its way; without key or model, three in a row say;
     what five first calls are refused with in the same words, others would be."""
     with ChatServer(in_turn(error(status, "this will never do"))) as server:
-        answers = ask(service(server.url), 6)
+        answers = ask_calls(service(server.url), 6)
         assert len(server.asked) == asked
     assert len(answers) == asked
     for number, answer in enumerate(answers, start=1):
@@ -152,7 +152,7 @@ def test_statuses_that_are_not_and_are_shown_once(
 def test_inputs_that_a_moderator_refuses_end_no_run(said: dict[str, Any]) -> None:
     refused = Answer(json.dumps({"error": said}).encode(), 403)
     with ChatServer(in_turn(refused)) as server:
-        answers = ask(service(server.url), 5)
+        answers = ask_calls(service(server.url), 5)
         assert len(server.asked) == 5
     assert {answer.stop for answer in answers} == {None}
     assert {answer.error for answer in answers} == {f"HTTP 403: {said['message']}"}
@@ -172,7 +172,7 @@ def test_inputs_that_a_moderator_refuses_end_no_run(said: dict[str, Any]) -> Non
 )
 def test_a_server_that_asks_for_a_long_wait_is_not_waited_for(header: str, says: str) -> None:
     with ChatServer(in_turn(error(429, "slow", Retry_After=header), completion("ok"))) as server:
-        answer = one(service(server.url))
+        answer = ask_call(service(server.url))
         assert len(server.asked) == 1
     assert says in (answer.error or "")
 
@@ -221,7 +221,7 @@ def test_whatever_a_server_says_becomes_an_answer_that_can_be_stored(
     answer: Answer, why: str | None
 ) -> None:
     with ChatServer(in_turn(answer)) as server:
-        got = one(service(server.url))
+        got = ask_call(service(server.url))
         assert len(server.asked) == 1, "it is not paid again"
     whole = json.dumps([got.text, got.extra, got.error], ensure_ascii=False, allow_nan=False)
     assert whole.encode("utf-8")
@@ -243,7 +243,7 @@ def test_what_a_server_calls_a_cost_ends_no_limit() -> None:
     for answer in odd:
         budget = Budget(1.0)
         with ChatServer(in_turn(answer)) as server:
-            first, second = ask(service(server.url, budget=budget), 2)
+            first, second = ask_calls(service(server.url, budget=budget), 2)
         assert first.text == "x"
         assert second.stop is StopReason.SPENT, "no cost is known: no limit can be kept"
         assert budget.spent == 0.0
@@ -255,7 +255,7 @@ def test_errors_in_replies_of_status_200() -> None:
         choices=[{"error": {"code": 400, "message": "too large"}, "message": {"content": ""}}]
     )
     with ChatServer(in_turn(late, choice)) as server:
-        answer = one(service(server.url))
+        answer = ask_call(service(server.url))
         assert len(server.asked) == 2
     assert answer.error == "HTTP 400: the service reports: too large (2 attempts)"
     assert call_of(answer)["status"] == 400
@@ -266,10 +266,10 @@ def test_what_failed_attempts_cost_is_added_up() -> None:
     dear = Answer(json.dumps(broken).encode())
     budget = Budget(10.0)
     with ChatServer(in_turn(dear, dear, completion("ok"))) as server:
-        assert call_of(one(service(server.url, budget=budget)))["cost"] == pytest.approx(0.51)
+        assert call_of(ask_call(service(server.url, budget=budget)))["cost"] == pytest.approx(0.51)
     assert budget.spent == pytest.approx(0.51)
     with ChatServer(in_turn(dear, error(400, "no"))) as server:
-        failed = one(service(server.url, budget=budget))
+        failed = ask_call(service(server.url, budget=budget))
     assert call_of(failed) == {
         "cost": 0.25,
         "status": 400,
@@ -285,7 +285,7 @@ def test_a_image_that_cannot_be_read_is_a_failed_call(tmp_path: Any) -> None:
     path.write_bytes(b"no picture")
     message = (image(str(path)),)
     with ChatServer(in_turn(completion())) as server:
-        answer = one(service(server.url), message=message)
+        answer = ask_call(service(server.url), message=message)
         assert not server.asked
     assert "is not an image" in (answer.error or "")
     assert call_of(answer)["error"] == answer.error
@@ -303,7 +303,12 @@ def test_the_key_is_in_no_message(caplog: pytest.LogCaptureFixture) -> None:
     for answer in quoting:
         with ChatServer(in_turn(answer)) as server:
             backend = HttpBackend(lambda url=server.url: service(url))  # type: ignore[misc]
-            said += [repr(one(backend)), repr(backend), repr(vars(backend)), repr(backend.service)]
+            said += [
+                repr(ask_call(backend)),
+                repr(backend),
+                repr(vars(backend)),
+                repr(backend.service),
+            ]
     text = "\n".join([*said, caplog.text])
     assert "***" in text
     assert KEY[:4] not in text
@@ -317,7 +322,7 @@ def test_a_reply_that_quotes_a_key_is_a_failed_call(
     more: dict[str, Any] = {"message": {"reasoning": quoting}} if where == "thought" else {}
     budget = Budget()
     with ChatServer(in_turn(completion("[]" if more else quoting, **more))) as s:
-        answer = one(service(s.url, budget=budget))
+        answer = ask_call(service(s.url, budget=budget))
         assert len(s.asked) == 1, "the next reply would quote it too"
     assert answer.text == ""
     assert answer.error == "the reply quotes a credential (a key of this run): it is not stored"
@@ -339,7 +344,7 @@ def test_every_call_gets_its_own_answer() -> None:
     patient = replace(QUICK, refusals=20, rest=(0.001, 0.002))
     with ChatServer(script) as server:
         messages = [(text(str(n)),) for n in range(40)]
-        answers = ask(service(server.url, policy=patient), message=messages, at_once=8)
+        answers = ask_calls(service(server.url, policy=patient), message=messages, at_once=8)
     assert [answer.text for answer in answers] == [f"answer to {n}" for n in range(40)]
 
 
@@ -355,7 +360,7 @@ def test_the_next_attempt_goes_to_another_server_at_once() -> None:
     bad, good = two(in_turn(error(500, "no")), in_turn(completion("ok")))
     with bad, good:
         slow = replace(QUICK, backoff=(60.0, 60.0), rest=(60.0, 60.0))
-        answers = ask(service([bad.url, good.url], policy=slow), 20)
+        answers = ask_calls(service([bad.url, good.url], policy=slow), 20)
         assert [answer.text for answer in answers] == ["ok"] * 20
         assert {call_of(answer)["server"] for answer in answers} == {good.url}
         assert len(bad.asked) == slow.failures, "then it is left out"
@@ -365,7 +370,7 @@ def test_the_next_attempt_goes_to_another_server_at_once() -> None:
 def test_a_hopeless_server_is_left_out_and_only_all_of_them_end_a_run() -> None:
     refusing, good = two(in_turn(error(401, "who?")), in_turn(completion("ok"), error(402, "pay")))
     with refusing, good:
-        answers = ask(service([refusing.url, good.url]), 12)
+        answers = ask_calls(service([refusing.url, good.url]), 12)
         assert len(refusing.asked) == 3, "no further request"
         assert len(good.asked) == 2, "no further request"
     assert [answer.text for answer in answers if not answer.error] == ["ok"]
@@ -398,7 +403,7 @@ class Running:
         self._thread.start()
 
     def _run(self, who: HttpService, calls: int, at_once: int) -> None:
-        self._answers += ask(who, calls, at_once=at_once, cancel=self.cancel)
+        self._answers += ask_calls(who, calls, at_once=at_once, cancel=self.cancel)
 
     def interrupt(self) -> None:
         with suppress(KeyboardInterrupt):
@@ -444,8 +449,8 @@ def test_calls_on_their_way_are_given_up_and_did_not_fail() -> None:
 def test_a_limit_in_dollars_is_an_answer_that_ends_the_run() -> None:
     budget = Budget(0.02)
     with ChatServer(in_turn(completion())) as server:
-        first = ask(service(server.url, budget=budget))
-        last = ask(service(server.url, budget=budget), 5)
+        first = ask_calls(service(server.url, budget=budget))
+        last = ask_calls(service(server.url, budget=budget), 5)
         assert len(server.asked) == 2, "two models, one budget"
     assert [answer.stop for answer in (*first, *last[:2])] == [None, None, StopReason.SPENT]
     assert {answer.stop for answer in last[1:]} == {StopReason.SPENT}
@@ -471,7 +476,7 @@ def test_the_other_field_for_the_limit_is_found_out_once() -> None:
         return error(400, UNSUPPORTED) if "max_tokens" in asked.body else completion("ok")
 
     with ChatServer(openai) as server:
-        first, second = ask(service(server.url), 2)
+        first, second = ask_calls(service(server.url), 2)
         assert call_of(first)["attempts"] == 2
         assert second.text == "ok"
         asked = [fields(one_) for one_ in server.asked]
@@ -482,7 +487,7 @@ def test_the_other_field_for_the_limit_is_found_out_once() -> None:
 def test_a_limit_that_is_too_large_is_no_unknown_field() -> None:
     large = error(400, "max_tokens is too large: 768. This model supports at most 512")
     with ChatServer(in_turn(large)) as server:
-        assert "too large" in (one(service(server.url)).error or "")
+        assert "too large" in (ask_call(service(server.url)).error or "")
         assert len(server.asked) == 1
 
 
@@ -493,7 +498,7 @@ def test_a_limit_of_tokens_given_as_a_setting_is_kept(name: str) -> None:
     with ChatServer(in_turn(completion())) as server:
         for name, provider in (("Qwen3-VL", None), ("GPT-5.4", "openrouter")):
             model = chat_model(name, provider, max_tokens=limit)
-            assert one(HttpService(model, [Endpoint(server.url)])).error is None
+            assert ask_call(HttpService(model, [Endpoint(server.url)])).error is None
         assert [asked.body["max_tokens"] for asked in server.asked] == [64, 64]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from engine_fakes import FakeBackends, FakeModel, Silent, answered_keys, demo_sweep, go
-from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
+from hanging_sweep import QUICK, RAY_REPLICAS, hanging, stop_line
 from paths import python_path
 
 from vlmeval_findit.core.answers import Answer
@@ -104,7 +104,7 @@ def test_signals_end_it_and_no_answer_is_lost(number: int, times: int, own_tmp: 
                 run.release()
                 answered = begun
             assert run.ends() == 130
-            assert one_line(run)
+            assert stop_line(run)
             assert not list(own_tmp.glob("findit-ray-*"))
             assert not rays(own_tmp)
     assert run.answered() == answered

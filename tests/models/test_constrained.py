@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import ask, one, service
+from asking import ask_call, ask_calls, service
 from chat_server import ChatServer, completion, holding, in_turn, is_first
 from grids import grid
 from hypothesis import given
@@ -138,7 +138,7 @@ FREE = parse("FindIt_Demo_xyxy_json_bbox_2d")
 
 
 def asked_of(question: Variant, server: ChatServer) -> Answer:
-    return one(service(server.url), question=question)
+    return ask_call(service(server.url), question=question)
 
 
 def test_only_the_twin_is_sent_with_a_schema() -> None:
@@ -157,7 +157,7 @@ def test_a_server_that_decodes_freely_is_told_once(
 ) -> None:
     script = holding(in_turn(completion(said)))
     with ChatServer(script) as server, caplog.at_level(logging.WARNING):
-        answers = ask(service(server.url), 2, question=HELD)
+        answers = ask_calls(service(server.url), 2, question=HELD)
     assert [answer.text for answer in answers] == [said, said]
     assert len([one for one in caplog.messages if "decodes freely" in one]) == 1
 

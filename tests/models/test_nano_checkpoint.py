@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from training.nano.evaluate import evaluate  # noqa: E402
+from training.nano.learner import evaluate  # noqa: E402
 from vlmeval_findit.models.model_table import (  # noqa: E402
     NANO_CHECKPOINT,
     NANO_PX,

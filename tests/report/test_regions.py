@@ -1,4 +1,4 @@
-"""Drawn regions of masks, in the report and on pictures: they differ even without colour."""
+"""Regions of masks and lines of text, in the report and on pictures: they differ without colour."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from report_browser import NEEDS_CHROMIUM, browser, opened_page, write_report
+from report_browser import NEEDS_CHROMIUM, browser, emulated, opened_page, write_report
 from scored_runs import World, world
 from toy_benchmark import LETTERS, guessing, letters
 
@@ -55,12 +55,6 @@ def test_outlines_enclose_the_mask_they_are_of() -> None:
     (whole,) = outlines_of(np.ones((4, 6)))
     assert (min(whole[::2]), max(whole[::2]), min(whole[1::2]), max(whole[1::2])) == (0, 6, 0, 4)
     assert outlines_of(np.zeros((4, 6))) == ()
-
-
-@pytest.mark.parametrize("outlines", [[], [(1, 2, 3, 4)], [(1, 2, 3, 4, 5, 6, 7)]])
-def test_invalid_polygons_are_refused(outlines: Any) -> None:
-    with pytest.raises(ValueError, match="a region is polygons"):
-        region(Role.TRUTH, outlines)
 
 
 def test_an_answer_is_hatched_on_its_pixels_and_an_object_is_not() -> None:
@@ -140,3 +134,36 @@ def check_regions(browser: Any) -> None:
         [[26, 24], [26, 10], [2, 2]],
     )
     assert inside == [False, True, False], "the hole does not belong to it"
+
+
+@pytest.mark.slow
+@NEEDS_CHROMIUM
+@pytest.mark.parametrize("width", [1280, 390])
+def test_lines_stand_under_the_picture(browser: Any, letters: World, width: int) -> None:
+    letters.predict("M", "Letters_Zoo_plain", guessing(0.5))
+    page = write_report(letters.runs)
+    with emulated(browser, width), opened_page(browser, page, title="Letters report"):
+        check_lines(browser, width)
+
+
+def check_lines(browser: Any, width: int) -> None:
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    cards = browser.execute_script(
+        "return [...document.querySelectorAll('.card')].map(card => ["
+        "  card.querySelector('svg').getBoundingClientRect().bottom,"
+        "  ...[...card.querySelectorAll('.line')].map(line => "
+        "    [line.getBoundingClientRect().top, line.innerText,"
+        "     getComputedStyle(line).borderLeftStyle])])"
+    )
+    pairs = [(truth[1], answer[1]) for _, truth, answer in cards]
+    assert {line.split(" ")[0] for pair in pairs for line in pair} == {"=", "✓", "✗"}
+    assert ("= expected A: cat", "✓ right A: cat") in pairs
+    assert ("= expected A: cat", "✗ wrong B: dog") in pairs
+    styles = {line[1].split(" ")[0]: line[2] for _, *lines in cards for line in lines}
+    assert len(set(styles.values())) == 3
+    for bottom, *lines in cards:
+        assert all(top >= bottom - 1 for top, *_ in lines)
+    # There are no boxes to hide, and no labels on them.
+    assert not browser.find_element("id", "legend").is_displayed()
+    browser.execute_script("document.querySelector('.card').click()")
+    assert len(browser.find_elements("css selector", "#detail-body .line")) == 2

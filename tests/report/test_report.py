@@ -14,15 +14,17 @@ import pytest
 from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking, world
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
-from vlmeval_findit.benchmarks.findit.box_drawing import THRESHOLDS, curve, pairs, roles
+from vlmeval_findit.benchmarks.findit.box_drawing import THRESHOLDS, curve, roles
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.formatting import printable, short
 from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.leaderboard.learning_curve import learning_curves
 from vlmeval_findit.report import charts
 from vlmeval_findit.report.cards import choose_cards
 from vlmeval_findit.report.charts import FormatCell, heat_maps
+from vlmeval_findit.report.curve_charts import learning_chart
 from vlmeval_findit.report.gallery import gallery_data, thumbnails
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.transcripts import gather
@@ -56,13 +58,6 @@ def data_of(page: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", [JSON, TEXT, LABELS])
 def test_curves_meet_the_score_at_its_threshold(world: World, name: str) -> None:
     run = world.run("Some-Model", name, speaking(name, 0.7, 30))
-    for row in run.rows:
-        by_target = {pair.target: pair for pair in pairs(row)}
-        for j, (value, hit) in enumerate(
-            zip(row.details["ious"], row.details["hits"], strict=True)
-        ):
-            assert (by_target[j].iou if j in by_target else 0) == pytest.approx(value, abs=1e-6)
-            assert hit == (j in by_target and by_target[j].iou >= 0.5 and by_target[j].labels_agree)
     at_half = curve(run.rows)
     half = THRESHOLDS.index(0.5)
     metric_values = [run.metric_values[name] for name in ("Precision", "Recall", "F1@0.5")]
@@ -73,21 +68,16 @@ def test_curves_meet_the_score_at_its_threshold(world: World, name: str) -> None
 
 def test_roles_of_boxes(world: World) -> None:
     cat, dog = load_task(LABELS).queries[0].truth.boxes
-    reply = [
-        {"label": "Cat!", "bbox": grid(cat)},
-        {"label": "cat", "bbox": grid(dog)},
-        {"label": "dog", "bbox": [1, 1, 20, 20]},
-        {"label": "dog", "bbox": [1e308, 1e308, 1e308, 1e308]},
-    ]
-    run = world.run("Some-Model", LABELS, saying(json.dumps(reply)))
-    actual = [role for role, _ in roles(run.rows[0])]
-    # A right label without any overlap costs as little as a wrong label on the right box.
-    assert actual[0] is Role.HIT
-    assert actual[2:] == [Role.MISS, Role.MISS]
-    reply = reply[:2]
-    run = world.run("Some-Model", LABELS, saying(json.dumps(reply)))
-    actual = [role for role, _ in roles(run.rows[0])]
-    assert actual == [Role.HIT, Role.WRONG_LABEL]
+    hit = {"label": "Cat!", "bbox": grid(cat)}
+    wrong = {"label": "cat", "bbox": grid(dog)}
+    far = {"label": "dog", "bbox": [1e308, 1e308, 1e308, 1e308]}
+    expected = {
+        (Role.HIT, Role.WRONG_LABEL): [hit, wrong],
+        (Role.HIT, Role.MISS): [hit, far],
+    }
+    for expected_roles, reply in expected.items():
+        run = world.run("Some-Model", LABELS, saying(json.dumps(reply)))
+        assert tuple(role for role, _ in roles(run.rows[0])) == expected_roles
 
 
 # --- pictures and plots ---------------------------------------------------------------------------
@@ -105,45 +95,56 @@ def test_thumbnails_fit_their_budget(world: World, tmp_path: Path) -> None:
     assert thumbnails([tmp_path / "nothing.jpg"]) == {}
 
 
-def maps(metric: Metric, values: dict[tuple[str, str], float], model: str = "M") -> dict[str, Any]:
-    """Return the heat map of a model whose first format is reported."""
+@pytest.mark.parametrize(
+    ("metric", "values", "texts"),
+    [
+        (Metric("F1@0.5", {}, {}), (12.5, 14.25), ("12.5 %", "14.2 %")),
+        (
+            Metric("MAE", {"error": 1}, {"asked": 1}, unit="objects", better=Better.LOWER),
+            (2.5, 340.0),
+            ("2.5 objects", "340.0 objects"),
+        ),
+        (Metric("MAE", {"error": 1}, {"asked": 1}, unit="m"), (0.0, 0.0), ("0.0 m", "0.0 m")),
+    ],
+)
+def test_a_heat_map_has_a_title_and_texts_of_its_cells(
+    metric: Metric, values: tuple[float, float], texts: tuple[str, str]
+) -> None:
     cells = [
-        FormatCell(model, *place, value, "1.0 to 20.0", 1200, reported=not at)
-        for at, (place, value) in enumerate(values.items())
+        FormatCell("A <b> & more", name, "text", value, "1.0 to 20.0", 1200, reported=not at)
+        for at, (name, value) in enumerate(zip(("xyxy", "xywh"), values, strict=True))
     ]
-    ends = (0.0, 100.0) if metric.share else (min(values.values()), max(values.values()))
-    return dict(heat_maps(metric, ("representation", "output"), cells, ends))
-
-
-def test_a_heat_map_has_a_title_and_texts_of_its_cells() -> None:
-    values = {("xyxy", "text"): 12.5, ("xywh", "text"): 14.25}
-    spec = maps(Metric("F1@0.5", {}, {}), values, "A <b> & more")
+    spec = heat_maps(metric, ("representation", "output"), cells, values)
     assert spec["description"] == (
-        "F1@0.5 by representation and output; reported: A <b> & more xyxy text"
+        f"{metric.title} by representation and output; reported: A <b> & more xyxy text"
     )
     assert [row["text"] for row in spec["data"]["values"]] == [
-        "A <b> & more, xyxy text: 12.5 % (1.0 to 20.0), 1,200 queries, reported",
-        "A <b> & more, xywh text: 14.2 % (1.0 to 20.0), 1,200 queries",
+        f"A <b> & more, xyxy text: {texts[0]} (1.0 to 20.0), 1,200 queries, reported",
+        f"A <b> & more, xywh text: {texts[1]} (1.0 to 20.0), 1,200 queries",
     ]
     drawn = charts.svg(spec)
-    # Text has the page's colour; a model's name is never markup; one cell has a frame.
+    # Text has the page's colour; a model's name is never markup; a cell has a frame.
     assert "currentColor" in drawn
-    assert "A &lt;b&gt; &amp; more" in drawn
     assert "<b>" not in drawn
+    assert "NaN" not in drawn
     assert drawn.count('stroke="#d9480f"') == 1
     assert drawn.count('aria-label="A &lt;b&gt; &amp; more, ') == 2
-    assert drawn.count(">F1@0.5 (%)<") == 1, "one colour bar"
 
 
-def test_the_scale_of_a_heat_map_fits_a_metric_that_is_no_share() -> None:
-    error = Metric("MAE", {"error": 1}, {"asked": 1}, unit="objects", better=Better.LOWER)
-    values = {("count", "plain"): 2.5, ("count", "json"): 340.0}
-    spec = maps(error, values)
-    colour = spec["spec"]["layer"][0]["encoding"]["fill"]
-    assert colour["scale"]["domain"] == [2.5, 340.0]
-    assert spec["data"]["values"][1]["text"].startswith("M, count json: 340.0 objects (")
-    assert "%" not in charts.svg(spec)
-    assert "NaN" not in charts.svg(maps(error, dict.fromkeys(values, 0.0)))
+def test_a_training_is_drawn_by_step_and_its_best_named(world: World) -> None:
+    chances = {30: 0.9, 4: 0.2}
+    runs = [
+        world.run(f"ft-step-{n}", JSON, speaking(JSON, chance)) for n, chance in chances.items()
+    ]
+    curves = learning_curves(runs)
+    spec = learning_chart(curves)
+    points = spec["data"]["values"]
+    assert [(point["step"], point["best"]) for point in points] == [(4, False), (30, True)]
+    assert all(point["low"] <= point["value"] <= point["high"] for point in points)
+    assert spec["title"]["text"] == [f"ft: {curves[0].verdict}"]
+    # A single checkpoint is no curve.
+    for some, is_drawn in ((runs, True), (runs[:1], False)):
+        assert ("<summary>Checkpoints</summary>" in page_of(some)) == is_drawn
 
 
 # --- the gallery ----------------------------------------------------------------------------------
@@ -163,18 +164,13 @@ def test_cards_hold_picture_prompt_reply_and_boxes(world: World) -> None:
     assert [box[0] for box in boxes] == ["truth", "truth", "hit", "hit"]
     assert boxes[0][1:5] == list(task.queries[0].truth.boxes[0])
     assert boxes[2][1:5] == pytest.approx(task.queries[0].truth.boxes[0], abs=0.2)
-
-
-def test_answers_have_the_overlaps_of_their_details(world: World) -> None:
     run = world.run("Some-Model", JSON, speaking(JSON, 0.6, 20))
     data = gallery_data(choose_cards(gather([run])[0]), [run])
-    assert len(data["cards"]) == len(run.rows)
     for card in data["cards"]:
-        details = run.rows[card["index"]].details
+        ious = run.rows[card["index"]].details["ious"]
         shown = [box[6] for box in card["frames"][0]["boxes"] if box[0] == "truth"]
-        assert shown == pytest.approx(details["ious"], abs=6e-4)
-        assert card["iou"] == pytest.approx(np.mean(details["ious"]), abs=6e-4)
-    assert {0.0} < {card["iou"] for card in data["cards"]}
+        assert shown == pytest.approx(ious, abs=6e-4)
+        assert card["iou"] == pytest.approx(np.mean(ious), abs=6e-4)
 
 
 def test_a_choice_has_both_ends_of_every_run(world: World) -> None:
@@ -222,47 +218,26 @@ def test_missing_files_are_left_out_with_the_reason(
 
 
 class Outline(HTMLParser):
-    """Scripts and addresses that a browser would run or load."""
+    """Scripts, addresses and handlers that a browser would run or load."""
 
-    def __init__(self) -> None:
+    def __init__(self, page: str) -> None:
         super().__init__()
-        self.scripts: list[dict[str, str | None]] = []
+        self.scripts: list[str | None] = []
         self.addresses: list[str] = []
         self.handlers: list[str] = []
-        self.ids: list[str] = []
+        self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
         if tag == "script":
-            self.scripts.append(values)
-        for name, value in values.items():
+            self.scripts.append(dict(attrs).get("type"))
+        for name, value in attrs:
             if name in ("src", "href", "xlink:href", "srcset", "action"):
                 self.addresses.append(value or "")
             if name.startswith("on"):
                 self.handlers.append(name)
-            if name == "id":
-                self.ids.append(value or "")
-
-
-def outline(page: str) -> Outline:
-    parser = Outline()
-    parser.feed(page)
-    return parser
-
-
-@pytest.fixture
-def evil_page(world: World) -> str:
-    """Return a page of a model whose texts are scripts, in every place."""
-    world.table("Pascal", [query(i, f"{i // 2}.jpg", f"<b>{i}</b>") for i in range(12)])
-    world.predict("<i>Evil&", JSON, saying(EVIL))
-    reply = json.dumps([{"label": EVIL, "bbox": [1, 2, 30, 40]}])
-    world.predict("<i>Evil&", LABELS, saying(reply))
-    return page_of(load_runs([world.runs]))
 
 
 UGLY = (
-    "a$\\foo{$",
-    "_leading",
     "<script>alert(1)</script>",
     "bell\x07escape\x1b[31m",
     "right\u202eto left",
@@ -272,45 +247,33 @@ UGLY = (
 )
 
 
-def test_names_of_models_are_text_in_page_and_plots(world: World) -> None:
+def test_names_and_replies_are_text_in_page_and_charts(world: World) -> None:
+    world.table("Pascal", [query(i, f"{i // 2}.jpg", f"<b>{i}</b>") for i in range(12)])
     run = world.run("M", JSON, speaking(JSON, 0.5, 10))
-    text = world.run("M", TEXT, saying("I see a cat."))
+    text = world.run("M", TEXT, saying(EVIL))
     page = page_of([replace(each, model=name) for name in UGLY for each in (run, text)])
     page.encode("utf-8")
     assert not set(page) & {"\x07", "\x1b", "\u202e", "\ud800"}
-    parser = outline(page)
-    assert [script.get("type") for script in parser.scripts] == ["application/json", None, None]
+    parsed = Outline(page)
+    assert parsed.scripts == ["application/json", None, None]
+    assert parsed.handlers == []
     data = data_of(page)
     assert {card["run"] for card in data["cards"]} == set(range(2 * len(UGLY)))
     assert sorted({run["model"] for run in data["runs"]}) == sorted(map(printable, UGLY))
+    assert any(text.startswith(EVIL[:60]) for text in data["texts"])
+    assert data["cards"][0]["label"].startswith("<b>")
     for name in UGLY:
         shown = printable(name)
         # In tables and in charts; long names there by both ends.
         assert f'<th scope="row"><span>{escape(shown)}</span></th>' in page
         for chart in ("standings", "formats", "thresholds"):
             assert json.dumps(short(shown, 40))[1:-1] in json.dumps(data["charts"][chart])
-
-
-def test_texts_of_a_model_are_no_markup(evil_page: str) -> None:
-    parsed = outline(evil_page)
-    assert [script.get("type") for script in parsed.scripts] == ["application/json", None, None]
-    assert parsed.handlers == []
-    assert "<i>Evil" not in evil_page
-    assert "&lt;i&gt;Evil&amp;" in evil_page
-    data = data_of(evil_page)
-    assert any(text.startswith(EVIL[:60]) for text in data["texts"])
-    assert data["cards"][0]["label"].startswith("<b>")
-    evil_page.encode("utf-8")
-
-
-def test_the_page_loads_nothing(evil_page: str) -> None:
-    for address in outline(evil_page).addresses:
-        assert address.startswith(("#", "data:")), address
-    # The policy forbids what the charts' library could load; the page itself does not try.
-    evil_page = evil_page.replace(charts.script(), "")
-    assert not re.search(r"url\((?!#)", evil_page)
-    assert "@import" not in evil_page
-    assert "default-src 'none'" in evil_page
+    # The policy forbids the addresses that the charts' library could load; the page has none.
+    assert all(address.startswith(("#", "data:")) for address in parsed.addresses)
+    page = page.replace(charts.script(), "")
+    assert not re.search(r"url\((?!#)", page)
+    assert "@import" not in page
+    assert "default-src 'none'" in page
 
 
 def test_the_page_shows_metrics_reasons_and_excluded_runs(world: World) -> None:

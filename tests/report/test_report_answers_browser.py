@@ -114,7 +114,7 @@ def test_the_address_opens_its_answer(opened: Any, browser: Any, page: Path) -> 
 
 @pytest.mark.parametrize(
     "address",
-    ["Good/Pascal/xyxy_json/77", "Good", quote(EVIL), "%E0%A4%A/a/b/1", "__proto__/Pascal//1"],
+    ["Good/Pascal/xyxy_json/77", quote(EVIL), "%E0%A4%A/a/b/1", "__proto__/Pascal//1"],
 )
 def test_an_address_of_no_answer_opens_none(browser: Any, page: Path, address: str) -> None:
     with opened_page(browser, page, f"#answer={address}"):
@@ -125,14 +125,12 @@ def test_an_address_of_no_answer_opens_none(browser: Any, page: Path, address: s
 
 # --- the open answer ------------------------------------------------------------------------------
 
-VIEW = (
-    "return document.querySelector('#detail .zoomable').getAttribute('viewBox')"
-    ".split(' ').map(Number)"
-)
-
 
 def view(browser: Any) -> Any:
-    return browser.execute_script(VIEW)
+    return browser.execute_script(
+        "return document.querySelector('#detail .zoomable').getAttribute('viewBox')"
+        ".split(' ').map(Number)"
+    )
 
 
 def test_buttons_and_keys_zoom(opened: Any) -> None:
@@ -153,8 +151,6 @@ def test_buttons_and_keys_zoom(opened: Any) -> None:
         press(opened, Keys.SHIFT + Keys.ARROW_RIGHT)
     x, _, width, _ = view(opened)
     assert x + width == pytest.approx(200, abs=0.1), "it stays on the picture"
-    press(opened, "-")
-    assert view(opened)[2] == pytest.approx(200 / 1.5, abs=0.1)
     press(opened, "0")
     assert view(opened) == whole
     opened.find_element("id", "farther").click()

@@ -98,9 +98,7 @@ def test_it_loads_nothing_but_itself(opened: Any, page: Path) -> None:
         "})).then(all => done(all.reduce((a, b) => a + b, 0)))"
     )
     assert broken == 0
-
-
-def test_texts_of_a_model_are_shown_and_not_run(opened: Any) -> None:
+    # Texts of a model are shown and not run.
     assert all(EVIL in card for card in choose(opened, model="Talks"))
     open_first(opened)
     assert opened.find_element("id", "reply").text == EVIL

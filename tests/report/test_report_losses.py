@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from scored_runs import World, failing, query, saying, speaking, world
-from test_report import LABELS, NOW, data_of
+from test_report import LABELS
 from toy_benchmark import guessing, letters
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
@@ -17,7 +17,6 @@ from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
 from vlmeval_findit.report.cards import choose_cards
 from vlmeval_findit.report.losses import losses_of
-from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.run_errors import errors_of
 from vlmeval_findit.runs.scored_run import load_runs
@@ -65,20 +64,6 @@ def test_an_average_is_the_mean_of_its_datasets(board: Board) -> None:
             of_datasets = [part.at(segment.error_type) for part in parts]
             assert segment.points == pytest.approx(sum(s.points for s in of_datasets if s) / 2)
             assert segment.events == sum(s.events for s in of_datasets if s)
-
-
-def test_the_page_has_the_same_bars(board: Board) -> None:
-    data = data_of(make_page(board, NOW))
-    names = [name for _, name, _ in data["error_types"]]
-    for shown, bar in zip(data["losses"]["bars"], losses_of(board).bars, strict=True):
-        model, where, is_average, _, score, segments = shown
-        assert (model, where, is_average) == (bar.model, bar.where, bar.is_average)
-        assert score + sum(points for _, points, *_ in segments) == pytest.approx(100, abs=0.05)
-        assert [names[place] for place, *_ in segments] == [
-            segment.error_type.name for segment in bar.segments
-        ]
-    keys = {key for key, *_ in data["error_types"]}
-    assert {error_type for card in data["cards"] for error_type in card["error_types"]} <= keys
 
 
 def test_letters_have_a_bar_too(letters: World) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from asking import ask, service
+from asking import ask_calls, service
 from chat_server import Answer, Asked, ChatServer, completion, error
 from engine_fakes import FakeBackends, FakeModel, answered_keys, demo_sweep, go
 
@@ -167,7 +167,7 @@ def test_a_server_that_refuses_is_not_asked_again_and_again(sweep: Sweep) -> Non
 
 def test_where_one_of_two_servers_refuses_the_other_answers() -> None:
     with ChatServer(refuses) as first, ChatServer(said) as second:
-        answers = ask(service([first.url, second.url]), 3, logprobs=True)
+        answers = ask_calls(service([first.url, second.url]), 3, logprobs=True)
         assert [answer.error for answer in answers] == [None] * 3
         assert len(first.asked) == 1
 

@@ -1,4 +1,4 @@
-"""Backends of servers on this machine, and what to ask them."""
+"""Backends of servers on this machine, and the calls that tests give them."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ QUICK = ServerPolicy(attempts=4, refusals=4, backoff=(0.001, 0.002), rest=(0.01,
 
 
 def service(
-    urls: str | Sequence[str], fields: dict[str, Any] | None = None, **how: Any
+    urls: str | Sequence[str], fields: dict[str, Any] | None = None, **options: Any
 ) -> HttpService:
-    """Qwen3-VL behind servers."""
+    """Return Qwen3-VL behind servers."""
     urls = [urls] if isinstance(urls, str) else urls
-    where = [Endpoint(url, KEY) for url in urls]
-    return HttpService(chat_model("Qwen3-VL", fields=fields), where, **{"policy": QUICK, **how})
+    endpoints = [Endpoint(url, KEY) for url in urls]
+    model = chat_model("Qwen3-VL", fields=fields)
+    return HttpService(model, endpoints, **{"policy": QUICK, **options})
 
 
-def ask(
-    who: HttpService | HttpBackend,
+def ask_calls(
+    asked: HttpService | HttpBackend,
     calls: int = 1,
     message: Message | Sequence[Message] = WORDS,
     question: Any = QUESTION,
@@ -46,74 +47,71 @@ def ask(
     images: Sequence[str] = (),
     cancel: CancelToken | None = None,
 ) -> list[Answer]:
-    """Return the answers to calls of one run, in their order; without those that were not made.
+    """Return the answers to calls of a run, in their order; skipped calls have none.
 
     Args:
-        who: is asked; a backend knows what it found out before.
-        message: all the same, or one a call.
-        at_once: to all servers.
-        images: the name of the content of the images of each call (default: it has none).
+        asked: a service, or a backend that remembers earlier calls.
+        calls: their number.
+        message: of all calls, or a list of one for each.
+        question: of all calls.
+        logprobs: whether to ask for them.
+        at_once: most calls in flight.
+        images: for each call the name of its image's content (default: calls have no image).
+        cancel: stops the run.
     """
-    backend = who if isinstance(who, HttpBackend) else HttpBackend(lambda: who, at_once)
+    backend = asked if isinstance(asked, HttpBackend) else HttpBackend(lambda: asked, at_once)
     messages = list(message) if isinstance(message, list) else [message] * calls
-    made = []
-    for number, said in enumerate(messages):
-        cell = _Cell(said, question, logprobs, (images[number],) if images else ())
-        made.append(Call(str(number), cast(Any, cell), number))
-    came: dict[int, Answer] = {}
+    answers: dict[int, Answer] = {}
+
+    def items() -> Any:
+        for number, each in enumerate(messages):
+            cell = _Cell(each, question, logprobs, images[number : number + 1])
+            call = Call(str(number), cast(Any, cell), number)
+            yield WorkItem((call,), shares_images=False)
 
     async def run() -> None:
-        items = (WorkItem((call,), shares_images=False) for call in made)
-        async with aclosing(backend.answer(items, cancel or CancelToken())) as results:
+        async with aclosing(backend.answer(items(), cancel or CancelToken())) as results:
             async for result in results:
                 for call, answer in zip(result.calls, result.answers, strict=True):
-                    assert call.row not in came
-                    came[call.row] = answer
+                    assert call.row not in answers
+                    answers[call.row] = answer
 
     run_sync(run())
-    return [came[number] for number in sorted(came)]
-
-
-class _Shown:
-    """The images of the message, whichever number it has."""
-
-    def __init__(self, shown: tuple[str, ...]) -> None:
-        self._shown = shown
-
-    def __getitem__(self, at: int) -> int:
-        return at
-
-    def contents(self, number: int) -> tuple[str, ...]:
-        return self._shown
+    return [answers[number] for number in sorted(answers)]
 
 
 class _Cell:
-    """As much of a cell of one message as a backend reads."""
+    """A cell of one message, as far as a backend reads it; it is its prompts and images, too."""
 
     rows = range(1 << 30)
     is_sampled = False
 
     def __init__(
-        self, message: Message, question: Any, logprobs: bool, shown: tuple[str, ...]
+        self, message: Message, question: Any, logprobs: bool, contents: Sequence[str]
     ) -> None:
         self.question = question
         self.logprobs = logprobs
-        self.prompts = self.prompt_hashes = self
-        self.images = _Shown(shown)
-        self._message = message
+        self.prompts = self.prompt_hashes = self.images = self
+        self._message, self._contents = message, tuple(contents)
 
     def message(self, row: int) -> Message:
         return self._message
 
+    def __getitem__(self, at: int) -> int:
+        return at
 
-def one(who: HttpService | HttpBackend, **how: Any) -> Answer:
-    """Return the answer to one message."""
-    (answer,) = ask(who, **how)
+    def contents(self, number: int) -> tuple[str, ...]:
+        return self._contents
+
+
+def ask_call(asked: HttpService | HttpBackend, **options: Any) -> Answer:
+    """Return the answer to a single call."""
+    (answer,) = ask_calls(asked, **options)
     return answer
 
 
 def call_of(answer: Answer) -> dict[str, Any]:
-    """Return what is recorded of a call."""
+    """Return the record of a call."""
     call = json.loads(answer.extra)["findit"]["call"]
     assert isinstance(call, dict)
     return call

@@ -1,4 +1,4 @@
-"""A server of the tests' own that takes batches as OpenAI and Anthropic do, on 127.0.0.1."""
+"""A server that takes batches as OpenAI and Anthropic do, on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from json_replies import JsonReplies, LocalServer
 
-BoxToWrite = Callable[[Mapping[str, Any]], str]
+AnswerOf = Callable[[Mapping[str, Any]], str]
 """From a chat body (or Anthropic's) to the answer."""
 
 
@@ -32,12 +32,12 @@ def one_box(body: Mapping[str, Any]) -> str:
 
 @dataclass
 class Batch:
-    """One batch: its requests by id, and how often somebody looked at it."""
+    """A batch: its requests by id, and how often its state was asked for."""
 
     id: str
     requests: dict[str, Mapping[str, Any]]
     metadata: Mapping[str, str]
-    made: float
+    created: float
     polls: int = 0
 
 
@@ -61,7 +61,7 @@ class BatchSettings:
 class BatchServer(LocalServer):
     """``with BatchServer() as server``: takes batches and chats at ``server.url``."""
 
-    def __init__(self, said: BoxToWrite = one_box, **settings: Any) -> None:
+    def __init__(self, answer: AnswerOf = one_box, **settings: Any) -> None:
         super().__init__(self._handler())
         self.settings = BatchSettings(**settings)
         self.asked: Counter[str] = Counter()
@@ -70,17 +70,17 @@ class BatchServer(LocalServer):
         self.headers: list[Mapping[str, str]] = []
         self.paths: list[str] = []
         self.files: dict[str, bytes] = {}
-        self._said = said
+        self._answer_of = answer
 
     def forget(self) -> None:
-        """Be as at the start, at the same address."""
+        """Forget everything; stay at the same address."""
         self.asked.clear()
         self.batches.clear()
         self.files.clear()
 
-    # --- what both do -----------------------------------------------------------------------------
+    # --- both protocols ---------------------------------------------------------------------------
 
-    def _made(self, requests: dict[str, Any], metadata: Mapping[str, str]) -> Batch:
+    def _create(self, requests: dict[str, Any], metadata: Mapping[str, str]) -> Batch:
         batch = Batch(f"batch_{len(self.batches)}", requests, metadata, time())
         self.batches[batch.id] = batch
         self.asked.update(requests.keys())
@@ -96,16 +96,16 @@ class BatchServer(LocalServer):
             return [], False
         newest = list(self.batches.values())[::-1]
         last = query.get(after, [""])[0]
-        start = next((at + 1 for at, one in enumerate(newest) if one.id == last), 0)
+        start = next((at + 1 for at, batch in enumerate(newest) if batch.id == last), 0)
         return newest[start : start + 2], len(newest) > start + 2  # pages of two
 
     def _outcomes(self, batch: Batch) -> list[tuple[str, Mapping[str, Any], str]]:
         outcomes = self.settings.outcomes
-        found = [
+        results = [
             (key, body, outcomes.get(number, "succeeded"))
             for number, (key, body) in enumerate(batch.requests.items())
         ]
-        return found[::-1]
+        return results[::-1]
 
     # --- OpenAI -----------------------------------------------------------------------------------
 
@@ -113,21 +113,21 @@ class BatchServer(LocalServer):
         ended = batch.polls > self.settings.polls
         status = self.settings.status if ended else "in_progress"
         status = "failed" if self.settings.refused else status
-        found = {
+        values = {
             "id": batch.id, "object": "batch", "status": status,
-            "created_at": int(batch.made), "metadata": batch.metadata,
+            "created_at": int(batch.created), "metadata": batch.metadata,
             "request_counts": {
                 "total": len(batch.requests), "completed": min(batch.polls, len(batch.requests)),
                 "failed": 0,
             },
         }  # fmt: skip
         if self.settings.refused:
-            return {**found, "errors": {"data": [{"message": self.settings.refused}]}}
+            return {**values, "errors": {"data": [{"message": self.settings.refused}]}}
         if ended:
             kinds = {outcome == "succeeded" for _, _, outcome in self._outcomes(batch)}
-            found |= {"output_file_id": f"out-{batch.id}"} if True in kinds else {}
-            found |= {"error_file_id": f"err-{batch.id}"} if False in kinds else {}
-        return found
+            values |= {"output_file_id": f"out-{batch.id}"} if True in kinds else {}
+            values |= {"error_file_id": f"err-{batch.id}"} if False in kinds else {}
+        return values
 
     def _openai_file(self, name: str) -> bytes:
         kind, _, id = name.partition("-")
@@ -135,13 +135,13 @@ class BatchServer(LocalServer):
         for key, body, outcome in self._outcomes(self.batches[id]):
             if (outcome == "succeeded") != (kind == "out"):
                 continue
-            reply = chat(self._said(body)) if outcome == "succeeded" else None
+            reply = chat(self._answer_of(body)) if outcome == "succeeded" else None
             response = {"status_code": 200, "request_id": "r", "body": reply}
             error = None
             if outcome == "errored":
                 response = {"status_code": 400, "body": {"error": {"message": "too many pixels"}}}
             if outcome == "expired":
-                response, error = None, {"code": "batch_expired", "message": "came too late"}
+                response, error = None, {"code": "batch_expired", "message": "too late"}
             lines.append({"id": "l", "custom_id": key, "response": response, "error": error})
         return "\n".join(map(json.dumps, lines)).encode()
 
@@ -153,7 +153,7 @@ class BatchServer(LocalServer):
         return {
             "id": batch.id, "type": "message_batch",
             "processing_status": "ended" if ended else "in_progress",
-            "created_at": datetime.fromtimestamp(batch.made, UTC).isoformat(),
+            "created_at": datetime.fromtimestamp(batch.created, UTC).isoformat(),
             "request_counts": {"processing": 0, "succeeded": 0, "errored": 0, done: count},
             "results_url": f"http://elsewhere.invalid/{batch.id}/results" if ended else None,
         }  # fmt: skip
@@ -163,7 +163,7 @@ class BatchServer(LocalServer):
         for key, body, outcome in self._outcomes(batch):
             result: dict[str, Any] = {"type": outcome}
             if outcome == "succeeded":
-                result["message"] = message(self._said(body))
+                result["message"] = message(self._answer_of(body))
             if outcome == "errored":
                 inner = {"type": "invalid_request_error", "message": "too many pixels"}
                 result["error"] = {"type": "error", "error": inner}
@@ -181,12 +181,12 @@ class BatchServer(LocalServer):
             raise KeyError("batch")
         if path == "/batches":
             batches, more = self._listed(query, "after")
-            return {"data": [self._openai(one) for one in batches], "has_more": more}
+            return {"data": [self._openai(batch) for batch in batches], "has_more": more}
         if path == "/messages/batches":
             batches, more = self._listed(query, "after_id")
-            for one in batches:
-                one.polls += 1
-            return {"data": [self._anthropic(one) for one in batches], "has_more": more}
+            for batch in batches:
+                batch.polls += 1
+            return {"data": [self._anthropic(batch) for batch in batches], "has_more": more}
         if path.startswith("/files/"):
             return self._openai_file(path.split("/")[2])
         name = path.split("/")[3 if path.startswith("/messages") else 2]
@@ -210,16 +210,16 @@ class BatchServer(LocalServer):
         body = json.loads(data)
         if path == "/chat/completions":
             self.single += 1
-            return chat(self._said(body))
+            return chat(self._answer_of(body))
         if path == "/batches":
             assert body["completion_window"] == "24h"
             lines = [json.loads(line) for line in self.files[body["input_file_id"]].splitlines()]
-            assert {(one["method"], one["url"]) for one in lines} == {("POST", body["endpoint"])}
-            requests = {one["custom_id"]: one["body"] for one in lines}
-            batch, shown = self._made(requests, body["metadata"]), self._openai
+            assert {(line["method"], line["url"]) for line in lines} == {("POST", body["endpoint"])}
+            requests = {line["custom_id"]: line["body"] for line in lines}
+            batch, shown = self._create(requests, body["metadata"]), self._openai
         else:
-            requests = {one["custom_id"]: one["params"] for one in body["requests"]}
-            batch, shown = self._made(requests, {}), self._anthropic
+            requests = {each["custom_id"]: each["params"] for each in body["requests"]}
+            batch, shown = self._create(requests, {}), self._anthropic
         if self._lost():
             raise ConnectionError
         return shown(batch)
@@ -243,16 +243,16 @@ class BatchServer(LocalServer):
                     try:
                         if outer.settings.denies:
                             raise PermissionError
-                        found, status = make(), 200
+                        content, status = make(), 200
                     except PermissionError:
-                        found, status = {"error": {"message": "this key may not"}}, 401
+                        content, status = {"error": {"message": "this key may not"}}, 401
                     except ConnectionError:
-                        found, status = {"error": {"message": "fell over"}}, 502
+                        content, status = {"error": {"message": "bad gateway"}}, 502
                     except KeyError as error:
-                        found, status = {"error": {"message": f"no {error}"}}, 404
+                        content, status = {"error": {"message": f"no {error}"}}, 404
                 if f"{self.command} {self.path}".startswith(outer.settings.hangs):
                     outer._ended.wait()
-                self.say(status, found)
+                self.say(status, content)
 
         return Handler
 
@@ -268,7 +268,7 @@ def chat(text: str) -> dict[str, Any]:
 
 
 def message(text: str) -> dict[str, Any]:
-    """Anthropic's message, which thought before it spoke."""
+    """Return Anthropic's message, with a thought before the text."""
     return {
         "id": "gen-1",
         "model": "served",

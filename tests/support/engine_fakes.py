@@ -27,11 +27,11 @@ Message = list[dict[str, str]]
 
 
 class Killed(BaseException):
-    """What kill -9 is to a process, to a test in one process."""
+    """Stands for kill -9 in a test that has only this process."""
 
 
 class FakeModel:
-    """Answers with one box in whatever words; counts its calls.
+    """Answers with a box; counts its calls.
 
     ``on_call`` is called with the number of the call (from 1) and its text before it is answered,
     and may raise.
@@ -55,7 +55,7 @@ def reply_to(message: Message, dataset: str) -> str:
 
 
 class FakeBackends:
-    """A host of one model object, whatever its name in the sweep."""
+    """A host of a model object, whatever its name in the sweep."""
 
     def __init__(self, model: Any, backend: Callable[[Any], Any] | None = None) -> None:
         self._model = model
@@ -70,8 +70,8 @@ class FakeBackends:
     def describe(self, entry: ModelEntry, variant: Variant) -> Described:
         return Described(Answering("FakeModel", settings=dict(entry.settings)), None)
 
-    def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
-        return found
+    def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
+        return answering
 
     version: Mapping[str, str] = {"a host": "1"}
 
@@ -80,7 +80,7 @@ class FakeBackends:
 
 
 def for_all_models(host: Any) -> dict[str, Any]:
-    """Return one host for all models."""
+    """Return the same host for all models."""
     return defaultdict(lambda: host)
 
 
@@ -90,7 +90,7 @@ def threaded(threads: int) -> Callable[[Any], ThreadedBackend]:
 
 
 class Silent:
-    """Watches and says nothing."""
+    """Watches and prints nothing."""
 
     def __init__(self) -> None:
         self.finished: list[int] = []
@@ -139,7 +139,7 @@ def go(
 
 def files(work_dir: Path) -> dict[str, str]:
     """Return the content of all result files, without the times that are in them."""
-    found = {}
+    contents = {}
     for path in sorted(work_dir.rglob("*")):
         if path.is_dir() or path.name == ".sweep.lock":
             continue
@@ -150,8 +150,8 @@ def files(work_dir: Path) -> dict[str, str]:
             text = json.dumps(values)
         if path.name.endswith(("_provenance.json", "_identity.json")):
             text = re.sub(r',?\s*"(scored|asked)_at": "[^"]*"', "", text)
-        found[str(path.relative_to(work_dir))] = text
-    return found
+        contents[str(path.relative_to(work_dir))] = text
+    return contents
 
 
 def records(journal: Path) -> Iterator[dict[str, Any]]:

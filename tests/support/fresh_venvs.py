@@ -1,9 +1,8 @@
-"""Fresh virtual environments with our wheel, and beside it exactly what the wheel asks for.
+"""Fresh virtual environments with our wheel and exactly the packages that the wheel asks for.
 
-Installing that anew would take minutes and gigabytes.  The packages are those of the environment
-that runs the tests, one link each, and only those that the wheel's metadata names, with what they
-name in turn: what our code imports and ``setup.py`` forgot is missing here.  Nothing of the clone
-can be imported.
+Installing them again would take minutes and gigabytes.  The packages are links to those of the
+environment that runs the tests: those that the wheel's metadata names, and their requirements.  An
+import that ``setup.py`` forgot fails here.  Nothing of the clone can be imported.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def needs_of(wheel: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class FreshVenv:
-    """An environment with the wheel, and a home and a folder to work in of its own."""
+    """An environment with the wheel, a home and a working folder."""
 
     venv: Path
     home: Path
@@ -85,14 +84,14 @@ class FreshVenv:
         here = self.home / "a folder"
         here.mkdir(parents=True, exist_ok=True)
         (self.home / "LMUData").mkdir(exist_ok=True)
-        kept = {k: os.environ[k] for k in ("PATH", "LANG", "LC_ALL") if k in os.environ}
-        own = {"HOME": str(self.home), "LMUData": str(self.home / "LMUData")}
+        inherited = {k: os.environ[k] for k in ("PATH", "LANG", "LC_ALL") if k in os.environ}
+        home = {"HOME": str(self.home), "LMUData": str(self.home / "LMUData")}
         # No proxy and no index: a request to anywhere would fail.
         nowhere = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
         return subprocess.run(
             [str(self.venv / "bin" / program), *arguments],
             cwd=here,
-            env={**kept, **own, **nowhere, "OMP_NUM_THREADS": "1", **env},
+            env={**inherited, **home, **nowhere, "OMP_NUM_THREADS": "1", **env},
             capture_output=True,
             text=True,
             timeout=900,
@@ -112,7 +111,7 @@ class FreshVenv:
 def installed(wheel: Path, extras: Sequence[str], folder: Path) -> FreshVenv:
     """Install a wheel, as ``pip install WHEEL[extras]`` would on a machine that has the packages.
 
-    Skips where the environment of the tests lacks one, and fails where it promises to have all.
+    Skips if the environment of the tests lacks a package; fails if FINDIT_REQUIRE_HOST=1.
     """
     venv = bare_venv(folder / "a venv")
     pip(venv, "install", "--no-deps", "--no-index", str(wheel))
@@ -129,7 +128,7 @@ def _asked_for(
 ) -> list[importlib.metadata.Distribution]:
     requirements = pytest.importorskip("packaging.requirements")
     utils = pytest.importorskip("packaging.utils")
-    found: dict[str, importlib.metadata.Distribution] = {}
+    needed: dict[str, importlib.metadata.Distribution] = {}
     done: set[tuple[str, str]] = set()
     waiting = [(need, extra) for need in needs for extra in extras or [""]]
     while waiting:
@@ -146,10 +145,10 @@ def _asked_for(
             _not_here(f"{asked.name} is not installed, and the wheel asks for {need}")
         if not asked.specifier.contains(distribution.version, prereleases=True):
             _not_here(f"{asked.name} {distribution.version} is not what is asked for: {need}")
-        found[utils.canonicalize_name(asked.name)] = distribution
-        theirs = distribution.requires or []
-        waiting += [(one, extra) for one in theirs for extra in asked.extras or {""}]
-    return list(found.values())
+        needed[utils.canonicalize_name(asked.name)] = distribution
+        requires = distribution.requires or []
+        waiting += [(name, extra) for name in requires for extra in asked.extras or {""}]
+    return list(needed.values())
 
 
 def _not_here(reason: str) -> NoReturn:

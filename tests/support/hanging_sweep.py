@@ -1,7 +1,7 @@
-"""A sweep in a process of its own whose calls hang after a few, for the tests of signals.
+"""A sweep in another process whose calls hang after a few, for the tests of signals.
 
 ``python hanging_sweep.py KIND FOLDER URL`` writes a line into the file ``asked`` for every call
-that begins; from the sixth of a model on, a call hangs until there is a file ``release``.
+that begins; from a model's sixth on, a call hangs until the file ``release`` exists.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class Hanging:
 
 
 def host(kind: str, folder: Path, url: str) -> Any:
-    """Return the host of such a sweep; ``url`` is of a server that hangs."""
+    """Return the host of a sweep; ``url`` is of a server that hangs."""
     if kind == "http":
         return ServerBackends([url], CallOptions(threads=THREADS))
     return FakeBackends(None, lambda _: backend(kind, folder))
 
 
 def backend(kind: str, folder: Path) -> Any:
-    """Return who answers."""
+    """Return the backend of a kind."""
     if kind == "ray":
         from vlmeval_findit.engine.ray_backend import RayBackend
 
@@ -69,13 +69,13 @@ def backend(kind: str, folder: Path) -> Any:
 
 
 class Sweep:
-    """Such a process."""
+    """The process of a sweep."""
 
     def __init__(self, kind: str, folder: Path, url: str) -> None:
         self.folder, self.url = folder, url
         self.process = subprocess.Popen(
             [sys.executable, str(SUPPORT / "hanging_sweep.py"), kind, str(folder), url],
-            stdout=(folder / "said").open("wb"),
+            stdout=(folder / "out").open("wb"),
             stderr=(folder / "err").open("wb"),
             env={**os.environ, "PYTHONPATH": python_path(), "TMPDIR": str(folder)},
             start_new_session=True,
@@ -85,21 +85,21 @@ class Sweep:
         path = self.folder / "asked"
         return path.read_text().count("asked") if path.exists() else 0
 
-    def said(self) -> str:
+    def errors(self) -> str:
         return (self.folder / "err").read_text()
 
     def until(self, happened: Callable[[], bool]) -> None:
         while not happened():
-            assert self.process.poll() is None, self.said()
+            assert self.process.poll() is None, self.errors()
             time.sleep(0.02)
 
     def stop(self, number: int, everybody: bool = False) -> None:
-        """Return the first signal, to it or to all that it started too, and its answer."""
+        """Send the first signal, to it or to all that it started, and wait for its answer."""
         (os.killpg if everybody else os.kill)(self.process.pid, number)
-        self.until(lambda: "stopping" in self.said())
+        self.until(lambda: "stopping" in self.errors())
 
     def release(self) -> None:
-        """Let the calls that hang come home."""
+        """Let the hanging calls end."""
         (self.folder / "release").touch()
 
     def ends(self) -> int:
@@ -107,14 +107,14 @@ class Sweep:
 
     def answered(self) -> int:
         journal = self.folder / "calls.jsonl"
-        kept = list(records(journal)) if journal.exists() else []
-        assert not any(record["error"] for record in kept), "what was given up did not fail"
-        return len(kept)
+        stored = list(records(journal)) if journal.exists() else []
+        assert not any(record["error"] for record in stored), "cancelled calls have not failed"
+        return len(stored)
 
 
 @contextmanager
 def hanging(kind: str, folder: Path) -> Iterator[Sweep]:
-    """Yield a sweep of a kind, which is gone in the end."""
+    """Yield a sweep of a kind; end it afterwards."""
     model = Hanging(folder)
     with ChatServer(lambda asked, number: completion(model.generate([], ""))) as server:
         sweep = Sweep(kind, folder, server.url)
@@ -125,18 +125,17 @@ def hanging(kind: str, folder: Path) -> Iterator[Sweep]:
                 os.killpg(sweep.process.pid, signal.SIGKILL)
                 sweep.process.wait()
             if kind == "http":
-                sweep.release()  # no thread of the server stays
+                sweep.release()  # So that the server's threads end
 
 
-def one_line(sweep: Sweep) -> str:
-    """Return what it said after the first signal."""
-    assert "Traceback" not in sweep.said()
-    after = sweep.said().split("stopping: ")[1].splitlines()[1:]
-    # A slow machine adds a line of progress, Ray perhaps one of its own.
-    found = [line for line in after if line.startswith("stopped")]
-    assert len(found) == 1, sweep.said()
-    (line,) = found
-    return line
+def stop_line(sweep: Sweep) -> str:
+    """Return its line after the first signal."""
+    assert "Traceback" not in sweep.errors()
+    after = sweep.errors().split("stopping: ")[1].splitlines()[1:]
+    # A slow machine adds a line of progress, Ray perhaps another.
+    lines = [line for line in after if line.startswith("stopped")]
+    assert len(lines) == 1, sweep.errors()
+    return lines[0]
 
 
 if __name__ == "__main__":

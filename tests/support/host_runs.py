@@ -1,4 +1,4 @@
-"""Runs of the real VLMEvalKit in processes of their own, for the end-to-end tests."""
+"""Runs of the real VLMEvalKit in other processes, for the end-to-end tests."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def require_host() -> None:
 
 
 def environment(lmu: Path, **more: str) -> dict[str, str]:
-    """Return the environment of a run: its own LMUData, none of the user's FindIt settings."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("FINDIT_", "PRED_FORMAT"))}
+    """Return the environment of a run: a separate LMUData, none of the user's FindIt settings."""
+    outside = {k: v for k, v in os.environ.items() if not k.startswith(("FINDIT_", "PRED_FORMAT"))}
     lmu.mkdir(parents=True, exist_ok=True)
-    return {**kept, "LMUData": str(lmu), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **more}
+    return {**outside, "LMUData": str(lmu), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **more}
 
 
 def environment_of_warm() -> dict[str, str]:
-    """Return the environment of the process that runs are forked from: what they have in common."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(OF_A_RUN)}
-    return {**kept, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    """Return the environment of the process that runs are forked from."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(OF_A_RUN)}
+    return {**inherited, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
 
 def run(
@@ -52,8 +52,8 @@ def run(
             status = warm_process(tuple(sorted(warm.items()))).run(
                 [*program, *arguments], cwd, env, Path(output.name)
             )
-            said = output.read()
-        return subprocess.CompletedProcess([*program, *arguments], status, said)
+            text = output.read()
+        return subprocess.CompletedProcess([*program, *arguments], status, text)
     return subprocess.run(
         [sys.executable, *program, *arguments],
         cwd=cwd,
@@ -67,21 +67,21 @@ def run(
 
 
 def predictions(work_dir: Path, model: str, dataset: str) -> Path:
-    """Return the one prediction file of a run, wherever this version of the host puts it."""
-    found = list(work_dir.glob(f"{model}/**/{model}_{dataset}.*"))
+    """Return the prediction file of a run, in whichever folder this version of the host."""
+    paths = list(work_dir.glob(f"{model}/**/{model}_{dataset}.*"))
     # Upstream links the files of a run's folder into the model's.
-    assert len({path.resolve() for path in found}) == 1, found
-    return min(found, key=lambda path: len(path.parts))
+    assert len({path.resolve() for path in paths}) == 1, paths
+    return min(paths, key=lambda path: len(path.parts))
 
 
 def metric_values(predictions_file: Path) -> dict[str, float]:
-    """Return the figures that a score left beside a prediction file."""
+    """Return the metrics in the provenance of a prediction file."""
     path = predictions_file.with_name(f"{predictions_file.stem}_provenance.json")
     return json.loads(path.read_text())["metrics"]
 
 
 def digest(predictions_file: Path) -> str:
-    """Return the short name of the run that a score beside a prediction file is of."""
+    """Return the digest in the provenance of a prediction file."""
     path = predictions_file.with_name(f"{predictions_file.stem}_provenance.json")
     return json.loads(path.read_text())["digest"]
 
@@ -90,7 +90,7 @@ def kill_midway(command: Sequence[str], cwd: Path, env: Mapping[str, str], answe
     """Start Python on a command, and kill -9 it when so many answers are in a journal.
 
     Returns:
-        How many were, when it was dead.
+        The number of answers when it was dead.
     """
     with (cwd / "killed.log").open("w") as log:
         process = subprocess.Popen(

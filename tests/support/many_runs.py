@@ -22,11 +22,10 @@ _ASKED = f"FindIt_Pascal_{FORMATS[0]}"
 
 
 def make_runs(folder: Path, runs: int, rows: int, formats: Sequence[str] = FORMATS) -> Path:
-    """A folder of so many scored runs of so many rows each, two a picture; every model has all
-    formats.
+    """Write a folder of scored runs, two rows a picture; every model has all formats.
 
     Four models are asked and scored.  Each row of a run is that of one of them, drawn at random, so
-    that no two runs are alike and no row is made up.
+    that no two runs are alike and all rows are real.
     """
     world = World(folder)
     with pytest.MonkeyPatch.context() as patch:
@@ -39,8 +38,8 @@ def make_runs(folder: Path, runs: int, rows: int, formats: Sequence[str] = FORMA
             world.predict(f"Asked{at}", _ASKED, answer, folder="asked")
             for at, answer in enumerate(_answers())
         ]
-    made = folder / "many"
-    made.mkdir()
+    out = folder / "many"
+    out.mkdir()
     random = np.random.default_rng(0)
     lines = [RunFiles(path).details.read_text("utf-8").splitlines(True) for path in scored]
     sums = [[read_details_line(line).sums for line in of] for of in lines]
@@ -48,10 +47,10 @@ def make_runs(folder: Path, runs: int, rows: int, formats: Sequence[str] = FORMA
         share = random.dirichlet(np.ones(len(lines)))
         drawn = random.choice(len(lines), size=rows, p=share)
         name = f"Model{at // len(formats):04}_FindIt_Pascal_{formats[at % len(formats)]}.json"
-        mixed = [lines[one][row] for row, one in enumerate(drawn)]
-        totals = add_up(sums[one][row] for row, one in enumerate(drawn))
-        _write(made / name, scored[0], mixed, totals)
-    return made
+        mixed = [lines[model][row] for row, model in enumerate(drawn)]
+        totals = add_up(sums[model][row] for row, model in enumerate(drawn))
+        _write(out / name, scored[0], mixed, totals)
+    return out
 
 
 def _answers() -> Sequence[Answer]:

@@ -1,4 +1,4 @@
-"""Scored runs made for tests: tables, pictures and prediction files of a small world."""
+"""Scored runs for tests: tables, pictures and prediction files of a small world."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class World:
         return self.folder / "runs"
 
     def at_hand(self, patch: pytest.MonkeyPatch) -> None:
-        """Have its tables and pictures found."""
+        """Set the folders of tables and pictures."""
         patch.setenv("FINDIT_TABLES", str(self.folder))
         patch.setenv("FINDIT_IMAGES", f"Pascal={self.folder / 'pictures'}")
 
@@ -95,26 +95,26 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 def small_world(folder: Path, patch: pytest.MonkeyPatch) -> World:
     """Return what :func:`world` is, for a fixture of another scope."""
-    made = World(folder)
-    made.at_hand(patch)
-    made.table("Pascal", [query(i, picture=f"{i // 2}.jpg") for i in range(12)])
-    made.table("Pascal_multilabel", [two_labels(i, f"{i}.jpg") for i in range(5)])
+    created = World(folder)
+    created.at_hand(patch)
+    created.table("Pascal", [query(i, picture=f"{i // 2}.jpg") for i in range(12)])
+    created.table("Pascal_multilabel", [two_labels(i, f"{i}.jpg") for i in range(5)])
     for i in range(6):
-        made.picture(f"{i}.jpg", i)
-    return made
+        created.picture(f"{i}.jpg", i)
+    return created
 
 
 def scored_outputs(folder: Path, patch: pytest.MonkeyPatch, **more: Answer) -> World:
-    """Make a small world with runs in ``outputs``, and go into its folder.
+    """Create a small world with runs in ``outputs``, and change into its folder.
 
     The models are Good, Poor and ``more``.
     """
-    made, name = small_world(folder, patch), "FindIt_Pascal_xyxy_json_bbox_2d"
+    created, name = small_world(folder, patch), "FindIt_Pascal_xyxy_json_bbox_2d"
     for model, answer in {"Good": speaking(name, 0.9), "Poor": speaking(name, 0.2), **more}.items():
-        made.run(model, name, answer)
-    made.runs.rename(folder / "outputs")
+        created.run(model, name, answer)
+    created.runs.rename(folder / "outputs")
     patch.chdir(folder)
-    return made
+    return created
 
 
 def query(index: int, picture: str = "0.jpg", label: str = "cat", boxes: Boxes = ()) -> FindItQuery:
@@ -124,8 +124,8 @@ def query(index: int, picture: str = "0.jpg", label: str = "cat", boxes: Boxes =
 
 
 def two_labels(index: int, picture: str) -> FindItQuery:
-    one = query(index, picture, "cat, dog")
-    return replace(one, truth=replace(one.truth, labels=("cat", "dog")))
+    plain = query(index, picture, "cat, dog")
+    return replace(plain, truth=replace(plain.truth, labels=("cat", "dog")))
 
 
 # --- models ---------------------------------------------------------------------------------------
@@ -137,23 +137,23 @@ def grid(box: Sequence[float]) -> tuple[float, float, float, float]:
 
 
 def speaking(name: str, chance: float, loose: float = 0.0) -> Answer:
-    """Return a model that says every box with a chance, shifted by up to so many pixels."""
-    how = load_task(name).question.reply
+    """Return a model that answers every box with a chance, shifted by up to ``loose`` pixels."""
+    reply = load_task(name).question.reply
 
     def answer(query: FindItQuery, generator: np.random.Generator) -> str:
         labels = query.truth.labels or [""] * len(query.truth.boxes)
-        said = []
+        boxes = []
         for box, label in zip(query.truth.boxes, labels, strict=True):
             shift = generator.uniform(0, loose) if loose else 0.0
             if generator.random() < chance:
-                said.append(BoxToWrite(grid([n + shift for n in box]), label, 0))
-        return write(said, how)
+                boxes.append(BoxToWrite(grid([n + shift for n in box]), label, 0))
+        return write(boxes, reply)
 
     return answer
 
 
 def saying(text: str) -> Answer:
-    """Return a model that always says the same."""
+    """Return a model that always gives the same answer."""
     return lambda query, generator: text
 
 

@@ -1,4 +1,4 @@
-"""Races of simulated models, whose true figures are known."""
+"""Races of simulated models, whose true values are known."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ FORMATS = ("xyxy", "xywh", "yxyx", "yxhw", "cxcywh", "all", "all-labelled", "unc
 
 @dataclass(frozen=True)
 class Races:
-    """Of many races: the share whose winner all pictures show to be worse than the best format,
-    the share with the very winner, the share of queries that was asked, and the most that the
-    chances of dropped formats added up to.
+    """Results of many races.
+
+    The share whose winner is worse than the best format over all pictures, the share with the best
+    as winner, the share of asked queries, and the largest sum of chances of dropped formats.
     """
 
     wrong: float
@@ -40,7 +41,7 @@ class Races:
 
 
 def races(rates: Sequence[float], times: int, pictures: int) -> Races:
-    """Race formats with these rates, over one query a picture, so many times."""
+    """Race formats with these rates, over one query a picture, a number of times."""
     wrong = same = 0
     asked, most = [], 0.0
     for time in range(times):
@@ -54,11 +55,11 @@ def races(rates: Sequence[float], times: int, pictures: int) -> Races:
         won, spent, share = _race(runs, pictures)
         benchmark = benchmark_of(won)
         metric = benchmark.ranking[:1]
-        found = {
+        estimates = {
             name: estimate_metrics(metric, clustered_sums(rows, "S")) for name, rows in runs.items()
         }
-        best = max(found, key=lambda name: float(found[name].values[0]))
-        apart = difference(found[best], found[won], metric[0].name)
+        best = max(estimates, key=lambda name: float(estimates[name].values[0]))
+        apart = difference(estimates[best], estimates[won], metric[0].name)
         wrong += apart.p_value is not None and apart.p_value < ALPHA
         same += won == best
         asked.append(share)
@@ -67,7 +68,7 @@ def races(rates: Sequence[float], times: int, pictures: int) -> Races:
 
 
 def _race(runs: dict[str, list[ScoredRow]], pictures: int) -> tuple[str, float, float]:
-    """Return the winner, what was spent, and the share of all queries that was asked."""
+    """Return the winner, the spent chance, and the share of asked queries."""
     going, spent = list(runs), 0.0
     asked = dict.fromkeys(runs, 0)
     for share in ROUNDS:
@@ -80,7 +81,7 @@ def _race(runs: dict[str, list[ScoredRow]], pictures: int) -> tuple[str, float, 
             allowance(0, 1, share, spent),
         )
         spent += sum(out.chance for out in now.out)
-        going = [one.question.name for one in now.going]
+        going = [cell.question.name for cell in now.going]
         if len(going) == 1:
             break
     asked[going[0]] = pictures
@@ -88,7 +89,7 @@ def _race(runs: dict[str, list[ScoredRow]], pictures: int) -> tuple[str, float, 
 
 
 def _rows(sums: np.ndarray) -> list[ScoredRow]:
-    """Simulated sums as rows, one a picture."""
+    """Return simulated sums as rows, one for each picture."""
     return [
         ScoredRow(at, f"{at:04d}", dict(zip(SUMS, map(float, row), strict=True)))
         for at, row in enumerate(sums)

@@ -30,23 +30,23 @@ QUESTIONS = {
 
 
 class Layout(Enum):
-    """The two ways in which the release describes its cells."""
+    """The two layouts of cells in the release."""
 
     LISTS = "lists"
     JSON = "json"
 
 
 def picture(number: int, size: tuple[int, int] = (WIDTH, HEIGHT)) -> str:
-    """Return a picture in base64: a rectangle on a ground, both of a colour of their own."""
-    made = Image.new("RGB", size, (200, 220 - number % 40, 180))
-    ImageDraw.Draw(made).rectangle((40, 30, 90, 80), fill=(number % 250, 120, 90))
+    """Return a picture in base64: a rectangle on a ground of another colour."""
+    image = Image.new("RGB", size, (200, 220 - number % 40, 180))
+    ImageDraw.Draw(image).rectangle((40, 30, 90, 80), fill=(number % 250, 120, 90))
     file = BytesIO()
-    made.save(file, "PNG")
+    image.save(file, "PNG")
     return base64.b64encode(file.getvalue()).decode()
 
 
 def boxes_of(source: str, number: int) -> list[list[float]]:
-    """Return the boxes of a row, one a region, as (x, y, w, h)."""
+    """Return the boxes of a row, a box for each region, as (x, y, w, h)."""
     first = [60.0, 40.0, 50.0 + number % 3, 50.0]
     return [first, [100.0, 60.0, 40.0, 30.0]] if source in ("SD-100", "SGG") else [first]
 
@@ -63,14 +63,14 @@ def triangle(box: Sequence[float]) -> list[list[float]]:
 
 
 def row(source: str, number: int, layout: Layout, **changed: Any) -> dict[str, Any]:
-    """Return one row; every third has no answer."""
+    """Return a row; every third has no answer."""
     boxes = boxes_of(source, number)
     written = [as_written(source, box) for box in boxes]
     outlined = source == "mapillary_vistas"
     count = 2 if source == "SD-100" else 1
     files = [f"{source}/{number}_{at}.jpg" for at in range(count)]
     pictures = [picture(10 * number + at) for at in range(count)]
-    made: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "meta_source": source,
         "data_file": json.dumps(files) if count > 1 else files[0],
         "question": QUESTIONS.get(source, A_QUESTION),
@@ -81,7 +81,7 @@ def row(source: str, number: int, layout: Layout, **changed: Any) -> dict[str, A
         "answer": None if number % 3 == 2 else "ABC"[number % 3],
     }
     if layout is Layout.LISTS:
-        made |= {
+        columns |= {
             "image": pictures,
             "meta_bbox": written,
             "meta_polygon": [[triangle(box)] for box in boxes] if outlined else None,
@@ -94,12 +94,12 @@ def row(source: str, number: int, layout: Layout, **changed: Any) -> dict[str, A
             by_file.setdefault(files[at % count], {})[role] = box
             if outlined:
                 outlines.setdefault(files[at % count], {})[role] = [triangle(boxes[at])]
-        made |= {
+        columns |= {
             "image": json.dumps(dict(zip(files, pictures, strict=True))),
             "meta_bbox": json.dumps(by_file),
             "meta_polygon": json.dumps(outlines) if outlined else None,
         }
-    return {**made, **changed}
+    return {**columns, **changed}
 
 
 def rows(layout: Layout, each: int = 3) -> list[dict[str, Any]]:
@@ -120,11 +120,11 @@ _TEXTS = ("meta_source", "data_file", "question", "A", "B", "C", "D", "answer")
 
 
 def write_part(
-    folder: Path, number: int, made: Sequence[dict[str, Any]], layout: Layout, **types: Any
+    folder: Path, number: int, rows: Sequence[dict[str, Any]], layout: Layout, **types: Any
 ) -> Path:
     """Return a part of the release."""
     fields = {**dict.fromkeys(_TEXTS, _TEXT), **_SCHEMAS[layout], **types}
     path = folder / f"vp_bench_stage_2_meta.part{number:04}.parquet"
     folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(list(made), pa.schema(fields)), path)
+    pq.write_table(pa.Table.from_pylist(list(rows), pa.schema(fields)), path)
     return path

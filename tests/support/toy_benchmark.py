@@ -1,4 +1,4 @@
-"""A benchmark of letters in place of boxes: what shows that nothing shared knows boxes.
+"""A benchmark of letters in place of boxes: shared code must not assume boxes.
 
 A picture shows an animal of some size; the answer is one letter.
 ``Letters_<table>_<plain|json|quoted>`` asks for it in three formats.
@@ -66,14 +66,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query(PlainQuery):
-    """One row; ``support`` is a picture of the animal itself where the table has one."""
+    """A row; ``support`` is a picture of the animal, if the table has one."""
 
     right: str
     size: str
 
 
 class Letters(Benchmark):
-    """Accuracy of one letter, its mean over animals, and one figure that few tables have."""
+    """Accuracy of the letter, its mean over animals, and a metric that few tables have."""
 
     name = "Letters"
     metrics = (
@@ -109,8 +109,8 @@ class Letters(Benchmark):
         return (image(query.images[0]), text(asked))
 
     def read(self, text: str, query: Query) -> str | ParseFailure:
-        found = re.fullmatch(r"\W*([A-C])\W*", text)
-        return found[1] if found else ParseFailure("no letter")
+        match = re.fullmatch(r"\W*([A-C])\W*", text)
+        return match[1] if match else ParseFailure("no letter")
 
     def score(self, query: Query, answer: str | ParseFailure) -> AnswerScore:
         right = int(answer == query.right)
@@ -143,7 +143,7 @@ LETTERS = Letters()
 
 
 def register(patch: pytest.MonkeyPatch) -> None:
-    """Make it one of the benchmarks of the house, for a test."""
+    """Register it as a built-in benchmark for a test."""
     letters = ModuleType("letters")
     letters.__dict__.update(PREFIX=PREFIX, BENCHMARK=LETTERS)
     table = benchmarks.prefixes()
@@ -169,7 +169,7 @@ def zoo(world: World, rows: int = 24, table: str = "Zoo", sizes: str = "small la
 
 
 def guessing(chance: float) -> Any:
-    """Return a model that says the right letter with a chance, else the next one."""
+    """Return a model that answers the right letter with a chance, else the next."""
 
     def answer(query: Query, generator: np.random.Generator) -> str:
         right = "ABC".index(query.right)

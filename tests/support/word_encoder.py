@@ -20,12 +20,12 @@ LONGEST = 16
 
 def features(texts: Sequence[str]) -> npt.NDArray[np.float32]:
     """Words counted in places that their letters say; the first place is never 0."""
-    made = np.zeros((len(texts), SIDE), dtype=np.float32)
+    counts = np.zeros((len(texts), SIDE), dtype=np.float32)
     for row, text in enumerate(texts):
-        made[row, 0] = 0.5
+        counts[row, 0] = 0.5
         for word in text.lower().split():
-            made[row, 1 + zlib.crc32(word.encode()) % (SIDE - 1)] += 1
-    return made
+            counts[row, 1 + zlib.crc32(word.encode()) % (SIDE - 1)] += 1
+    return counts
 
 
 @dataclass
@@ -53,11 +53,11 @@ class WordEncoder:
 
 
 def install(patch: pytest.MonkeyPatch, pictures: Mapping[str, str]) -> dict[str, WordEncoder]:
-    """Make every name of an encoder stand for one that counts words; those in use, by name."""
-    made: dict[str, WordEncoder] = {}
+    """Replace every encoder by one that counts words; return those in use, by name."""
+    loaded_encoders: dict[str, WordEncoder] = {}
 
     def loaded(name: str) -> WordEncoder:
-        return made.setdefault(name, WordEncoder(name, pictures))
+        return loaded_encoders.setdefault(name, WordEncoder(name, pictures))
 
     patch.setattr(benchmark, "loaded", loaded)
-    return made
+    return loaded_encoders

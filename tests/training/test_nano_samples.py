@@ -20,7 +20,7 @@ from training.nano import architecture  # noqa: E402
 from training.nano.architecture import TOKEN_SIDE  # noqa: E402
 from training.nano.batches import IGNORED, MARK_COLOURS, MARK_SHAPES, RowLimit  # noqa: E402
 from training.nano.learner import NanoLearner, read_nano_recipe  # noqa: E402
-from training.pair_samples import pair_sample  # noqa: E402
+from training.pairs import pair_sample  # noqa: E402
 from training.recipe import RECIPES  # noqa: E402
 from training.samples import UNIT_ROWS, Sample, Shares, Units  # noqa: E402
 from training.scenes import SPLITS, clip, scene  # noqa: E402
@@ -199,6 +199,9 @@ def test_turns_that_share_images_are_taught_as_if_each_were_alone(
 def test_a_token_before_a_coordinate_is_told_where_its_object_lies(untrained: NanoLearner) -> None:
     sample = SAMPLES["scene"]()
     batch = untrained.writer.batch([sample], ROOMY)
+    # Turns that do not fit are left out.
+    short = untrained.writer.batch([sample], RowLimit(1, 2000))
+    assert short.ids.shape[1] < batch.ids.shape[1]
     assert torch.allclose(batch.pointer_maps.sum(-1), torch.ones(len(batch.pointer_maps)))
     # Four corners say two sides again, which are copied from the reply and not looked for.
     coordinates = sum(len(turn.objects) * min(turn.numbers, 4) for turn in sample.turns)
@@ -267,9 +270,3 @@ def test_of_a_visual_token_it_is_told_which_mark_lies_on_it(untrained: NanoLearn
     assert {MARK_COLOURS[i] for i in colours.nonzero()[:, 1]} == drawn
     plain = untrained.writer.batch([SAMPLES["scene"]()], ROOMY)
     assert not plain.marks.any()
-
-
-def test_turns_that_do_not_fit_are_left_out(untrained: NanoLearner) -> None:
-    sample = SAMPLES["scene"]()
-    batch = untrained.writer.batch([sample], RowLimit(1, 2000))
-    assert batch.ids.shape[1] < untrained.writer.batch([sample], ROOMY).ids.shape[1]

@@ -23,7 +23,6 @@ from training.samples import UNIT_ROWS, Sample, Shares, Units
 from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.core.question import PartKind
 from vlmeval_findit.data.demo.photos import SHIPPED as PHOTOGRAPHS
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Rng
@@ -48,28 +47,15 @@ VARIANTS = [
 # --- replies --------------------------------------------------------------------------------------
 
 
-def test_nothing_adheres_in_every_format() -> None:
+def test_nothing_adheres_and_holds_no_box_if_a_format_can_say_so() -> None:
+    """Over frames only a nested reply can: any other that adheres has a box, without extent."""
     formats = {row.reads(v.reply) for row in UNIT_ROWS.values() for v in VARIANTS}
     assert {reply_format.frames for reply_format in formats} == set(range(1, 9))
     for reply_format in formats:
-        assert read(nothing(reply_format), reply_format).reason is None, reply_format
-
-
-def test_nothing_holds_no_box_wherever_a_format_can_say_so() -> None:
-    """Over frames only a nested reply can: any other that adheres has a box."""
-    for reply_format in {row.reads(v.reply) for row in UNIT_ROWS.values() for v in VARIANTS}:
-        boxes = read(nothing(reply_format), reply_format).boxes
-        if reply_format.frames == 1 or reply_format.structure == "nested":
-            assert boxes == ()
-        else:
-            assert boxes == ((0.0, 0.0, 0.0, 0.0),)
-
-
-@pytest.mark.parametrize("structure", ["per_box", "decomposed"])
-def test_over_frames_the_empty_list_does_not_adhere(structure: str) -> None:
-    """So the reply there is a box without extent."""
-    assert read("[]", ReplyFormat("json", "xyxy", structure=structure, frames=8)).reason is not None
-    assert read("[]", ReplyFormat("text", "xyxy", frames=8)).reason is not None
+        reading = read(nothing(reply_format), reply_format)
+        assert reading.reason is None, reply_format
+        can = reply_format.frames == 1 or reply_format.structure == "nested"
+        assert reading.boxes == (() if can else ((0.0, 0.0, 0.0, 0.0),))
 
 
 def test_replies_about_one_image_hold_what_is_there_and_nothing_else() -> None:
@@ -128,9 +114,9 @@ def _labels(request: str) -> list[str]:
 # --- clips and shots ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("frames", [1, 2, 8])
-def test_clips_have_their_frames_and_their_turns_say_nothing(frames: int) -> None:
-    for seed in range(TRAIN, TRAIN + 8):
+def test_clips_have_their_frames_and_their_replies_no_box() -> None:
+    for seed in range(TRAIN, TRAIN + 16):
+        frames = 1 + seed % 8
         sample = negative_clip_sample(seed, 2, SHARES, frames, (168, 144))
         assert [(s.width, s.height) for s in sample.images] == [(168, 144)] * frames
         assert _shown(sample) == frames
@@ -208,13 +194,11 @@ def test_words_of_the_photographs_are_held_out() -> None:
         assert not {word, f"{word}s"} & held_out, word
 
 
-def test_unknown_words_name_no_shape_and_there_are_many() -> None:
-    assert len(set(negative_words.NOUNS)) == len(negative_words.NOUNS) >= 300
-    assert not {*negative_words.NOUNS} & {*SHAPES, "shape"}
-
-
-def test_expressions_have_two_to_twelve_words() -> None:
+def test_unknown_words_are_many_and_expressions_have_two_to_twelve() -> None:
+    nouns = negative_words.NOUNS
+    assert len(set(nouns)) == len(nouns) >= 300
+    assert not {*nouns} & {*SHAPES, "shape"}
     rng = Rng(3)
-    reported = [negative_words.expression(rng) for _ in range(500)]
-    assert {len(words.split()) for words in reported} == set(range(2, 13))
-    assert not any(set(',:[]"') & set(words) for words in reported)
+    expressions = [negative_words.expression(rng) for _ in range(500)]
+    assert {len(words.split()) for words in expressions} == set(range(2, 13))
+    assert not any(set(',:[]"') & set(words) for words in expressions)

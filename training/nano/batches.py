@@ -89,6 +89,48 @@ class Tokens(NamedTuple):
     phrases: list[int]  # places of the last tokens of the turn's phrases
 
 
+class _Pointers:
+    """Targets of the losses that point at visual tokens or judge options, gathered turn by turn."""
+
+    def __init__(self, visual: int) -> None:
+        self._visual = visual  # number of visual tokens of a row
+        self._pointers: list[tuple[int, int]] = []
+        self._pointer_maps: list[Any] = []
+        self._phrases: list[tuple[int, int]] = []
+        self._phrase_maps: list[Any] = []
+        self._options: list[tuple[int, int]] = []
+        self._right: list[float] = []
+
+    def add(self, images: Sequence[Scene], turn: Turn, tokens: Tokens, row: int, at: int) -> None:
+        """Add a turn about images, whose tokens begin at place ``at`` of a row."""
+        covers = [_cover(images, *placed) for placed in turn.objects]
+        self._phrases.append((row, at + tokens.request - 1))
+        self._phrase_maps.append(_covers(covers, self._visual))
+        for place, phrase in zip(tokens.phrases, turn.phrases, strict=True):
+            if phrase.objects is not None:
+                self._phrases.append((row, at + place))
+                meant = [_cover(images, *placed) for placed in phrase.objects]
+                self._phrase_maps.append(_covers(meant, self._visual))
+            if phrase.right is not None:
+                self._options.append((row, at + place))
+                self._right.append(float(phrase.right))
+        for place, number in tokens.objects:
+            self._pointers.append((row, at + place - 1))
+            self._pointer_maps.append(covers[number])
+
+    def tensors(self) -> dict[str, Any]:
+        """Return the fields of :class:`Batch`."""
+        maps = self._pointer_maps
+        return {
+            "pointers": torch.tensor(self._pointers, dtype=torch.long).reshape(-1, 2),
+            "pointer_maps": torch.stack(maps) if maps else torch.zeros(0, self._visual),
+            "phrases": torch.tensor(self._phrases, dtype=torch.long),
+            "phrase_maps": torch.stack(self._phrase_maps),
+            "options": torch.tensor(self._options, dtype=torch.long).reshape(-1, 2),
+            "options_right": torch.tensor(self._right),
+        }
+
+
 class Writer:
     """Makes batches with a processor, exactly as the package's encoder does."""
 
@@ -106,7 +148,7 @@ class Writer:
         """Return a batch of samples with the same opening and images of the same sizes.
 
         Args:
-            samples: one for each row.
+            samples: a sample for each row.
             room: turns that are too long for it are left out, the longest others come first.
         """
         sizes = tuple((s.width, s.height) for s in samples[0].images)
@@ -123,48 +165,27 @@ class Writer:
         ids[:, : layout.opening] = torch.tensor(opening)
         targets = torch.full((rows, total), IGNORED)
         positions = (after + torch.arange(layout.length)).repeat(3, rows, layout.slots)
-        positions = torch.cat([starts.expand(3, rows, -1), positions], -1)
         visual = torch.tensor([i for i, token in enumerate(opening) if token == self._image_id])
-        maps = [torch.cat([cells(shown) for shown in sample.images]) for sample in samples]
-        pointers, pointer_maps, phrases, phrase_maps, options, right = [], [], [], [], [], []
+        pointers = _Pointers(len(visual))
         for row, (sample, row_turns) in enumerate(zip(samples, turns, strict=True)):
             for slot, (turn, tokens) in enumerate(row_turns):
                 at = layout.opening + slot * layout.length
-                end = at + len(tokens.ids)
+                reply, end = at + tokens.request, at + len(tokens.ids)
                 ids[row, at:end] = torch.tensor(tokens.ids)
-                targets[row, at + tokens.request - 1 : end - 1] = ids[
-                    row, at + tokens.request : end
-                ]
-                covers = [_cover(sample.images, *placed) for placed in turn.objects]
-                phrases.append((row, at + tokens.request - 1))
-                phrase_maps.append(_covers(covers, len(visual)))
-                for place, phrase in zip(tokens.phrases, turn.phrases, strict=True):
-                    if phrase.objects is not None:
-                        phrases.append((row, at + place))
-                        meant = [_cover(sample.images, *placed) for placed in phrase.objects]
-                        phrase_maps.append(_covers(meant, len(visual)))
-                    if phrase.right is not None:
-                        options.append((row, at + place))
-                        right.append(float(phrase.right))
-                for place, number in tokens.objects:
-                    pointers.append((row, at + place - 1))
-                    pointer_maps.append(covers[number])
+                targets[row, reply - 1 : end - 1] = ids[row, reply:end]
+                pointers.add(sample.images, turn, tokens, row, at)
+        maps = [torch.cat([cells(scene) for scene in sample.images]) for sample in samples]
         return Batch(
             layout=layout,
             ids=ids,
-            positions=positions,
+            positions=torch.cat([starts.expand(3, rows, -1), positions], -1),
             pixels=images["pixel_values"],
             grid=images["image_grid_thw"],
             targets=targets,
             cells=torch.stack(maps),
             marks=torch.stack([_mark_maps(sample) for sample in samples]),
-            pointers=torch.tensor(pointers, dtype=torch.long).reshape(-1, 2),
-            pointer_maps=torch.stack(pointer_maps) if pointer_maps else torch.zeros(0, len(visual)),
-            phrases=torch.tensor(phrases, dtype=torch.long),
-            phrase_maps=torch.stack(phrase_maps),
-            options=torch.tensor(options, dtype=torch.long).reshape(-1, 2),
-            options_right=torch.tensor(right),
             visual=visual,
+            **pointers.tensors(),
         )
 
     @lru_cache(maxsize=64)  # noqa: B019 - one writer a run

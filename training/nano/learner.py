@@ -13,15 +13,22 @@ from training import samples
 from training.mark_samples import mark_sample
 from training.nano import architecture
 from training.nano.batches import Batch, RowLimit, Writer
-from training.nano.evaluate import VALIDATION_TASKS, evaluate
 from training.nano.losses import Grader, Heads
 from training.negative_images import NEGATIVE_SHOT_SIZES, NEGATIVE_SIZES
 from training.negative_samples import negative_clip_sample, negative_sample, negative_shot_sample
-from training.pair_samples import pair_sample
+from training.pairs import pair_sample
 from training.recipe import Recipe, parse_recipe
 from training.samples import Sample, Shares, Units
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.core.replies import Reply
+from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.data.rendered.scene import SHOT_SIZE, SIZES, Stream, rng_of
-from vlmeval_findit.models.model_table import SHIPPED
+from vlmeval_findit.engine.calls import prompts_of
+from vlmeval_findit.models.local.run_settings import RunSettings
+from vlmeval_findit.models.local.runner import load_local
+from vlmeval_findit.models.model_table import MODELS, NANO, SHIPPED
+from vlmeval_findit.runs.open_predictions import check_replies
+from vlmeval_findit.runs.run_score import RunScore, score_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +218,8 @@ def corpus(recipe: NanoRecipe) -> Iterator[str]:
 _LONGEST = 256
 """New tokens of a reply in validation: an untrained model never ends one."""
 
+_VALIDATION_TASKS = ("", "_multilabel", "_refexp", "_insdet", "_described", "_video_f4")
+
 
 class NanoLearner:
     """See :class:`training.train.Learner`."""
@@ -247,7 +256,41 @@ class NanoLearner:
         return losses.reply + recipe.auxiliary(step) * auxiliary, losses.as_numbers()
 
     def validate(self, checkpoint: Path) -> Mapping[str, float]:
-        names = [f"FindIt_Scenes_mini{task}_{self.recipe.format}" for task in VALIDATION_TASKS]
+        names = [f"FindIt_Scenes_mini{task}_{self.recipe.format}" for task in _VALIDATION_TASKS]
         device = self.model.device.type
         runs = evaluate(checkpoint, names, device, longest=_LONGEST, model=self.recipe.model)
         return {run.task.question.table: run.metric_values["F1@0.5"] or 0.0 for run in runs}
+
+
+def evaluate(
+    checkpoint: Path,
+    names: Sequence[str],
+    device: str = "cpu",
+    longest: int | None = None,
+    model: str = NANO,
+) -> list[RunScore]:
+    """Return the scores of a checkpoint on datasets.
+
+    Replies come from the package's runner and are scored by its scorer, without VLMEvalKit: that is
+    fast enough during a training.
+
+    Args:
+        checkpoint: a folder.
+        names: of datasets.
+        device: ``cpu``, ``cuda``.
+        longest: most new tokens of a reply (default: the protocol's).
+        model: the row of the model table that says how it answers.
+    """
+    settings = RunSettings(device=device, max_new_tokens=longest)
+    runner = load_local(str(checkpoint), MODELS[model], settings)
+    scores = []
+    for name in names:
+        task = load_task(name)
+        prompts = prompts_of(task)
+        answers = runner.answer_batch([prompts.message(i) for i in task.queries], task.question)
+        replies = [
+            Reply(index, answer.text, answer.recorded)
+            for index, answer in zip(task.queries, answers, strict=True)
+        ]
+        scores.append(score_rows(check_replies(model, task, replies, Settings())))
+    return scores

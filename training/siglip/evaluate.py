@@ -7,6 +7,7 @@ is at least as near to its image as to the other.
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from training.markdown import table
 from training.pairs import CHANGES, ScenePair, scene_pair
 from training.scenes import SPLITS
 from training.siglip.model import both_right
@@ -95,7 +95,7 @@ def _right(images: Any, captions: Any) -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the scores."""
+    """Print a line of scores for each attribute."""
     parser = argparse.ArgumentParser(prog="python -m training.siglip.evaluate")
     parser.add_argument("name", nargs="?", default=NANO_SIGLIP, help="a name, folder, identifier")
     parser.add_argument("--split", choices=tuple(SPLITS), default="test")
@@ -103,7 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=1, help="of torch")
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
-    print(table(evaluate(options.name, options.split, options.pairs).rows()))
+    for row in evaluate(options.name, options.split, options.pairs).rows():
+        print(json.dumps(row))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,6 @@ RENAMED_FLAGS = {
     "--row": "--like",
     "--confidences": "--logprobs",
     "--anew": "--refresh",
-    "--picture": "--plot",
     "--images": "--image-root",
 }
 """Options of 0.2 and their names now."""

@@ -97,14 +97,6 @@ def svg(spec: Spec, name: str = "chart") -> str:
     return drawn.replace("<svg", f'<svg role="graphics-document" aria-label="{label}"', 1)
 
 
-def png(spec: Spec) -> bytes:
-    """Draw a chart as a PNG, on white."""
-    import vl_convert
-
-    drawn: bytes = vl_convert.vegalite_to_png(dict(spec), scale=1.6)
-    return drawn
-
-
 # --- standings ------------------------------------------------------------------------------------
 
 _FILLED = {BEST: COLOURS[0], ALIKE: COLOURS[0], LOWER: "transparent", UNTESTED: "transparent"}

@@ -9,7 +9,7 @@ from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
-from asking import QUESTION, QUICK, call_of, one, service
+from asking import QUESTION, QUICK, ask_call, call_of, service
 from chat_server import NEVER, ChatServer, completion, in_turn
 
 from vlmeval_findit.boxes.spaces import Space
@@ -235,7 +235,7 @@ def test_an_attempt_that_timed_out_is_paid_at_its_most() -> None:
     budget = Budget(5.0)
     with ChatServer(in_turn(NEVER)) as server:
         twice = replace(QUICK, attempts=2)
-        answer = one(HttpService(model, [Endpoint(server.url)], 0.2, budget, twice))
+        answer = ask_call(HttpService(model, [Endpoint(server.url)], 0.2, budget, twice))
     at_most = (1 * 1.0 + QUESTION.max_new_tokens * 1000.0) / 1e6  # of six characters, and a reply
     assert "no reply within" in (answer.error or "")
     assert budget.spent == pytest.approx(2 * at_most, rel=1e-12)
@@ -245,8 +245,8 @@ def test_an_attempt_that_timed_out_is_paid_at_its_most() -> None:
 def test_without_prices_it_is_paid_like_the_dearest_call_before() -> None:
     budget, once = Budget(5.0), replace(QUICK, attempts=1)
     with ChatServer(in_turn(completion(), NEVER)) as server:
-        first = one(service(server.url, budget=budget))
-        second = one(service(server.url, timeout=0.2, budget=budget, policy=once))
+        first = ask_call(service(server.url, budget=budget))
+        second = ask_call(service(server.url, timeout=0.2, budget=budget, policy=once))
     assert first.error is None
     assert "no reply within" in (second.error or "")
     assert budget.spent == pytest.approx(0.02), "the server said 0.01 of the first"
@@ -256,7 +256,7 @@ def test_a_refused_connection_costs_nothing() -> None:
     budget = Budget(5.0)
     with ChatServer(in_turn(completion())) as server:
         asked = service(server.url, budget=budget, policy=replace(QUICK, attempts=1))
-    assert "no reply" in (one(asked).error or "")
+    assert "no reply" in (ask_call(asked).error or "")
     assert budget.spent == 0.0
 
 
@@ -264,7 +264,7 @@ def test_a_reply_without_a_cost_cannot_be_limited_whatever_was_paid_before_it() 
     budget, unstated = Budget(5.0), {"prompt_tokens": 900, "completion_tokens": 20}
     with ChatServer(in_turn(completion(), NEVER, completion(usage=unstated))) as server:
         asked = service(server.url, timeout=0.2, budget=budget)
-        first, second = one(asked), one(asked)
+        first, second = ask_call(asked), ask_call(asked)
     assert (first.error, second.error) == (None, None)
     assert call_of(first)["cost"] == 0.01
     assert "cost" not in call_of(second)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
-from asking import ask
+from asking import ask_calls
 from chat_server import Answer, Asked, ChatServer, completion, error
 
 from vlmeval_findit.core import redaction
@@ -88,7 +88,7 @@ def test_credentials_of_an_address_are_used_and_shown_nowhere(
     with ChatServer(quoting) as server:
         url = server.url.replace("//", "//me:correct%20horse%21@") + f"?key={param}&v=1"
         asking = HttpService(chat_model("Qwen3-VL"), [Endpoint(url, "a-key-of-mine")])
-        reported = [repr(answer) for answer in ask(asking, 2)]
+        reported = [repr(answer) for answer in ask_calls(asking, 2)]
         asked = server.asked[0]
     pair = base64.b64encode(f"me:{secret}".encode()).decode()
     assert asked.headers["authorization"] == f"Basic {pair}", "and no bearer token"

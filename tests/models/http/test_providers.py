@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import QUESTION, QUICK, call_of
-from asking import ask as ask_calls
+from asking import QUESTION, QUICK, ask_calls, call_of
 from chat_server import GARBAGE, HELD_REPLY, Answer, ChatServer, in_turn, is_first
 from PIL import Image
 from provider_servers import (

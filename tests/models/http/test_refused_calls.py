@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import QUICK, call_of, service
-from asking import ask as ask_calls
-from asking import one as one_call
+from asking import QUICK, ask_call, ask_calls, call_of, service
 from chat_server import (
     HELD_REPLY,
     Answer,
@@ -121,7 +119,7 @@ def test_a_server_that_says_500_while_it_starts_is_waited_for(question: Any) -> 
     answer = OK if question is FREE else completion(HELD_REPLY)
     patient = replace(QUICK, attempts=6, refusals=30)
     with ChatServer(in_turn(*starts, answer, OK)) as server:
-        received = one_call(service(server.url, policy=patient), question=question)
+        received = ask_call(service(server.url, policy=patient), question=question)
     assert (received.text, received.stop) == ("[]", None)
 
 
@@ -132,7 +130,7 @@ def test_free_answers_say_nothing_of_constrained_ones(refusal: Answer) -> None:
 
     with ChatServer(script) as server:
         backend = HttpBackend(lambda: service(server.url))
-        assert one_call(backend).error is None
+        assert ask_call(backend).error is None
         received = ask_calls(backend, 60, question=HELD)
     assert len(received) < 20
     assert received[-1].stop is StopReason.HOPELESS
@@ -146,8 +144,8 @@ def test_a_500_that_names_nothing_counts_where_others_are_answered() -> None:
     with ChatServer(script) as server:
         backend = HttpBackend(lambda: service(server.url, policy=replace(QUICK, attempts=1)))
         for _ in range(5):
-            assert one_call(backend).error is None
-            last = one_call(backend, question=HELD)
+            assert ask_call(backend).error is None
+            last = ask_call(backend, question=HELD)
     assert last.stop is StopReason.HOPELESS
     assert "it may not take response_format" in (last.error or "")
 
@@ -197,13 +195,13 @@ def test_it_is_asked_once_a_server_and_paid_with_the_first_call() -> None:
 
 def test_free_questions_come_without_it() -> None:
     with ChatServer(in_turn(OK)) as server:
-        assert one_call(service(server.url)).error is None
+        assert ask_call(service(server.url)).error is None
         assert len(server.asked) == 1
 
 
 def test_it_is_sent_as_the_calls_are_but_for_logprobs() -> None:
     with ChatServer(holding(in_turn(OK))) as server:
-        one_call(service(server.url, {"seed": 7}), question=HELD, logprobs=True)
+        ask_call(service(server.url, {"seed": 7}), question=HELD, logprobs=True)
         first, call = (dict(item.body) for item in server.asked)
     assert first.pop("response_format")["type"] == call.pop("response_format")["type"]
     assert call.pop("logprobs") is True
@@ -215,12 +213,12 @@ def test_it_is_sent_as_the_calls_are_but_for_logprobs() -> None:
 def test_one_that_is_cut_off_in_a_thought_shows_nothing() -> None:
     cut = completion("<think>Three words", finish_reason="length")
     with ChatServer(in_turn(cut, OK)) as server:
-        assert one_call(service(server.url), question=HELD).text == "[]"
+        assert ask_call(service(server.url), question=HELD).text == "[]"
 
 
 def test_one_that_fails_is_tried_again_with_its_call() -> None:
     with ChatServer(in_turn(error(503, "loads"), completion(HELD_REPLY), OK)) as server:
-        answer = one_call(service(server.url), question=HELD)
+        answer = ask_call(service(server.url), question=HELD)
         assert [is_first(item) for item in server.asked] == [True, True, False]
     assert (answer.text, call_of(answer)["attempts"]) == ("[]", 2)
 
