@@ -39,7 +39,7 @@ def loaded(cases: Path, subsets: Path) -> list[Case]:
 def floor(cases: list[Case]) -> None:
     """Do the least that reading needs: json.loads, or the pattern of four numbers."""
     for case in cases:
-        if case.how.output == "text":
+        if case.reply_format.output == "text":
             _BARE_BOX.findall(case.response)
             continue
         try:

@@ -39,9 +39,9 @@ def train_adapter(base: Path, folder: Path, seed: int = 1, **settings: Any) -> P
     torch.manual_seed(seed)
     model = AutoModelForImageTextToText.from_pretrained(base, dtype=torch.float32)
     given = {"r": 4, "lora_alpha": 32, "target_modules": r".*language_model.*(q|v|down)_proj"}
-    made = peft.get_peft_model(model, peft.LoraConfig(**{**given, **settings}))
-    for name, values in made.named_parameters():
+    model_with_adapter = peft.get_peft_model(model, peft.LoraConfig(**{**given, **settings}))
+    for name, values in model_with_adapter.named_parameters():
         if "lora_" in name:
             torch.nn.init.normal_(values, std=0.3)
-    made.save_pretrained(folder)
+    model_with_adapter.save_pretrained(folder)
     return folder

@@ -1,4 +1,4 @@
-"""Leaderboards made for tests: three models over two tables, and five over sixty pictures."""
+"""Leaderboards for tests: three models over two tables, and five over sixty pictures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vlmeval_findit.runs.scored_run import Run, load_runs
 __all__ = ["board", "many", "runs", "world"]
 
 METRICS = tuple(metric.name for metric in metrics.METRICS if metric.empty is not None)
-"""Those that these tables have a figure of: every query has something to find."""
+"""Metrics that these tables have: every query has an object."""
 FAILED_MISSED = metrics.F1_FAILED_MISSED.name
 JSON = "FindIt_Pascal_xyxy_json"
 TEXT = "FindIt_Pascal_xyxy_text"
@@ -46,7 +46,7 @@ def board(runs: list[Run]) -> Board:
 
 @pytest.fixture
 def many(world: World) -> Board:
-    """Five models over 60 pictures, each a little worse than the one before."""
+    """Five models over 60 pictures, each a little worse than the previous."""
     world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(60)])
     for model, chance in (("A", 0.98), ("B", 0.88), ("C", 0.75), ("D", 0.72), ("E", 0.3)):
         for name in (JSON, TEXT, "FindIt_Pascal_yxyx_text"):

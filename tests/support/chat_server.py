@@ -1,4 +1,4 @@
-"""A chat server of the tests' own on 127.0.0.1, which answers what a script says."""
+"""A chat server on 127.0.0.1 that answers by a script."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def is_first(asked: Asked) -> bool:
 
 
 def holding(script: Script) -> Script:
-    """The script of a server that holds replies to formats: it answers the first question so, and
-    numbers the others from 0."""
+    """Return the script of a server that holds replies to formats: its first answer shows it, and
+    it numbers the other questions from 0."""
     numbers = count()
 
     def held(asked: Asked, number: int) -> Answer:

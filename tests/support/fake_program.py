@@ -2,8 +2,8 @@
 
 The variable FAKE says what goes wrong: ``dies`` before it listens, ``dies-later`` after three
 calls, ``refuses`` every call, ``stubborn`` heeds no SIGTERM, ``children`` starts a process in a
-session of its own.  A call takes FAKE_SECONDS.  What it was started with is appended to the file
-FAKE_RECORD, what it is asked to FAKE_CALLS.
+separate session.  A call takes FAKE_SECONDS.  Its command line is appended to the file FAKE_RECORD,
+its calls to FAKE_CALLS.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def install(folder: Path, *names: str) -> Path:
 
 def lines(path: Path) -> list[dict[str, Any]]:
     """Return what programs recorded."""
-    return [json.loads(one) for one in path.read_text().splitlines()] if path.exists() else []
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def is_alive(pid: int) -> bool:
@@ -82,12 +82,12 @@ class Machine:
 
     @property
     def calls(self) -> list[dict[str, Any]]:
-        """The calls that were made, without those that show whether a server answers."""
-        return [one for one in lines(self.folder / "calls") if one["max_tokens"] > 4]
+        """The calls, without those that show whether a server answers."""
+        return [call for call in lines(self.folder / "calls") if call["max_tokens"] > 4]
 
     def ends(self, seconds: float = 10.0) -> bool:
         """Return whether all servers do, in time."""
-        return ends([one["pid"] for one in self.started], seconds)
+        return ends([server["pid"] for server in self.started], seconds)
 
 
 def _parsed() -> argparse.Namespace:

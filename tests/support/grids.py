@@ -26,9 +26,9 @@ def grid(
                 first = Variant(row.name, representation, output)
                 for v in _dressings(first, row):
                     for mark, decoding in product(marks, decodings):
-                        made = replace(v, mark=mark, decoding=decoding)
-                        if format_problem(made) is None:
-                            yield made
+                        variant = replace(v, mark=mark, decoding=decoding)
+                        if format_problem(variant) is None:
+                            yield variant
 
 
 def _dressings(first: Variant, row: Dataset) -> Iterator[Variant]:

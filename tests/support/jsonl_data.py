@@ -39,7 +39,7 @@ LINES: Mapping[str, list[Line]] = {
         },
     ],
     "refexp": [
-        {"image": "0.png", "expression": "the grey one, left", "boxes": [CAT], "tags": ["rain"]},
+        {"image": "0.png", "expression": "the grey pet, left", "boxes": [CAT], "tags": ["rain"]},
         {"image": "1.png", "expression": "a dog", "boxes": [DOG], "tags": []},
     ],
     "refexp_all": [

@@ -53,7 +53,7 @@ def known_here(*sites: Path, files: tuple[Path, ...] = ()) -> Iterator[None]:
 
 def _forget() -> None:
     importlib.invalidate_caches()
-    for name in [one for one in sys.modules if one.partition(".")[0] == "findit_plates"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "findit_plates"]:
         del sys.modules[name]
     plugin_rows.forget()
     forget_names()

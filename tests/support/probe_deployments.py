@@ -30,7 +30,7 @@ def answers(
     wrong: float = 0.0,
     coarse: float = 0.0,
 ) -> list[AnsweredQuery]:
-    """Return what a deployment says of the scenes.
+    """Return the answers of a deployment about the scenes.
 
     Args:
         rng: draws errors.
@@ -41,18 +41,18 @@ def answers(
         wrong: the share of boxes that are somewhere else.
         coarse: the step of the numbers.
     """
-    found = []
+    queries = []
     for index, (picture, box) in enumerate(TRUTHS):
         middle = (np.array(box[:2]) + box[2:]) / 2
         half = (np.array(box[2:]) - box[:2]) / 2 * size
         if rng.random() < wrong:
             middle = half + rng.random(2) * (np.array(picture) - 2 * half)
         meant = np.concatenate([middle - half, middle + half])
-        said = numbers(meant.tolist(), picture, actual, rng, noise, fault)
+        answer = numbers(meant.tolist(), picture, actual, rng, noise, fault)
         if coarse:
-            said = [round(value / coarse) * coarse for value in said]
-        found.append(AnsweredQuery(*picture, f"{index}.png", [box], [said]))
-    return found
+            answer = [round(value / coarse) * coarse for value in answer]
+        queries.append(AnsweredQuery(*picture, f"{index}.png", [box], [answer]))
+    return queries
 
 
 def numbers(
@@ -63,7 +63,7 @@ def numbers(
     noise: float = 0.0,
     fault: Fault | None = None,
 ) -> list[float]:
-    """The four numbers that say a box (x1, y1, x2, y2) in pixels of a picture (width, height)."""
+    """Return the numbers of a box (x1, y1, x2, y2) in pixels of a picture (width, height)."""
     corners = np.array(box, float)
     side = np.tile(corners[2:] - corners[:2], 2)
     shares = (corners + rng.normal(0, noise, 4) * side) / np.tile(size, 2)

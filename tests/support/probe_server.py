@@ -41,13 +41,13 @@ def seen(url: str) -> tuple[Size, Box]:
 
 
 def answering(actual: Convention, noise: float = 0.03, fault: Fault | None = None) -> Script:
-    """Answers every request with the box of its shape, said in a convention."""
+    """Answer every request with the box of its shape, in a convention."""
 
     def script(asked: Asked, number: int) -> Answer:
         size, box = seen(sent(asked))
         # The same answer to the same picture, in whatever order calls come.
         rng = np.random.default_rng([int(value) for value in (*size, *box)])
-        said = numbers(box, size, actual, rng, noise, fault)
-        return completion(json.dumps([{"bbox": said}]))
+        answer = numbers(box, size, actual, rng, noise, fault)
+        return completion(json.dumps([{"bbox": answer}]))
 
     return script

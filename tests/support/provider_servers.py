@@ -1,7 +1,7 @@
-"""OpenAI, Anthropic and Google as they speak themselves, on 127.0.0.1.
+"""Servers with the protocols of OpenAI, Anthropic and Google, on 127.0.0.1.
 
 What each takes is checked as it does: path, key, the fields that it has.  A request that it would
-refuse is answered with its own error.
+refuse is answered with the provider's error.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Protocol:
     reply: Callable[..., Answer]
     error: Callable[..., Answer]
 
-    def answering(self, said: AnswerOf) -> Script:
+    def answering(self, answer_of: AnswerOf) -> Script:
         """Return a script that answers what the provider would take."""
 
         def script(asked: Asked, number: int) -> Answer:
@@ -51,7 +51,7 @@ class Protocol:
                 return self.error(401, f"invalid key: {self.key(asked.headers)}")
             if why := self.wrong(asked.body):
                 return self.error(400, why)
-            return self.reply(said(self.parts(asked.body)))
+            return self.reply(answer_of(self.parts(asked.body)))
 
         return script
 
@@ -62,7 +62,7 @@ def address(server: ChatServer, protocol: Protocol) -> str:
 
 
 def _answer(value: object, status: int = 200, **headers: str) -> Answer:
-    named = {name.replace("_", "-"): said for name, said in headers.items()}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Answer(json.dumps(value).encode(), status, named)
 
 

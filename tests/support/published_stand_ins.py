@@ -1,4 +1,4 @@
-"""A few made-up pictures and annotations in the layouts of published sets."""
+"""A few invented pictures and annotations in the layouts of published sets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def picture(shade: int, kind: str = "JPEG", size: tuple[int, int] = (WIDTH, HEIG
 def coco(pictures: Mapping[str, Sequence[tuple[str, list[float]]]], classes: Sequence[str]) -> Any:
     """COCO values: by picture, its objects with class and [x, y, width, height]."""
     ids = {name: number for number, name in enumerate(pictures, 1)}
-    objects = [(ids[name], *one) for name, found in pictures.items() for one in found]
+    objects = [(ids[name], *each) for name, labelled in pictures.items() for each in labelled]
     return {
         "images": [
             {"id": number, "file_name": name, "width": WIDTH, "height": HEIGHT}
@@ -89,7 +89,7 @@ def write_coco_val2017(folder: Path, values: Any = None) -> Path:
 
 
 def subset(label: str) -> Any:
-    """Two pictures with one object each."""
+    """Return two pictures with an object each."""
     return coco({f"{label}_1.jpg": [(label, OBJECT)], f"{label}_2.jpg": [(label, OTHER)]}, [label])
 
 
@@ -218,7 +218,7 @@ def refcoco_m() -> list[dict[str, Any]]:
             "mask": {"counts": upper_half(box), "size": [HEIGHT, WIDTH]},
         }
 
-    found = (
+    samples_by_image = (
         [sample(1, OBJECT, "man on the left", "left man"), sample(2, OTHER, "woman")],
         [sample(3, OTHER, "child, in red")],
     )
@@ -229,7 +229,7 @@ def refcoco_m() -> list[dict[str, Any]]:
             "file_name": f"COCO_train2014_{number:012}.jpg",
             "samples": samples,
         }
-        for number, samples in enumerate(found)
+        for number, samples in enumerate(samples_by_image)
     ]
 
 

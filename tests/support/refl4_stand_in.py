@@ -1,4 +1,4 @@
-"""A few made-up annotations in the layout and column types of Ref-L4's Parquet files."""
+"""A few invented annotations in the layout and column types of Ref-L4's Parquet files."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ BOXES = (
 
 def rows(split: str, first: int, count: int) -> list[dict[str, Any]]:
     """``count`` expressions; every picture has two."""
-    made = []
+    annotations = []
     for number in range(first, first + count):
         box = BOXES[number % 4]
         picture = number // 2
         source = "COCO_train2014" if picture % 2 else "objects365_v1"
-        made.append(
+        annotations.append(
             {
                 "id": number,
                 "caption": f"the {'very ' * (number % 3 * 9)}long way to say what number "
@@ -60,7 +60,7 @@ def rows(split: str, first: int, count: int) -> list[dict[str, Any]]:
                 "split": split,
             }
         )
-    return made
+    return annotations
 
 
 VAL, TEST = rows("val", 1000, 8), rows("test", 3000, 12)

@@ -111,8 +111,8 @@ def choose(browser: Any, **values: str) -> list[str]:
         browser.execute_script(
             "const e = document.getElementById(arguments[0]), text = arguments[1];"
             "const options = [...(e.options || [])];"
-            "const option = options.find(one => one.value === text) ||"
-            "  options.find(one => one.textContent.startsWith(text));"
+            "const option = options.find(each => each.value === text) ||"
+            "  options.find(each => each.textContent.startsWith(text));"
             "e.value = option ? option.value : text;"
             "e.dispatchEvent(new Event(e.type === 'search' ? 'input' : 'change', {bubbles: true}))",
             name,

@@ -1,7 +1,7 @@
 """Simulated runs of deployments whose convention is known, from profiles of images and objects.
 
-Nothing here is of a data set: a profile says how large images are and how large objects in them,
-as numbers; pictures, objects and replies are drawn from it.
+Nothing here is of a data set: a profile has the sizes of images and objects, as numbers; pictures,
+objects and replies are drawn from it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ SIGMA = {0.9: 0.032, 0.7: 0.115, 0.5: 0.235, 0.3: 0.428}
 
 @dataclass(frozen=True)
 class Habit:
-    """What a deployment does to its boxes beside its convention.
+    """Errors of a deployment's boxes in addition to its convention.
 
     ``miou`` is the mean IoU of boxes that mean their object; ``size`` how many times too large they
     are, ``shift`` the share of the side by which they are moved, ``pull`` the share by which they
@@ -172,7 +172,7 @@ def run(
     weights = weights / weights.sum()
     weights = weights / weights.sum()
     counts = np.array(profile.objects, float)
-    found: list[AnsweredQuery] = []
+    answered: list[AnsweredQuery] = []
     picture, size, others = -1, (0, 0), np.zeros((0, 4))
     for _ in range(queries):
         if picture < 0 or rng.random() < 1 / profile.queries_a_picture:
@@ -184,10 +184,10 @@ def run(
         actual = says if isinstance(says, Convention) else says(rng)
         numbers = _numbers(rng, boxes, size, actual, habit, fault)
         edges = np.tile(size, 2)
-        found.append(
+        answered.append(
             AnsweredQuery(*size, f"picture {picture}", (truths * edges).tolist(), numbers.tolist())
         )
-    return found
+    return answered
 
 
 def objects(rng: Rng, profile: Profile, count: int) -> Floats:
@@ -200,16 +200,16 @@ def objects(rng: Rng, profile: Profile, count: int) -> Floats:
 
 
 def _drawn(rng: Rng, profile: Profile, truths: Floats, others: Floats, habit: Habit) -> Floats:
-    """Return what a model means: boxes in shares of the picture."""
-    kept = truths[rng.random(len(truths)) >= habit.missed * (len(truths) > 1)]
-    wrong = rng.random(len(kept)) < habit.wrong
+    """Return the boxes that a model means, in shares of the picture."""
+    drawn = truths[rng.random(len(truths)) >= habit.missed * (len(truths) > 1)]
+    wrong = rng.random(len(drawn)) < habit.wrong
     if wrong.any():
-        near = others[rng.integers(len(others), size=len(kept))]
-        far = objects(rng, profile, len(kept))
-        other = np.where(rng.random((len(kept), 1)) < 0.5, near, far)
-        kept = np.where(wrong[:, None], other, kept)
-    centre, side = (kept[:, :2] + kept[:, 2:]) / 2, kept[:, 2:] - kept[:, :2]
-    noise = rng.standard_t(5, (len(kept), 4)) * SIGMA[habit.miou] * 0.77
+        near = others[rng.integers(len(others), size=len(drawn))]
+        far = objects(rng, profile, len(drawn))
+        other = np.where(rng.random((len(drawn), 1)) < 0.5, near, far)
+        drawn = np.where(wrong[:, None], other, drawn)
+    centre, side = (drawn[:, :2] + drawn[:, 2:]) / 2, drawn[:, 2:] - drawn[:, :2]
+    noise = rng.standard_t(5, (len(drawn), 4)) * SIGMA[habit.miou] * 0.77
     centre = 0.5 + (1 - habit.pull) * (centre - 0.5) + (noise[:, :2] + habit.shift) * side
     side = side * habit.size * np.exp(noise[:, 2:].clip(-2, 2))
     boxes = np.concatenate([centre - side / 2, centre + side / 2], axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from simulated import SUMS, sums_of
@@ -26,23 +26,17 @@ RATES = {
 FORMATS = ("xyxy", "xywh", "yxyx", "yxhw", "cxcywh", "all", "all-labelled", "unconstrained")
 
 
-@dataclass(frozen=True)
-class Races:
-    """Results of many races.
+class Races(NamedTuple):
+    """Results of many races."""
 
-    The share whose winner is worse than the best format over all pictures, the share with the best
-    as winner, the share of asked queries, and the largest sum of chances of dropped formats.
-    """
-
-    wrong: float
-    same: float
-    asked: float
-    most_spent: float
+    wrong: float  # Share whose winner is worse than the best format over all pictures
+    asked: float  # Mean share of queries that was asked
+    most_spent: float  # Largest sum of the chances of dropped formats
 
 
 def races(rates: Sequence[float], times: int, pictures: int) -> Races:
     """Race formats with these rates, over one query a picture, a number of times."""
-    wrong = same = 0
+    wrong = 0
     asked, most = [], 0.0
     for time in range(times):
         rng = np.random.default_rng([time, pictures])
@@ -61,10 +55,9 @@ def races(rates: Sequence[float], times: int, pictures: int) -> Races:
         best = max(estimates, key=lambda name: float(estimates[name].values[0]))
         apart = difference(estimates[best], estimates[won], metric[0].name)
         wrong += apart.p_value is not None and apart.p_value < ALPHA
-        same += won == best
         asked.append(share)
         most = max(most, spent)
-    return Races(wrong / times, same / times, float(np.mean(asked)), most)
+    return Races(wrong / times, float(np.mean(asked)), most)
 
 
 def _race(runs: dict[str, list[ScoredRow]], pictures: int) -> tuple[str, float, float]:

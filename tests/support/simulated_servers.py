@@ -1,4 +1,4 @@
-"""Servers on a clock of their own, to run a scheduler against: no network, no waiting."""
+"""Servers on a simulated clock, to run a scheduler against: no network, no waiting."""
 
 from __future__ import annotations
 
@@ -144,11 +144,11 @@ class Simulation:
 
     @property
     def outcomes(self) -> Counter[CallOutcome]:
-        return Counter(one.outcome for one in self.finished)
+        return Counter(item.outcome for item in self.finished)
 
     @property
     def values(self) -> list[int]:
-        return sorted(one.item.value for one in self.finished)
+        return sorted(finished.item.value for finished in self.finished)
 
 
 def images(count: int, prompts: int) -> list[tuple[str, int]]:

@@ -40,6 +40,6 @@ def small_recipe(name: str, folder: Path, **changes: Any) -> Path:
     if "kinds" in stage:
         stage |= {"rows": 2, "kinds": {"scenes": 1}}
     path = folder / f"{name}.yaml"
-    made = {**values, **_SHORT, **_CHANGES[name], "stages": [stage], **changes}
-    path.write_text(yaml.safe_dump(made, sort_keys=False), encoding="utf-8")
+    values_of_recipe = {**values, **_SHORT, **_CHANGES[name], "stages": [stage], **changes}
+    path.write_text(yaml.safe_dump(values_of_recipe, sort_keys=False), encoding="utf-8")
     return path

@@ -49,7 +49,7 @@ class Silent:
 def fetch_job(
     web: Web, folder: Path, names: Iterable[str], size: tuple[int, int] | None = SIZE
 ) -> FetchJob:
-    """Return a job that fetches everything from one server."""
+    """Return a job that fetches everything from a server."""
     addresses = dict.fromkeys(BASE_ADDRESSES, web.url)
     store = ImageStore(folder, dict.fromkeys(names, size))
     return FetchJob(Client(QUICK), addresses, store, Silent())
@@ -120,7 +120,7 @@ def release(folder: Path) -> Dataset:
 def set_up_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, web: Web, mirror: bool = True
 ) -> Dataset:
-    """The stand-in release as the only dataset, on a server, with a data folder of its own."""
+    """Set the stand-in release as the only dataset, on a server, with an empty data folder."""
     from vlmeval_findit.benchmarks.findit import release_subsets as subsets
     from vlmeval_findit.data.fetch import download
 

@@ -1,9 +1,9 @@
 """Tiny checkpoints of the real architectures, with random weights, built on the fly.
 
-Each has the family's own tokenizer tokens, processor and chat template, so that all that happens to
-a query on its way into a model is what happens to it with the real one.  The templates follow the
-published ones in what FindIt depends on: the place of images, the generation prompt, and the switch
-that turns thinking off.  About 0.1 million parameters and half a megabyte each.
+Each has the family's tokens, processor and chat template, so queries are encoded as for the real
+model.  The templates follow the published templates as far as FindIt depends on them: the place of
+images, the generation prompt, and the switch that turns thinking off.  About 0.1 million parameters
+and half a megabyte each.
 """
 
 from __future__ import annotations
@@ -14,7 +14,20 @@ from typing import Any, NamedTuple
 
 import torch
 import transformers as hf
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tiny_tokenizers import (
+    GEMMA,
+    GEMMA_TOKENS,
+    GLM,
+    GLM_TOKENS,
+    INTERN,
+    INTERN_TOKENS,
+    QWEN,
+    QWEN35,
+    QWEN_TOKENS,
+    build_tokenizer,
+    chatml,
+    template,
+)
 
 HIDDEN = 32
 _TEXT = {
@@ -27,15 +40,6 @@ _TEXT = {
     "initializer_range": 0.3,
 }
 _VISION = {"depth": 2, "hidden_size": HIDDEN, "intermediate_size": 64, "num_heads": 2}
-_CORPUS = [
-    "Find every instance of the object in the image. Answer with nothing else.",
-    'Return one bounding box for each, as a JSON list: [{"bbox": [10, 20, 300, 400]}, ...]',
-    "user assistant system model Reference image 1 of the object: Scene: Frame 1:",
-] * 20
-_WORDS = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
 
 
 class Parts(NamedTuple):
@@ -46,101 +50,6 @@ class Parts(NamedTuple):
     processor: Any
 
 
-def _tokenizer(specials: str, pad: str, eos: str, bos: str | None = None, **named: str) -> Any:
-    """Return a small BPE tokenizer with the family's special tokens, separated by blanks."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(_WORDS), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=600,
-        special_tokens=specials.split(),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(_CORPUS, trainer)
-    return hf.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        eos_token=eos,
-        pad_token=pad,
-        bos_token=bos,
-        extra_special_tokens=named,
-        model_max_length=32768,
-    )
-
-
-def _template(opens: str, closes: str, image: str, generation: str, after_user: str = "") -> str:
-    """A chat template: every message opened and closed, its images and texts at their places."""
-    return (
-        "{%- for m in messages -%}"
-        + opens
-        + "{%- for c in m.content -%}{%- if c.type == 'image' -%}{{ '"
-        + image
-        + "' }}{%- else -%}{{ c.text }}{%- endif -%}{%- endfor -%}"
-        + after_user
-        + closes
-        + "{%- endfor -%}{%- if add_generation_prompt -%}"
-        + generation
-        + "{%- endif -%}"
-    )
-
-
-_OFF = "enable_thinking is defined and enable_thinking is false"
-
-
-def _chatml(image: str, generation: str = "") -> str:
-    return _template(
-        "{{ '<|im_start|>' + m.role + '\\n' }}",
-        "{{ '<|im_end|>\\n' }}",
-        image,
-        "{{ '<|im_start|>assistant\\n' }}" + generation,
-    )
-
-
-_QWEN_IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"
-_QWEN = _chatml(_QWEN_IMAGE)
-_QWEN35 = _chatml(
-    _QWEN_IMAGE,
-    "{%- if " + _OFF + " -%}{{ '<think>\\n\\n</think>\\n\\n' }}"
-    "{%- else -%}{{ '<think>\\n' }}{%- endif -%}",
-)
-_GLM = "[gMASK]<sop>" + _template(
-    "{{ '<|' + m.role + '|>\\n' }}",
-    "",
-    "<|begin_of_image|><|image|><|end_of_image|>",
-    "{{ '<|assistant|>' }}{%- if "
-    + _OFF
-    + " -%}{{ '\\n<think></think>' }}{%- endif -%}{{ '\\n' }}",
-    "{%- if " + _OFF + " -%}{{ '/nothink' }}{%- endif -%}",
-)
-_GEMMA = "{{ bos_token }}" + _template(
-    "{{ '<|turn>' + ('model' if m.role == 'assistant' else m.role) + '\\n' }}",
-    "{{ '<turn|>\\n' }}",
-    "<|image|>",
-    "{{ '<|turn>model\\n' }}{%- if not enable_thinking | default(false) -%}"
-    "{{ '<|channel>thought\\n<channel|>' }}{%- endif -%}",
-)
-_INTERN = _chatml("<IMG_CONTEXT>\\n")
-
-_QWEN_TOKENS = (
-    "<|endoftext|> <|im_start|> <|im_end|> <|vision_start|> <|vision_end|> <|image_pad|> "
-    "<|video_pad|> <think> </think>"
-)
-_GLM_TOKENS = (
-    "<|endoftext|> [MASK] [gMASK] [sMASK] <sop> <eop> <|system|> <|user|> <|assistant|> "
-    "<|observation|> <|begin_of_image|> <|end_of_image|> <|begin_of_video|> "
-    "<|end_of_video|> <|image|> <|video|> <|begin_of_box|> <|end_of_box|> <think> </think> "
-    "/nothink"
-)
-_GEMMA_TOKENS = (
-    "<pad> <eos> <bos> <unk> <|turn> <turn|> <|image> <|image|> <image|> <|audio> "
-    "<|audio|> <audio|> <|video|> <|think|> <|channel> <channel|>"
-)
-_INTERN_TOKENS = "<|endoftext|> <|im_start|> <|im_end|> <img> </img> <IMG_CONTEXT> <video>"
 _AREA = {"shortest_edge": 64 * 64, "longest_edge": 1024 * 1024}
 
 
@@ -174,7 +83,7 @@ def _qwen3_vision() -> dict[str, Any]:
 
 
 def _qwen3_vl() -> Parts:
-    tokenizer = _tokenizer(_QWEN_TOKENS, "<|endoftext|>", "<|im_end|>")
+    tokenizer = build_tokenizer(QWEN_TOKENS, "<|endoftext|>", "<|im_end|>")
     text = {**_TEXT, "vocab_size": len(tokenizer), "head_dim": 16}
     config = hf.Qwen3VLConfig(
         text_config={**text, "rope_parameters": _rope([4, 2, 2], mrope_interleaved=True)},
@@ -182,11 +91,11 @@ def _qwen3_vl() -> Parts:
         tie_word_embeddings=False,
         **_qwen_ids(tokenizer),
     )
-    return Parts(config, hf.Qwen3VLForConditionalGeneration, _qwen3_processor(tokenizer, _QWEN))
+    return Parts(config, hf.Qwen3VLForConditionalGeneration, _qwen3_processor(tokenizer, QWEN))
 
 
 def _qwen3_5() -> Parts:
-    tokenizer = _tokenizer(_QWEN_TOKENS, "<|endoftext|>", "<|im_end|>")
+    tokenizer = build_tokenizer(QWEN_TOKENS, "<|endoftext|>", "<|im_end|>")
     rope = _rope([2, 1, 1], mrope_interleaved=True, partial_rotary_factor=0.5)
     config = hf.Qwen3_5Config(
         text_config={
@@ -205,11 +114,11 @@ def _qwen3_5() -> Parts:
         tie_word_embeddings=False,
         **_qwen_ids(tokenizer),
     )
-    return Parts(config, hf.Qwen3_5ForConditionalGeneration, _qwen3_processor(tokenizer, _QWEN35))
+    return Parts(config, hf.Qwen3_5ForConditionalGeneration, _qwen3_processor(tokenizer, QWEN35))
 
 
 def _qwen2_5_vl() -> Parts:
-    tokenizer = _tokenizer(_QWEN_TOKENS, "<|endoftext|>", "<|im_end|>")
+    tokenizer = build_tokenizer(QWEN_TOKENS, "<|endoftext|>", "<|im_end|>")
     config = hf.Qwen2_5_VLConfig(
         text_config={
             **_TEXT,
@@ -231,13 +140,13 @@ def _qwen2_5_vl() -> Parts:
         image_processor=hf.Qwen2VLImageProcessor(size=dict(_AREA), patch_size=14),
         tokenizer=tokenizer,
         video_processor=hf.Qwen2VLVideoProcessor(patch_size=14),
-        chat_template=_QWEN,
+        chat_template=QWEN,
     )
     return Parts(config, hf.Qwen2_5_VLForConditionalGeneration, processor)
 
 
 def _glm46v() -> Parts:
-    tokenizer = _tokenizer(_GLM_TOKENS, "<|endoftext|>", "<|endoftext|>")
+    tokenizer = build_tokenizer(GLM_TOKENS, "<|endoftext|>", "<|endoftext|>")
     ids = tokenizer.convert_tokens_to_ids
     config = hf.Glm46VConfig(
         text_config={
@@ -267,14 +176,14 @@ def _glm46v() -> Parts:
         image_processor=hf.Glm46VImageProcessor(size=area),
         tokenizer=tokenizer,
         video_processor=hf.Glm46VVideoProcessor(),
-        chat_template=_GLM,
+        chat_template=GLM,
     )
     return Parts(config, hf.Glm46VForConditionalGeneration, processor)
 
 
 def _gemma4() -> Parts:
-    tokenizer = _tokenizer(
-        _GEMMA_TOKENS,
+    tokenizer = build_tokenizer(
+        GEMMA_TOKENS,
         "<pad>",
         "<eos>",
         "<bos>",
@@ -325,15 +234,15 @@ def _gemma4() -> Parts:
         ),
         tokenizer=tokenizer,
         video_processor=hf.Gemma4VideoProcessor(),
-        chat_template=_GEMMA,
+        chat_template=GEMMA,
         image_seq_length=70,
     )
     return Parts(config, hf.Gemma4ForConditionalGeneration, processor)
 
 
 def _internvl3() -> Parts:
-    tokenizer = _tokenizer(
-        _INTERN_TOKENS,
+    tokenizer = build_tokenizer(
+        INTERN_TOKENS,
         "<|endoftext|>",
         "<|im_end|>",
         start_image_token="<img>",
@@ -367,7 +276,7 @@ def _internvl3() -> Parts:
         tokenizer=tokenizer,
         video_processor=hf.InternVLVideoProcessor(size=tile),
         image_seq_length=16,
-        chat_template=_INTERN,
+        chat_template=INTERN,
     )
     return Parts(config, hf.InternVLForConditionalGeneration, processor)
 
@@ -384,7 +293,7 @@ _SIGLIP = {
 
 def _idefics3() -> Parts:
     tiles = " ".join(f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1, 7))
-    tokenizer = _tokenizer(
+    tokenizer = build_tokenizer(
         "<|endoftext|> <|im_start|> <|im_end|> <end_of_utterance> <fake_token_around_image> "
         f"<image> <global-img> {tiles}",
         "<|im_end|>",
@@ -402,7 +311,7 @@ def _idefics3() -> Parts:
         ),
         tokenizer=tokenizer,
         image_seq_len=4,
-        chat_template=_template(
+        chat_template=template(
             "{{ '<|im_start|>' + m.role + ':' }}",
             "{{ '<end_of_utterance>\\n' }}",
             "<image>",
@@ -413,7 +322,7 @@ def _idefics3() -> Parts:
 
 
 def _llava_onevision() -> Parts:
-    tokenizer = _tokenizer(
+    tokenizer = build_tokenizer(
         "<|endoftext|> <|im_start|> <|im_end|> <image> <video>", "<|endoftext|>", "<|im_end|>"
     )
     pinpoints = [[56 * rows, 56 * columns] for rows in (1, 2, 3) for columns in (1, 2, 3)]
@@ -431,7 +340,7 @@ def _llava_onevision() -> Parts:
         video_processor=hf.LlavaOnevisionVideoProcessor(size=tile),
         num_image_tokens=16,
         vision_feature_select_strategy="full",
-        chat_template=_chatml("<image>\\n"),
+        chat_template=chatml("<image>\\n"),
     )
     return Parts(config, hf.LlavaOnevisionForConditionalGeneration, processor)
 

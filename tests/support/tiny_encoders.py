@@ -1,7 +1,7 @@
 """Tiny dual encoders of the real architectures, with random weights, built on the fly.
 
-Each has the tokenizer class and the image processor of its family, so that all that happens to a
-caption and a picture on their way into a model is what happens to them with the real one.
+Each has the tokenizer class and the image processor of its family, so captions and pictures are
+encoded as for the real model.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SIDE = {"height": 32, "width": 32}
 
 
 def _siglip(folder: Path) -> tuple[Any, Any]:
-    """With SigLIP's own kind of tokenizer, which ``sentencepiece`` reads."""
+    """With SigLIP's kind of tokenizer, which ``sentencepiece`` reads."""
     corpus = folder / "corpus.txt"
     corpus.write_text("\n".join(CORPUS))
     sentencepiece.SentencePieceTrainer.train(

@@ -1,4 +1,5 @@
-"""VLMEvalKit's loop over datasets in the processes of torchrun, of which the second fails in one:
+"""VLMEvalKit's loop over datasets in two processes; the second fails in a dataset.
+
 ``torchrun --nproc-per-node 2 two_ranks.py FOLDER``.
 """
 
@@ -19,7 +20,7 @@ DATASETS = ("FindIt_Demo_xyxy_json", "FindIt_Demo_xywh_json")
 
 
 class Mine:
-    """A model of one's own."""
+    """A custom model."""
 
     def generate(self, message: object, dataset: str) -> str:
         return "[]"

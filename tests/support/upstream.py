@@ -50,12 +50,12 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         for data in args.data:
             try:
-                model = one(args, name, model, data, home, folder) or model
+                model = evaluate(args, name, model, data, home, folder) or model
             except Exception as error:
                 logging.exception("skipped: %s", error)
 
 
-def one(args, name, model, data, home, folder):
+def evaluate(args, name, model, data, home, folder):
     dataset = build_dataset(data)
     path = get_pred_file_path(str(folder), name, data)
     prepare_reuse_files(
@@ -71,8 +71,8 @@ def one(args, name, model, data, home, folder):
             api_nproc=args.api_nproc, retry_failed=True, use_vllm=False,
         )
     if args.mode != "infer":
-        figures = dataset.evaluate(path, **json.loads(args.judge_args))
-        print(json.dumps(figures, indent=4))
+        metrics = dataset.evaluate(path, **json.loads(args.judge_args))
+        print(json.dumps(metrics, indent=4))
     for file in folder.iterdir():
         link = home / file.name
         if link.is_symlink() or link.exists():

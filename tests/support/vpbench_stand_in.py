@@ -1,4 +1,4 @@
-"""Made-up stage 1 files of VP-Bench, in the layout and the types of the authors'."""
+"""Invented stage 1 files of VP-Bench, in the layout and the types of the authors'."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = (
 
 
 def picture(number: int, format: str = "JPEG") -> bytes:
-    """Return a picture of its own for every number."""
+    """Return a different picture for every number."""
     pixels = np.random.default_rng(number).integers(0, 255, (24, 32, 3), dtype=np.uint8)
     out = io.BytesIO()
     Image.fromarray(pixels).save(out, format)
@@ -56,7 +56,7 @@ ROWS = (
     row(8, image=""),
     row(9, image=base64.b64encode(picture(9, "PNG")).decode()),
 )
-"""Nine rows, one of them without a picture; 2 and 3 show the same one, 4 and 5, and 6 and 7."""
+"""Nine rows, one without a picture; 2 and 3 have the same picture, 4 and 5, and 6 and 7."""
 
 
 def write_tsv(path: Path, rows: Iterable[Mapping[str, Any]] = ROWS) -> Path:
@@ -65,8 +65,8 @@ def write_tsv(path: Path, rows: Iterable[Mapping[str, Any]] = ROWS) -> Path:
     with path.open("w", encoding="utf-8", newline="") as f:
         out = csv.writer(f, delimiter="\t", lineterminator="\n")
         out.writerow(rows[0])
-        for one in rows:
-            out.writerow(["" if value != value else value for value in one.values()])
+        for row in rows:
+            out.writerow(["" if value != value else value for value in row.values()])
     return path
 
 
@@ -76,7 +76,7 @@ def write_parquet(path: Path, rows: Iterable[Mapping[str, Any]] = ROWS) -> Path:
     from pyarrow import parquet
 
     columns = {
-        name: [None if one[name] != one[name] else one[name] for one in rows] for name in COLUMNS
+        name: [None if row[name] != row[name] else row[name] for row in rows] for name in COLUMNS
     }
     parquet.write_table(pa.table(columns), path)
     return path

@@ -64,7 +64,7 @@ class WarmProcess:
 def can_run(program: Sequence[str], env: Mapping[str, str], warm: Mapping[str, str]) -> bool:
     """Return whether a run may be forked from a process that began with the variables ``warm``."""
     if program[0] == "-c":
-        return False  # it imports in an order of its own
+        return False  # It imports in another order
     changed = {name for name in {*env, *warm} if env.get(name) != warm.get(name)}
     return all(name.startswith(OF_A_RUN) for name in changed)
 

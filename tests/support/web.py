@@ -19,7 +19,7 @@ from json_replies import LocalServer
 
 @dataclass
 class Answer:
-    """What one request gets.  ``cut`` closes after so many bytes, ``slow`` waits before it."""
+    """The answer to a request.  ``cut`` closes after so many bytes, ``slow`` waits before it."""
 
     body: bytes = b""
     status: int = 200

@@ -40,14 +40,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--show", type=int, default=5, help="differences to print (default 5)")
     args = parser.parse_args(argv)
     try:
-        found = agreement(args.protocol, args.cases, args.subsets)
+        result = agreement(args.protocol, args.cases, args.subsets)
     except (CaseError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    for why in found.differences[: args.show]:
+    for why in result.differences[: args.show]:
         print(why)
-    print(found)
-    return 0 if found.holds else 1
+    print(result)
+    return 0 if result.holds else 1
 
 
 def agreement(protocol: str, cases: Path, subsets: Path | None = None) -> Agreement:
@@ -61,8 +61,8 @@ def agreement(protocol: str, cases: Path, subsets: Path | None = None) -> Agreem
         raise CaseError(f"no protocol {protocol!r}{nearest(protocol, PROTOCOLS)}")
     module = import_module(f".{PROTOCOLS[protocol]}", __package__)
     if hasattr(module, "agreement"):
-        found: Agreement = module.agreement(cases, subsets)
-        return found
+        result: Agreement = module.agreement(cases, subsets)
+        return result
     return tried(cases, module.difference)
 
 

@@ -19,25 +19,25 @@ class CaseError(ValueError):
 
 
 class Agreement(NamedTuple):
-    """How many cases agree, of how many, how the others differ, and what the command prints."""
+    """The number of cases that agree, of all, and how the others differ."""
 
     agreed: int
     total: int
     differences: list[str]
     least: float = 1.0  # the share that must agree
     grave: int = 0  # differences that no case may have
-    said: str = ""  # in place of "n/n cases agree"
+    summary: str = ""  # in place of "n/n cases agree"
 
     @property
     def holds(self) -> bool:
         return self.total > 0 and self.agreed >= self.least * self.total and not self.grave
 
     def __str__(self) -> str:
-        return self.said or f"{self.agreed}/{self.total} cases agree"
+        return self.summary or f"{self.agreed}/{self.total} cases agree"
 
 
 def each(path: Path, function: Callable[[Case], T]) -> Iterator[tuple[str, Case, T]]:
-    """Yield file and line, the case, and what a function makes of it.
+    """Yield file and line, the case, and the function's result.
 
     Raises:
         CaseError: a line is no case.
@@ -50,16 +50,16 @@ def each(path: Path, function: Callable[[Case], T]) -> Iterator[tuple[str, Case,
                 continue
             try:
                 case = json.loads(line)
-                found = function(case)
+                result = function(case)
             except KeyError as error:
                 raise CaseError(f"{path}, line {number}: {error} is missing") from None
             except (TypeError, AttributeError, IndexError, ValueError) as error:
                 raise CaseError(f"{path}, line {number}: {error}") from None
-            yield f"{path.name}, line {number}", case, found
+            yield f"{path.name}, line {number}", case, result
 
 
 def tried(path: Path, difference: Callable[[Case], str | None]) -> Agreement:
-    """Try cases one by one: ``difference`` says how ours differs, or None."""
+    """Try each case: ``difference`` returns how our result differs, or None."""
     total, differences = 0, []
     for where, case, why in each(path, difference):
         total += 1
@@ -69,7 +69,7 @@ def tried(path: Path, difference: Callable[[Case], str | None]) -> Agreement:
 
 
 def unlike(ours: Case, expected: Case, tolerance: float = 0) -> str | None:
-    """Say the first entry of ``expected`` that is another in ours, by more than the tolerance."""
+    """Return the first entry of ``expected`` from which ours differs by more than a tolerance."""
     for name, value in expected.items():
         if name not in ours:
             return f"no {name} here, should be {value!r:.200}"
@@ -79,17 +79,17 @@ def unlike(ours: Case, expected: Case, tolerance: float = 0) -> str | None:
 
 
 def reason_in_cases(reason: str | None, reply: Reply, unread: str) -> str | None:
-    """Say a reason of ours in the words of the cases, to which nothing but a thought is a text."""
+    """Translate a reason into the words of the cases, to which a mere thought is a text."""
     if reason == "empty" and reply.text.strip():
         return unread
     words = {"failed call": "failed", "truncated while thinking": "truncated"}
     return words.get(reason, reason) if reason else None
 
 
-def _near(ours: Any, theirs: Any, tolerance: float) -> bool:
-    if isinstance(ours, list) and isinstance(theirs, list):
-        pairs = zip(ours, theirs, strict=False)
-        return len(ours) == len(theirs) and all(_near(*pair, tolerance) for pair in pairs)
-    if isinstance(ours, int | float) and isinstance(theirs, int | float):
-        return abs(ours - theirs) <= tolerance
-    return bool(ours == theirs)
+def _near(ours: Any, other: Any, tolerance: float) -> bool:
+    if isinstance(ours, list) and isinstance(other, list):
+        pairs = zip(ours, other, strict=False)
+        return len(ours) == len(other) and all(_near(*pair, tolerance) for pair in pairs)
+    if isinstance(ours, int | float) and isinstance(other, int | float):
+        return abs(ours - other) <= tolerance
+    return bool(ours == other)

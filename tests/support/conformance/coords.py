@@ -1,4 +1,4 @@
-"""Runs of known deployments, and what may be said of each."""
+"""Runs of known deployments, and the allowed verdicts of each."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ LEAST = 0.95  # the share of allowed verdicts; no case may alarm where no alarm 
 def agreement(path: Path, subsets: Path | None = None) -> Agreement:
     """Compare the verdicts."""
     total, alarms, named, others, differences = 0, 0, 0, 0, []
-    for where, _, (found, expected) in each(
+    for where, _, (diagnosis, expected) in each(
         path, lambda case: (diagnosis_of(case), case["expect"])
     ):
         total += 1
-        if found.verdict.value not in expected["allowed"]:
-            best = f" ({found.fit.best.name})" if found.fit is not None else ""
+        if diagnosis.verdict.value not in expected["allowed"]:
+            best = f" ({diagnosis.fit.best.name})" if diagnosis.fit is not None else ""
             should = " or ".join(expected["allowed"])
-            differences.append(f"{where}: {found.verdict.value}{best}, should be {should}")
-        alarms += found.verdict.alarms and not expected["alarm"]
-        if found.verdict is Verdict.OTHER and found.fit is not None:
+            differences.append(f"{where}: {diagnosis.verdict.value}{best}, should be {should}")
+        alarms += diagnosis.verdict.alarms and not expected["alarm"]
+        if diagnosis.verdict is Verdict.OTHER and diagnosis.fit is not None:
             others += 1
-            named += found.fit.best.name in expected["acceptable"]
+            named += diagnosis.fit.best.name in expected["acceptable"]
     agreed = total - len(differences)
-    said = (
+    summary = (
         f"{agreed}/{total} verdicts are allowed; {alarms} alarms where none is due; "
         f"{named}/{others} other conventions named rightly"
     )
-    return Agreement(agreed, total, differences, LEAST, alarms, said)
+    return Agreement(agreed, total, differences, LEAST, alarms, summary)
 
 
 def diagnosis_of(case: Case) -> Diagnosis:

@@ -29,7 +29,7 @@ IOU_TOLERANCE = 1e-5
 
 
 def subset_queries(path: Path) -> list[FindItQuery]:
-    """Read the queries of one subset file, thinned to the dataset's frames."""
+    """Read the queries of a subset file, thinned to the dataset's frames."""
     dataset, multilabel = SUBSETS[path.stem]
     return [
         thinned(query_from_row(i, row, dataset, multilabel, path.name), dataset.frames)
@@ -39,10 +39,10 @@ def subset_queries(path: Path) -> list[FindItQuery]:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case, ready to be scored: everything but the reading of the reply is resolved."""
+    """A case, ready to be scored: everything but the reading of the reply is resolved."""
 
     response: str
-    how: ReplyFormat
+    reply_format: ReplyFormat
     read: Reader
     query: FindItQuery
     to_pixels: ToPixels
@@ -55,13 +55,13 @@ def agreement(path: Path, subsets: Path | None) -> Agreement:
     if subsets is None:
         raise CaseError("FindIt's cases name rows of its subsets: --subsets DIR says where")
     cases = load_cases(path, subsets)
-    found = []
+    differences = []
     scored = score_cases([case for _, case in cases])
     for (where, case), (reading, matched) in zip(cases, scored, strict=True):
         why = difference(case, reading, matched)
         if why is not None:
-            found.append(f"{where}: {why}\n  {case.how}\n  {case.response!r}")
-    return Agreement(len(cases) - len(found), len(cases), found)
+            differences.append(f"{where}: {why}\n  {case.reply_format}\n  {case.response!r}")
+    return Agreement(len(cases) - len(differences), len(cases), differences)
 
 
 def load_cases(path: Path, subsets: Path) -> list[tuple[str, Case]]:
@@ -80,12 +80,12 @@ def load_cases(path: Path, subsets: Path) -> list[tuple[str, Case]]:
         return thinned(rows(subset)[row], frames)
 
     def resolved(raw: Row) -> Case:
-        how = _how(raw["kwargs"])
+        reply_format = _reply_format(raw["kwargs"])
         return Case(
             response=raw["response"],
-            how=how,
-            read=reader(how),
-            query=query(raw["dataset"], raw["row"], how.frames),
+            reply_format=reply_format,
+            read=reader(reply_format),
+            query=query(raw["dataset"], raw["row"], reply_format.frames),
             to_pixels=to_pixels(_space(raw["kwargs"]), raw["width"], raw["height"]),
             is_video=SUBSETS[raw["dataset"]][0].family.is_video,
             expected=raw["expected"],
@@ -94,8 +94,8 @@ def load_cases(path: Path, subsets: Path) -> list[tuple[str, Case]]:
     return [(where, case) for where, _, case in each(path, resolved)]
 
 
-def _how(kwargs: Row) -> ReplyFormat:
-    """How the release reads the cell: the model's own scheme, where there is one, comes first."""
+def _reply_format(kwargs: Row) -> ReplyFormat:
+    """Return how the release reads the cell: a scheme of the model comes first."""
     structure = kwargs.get("parse_json_structure") or kwargs.get("json_structure")
     return ReplyFormat(
         output=kwargs.get("parse_fmt") or kwargs["fmt"],
@@ -126,7 +126,7 @@ def score_cases(cases: Sequence[Case]) -> list[tuple[ParsedReply, Matched]]:
 
 
 def difference(case: Case, reading: ParsedReply, matched: Matched) -> str | None:
-    """Say how our score of a case differs from the expected one."""
+    """Return how our score of a case differs from the expected score."""
     ours = {
         "format_ok": reading.reason is None,
         "tp": matched.tp,
@@ -141,13 +141,13 @@ def difference(case: Case, reading: ParsedReply, matched: Matched) -> str | None
 
 
 def _boxes_as_expected(case: Case, reading: ParsedReply, matched: Matched) -> list[Any]:
-    """Our boxes in the layout of the cases: labelled where labels are, by frame for videos."""
+    """Return our boxes in the layout of the cases: with labels if any, by frame for videos."""
     boxes: list[Any] = [list(box) for box in matched.boxes]
-    if case.how.multilabel:
+    if case.reply_format.multilabel:
         boxes = [[label, box] for label, box in zip(reading.labels, boxes, strict=True)]
     if not case.is_video:
         return boxes
-    frames: list[list[Any]] = [[] for _ in range(case.how.frames)]
+    frames: list[list[Any]] = [[] for _ in range(case.reply_format.frames)]
     for frame, box in zip(reading.frames or [0] * len(boxes), boxes, strict=True):
         frames[frame].append(box)
     return frames

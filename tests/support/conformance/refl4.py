@@ -1,4 +1,4 @@
-"""Annotations, predictions, and the figures or the refusal that they should come to."""
+"""Annotations, predictions, and their expected metrics or refusal."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from vlmeval_findit.core.scored_row import ScoredRow, totals
 
 from .cases import Case, unlike
 
-TOLERANCE = 1e-9  # percent; rounded figures have to be equal
+TOLERANCE = 1e-9  # percent; rounded metrics have to be equal
 
 
 def difference(case: Case) -> str | None:
-    """Say how our score differs from ``better``, which is mostly the authors' own."""
+    """Return how our score differs from ``better``, which is mostly the authors' score."""
     better = case["better"]
     expected = case["authors"] if better == "same" else better
     refusal = expected.get("refuse")
@@ -58,11 +58,11 @@ def difference(case: Case) -> str | None:
 
 
 def sums_for(truths: Sequence[Annotation], boxes: Sequence[Sequence[float] | None]) -> Sums:
-    """Return the sums of boxes, one an annotation."""
-    found = zip(truths, boxes, judge(truths, boxes)[1], strict=True)
+    """Return the sums of boxes, one for each annotation."""
+    judged = zip(truths, boxes, judge(truths, boxes)[1], strict=True)
     return totals(
         ScoredRow(at, "", sums_of(passed, box is not None), slices=slices_of(truth))
-        for at, (truth, box, passed) in enumerate(found)
+        for at, (truth, box, passed) in enumerate(judged)
     )
 
 

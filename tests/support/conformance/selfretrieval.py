@@ -1,4 +1,4 @@
-"""Features and what is right, replies and their captions, caption files."""
+"""Features and right captions, replies and their captions, caption files."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def _features(case: Case) -> str | None:
 
 
 def _right(pair: Case) -> list[float]:
-    """1.0 for a right caption, 0.0 for a wrong one: left, right."""
+    """Return 1.0 for a right caption, else 0.0: left, right."""
     texts, pictures = (np.asarray(pair[key], dtype=np.float32) for key in ("text", "image"))
     return [float(mark) for mark in is_right(similarities(texts, pictures, pictures[::-1]))]
 
 
 def _reply(case: Case) -> str | None:
-    said = Reply(0, FAILED if case["reply"] is None else case["reply"])
-    found = captions_in(said)
+    reply = Reply(0, FAILED if case["reply"] is None else case["reply"])
+    captions = captions_in(reply)
     ours = {
-        "left": found.left.caption,
-        "right": found.right.caption,
-        "why": reason_in_cases(why_of(found), said, "no_json"),
+        "left": captions.left.caption,
+        "right": captions.right.caption,
+        "why": reason_in_cases(why_of(captions), reply, "no_json"),
     }
     return unlike(ours, case["sensible"])
 
@@ -58,10 +58,10 @@ def _reply(case: Case) -> str | None:
 def _file(case: Case) -> str | None:
     pairs = [ImagePair(at, uid, ("left", "right")) for at, uid in enumerate(case["uids"])]
     replies, unknown = as_replies(case["captions"], pairs)
-    found = [(pair.uid, captions_in(reply)) for pair, reply in zip(pairs, replies, strict=True)]
+    captions = [(pair.uid, captions_in(reply)) for pair, reply in zip(pairs, replies, strict=True)]
     missing = [
         [uid, side.value]
-        for uid, both in found
+        for uid, both in captions
         for side in PairSide
         if both.of(side).caption is None
     ]
@@ -72,7 +72,7 @@ KINDS = {"features": _features, "reply": _reply, "file": _file}
 
 
 def difference(case: Case) -> str | None:
-    """Say how ours differs from a case."""
+    """Return how ours differs from a case."""
     kind = str(case["kind"])
     if kind not in KINDS:
         raise ValueError(f"no kind of case {kind!r}{nearest(kind, KINDS)}")

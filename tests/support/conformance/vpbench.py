@@ -9,16 +9,16 @@ from .cases import Case, reason_in_cases, unlike
 
 
 def difference(case: Case) -> str | None:
-    """Say how what we take from a reply differs."""
+    """Return how our letter of a reply differs."""
     reply, answer = case["reply"], case["answer"]
     published = published_letter(reply)
-    said = Reply(0, FAILED if reply is None else reply)
-    choice = read_reply(said, lambda text: read(text, case["options"]))
+    parsed = Reply(0, FAILED if reply is None else reply)
+    choice = read_reply(parsed, lambda text: read(text, case["options"]))
     letter, why = (None, choice.reason) if isinstance(choice, ParseFailure) else (choice, None)
     sensible = {
         "letter": letter,
         "correct": letter == answer,
-        "why": reason_in_cases(why, said, "no_choice"),
+        "why": reason_in_cases(why, parsed, "no_choice"),
     }
     authors = {"letter": published, "correct": published == answer}
     for reader, ours in (("authors", authors), ("sensible", sensible)):

@@ -1,4 +1,4 @@
-"""Drawn marks: do ours cover the pixels that the authors' cover, in the same colours?"""
+"""Drawn marks: ours must cover the pixels that the authors' cover, in the same colours."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ FARTHEST = 3  # pixels by which a side of the extent may differ
 
 
 def difference(case: Case) -> str | None:
-    """Say how our drawing differs."""
+    """Return how our drawing differs."""
     return compared(case)[1]
 
 
 def compared(case: Case) -> tuple[float | None, str | None]:
-    """Draw a case as the authors do: the overlap with their pixels, and what differs.
+    """Draw a case as the authors do; return the overlap with their pixels, and what differs.
 
-    Where their code raises, ours has to draw something, and there is no overlap.
+    If their code raises, ours must draw something, and there is no overlap.
     """
     image = background(case)
     expected = case["authors"]
@@ -36,14 +36,14 @@ def compared(case: Case) -> tuple[float | None, str | None]:
     if "raises" in expected:
         nothing = not changed.any() and any(_meets(image, mark) for mark in case["marks"])
         return None, "nothing was drawn" if nothing else None
-    theirs = rle_of(expected["changed"]).mask().astype(bool)
-    if theirs.shape != changed.shape:
+    expected_pixels = rle_of(expected["changed"]).mask().astype(bool)
+    if expected_pixels.shape != changed.shape:
         raise TypeError("the changed pixels are of another picture")
-    # Rows between which rounding decides: theirs are as right as ours.
+    # Rounding decides between some rows: both are right.
     either = changed ^ _changed(image, _drawn(image, case, row_above=True))
-    changed = np.where(either, theirs, changed)
-    union = np.count_nonzero(changed | theirs)
-    iou = np.count_nonzero(changed & theirs) / union if union else 1.0
+    changed = np.where(either, expected_pixels, changed)
+    union = np.count_nonzero(changed | expected_pixels)
+    iou = np.count_nonzero(changed & expected_pixels) / union if union else 1.0
     return iou, _difference(case, ours, changed, iou)
 
 
@@ -56,7 +56,7 @@ def background(case: Case) -> np.ndarray:
 
 
 def style_of(case: Case) -> Style:
-    """Make the style of a case, whose tags are shapes of their own."""
+    """Return the style of a case, whose tags are separate shapes."""
     kind, _, text = case["shape"].partition("_")
     variant = f"{text} {case['variant'] or ONLY}".strip()
     return Style(Shape(kind), variant, case["line_width"])
@@ -72,7 +72,7 @@ def _drawn(
     the processor, decide between two rows: with ``row_above`` it is the upper one.
     """
     regions = [
-        Region(tuple(mark["bbox"]), tuple(tuple(one) for one in mark.get("polygons") or () if one))
+        Region(tuple(mark["bbox"]), tuple(map(tuple, filter(None, mark.get("polygons") or ()))))
         for mark in case["marks"]
     ]
 
@@ -97,7 +97,7 @@ def _changed(image: np.ndarray, drawn: MarkedImage) -> np.ndarray:
 
 
 def _meets(image: np.ndarray, mark: Case) -> bool:
-    """Say whether the box of a mark begins in the image."""
+    """Return whether the box of a mark begins in the image."""
     x, y = mark["bbox"][:2]
     return bool(0 <= x < image.shape[1] and 0 <= y < image.shape[0])
 
@@ -114,9 +114,9 @@ def _difference(case: Case, ours: MarkedImage, changed: np.ndarray, iou: float) 
         return f"the extent is {extent}, should be {expected['extent']}"
     if expected["frequent"]:
         colour, count = expected["frequent"][0]
-        mine = np.count_nonzero((ours.pixels == colour).all(axis=2))
-        if mine < least * count:
-            return f"{mine} pixels are {colour}, should be {count}"
+        count_of_ours = np.count_nonzero((ours.pixels == colour).all(axis=2))
+        if count_of_ours < least * count:
+            return f"{count_of_ours} pixels are {colour}, should be {count}"
     name, true_lab = "colours as published", expected.get("colours_true_lab")
     why = unlike({name: list(ours.colours_used)}, {name: expected["colours_used"]})
     if why or true_lab is None:
