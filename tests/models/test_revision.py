@@ -10,10 +10,17 @@ import time
 from pathlib import Path
 
 import pytest
+import requests
 
 from vlmeval_findit.core.files import SETTLED_NS
 from vlmeval_findit.models import revision
-from vlmeval_findit.models.revision import REMEMBERED, fingerprint, known_revision, revision_of
+from vlmeval_findit.models.revision import (
+    REMEMBERED,
+    fingerprint,
+    known_revision,
+    refuse_unreachable,
+    revision_of,
+)
 
 SIZE = 3 << 20
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -175,3 +182,18 @@ def test_a_folder_has_a_hash_and_a_cached_file_a_commit(checkpoint: Path) -> Non
     assert revision_of("Qwen/X", None) == "unknown"
     assert known_revision("Qwen/X", COMMIT) == COMMIT
     assert known_revision("Qwen/X", "main") is None
+
+
+def test_a_checkpoint_of_an_unreachable_hub_is_refused_at_once(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
+    refuse_unreachable(str(checkpoint))
+    with pytest.raises(
+        ValueError, match=r"cannot be reached [(]Conn.*NAME=FOLDER"
+    ):
+        refuse_unreachable("nobody/nothing")
+    monkeypatch.setattr(requests, "head", lambda address, timeout: None)  # it answers, whatever
+    refuse_unreachable("nobody/nothing")

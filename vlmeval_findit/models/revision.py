@@ -154,6 +154,31 @@ def refuse_missing(checkpoint: str) -> None:
         )
 
 
+def refuse_unreachable(checkpoint: str) -> None:
+    """Refuse a checkpoint that is neither on this machine nor at a hub that can be reached.
+
+    Transformers would try the hub again for minutes, file by file.
+
+    Raises:
+        ValueError: the message says what to do.
+    """
+    import requests
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    if Path(checkpoint).is_dir() or constants.HF_HUB_OFFLINE:
+        return
+    if isinstance(try_to_load_from_cache(checkpoint, "config.json"), str):
+        return
+    try:
+        requests.head(constants.ENDPOINT, timeout=10)
+    except requests.RequestException as error:
+        raise ValueError(
+            f"{checkpoint} is not on this machine, and {constants.ENDPOINT} cannot be reached "
+            f"({type(error).__name__}). Name its folder: --model NAME=FOLDER, or a mirror of the "
+            "hub: HF_ENDPOINT=URL"
+        ) from None
+
+
 def revision_of(checkpoint: str, resolved_file: str | None) -> str:
     """Return the revision at which a checkpoint was loaded.
 

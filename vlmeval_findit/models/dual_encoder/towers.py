@@ -19,7 +19,7 @@ import transformers as hf
 from ...core.command import installed
 from ...core.files import file_sha256, sha256_of
 from ...core.image_files import decode
-from ..revision import known_revision, refuse_missing, revision_of
+from ..revision import known_revision, refuse_missing, refuse_unreachable, revision_of
 from .encoder import (
     UNPADDED_TOKENS,
     DualEncoder,
@@ -47,6 +47,7 @@ class Towers:
 
     def __init__(self, checkpoint: str) -> None:
         refuse_missing(checkpoint)
+        refuse_unreachable(checkpoint)
         self.checkpoint = checkpoint
         self.revision = _revision(checkpoint)
         self.device = "cuda" if torch.cuda.is_available() else "cpu"

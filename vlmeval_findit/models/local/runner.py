@@ -20,7 +20,7 @@ from ..adapter import adapter_of, refuse_without_peft
 from ..bounds import Bounds, space_within
 from ..model_row import LocalFamily, ModelRow
 from ..reply_tokens import GeneratedTokens, answer_tokens
-from ..revision import base_settings, known_revision, refuse_missing
+from ..revision import base_settings, known_revision, refuse_missing, refuse_unreachable
 from .batching import BatchLimit, in_batches, is_out_of_memory
 from .device import DeviceChoice, first_try
 from .images import ImageSet, expected_length
@@ -359,6 +359,7 @@ def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRu
     if row.local is None:
         raise ValueError(f"{row.name} does not run on this machine")
     refuse_missing(checkpoint)
+    refuse_unreachable(checkpoint)
     refuse_without_peft(checkpoint)
     placement = choose(this_machine(), settings.device, settings.dtype, settings.attention)
     processor = load_processor(checkpoint, settings.revision)
