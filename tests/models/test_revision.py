@@ -191,9 +191,12 @@ def test_a_checkpoint_of_an_unreachable_hub_is_refused_at_once(
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
     refuse_unreachable(str(checkpoint))
-    with pytest.raises(
-        ValueError, match=r"cannot be reached [(]Conn.*NAME=FOLDER"
-    ):
+    with pytest.raises(ValueError, match=r"cannot be reached [(]Conn.*NAME=FOLDER"):
         refuse_unreachable("nobody/nothing")
+    pytest.importorskip("torch")
+    from vlmeval_findit.models.local.transformer import checkpoint_revision
+
+    with pytest.raises(ValueError, match="nobody/nothing is not on this machine"):
+        checkpoint_revision("nobody/nothing")
     monkeypatch.setattr(requests, "head", lambda address, timeout: None)  # it answers, whatever
     refuse_unreachable("nobody/nothing")

@@ -38,6 +38,7 @@ from ..engine.outputs import Output, prepare_output
 from ..engine.plan import ItemSizes, unanswered
 from ..engine.sink import PlannedCalls
 from ..models.model_client import GenerateClient
+from ..models.revision import refuse_unreachable
 from ..runs.run_score import CellResult
 from .api import API_CLASSES, FindItServed
 from .datasets import QuestionDataset
@@ -220,8 +221,12 @@ class HostModel:
 
         more, maker = dict(arguments), supported_VLM[self._name]
         is_ours = hasattr(getattr(maker, "func", maker), "describe")
-        if not is_ours and any(part in self._name for part in _TAKES_VLLM):
-            more["use_vllm"] = self._use_vllm
+        if not is_ours:
+            checkpoint = getattr(maker, "keywords", {}).get("model_path")
+            if isinstance(checkpoint, str):
+                refuse_unreachable(checkpoint)
+            if any(part in self._name for part in _TAKES_VLLM):
+                more["use_vllm"] = self._use_vllm
         # With it set, transformers would spread one model over the processes of torchrun.
         world = os.environ.pop("WORLD_SIZE", None)
         try:

@@ -34,6 +34,9 @@ _AT_ONCE = 8
 
 _BLOCK = 1 << 22
 
+_IDENTIFIER = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+"""OWNER/NAME of the Hugging Face hub."""
+
 
 def fingerprint(folder: Path) -> str:
     """Hash a local checkpoint: names and whole contents of its files.
@@ -148,7 +151,7 @@ def refuse_missing(checkpoint: str) -> None:
         if not (folder / "config.json").is_file():
             raise ValueError(f"{checkpoint}: no config.json there, so it is no checkpoint")
         return
-    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", checkpoint):
+    if not _IDENTIFIER.fullmatch(checkpoint):
         raise ValueError(
             f"{checkpoint}: no such folder (an identifier of the Hugging Face hub is OWNER/NAME)"
         )
@@ -165,7 +168,8 @@ def refuse_unreachable(checkpoint: str) -> None:
     import requests
     from huggingface_hub import constants, try_to_load_from_cache
 
-    if Path(checkpoint).is_dir() or constants.HF_HUB_OFFLINE:
+    named = _IDENTIFIER.fullmatch(checkpoint) and not Path(checkpoint).is_dir()
+    if constants.HF_HUB_OFFLINE or not named:
         return
     if isinstance(try_to_load_from_cache(checkpoint, "config.json"), str):
         return

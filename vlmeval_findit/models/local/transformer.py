@@ -14,7 +14,7 @@ from transformers import StoppingCriteria, StoppingCriteriaList
 from ...core.answers import CancelledError
 from ..adapter import Adapter, adapter_of
 from ..reply_tokens import GeneratedTokens
-from ..revision import revision_of
+from ..revision import refuse_unreachable, revision_of
 from .device import DeviceChoice
 from .encoding import Encoded, MessageEncoder, collate
 from .logits import LogprobRecorder, SchemaMask, SeededSampler
@@ -151,7 +151,11 @@ def with_adapter(model: Any, adapter: Adapter, *, merges: bool) -> Any:
 
 
 def checkpoint_revision(checkpoint: str, wanted: str | None = None) -> str:
-    """Return the revision at which a checkpoint would be loaded; OSError if it does not exist."""
+    """Return the revision at which a checkpoint would be loaded.
+
+    Raises OSError if it does not exist, ValueError as :func:`.refuse_unreachable`.
+    """
+    refuse_unreachable(checkpoint)
     return _revision(checkpoint, wanted, "config.json")
 
 
