@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from paths import ROOT
 
 from vlmeval_findit.boxes.error_types import BoxError
 from vlmeval_findit.cli import error_text, main
+from vlmeval_findit.cli.model_options import MODEL_GROUPS
 from vlmeval_findit.cli.options import print_note
 from vlmeval_findit.core.command import as_called, program
 from vlmeval_findit.core.vlmevalkit import quiet_log
@@ -143,3 +145,12 @@ def test_the_help_of_errors_explains_their_types(capsys: pytest.CaptureFixture[s
     assert main(["errors", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert all(f"{error.value} {error.meaning}" in text for error in BoxError)
+
+
+@pytest.mark.parametrize("name", ["run", "search", "sweep", "probe"])
+def test_the_options_of_a_help_are_in_groups(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    groups = [group.partition(":")[0] for group in re.split(r"\n\n(?=\S)", text)]
+    assert groups[1:7] == ["Options", *MODEL_GROUPS]
+    assert text.index("Servers and providers:") < text.index("--base-url") < text.index("Cost:")

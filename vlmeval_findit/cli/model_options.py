@@ -64,6 +64,23 @@ _PROMPT: tuple[Option, ...] = (
 )
 
 
+MODEL_GROUPS = {
+    "The model": (
+        *("like", "space", "system", "prompt_template", "temperature", "samples", "logprobs"),
+    ),
+    "Servers and providers": (
+        *("base_url", "provider", "key", "header", "extra_body", "batch", "api_nproc", "timeout"),
+    ),
+    "This machine or cluster": (
+        *("batch_size", "dtype", "device", "serve", "gpus", "tensor_parallel", "serve_args"),
+        *("executor", "replicas"),
+    ),
+    "Cost": ("max_usd", "prices", "dry_run"),
+    "Every command": ("plugin", "verbose", "quiet"),
+}
+"""Names of options by their heading in the help of commands that ask models."""
+
+
 def prompt_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--system`` and ``--prompt-template`` to a command."""
     for option in reversed(_PROMPT):

@@ -42,8 +42,9 @@ Section = Callable[[], str | Sequence[tuple[str, str]]]
 class Command(click.Command):
     """A command with ``--plugin``, ``--verbose`` and ``--quiet``.
 
-    Its help is its callback's docstring, followed by ``examples``, one command for each line, and
-    by ``sections``, which are built when the help is printed: plug-ins may add to their tables.
+    Its help is its callback's docstring, followed by its options, first those that are in none of
+    ``groups`` (names by heading), by ``examples``, one command for each line, and by ``sections``,
+    which are built when the help is printed: plug-ins may add to their tables.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Command(click.Command):
         *args: Any,
         examples: Sequence[str] = (),
         sections: Mapping[str, Section] | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
         **settings: Any,
     ) -> None:
         settings["context_settings"] = {**HELP, **settings.get("context_settings", {})}
@@ -58,6 +60,7 @@ class Command(click.Command):
         self.help = as_called(self.help or "")
         self.examples = examples
         self.sections = sections or {}
+        self.groups = groups or {}
         self.params += shared_options()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -73,6 +76,18 @@ class Command(click.Command):
         new_name = RENAMED_FLAGS.get(flag, "")
         names = {name for option in self.params for name in option.opts}
         return new_name if new_name.partition(" ")[0] in names else None
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        headings = {name: heading for heading, names in self.groups.items() for name in names}
+        rows: dict[str, list[tuple[str, str]]] = {"Options": [], **{key: [] for key in self.groups}}
+        for option in self.get_params(ctx):
+            row = option.get_help_record(ctx)
+            if row is not None and isinstance(option, click.Option):
+                rows[headings.get(option.name or "", "Options")].append(row)
+        for heading, listed in rows.items():
+            if listed:
+                with formatter.section(heading):
+                    formatter.write_dl(listed)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.examples:

@@ -29,7 +29,7 @@ from ..models.options import ModelOptions
 from ..runs.open_predictions import open_predictions
 from ..sweeps.sweep_file import Sweep
 from .early_checks import check_amounts, refuse_untabled
-from .model_options import DRY_RUN, EXECUTOR, MODEL, REPLICAS, model_options
+from .model_options import DRY_RUN, EXECUTOR, MODEL, MODEL_GROUPS, REPLICAS, model_options
 from .options import PATH, Command, complete_models, is_quiet, json_option
 from .printing import report_spending, write_json
 from .probe_report import ProbeReport, as_dict, print_probe
@@ -62,6 +62,7 @@ _PLACEHOLDER = "grid1000"
 
 @click.command(
     cls=Command,
+    groups=MODEL_GROUPS,
     epilog=_EPILOG,
     examples=[
         "python run_findit.py probe --model Qwen3-VL=mine --base-url URL",

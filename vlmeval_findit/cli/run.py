@@ -55,7 +55,15 @@ from .early_checks import (
     check_prompt,
     check_rows,
 )
-from .model_options import DRY_RUN, LOGPROBS, MODEL, SAMPLES, SKIP_MISSING, model_options
+from .model_options import (
+    DRY_RUN,
+    LOGPROBS,
+    MODEL,
+    MODEL_GROUPS,
+    SAMPLES,
+    SKIP_MISSING,
+    model_options,
+)
 from .options import (
     PATH,
     Command,
@@ -136,6 +144,7 @@ class RunCommand(Command):
 
 @click.command(
     cls=RunCommand,
+    groups=MODEL_GROUPS,
     context_settings={"ignore_unknown_options": True},
     examples=[
         "python run_findit.py run --data FindIt_Demo_xyxy_json --model FindIt-Nano",
@@ -178,7 +187,7 @@ class RunCommand(Command):
 def command(**values: Any) -> int:
     """Ask models about datasets and score the answers.
 
-    Every other flag is VLMEvalKit's runner's. The word "run" may be left out before --data.
+    All other flags go to VLMEvalKit's runner. The word "run" may be left out before --data.
     """
     run = RunOptions(**values)
     options = run.options

@@ -22,6 +22,7 @@ from .model_options import (
     EXECUTOR,
     LOGPROBS,
     MODEL,
+    MODEL_GROUPS,
     REPLICAS,
     SKIP_MISSING,
     model_options,
@@ -32,6 +33,7 @@ from .sweep import run_or_count, with_options
 
 @click.command(
     cls=Command,
+    groups=MODEL_GROUPS,
     epilog=f"The winner: {rule(BENCHMARK)}.",
     examples=[
         "python run_findit.py search --model Qwen3-VL-8B --serve vllm",

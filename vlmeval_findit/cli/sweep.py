@@ -60,6 +60,7 @@ from .model_options import (
     DRY_RUN,
     EXECUTOR,
     LOGPROBS,
+    MODEL_GROUPS,
     REPLICAS,
     SAMPLES,
     SKIP_MISSING,
@@ -75,6 +76,7 @@ _WITHOUT_HOST = (Access.SERVER, Access.PROVIDER, Access.BATCH)
 
 @click.command(
     cls=Command,
+    groups=MODEL_GROUPS,
     examples=[
         "python run_findit.py sweep configs/smoke.yaml --dry-run",
         "python run_findit.py sweep sweep.yaml --base-url http://localhost:8000/v1",
