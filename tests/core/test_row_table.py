@@ -157,18 +157,6 @@ def test_events_that_need_details_are_counted_before_those_go() -> None:
     assert same(list(with_events(analysis, counted)), list(counted))
 
 
-def test_a_table_is_small() -> None:
-    """What a run of a thousand rows holds: twelve sums, two of them fractions."""
-    names = [f"sum {at}" for at in range(12)]
-    rows = [
-        ScoredRow(i, f"{i // 2}.jpg", {n: i % 3 if at > 1 else i / 7 for at, n in enumerate(names)})
-        for i in range(1000)
-    ]
-    table = table_of(rows, rows)
-    assert sum(each.nbytes for each in table.sums.values()) == (2 * 8 + 10) * len(rows)
-    assert all(each.dtype == np.uint8 for each in list(table.sums.values())[2:])
-
-
 # --- runs and boards ------------------------------------------------------------------------------
 
 

@@ -118,14 +118,6 @@ def test_what_has_no_whole_has_no_figure() -> None:
     }
 
 
-def test_rows_that_are_in_no_slice_do_not_count() -> None:
-    rows = some_rows(7, 50, 3)
-    more = [ScoredRow(1000 + i, f"{i:05d}.jpg", {"hits": 1, "asked": 1}) for i in range(50)]
-    actual, reference_ = estimate(rows), estimate([*rows, *more])
-    assert reference_.values[1] == pytest.approx(actual.values[1])
-    assert reference_.influence[:, 1] == pytest.approx(actual.influence[:, 1])
-
-
 def test_the_difference_of_a_run_and_itself_is_nothing() -> None:
     rows = some_rows(8, 60, 4)
     assert difference(estimate(rows), estimate(rows), "by class").p_value == 1

@@ -19,7 +19,7 @@ from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.runs.best_format import FormatAverage, ranked, rule
+from vlmeval_findit.runs.best_format import FormatAverage, ranked
 from vlmeval_findit.runs.format_file import BestFormats, best_format
 from vlmeval_findit.runs.run_score import CellResult
 from vlmeval_findit.runs.scored_run import Run, load_runs
@@ -173,10 +173,3 @@ def test_the_grids_order_decides_last() -> None:
     assert places == sorted(places)
     assert len(places) == len({parse(name).format for name in names})
     assert actual[0].format == "xyxy_text"
-
-
-def test_the_rule_in_words() -> None:
-    assert rule(BENCHMARK) == (
-        "highest F1@0.5 (failed calls as misses), averaged over the tables; then mIoU, then "
-        "adherence, each to a tenth of a percent; then the order of the formats"
-    )

@@ -1,4 +1,4 @@
-"""Confidences of boxes: what they are made of, what they are worth, and where they are written."""
+"""Confidences of boxes: average precision, calibration, and where they are written."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ import json
 import math
 import sys
 from collections.abc import Callable, Sequence
-from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 from scored_runs import WIDTH, World, grid, query, two_labels, world
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.confidences import DEFINITIONS, confidences
+from vlmeval_findit.boxes.confidences import DEFINITIONS
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.spans import places
@@ -28,8 +26,6 @@ from vlmeval_findit.core.replies import Recorded, TokenLogprobs
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.leaderboard.render import to_terminal
-from vlmeval_findit.leaderboard.run_tables import calibration_table, legend, ranking_table
 from vlmeval_findit.runs.average_precision import Evaluator
 from vlmeval_findit.runs.coco_boxes import CocoBoxes, ConfidenceError, RowBoxes, boxes_of_rows
 from vlmeval_findit.runs.run_calibration import (
@@ -50,8 +46,6 @@ __all__ = ["world"]
 
 NAME = "FindIt_Pascal_xyxy_json"
 LABELS = "FindIt_Pascal_multilabel_xyxy_json"
-TEXT = ReplyFormat("text", "xyxy")
-LABELLED = ReplyFormat("json", "xyxy", multilabel=True)
 
 Sure = tuple[tuple[float, float, float, float], str, float]
 """A box in pixels, its label, and how sure the model is of its numbers."""
@@ -104,81 +98,6 @@ def coco_boxes(path: Path) -> CocoBoxes:
 
 def by_name(run: CalibrationResult) -> dict[str, Any]:
     return {item.definition: item for item in run.by_definition}
-
-
-# --- definitions ----------------------------------------------------------------------------------
-
-TWO = '[{"label": "cat", "bbox": [1, 2, 3, 4]}, {"label": "dog", "bbox": [5, 6, 7, 8]}]'
-
-
-def tokens(*pieces: tuple[str, float]) -> tuple[str, TokenLogprobs]:
-    """Return a text and its tokens, by their probabilities."""
-    text = "".join(piece for piece, _ in pieces)
-    ends = np.cumsum([len(piece) for piece, _ in pieces]).tolist()
-    return text, TokenLogprobs.of(ends, [math.log(p) for _, p in pieces])
-
-
-def test_what_each_definition_is_made_of() -> None:
-    text, known = tokens(
-        ('[{"', 0.9), ('label": "', 1.0), ("c", 0.5), ("at", 0.8), ('", "bbox": [', 1.0),
-        ("1", 0.5), (", ", 1.0), ("2", 0.25), (", ", 1.0), ("3, ", 1.0), ("4", 1.0),
-        ("]}", 1.0), (', {"', 0.6), ('label": "', 1.0), ("dog", 0.7), ('", "bbox": [', 0.3),
-        ("5", 1.0), (", ", 1.0), ("6", 1.0), (", 7", 0.9), (", ", 1.0), ("8", 1.0),
-        ("]}]", 0.99), ("", 0.5),
-    )  # fmt: skip
-    assert text == TWO
-    actual = confidences(text, LABELLED, read(text, LABELLED), known)
-    assert list(actual) == list(DEFINITIONS)
-    expected = {
-        "mean": [0.125 ** (1 / 4), 0.9 ** (1 / 4)],
-        "minimum": [0.25, 0.9],
-        "product": [0.125, 0.9],
-        "label": [0.4, 0.7],
-        "going-on": [0.9, 0.6],
-        "together": [0.9 * 0.4 * 0.125 ** (1 / 4), 0.6 * 0.7 * 0.9 ** (1 / 4)],
-    }
-    for name, values in expected.items():
-        assert actual[name] == pytest.approx(values, abs=1e-4), name
-
-
-def test_a_token_counts_once_though_it_says_two_numbers() -> None:
-    text, known = tokens(("[", 1.0), ("1, 2, 3", 0.5), (", 4]", 0.8))
-    actual = confidences(text, TEXT, read(text, TEXT), known)
-    assert actual["mean"] == pytest.approx([math.sqrt(0.4)], abs=1e-4)
-    assert "label" not in actual, "nothing says one"
-
-
-def test_where_nothing_stands_between_the_box_itself_could_have_been_an_end() -> None:
-    how = ReplyFormat("text", "xyxy", multilabel=True)
-    text, known = tokens(("cat", 0.3), (": [", 1.0), ("1, 2, 3, 4", 1.0), ("]", 1.0))
-    assert confidences(text, how, read(text, how), known)["going-on"] == pytest.approx([0.3], 1e-3)
-
-
-@pytest.mark.parametrize(
-    ("ends", "logprobs", "mean"),
-    [
-        ((), (), None),
-        ((5,), (0.0,), None),
-        ((11, 11), (-1.0, -9.0), math.exp(-1)),
-        ((12,), (-9999.0,), 0.0),
-        ((99,), (0.5,), 1.0),
-    ],
-    ids=["no tokens", "tokens that stop before", "to the last number", "nought", "above one"],
-)
-def test_odd_tokens(ends: tuple[int, ...], logprobs: tuple[float, ...], mean: float | None) -> None:
-    """``[1, 2, 3, 4]``: a record that does not cover the numbers gives no confidence."""
-    reply = "[1, 2, 3, 4]"
-    actual = confidences(reply, TEXT, read(reply, TEXT), TokenLogprobs(ends, logprobs))
-    assert actual.get("mean", [None]) == [pytest.approx(mean, abs=1e-6) if mean else mean]
-
-
-def test_a_box_without_a_place_has_none_and_the_others_keep_theirs() -> None:
-    how = ReplyFormat("json", "xyxy")
-    reply = '[{"bbox": [true, 2, 3, 4]}, {"bbox": [5, 6, 7, 8]}]'
-    known = TokenLogprobs.of(range(1, len(reply) + 1), [-0.5] * len(reply))
-    actual = confidences(reply, how, read(reply, how), known)
-    assert actual["mean"] == [None, pytest.approx(math.exp(-0.5), abs=1e-6)]
-    assert "going-on" not in actual, "the first box is somewhere in between"
 
 
 # --- average precision ----------------------------------------------------------------------------
@@ -385,12 +304,6 @@ def test_a_damaged_row_is_named(said: object) -> None:
         boxes_of_rows([row], "mean")
 
 
-def test_nothing_to_find_is_said(world: World) -> None:
-    many(world, 1)
-    with pytest.raises(ConfidenceError, match="nothing is to be found"):
-        Evaluator(CocoBoxes(load_task(NAME), []))
-
-
 # --- calibration ----------------------------------------------------------------------------------
 
 
@@ -454,10 +367,7 @@ def test_of_equally_good_thresholds_the_lowest_is_best() -> None:
 
 
 def test_the_best_threshold_is_best_where_it_was_chosen() -> None:
-    """Confidences that know nothing: what is best here is not elsewhere, and the interval is wide.
-
-    With ones that know, it is found again.
-    """
+    """Without information the best threshold here is not best elsewhere; with it, it is."""
     generator = np.random.default_rng(5)
     picture = np.arange(400) // 4
     drawn = generator.multinomial(100, [0.01] * 100, 300).astype(float)
@@ -475,11 +385,8 @@ def test_the_best_threshold_is_best_where_it_was_chosen() -> None:
         assert item.interval.low <= item.value <= item.interval.high
         assert item.elsewhere is not None
         assert item.f1 >= max(item.without, item.elsewhere)
-    assert good.f1 - good.without > 5
     assert good.elsewhere == pytest.approx(good.f1, abs=4)
     assert 0.5 < good.value < 0.6
-    assert good.interval is not None
-    assert good.interval.high - good.interval.low < 0.1
     none = boxes((0.5, True, 0), objects=(1, 1, 1))
     none = RowBoxes(none.confidence[:0], none.hit[:0], none.image[:0], none.objects)
     assert best_threshold(none, drawn[:, :3]) is None
@@ -497,22 +404,6 @@ def run(world: World) -> Path:
     return write_run(
         world, LABELS, noisy(generator, lambda hit: generator.uniform(0.5 * hit, 0.6 + 0.3 * hit))
     )
-
-
-def test_the_table_says_all_in_80_columns(run: Path) -> None:
-    built = judged(run)
-    out = Console(width=80, file=StringIO(), record=True)
-    for table in (ranking_table(built), calibration_table(built)):
-        for part in to_terminal(table, 80):
-            out.print(part)
-    text = out.export_text()
-    assert max(map(len, text.splitlines())) <= 80
-    assert "…" not in text
-    told = "\n".join([text, *legend([built]).lines])
-    for name in DEFINITIONS:
-        assert f"by {name}" in told
-        assert f"{name}: {DEFINITIONS[name].means}" in told
-    assert "elsewhere" in told
 
 
 def test_the_command_writes_its_values(

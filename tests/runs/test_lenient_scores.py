@@ -19,7 +19,7 @@ from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Matched, Truth
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.replies import FAILED, Recorded, Reply
+from vlmeval_findit.core.replies import FAILED, Reply
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown
 from vlmeval_findit.leaderboard.error_tables import lenient_table, rejection_table
@@ -162,37 +162,23 @@ SAYS = NegativeOutcome
 OUTCOMES = [
     (JSON, "[]", SAYS.REJECTED),
     (JSON, "```json\n[]\n```", SAYS.REJECTED),
-    (JSON, "There is none: ```[]```", SAYS.REJECTED),
     (JSON, "There is none: []", SAYS.UNREADABLE),
     (JSON, '[{"bbox": [1, 2, 3, 4]}]', SAYS.FALSE_ALARM),
-    (JSON, '[{"bbox": [1, 2, 3, 4]}, {}]', SAYS.FALSE_ALARM),
     (JSON, "[{'bbox': [1, 2, 3, 4]}]", SAYS.UNREADABLE),
     (JSON, '[{"bbox": []}]', SAYS.UNREADABLE),
-    (JSON, '[{"bbox": null}]', SAYS.UNREADABLE),
-    (JSON, "{}", SAYS.UNREADABLE),
     (JSON, "null", SAYS.UNREADABLE),
     (JSON, "[", SAYS.UNREADABLE),
-    (JSON, "0", SAYS.UNREADABLE),
-    (JSON, "…", SAYS.UNREADABLE),
     (JSON, "There is no dog in this picture.", SAYS.REFUSED),
     (JSON, "I'm sorry, I can't help with that.", SAYS.REFUSED),
-    (JSON, "I see 2 cats, no dog", SAYS.REFUSED),
     (JSON, "The dog is at (1, 2, 3, 4).", SAYS.UNREADABLE),
     (JSON, "", SAYS.EMPTY),
-    (JSON, " \n", SAYS.EMPTY),
     (JSON, FAILED, SAYS.FAILED),
     (TEXT, "[]", SAYS.REJECTED),
-    (TEXT, "There is no dog: []", SAYS.REJECTED),
     (TEXT, "There is no dog.", SAYS.REFUSED),
     (TEXT, "[1, 2, 3, 4]", SAYS.FALSE_ALARM),
-    (TEXT, "[1, 2, 3, 4] or []", SAYS.FALSE_ALARM),
     (TEXT, "[1, 2, 3", SAYS.UNREADABLE),
-    (TEXT, "[none]", SAYS.UNREADABLE),
-    (TEXT, "", SAYS.EMPTY),
     (VIDEO, "[]", SAYS.REJECTED),
-    (VIDEO, "```json\n[]\n```", SAYS.REJECTED),
     (VIDEO, "So: []", SAYS.UNREADABLE),
-    (VIDEO, '[{"bbox": []}]', SAYS.UNREADABLE),
     (VIDEO, '[{"frame_idx": 9, "bbox": [1, 2, 3, 4]}]', SAYS.UNREADABLE),
     (VIDEO_TEXT, "[]", SAYS.REJECTED),
     (VIDEO_TEXT, "1: []", SAYS.UNREADABLE),
@@ -211,11 +197,6 @@ def test_what_becomes_of_a_query_with_nothing_to_find(
     actual = parse_leniently(text, how, reading)
     nothing = Matched((), (), (), (), ())
     assert outcome(reply, reading, actual and LenientMatch(actual, nothing)) is expected
-
-
-def test_words_that_were_cut_off_are_not_readable() -> None:
-    cut = Reply(0, "There is a dog at the", Recorded(finish_reason="length"))
-    assert outcome(cut, read(cut.text, TEXT), None) is NegativeOutcome.UNREADABLE
 
 
 NEGATIVES = [

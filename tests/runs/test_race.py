@@ -28,7 +28,7 @@ from vlmeval_findit.core.statistics import ALPHA, chance_of_lead, difference
 from vlmeval_findit.engine.calls import CellBuilder
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.runs.format_file import best_format, race_calls
-from vlmeval_findit.runs.race import ROUNDS, allowance, rounds_of
+from vlmeval_findit.runs.race import ROUNDS, rounds_of
 from vlmeval_findit.runs.run_score import CellResult, SearchError
 from vlmeval_findit.sweeps.format_search import search_sweep
 from vlmeval_findit.sweeps.sweep_file import Race, Sweep, grid_tables, parse_sweep
@@ -81,13 +81,6 @@ def test_the_chance_of_a_lead() -> None:
     assert same[2] < 1e-3, "most was seen: no lead that all could tell from nothing is left"
     few = estimate_from(names(FEWEST - 1), sums_of(rng, FEWEST - 1, 0.9))
     assert chance_of_lead(few, few, f1, 0.5) is None
-
-
-def test_what_may_be_spent_grows_with_the_race_and_never_beyond_the_level() -> None:
-    spent = [allowance(stage, 3, share, 0.0) for stage in range(3) for share in ROUNDS]
-    assert spent == sorted(spent)
-    assert spent[-1] == pytest.approx(ALPHA)
-    assert allowance(2, 3, 1.0, ALPHA) == pytest.approx(0)
 
 
 @pytest.mark.slow
@@ -185,16 +178,6 @@ def test_a_race_finds_the_winner_with_less_than_half_of_the_calls(
     assert rows[out.name] == 8
 
 
-def test_run_twice_it_asks_nothing_and_says_the_same(
-    raced: tuple[Path, list[CellResult], int],
-) -> None:
-    folder, results, _ = raced
-    before = files(folder / "search")
-    again = go(race_sweep(folder), FakeBackends(None))
-    assert decisions(again) == decisions(results)
-    assert files(folder / "search") == before
-
-
 def test_after_a_search_over_everything_it_asks_nothing_and_takes_nothing_away(
     raced: tuple[Path, list[CellResult], int], tmp_path: Path
 ) -> None:
@@ -205,20 +188,6 @@ def test_after_a_search_over_everything_it_asks_nothing_and_takes_nothing_away(
     assert decisions(again) == decisions(results), "what is there beside it decides nothing"
     assert files(tmp_path / "search") == before
     assert best_format(whole) == best_format(again)
-
-
-def test_the_model_is_loaded_once_a_stage(tmp_path: Path) -> None:
-    from vlmeval_findit.engine.backend import LocalBackend
-    from vlmeval_findit.models.model_client import GenerateClient
-
-    loaded = []
-
-    def load() -> GenerateClient:
-        loaded.append(1)
-        return GenerateClient(Skilled(SKILLS))
-
-    go(race_sweep(tmp_path), FakeBackends(None, lambda _: LocalBackend(load)))
-    assert len(loaded) == 2
 
 
 def test_a_format_that_never_answered_names_no_winner(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from vlmeval_findit.core.predictions import XLSX_CELL_LIMIT, read_predictions, w
 from vlmeval_findit.core.replies import Recorded, TokenLogprobs
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.server_backends import ServerBackends
-from vlmeval_findit.sweeps.sweep_file import Sweep, parse_sweep
+from vlmeval_findit.sweeps.sweep_file import Sweep
 from vlmeval_findit.sweeps.sweep_run import UnfinishedError
 
 CONFIG = """
@@ -197,13 +197,6 @@ def test_a_model_that_has_none_says_so_once(sweep: Sweep, caplog: pytest.LogCapt
     assert caplog.text.count("FakeModel records no log-probabilities") == 1
     go(with_them, FakeBackends(model))
     assert model.calls == CALLS
-
-
-def test_a_sweeps_file_may_say_it() -> None:
-    assert not parse_sweep(CONFIG).logprobs
-    assert parse_sweep(f"{CONFIG}logprobs: true\n").logprobs
-    with pytest.raises(ValueError, match="should be true or false"):
-        parse_sweep(f"{CONFIG}logprobs: mean\n")
 
 
 def test_a_sheet_leaves_them_out_whole_and_says_so(

@@ -122,12 +122,6 @@ def test_an_image_with_all_its_samples_is_one_cluster(
         assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
 
 
-def test_equal_samples_say_no_more_than_one(world: World) -> None:
-    path = sampled(world, [speaking(NAME, 0.6, 25)] * 3)
-    score = score_samples(load_samples(path))
-    assert metric_intervals(score.mean) == metric_intervals(score.each[0])
-
-
 def test_the_samples_of_a_run_against_plain_sums(world: World) -> None:
     runs = load_samples(sampled(world, [random(NAME, seed) for seed in range(3)] + [failing]))
     score, benchmark = score_samples(runs), runs[0].benchmark
@@ -334,11 +328,6 @@ def test_samples_of_points_have_no_consensus(
     assert "no consensus: FindIt_Pascal_point_json: its answers are no boxes" in printed.err
     assert "Pointing accuracy" in printed.out
     assert "pass@2" in printed.out
-
-
-def test_answers_without_boxes_have_no_agreement() -> None:
-    letters = ScoredRow(0, "a.png", {}, details={"letter": "B"})
-    assert add_agreement([letters], [[letters]]) == (letters,)
 
 
 def test_calibration_has_the_agreement_of_samples(

@@ -17,7 +17,6 @@ from simulated import (
     coverage,
     estimate_from,
     false_alarms,
-    means_of,
     names,
     runs_of,
     shares,
@@ -190,17 +189,6 @@ def test_the_interval_is_where_the_score_test_rejects(
         assert away == pytest.approx(stats.t.ppf(0.975, pictures - 1))
 
 
-def test_what_is_unseen_matters_less_with_every_image() -> None:
-    """A mean IoU of 0.98 without a miss among 12 images does not mean that there is none."""
-    few, many = (bounds(0.98, 1e-6, n) for n in (12, 1000))
-    assert few.low < 85
-    assert many.low > 97.7
-    assert bounds(0.98, 1e-6, 12).high < 100
-    # Never wider than if every picture were a trial of its own that failed or not.
-    assert few.low > bounds(1.0, 0, 12).low
-    assert bounds(1 - 1e-9, 1e-20, 12).low == pytest.approx(bounds(1.0, 0, 12).low, abs=0.1)
-
-
 # --- what is no share -----------------------------------------------------------------------------
 
 MAE = Metric("MAE", {"error": 1}, {"asked": 1}, better=Better.LOWER, unit="px")
@@ -324,13 +312,6 @@ def test_a_mean_counts_images_as_its_small_datasets_do() -> None:
     assert metric_intervals(mean([few, none]))["mIoU"] is None
 
 
-def test_intervals_of_means_hold_the_truth() -> None:
-    rates = (0.9, 0.6, 0.3)
-    truth = np.mean([true_values(rate) for rate in rates], axis=0)
-    actual = coverage(means_of(2, 300, 30, rates, shared=0.5), truth)["F1@0.5"]
-    assert 92 <= actual.held <= 99
-
-
 # --- differences ----------------------------------------------------------------------------------
 
 
@@ -347,9 +328,6 @@ def test_paired_differences(run: Run, world: World) -> None:
         perfect.metric_values["F1@0.5"] - run.metric_values["F1@0.5"]
     )
     assert better.significant
-    worse = compare(run, perfect)["F1@0.5"]
-    assert worse.value == pytest.approx(-better.value)
-    assert worse.p_value == better.p_value
 
 
 def test_differences_of_a_share_are_students(run: Run) -> None:
@@ -361,16 +339,6 @@ def test_differences_of_a_share_are_students(run: Run) -> None:
     assert actual["Recall"].p_value == pytest.approx(expected)
     assert actual["F1@0.5"].p_value == pytest.approx(expected)
     assert 0.001 < expected < 0.5
-
-
-def test_what_makes_a_image_hard_for_both_is_no_difference(run: Run) -> None:
-    """The test is paired: a small difference on the same images counts, on others it does not."""
-    generator = np.random.default_rng(7)
-    hits = generator.random(200) < 0.5
-    better = hits | (generator.random(200) < 0.06)
-    assert compare(of_hits(run, better), of_hits(run, hits))["Recall"].significant
-    shuffled = of_hits(run, generator.permutation(hits))
-    assert not compare(of_hits(run, better), shuffled)["Recall"].significant
 
 
 @given(
@@ -401,18 +369,6 @@ def test_the_interval_of_a_difference_says_what_its_test_says(
         turned = difference(second, first, name).interval
         assert turned is not None
         assert (-turned.high, -turned.low) == pytest.approx((actual.low, actual.high))
-
-
-def test_the_interval_of_a_difference_is_students_but_for_what_was_not_seen(run: Run) -> None:
-    generator = np.random.default_rng(6)
-    ours, theirs = generator.random(60) < 0.7, generator.random(60) < 0.5
-    expected = stats.ttest_rel(ours.astype(float), theirs.astype(float)).confidence_interval(0.95)
-    pair = (estimate(of_hits(run, hits)) for hits in (ours, theirs))
-    actual = difference(*pair, metric="Recall").interval
-    assert actual is not None
-    assert actual.low / 100 == pytest.approx(expected.low, abs=0.002)
-    assert actual.high / 100 == pytest.approx(expected.high, abs=0.002)
-    assert actual.high - actual.low > 100 * (expected.high - expected.low)
 
 
 def test_intervals_of_differences_hold_the_truth() -> None:
@@ -458,15 +414,10 @@ def test_false_alarms_are_as_rare_as_promised() -> None:
 def test_holms_correction(given: Sequence[float | None], expected: Sequence[float | None]) -> None:
     actual = correct(Difference(1.0, None, p, p) for p in given)
     assert [item.p_value for item in actual] == given
+    assert [item.significant for item in actual] == [p is not None and p < 0.05 for p in expected]
     assert [item.corrected for item in actual] == [
         None if p is None else pytest.approx(p) for p in expected
     ]
-
-
-def test_significance_is_decided_after_the_correction() -> None:
-    assert Difference(1.0, None, 0.04, 0.04).significant
-    assert not Difference(1.0, None, 0.04, 0.08).significant
-    assert not Difference(1.0, None, 0.04, 0.05).significant
 
 
 def test_means_are_compared_over_what_both_have() -> None:
