@@ -49,9 +49,6 @@ STROKES: Mapping[Role, Stroke] = {
 
 _SHADE = "#000000"
 
-_HATCH = 8
-"""Pixels between the lines across a region."""
-
 _ARM = 9
 """Pixels from the middle of a point's cross to its ends."""
 
@@ -130,13 +127,9 @@ def _boxes(
 def _draw_box(pen: ImageDraw.ImageDraw, box: DrawnBox, size: tuple[int, int], scale: Point) -> None:
     stroke = STROKES[box.role]
     (x1, y1), (x2, y2) = _points(box.box, size, scale)
-    rings = [_points(outline, size, scale) for outline in box.outlines]
-    rings = rings or [[(x1, y1), (x2, y1), (x2, y2), (x1, y2)]]
-    sides = [side for ring in rings for side in pairwise([*ring, ring[0]])]
+    sides = list(pairwise([(x1, y1), (x2, y1), (x2, y2), (x1, y2), (x1, y1)]))
     if (x1, y1) == (x2, y2):
         sides = [((x1 - _ARM, y1), (x1 + _ARM, y1)), ((x1, y1 - _ARM), (x1, y1 + _ARM))]
-    if box.outlines and box.role not in (Role.TRUTH, Role.IGNORED):
-        _hatch(pen, rings, stroke.colour, size, rising=box.role is Role.HIT)
     if box.role is Role.TRUTH:
         for side in sides:
             pen.line(side, fill=_SHADE, width=stroke.width + 2)
@@ -155,29 +148,6 @@ def _points(numbers: Sequence[float], size: tuple[int, int], scale: Point) -> li
         (min(max(x * scale[0], -width), 2 * width), min(max(y * scale[1], -height), 2 * height))
         for x, y in zip(numbers[::2], numbers[1::2], strict=True)
     ]
-
-
-def _hatch(
-    pen: ImageDraw.ImageDraw,
-    rings: Sequence[Sequence[Point]],
-    colour: str,
-    size: tuple[int, int],
-    rising: bool,
-) -> None:
-    """Draw lines across a region, so that answers differ from objects even without colours."""
-    from PIL import Image, ImageChops, ImageDraw
-
-    inside = Image.new("1", size)
-    for ring in rings:
-        area = Image.new("1", size)
-        ImageDraw.Draw(area).polygon(ring, fill=1)
-        inside = ImageChops.logical_xor(inside, area)
-    lines = Image.new("1", size)
-    width, height = size
-    for x in range(-height, width + height, _HATCH):
-        ends = (x, height, x + height, 0) if rising else (x, 0, x + height, height)
-        ImageDraw.Draw(lines).line(ends, fill=1, width=1)
-    pen.bitmap((0, 0), ImageChops.logical_and(inside, lines), fill=colour)
 
 
 def _dashes(start: Point, end: Point, stroke: Stroke) -> Iterator[tuple[Point, Point]]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class Role(Enum):
@@ -21,9 +20,6 @@ class Role(Enum):
     OPTION = "option"  # A possible answer
 
 
-Outline = tuple[float, ...]  # A closed line: x, y of each vertex
-
-
 class DrawnBox(NamedTuple):
     """A box (x1, y1, x2, y2) in pixels of the original image, or a point (no extent)."""
 
@@ -31,44 +27,6 @@ class DrawnBox(NamedTuple):
     box: tuple[float, ...]
     label: str = ""
     value: float | None = 0.0  # Overlap, 0 to 1; None: not compared
-    # Drawn instead of the box; an outline inside another is a hole
-    outlines: tuple[Outline, ...] = ()
-
-
-def region(
-    role: Role, outlines: Sequence[Outline], label: str = "", value: float | None = 0.0
-) -> DrawnBox:
-    """Make a region of polygons, in pixels of the original image.
-
-    >>> region(Role.TRUTH, [(10, 20, 40, 20, 40, 60)]).box
-    (10, 20, 40, 60)
-
-    Raises:
-        ValueError: a polygon of fewer than three vertices, or none.
-    """
-    if not outlines or any(len(each) < 6 or len(each) % 2 for each in outlines):
-        raise ValueError(
-            f"a region is polygons (x, y, x, y, …) of three and more: {outlines!r:.80}"
-        )
-    xs, ys = ([n for each in outlines for n in each[at::2]] for at in (0, 1))
-    box = min(xs), min(ys), max(xs), max(ys)
-    return DrawnBox(role, box, label, value, tuple(map(tuple, outlines)))
-
-
-def outlines_of(mask: Any) -> tuple[Outline, ...]:
-    """Return the outlines of a mask (height x width; not 0 is inside), corners cut.
-
-    >>> import numpy as np
-    >>> [sorted(line) for line in outlines_of(np.array([[0, 1], [0, 0]]))]
-    [[0.0, 0.5, 0.5, 1.0, 1.0, 1.5, 1.5, 2.0]]
-    """
-    import numpy as np
-    from contourpy import contour_generator
-
-    inside = np.pad(np.asarray(mask) != 0, 1).astype(float)
-    # A pixel's middle is half a pixel from its corner; the padding is one pixel.
-    lines = [np.array(line, float) - 0.5 for line in contour_generator(z=inside).lines(0.5)]
-    return tuple(tuple(line[:-1].ravel().tolist()) for line in lines)
 
 
 class DrawnLine(NamedTuple):

@@ -18,7 +18,7 @@ from .. import benchmarks
 from ..benchmarks.findit.error_costs import size_of
 from ..core.benchmark_protocol import PromptSet
 from ..core.custom_prompt import CustomPrompt, prompt_set
-from ..core.drawing import Drawing, DrawnBox, Outline, Role
+from ..core.drawing import Drawing, DrawnBox, Role
 from ..core.files import file_sha256
 from ..core.folders import image_folder
 from ..core.predictions import read_predictions
@@ -163,7 +163,6 @@ _PICTURES = 8
 _SHOTS = 4
 _LINES = 12
 _FAR = 1e6
-_VERTICES = 400
 
 NumberOf = Callable[[tuple[Path, int, int]], int]
 """Returns the number of a picture (path, width, height) among all pictures of a page."""
@@ -173,9 +172,8 @@ def drawn_values(drawing: Drawing, folder: Path, number: NumberOf) -> dict[str, 
     """Return pictures with boxes, reference pictures and lines of text, ready for JSON.
 
     ``frames[j].boxes`` are [role, x1, y1, x2, y2, label, overlap] in pixels of the original (the
-    overlap is None if it is not computed), followed by the outlines of a region; ``lines``
-    are [role, text]. ``sizes`` are the COCO sizes of the objects, ``iou`` is their mean IoU (None
-    if none was compared, as for points).
+    overlap is None if it is not computed); ``lines`` are [role, text]. ``sizes`` are the COCO sizes
+    of the objects, ``iou`` is their mean IoU (None if none was compared, as for points).
 
     Raises:
         TypeError, ValueError: the drawing has invalid values.
@@ -205,16 +203,9 @@ def drawn_values(drawing: Drawing, folder: Path, number: NumberOf) -> dict[str, 
 
 def _box(box: DrawnBox) -> list[Any]:
     overlap = None if box.value is None else round(box.value, 3)
-    drawn = [box.role.value, *_near(box.box), str(box.label), overlap]
-    return [*drawn, [_thinned(line) for line in box.outlines]] if box.outlines else drawn
+    return [box.role.value, *_near(box.box), str(box.label), overlap]
 
 
 def _near(numbers: Iterable[float]) -> list[float]:
     """Round numbers and limit them: answered boxes may lie anywhere."""
     return [round(min(max(n, -_FAR), _FAR), 1) for n in numbers]
-
-
-def _thinned(line: Outline) -> list[float]:
-    """Return an outline with at most as many vertices as are visible."""
-    places = range(0, len(line), 2 * max(1, len(line) // (2 * _VERTICES)))
-    return _near(n for at in places for n in line[at : at + 2])

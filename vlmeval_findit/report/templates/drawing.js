@@ -29,27 +29,6 @@ function cross({ x, y }, entry, name, role) {
   return group;
 }
 
-// Lines across a region that was answered: they rise where it is a hit, else they fall.
-let hatches = 0;
-function hatched(svg, entry, name) {
-  const step = Math.max(entry.w, entry.h) / 40;
-  const id = `hatch-${hatches++}`;
-  const pattern = draw("pattern", { id, patternUnits: "userSpaceOnUse", width: step, height: step, patternTransform: `rotate(${name === "hit" ? -45 : 45})` });
-  pattern.append(draw("rect", { class: name, width: step, height: step / 7 }));
-  svg.append(pattern);
-  return `fill: url(#${id})`;
-}
-
-// A region: what its outlines enclose, but for holes.
-function area(svg, entry, outlines, name, role) {
-  const d = outlines.map((line) => `M${line.join(" ")}Z`).join("");
-  const group = draw("g", { "data-role": role });
-  const style = ["truth", "ignored"].includes(name) ? "" : hatched(svg, entry, name);
-  if (name === "truth") group.append(draw("path", { class: "shade", d }));
-  group.append(draw("path", { class: name, d, style, "fill-rule": "evenodd" }));
-  return group;
-}
-
 // The sign of a box: of an object inside it at the top, of an answer below it with its IoU.  It
 // stays on the picture though the box may lie outside.
 function tag(entry, place, role, iou, shares) {
@@ -75,12 +54,12 @@ function picture(entry, boxes, alt, shares = 26) {
   }
   const tags = [];
   for (const box of boxes) {
-    const [role, x1, y1, x2, y2, , iou, outlines] = box;
+    const [role, x1, y1, x2, y2, , iou] = box;
     if (!shown(role)) continue;
     const place = { x: Math.min(x1, x2), y: Math.min(y1, y2), width: Math.abs(x2 - x1), height: Math.abs(y2 - y1) };
     const isPoint = !place.width && !place.height;
-    if (!outlines && !isPoint) svg.append(draw("rect", { class: "shade", ...place }));
-    const shape = outlines ? area(svg, entry, outlines, CLASSES[role], role) : isPoint ? cross(place, entry, CLASSES[role], role) : draw("rect", { class: CLASSES[role], "data-role": role, ...place });
+    if (!isPoint) svg.append(draw("rect", { class: "shade", ...place }));
+    const shape = isPoint ? cross(place, entry, CLASSES[role], role) : draw("rect", { class: CLASSES[role], "data-role": role, ...place });
     shape.append(draw("title", {}, boxText(box)));
     svg.append(shape);
     if (TAGS[role] && boxes.length <= TAGGED) tags.push(tag(entry, place, role, iou, shares));
