@@ -11,7 +11,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, write
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, own_datasets
 from vlmeval_findit.core import folders
 from vlmeval_findit.core.folders import DatasetFileError, table_folders
-from vlmeval_findit.core.table_files import made_of
+from vlmeval_findit.core.table_files import source_checksum
 from vlmeval_findit.data.rendered import tables as rendered
 
 
@@ -23,7 +23,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path / "named"))
     monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
     monkeypatch.chdir(tmp_path / "here")
-    folders._say_once.cache_clear()
+    folders._warn_once.cache_clear()
     return tmp_path
 
 
@@ -52,7 +52,7 @@ def test_two_tables_of_one_name_are_reported_once(
     put(world / "here" / "datasets_tsv", "one")
     with caplog.at_level(logging.WARNING):
         assert [find_table("Odd") for _ in range(3)] == [first] * 3
-    assert caplog.messages == [f"FindIt: two tables Odd: {first} is taken, {last} is another"]
+    assert caplog.messages == [f"FindIt: two tables Odd: {first} is used, {last} differs"]
 
 
 def test_the_same_table_twice_is_nothing_to_say(
@@ -99,7 +99,7 @@ def test_a_rendered_table_that_is_gone_or_changed_is_made_again(
     assert built == ["table"] * 2
     for content in ("damaged", "[]", "{}", '{"source_sha256": "of other code"}'):
         table.with_suffix(".meta.json").write_text(content)
-        assert made_of(table) != rendered.recipe_sha256("Scenes_refexp")
+        assert source_checksum(table) != rendered.recipe_sha256("Scenes_refexp")
         rendered.ensure(dataset)
     assert built == ["table"] * 6
 

@@ -105,7 +105,7 @@ def test_the_file_of_the_page_adds_its_rows(plugin_file: Path) -> None:
         assert row.space(question) == space_from("grid512")
         assert reference_size(space_from("grid512"), 100, 50) == (512, 512)
         assert question.name == "FindIt_Pascal_xxyy_json"
-        assert question.format_place[0] == len(REPRESENTATIONS.ours)
+        assert question.format_place[0] == len(REPRESENTATIONS.builtin)
         plugin = MODELS.plugin_of("Cornered")
         assert plugin is not None
         assert plugin.name == "mine.py"

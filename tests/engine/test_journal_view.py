@@ -37,7 +37,7 @@ def filled(path: Path, count: int) -> list[str]:
     return names
 
 
-def made_of(calls: list[tuple[str, str]], numbers: Iterator[int]) -> list[dict[str, Any]]:
+def source_checksum(calls: list[tuple[str, str]], numbers: Iterator[int]) -> list[dict[str, Any]]:
     built = []
     for name, kind in calls:
         number = next(numbers)
@@ -81,7 +81,7 @@ def test_a_view_says_what_the_writer_says(
     with TemporaryDirectory() as name:
         folder, numbers = Path(name), iter(range(1000))
         path = folder / "calls.jsonl"
-        lines = list(map(encode, made_of(appended, numbers)))
+        lines = list(map(encode, source_checksum(appended, numbers)))
         end = encode(record("torn off"))[:torn]
         path.write_bytes(b"".join([*lines, *(rubbish if lines else ()), end]))
         before = traces(folder)

@@ -209,7 +209,7 @@ def test_what_somebody_wrote_into_the_file_is_said_and_left_out(
     assert main(["plugins"]) == 1
     kept.write_text("{")
     assert find_model("a") is None
-    assert find_model("Qwen3-VL") is MODELS.ours["Qwen3-VL"]
+    assert find_model("Qwen3-VL") is MODELS.builtin["Qwen3-VL"]
     assert main(["plugins"]) == 1
     assert "not YAML" in capsys.readouterr().out
 

@@ -128,7 +128,7 @@ def test_no_format_is_the_best_of_those_that_found_nothing(
 Sums = Mapping[str, float]
 
 
-def made_of(f1: float, miou: float = 40, adherence: float = 100) -> Sums:
+def sums_of(f1: float, miou: float = 40, adherence: float = 100) -> Sums:
     """Return the sums of a run with these figures, failed calls counted as misses."""
     sums = {"n_pred": 100, "n_gt": 100, "responses": 100, "n_gt_failed": 0}
     return {**sums, "tp": f1, "iou_sum": miou, "adherent": adherence}
@@ -140,12 +140,12 @@ def ranked_in(scored: Iterable[tuple[str, Sums]]) -> list[FormatAverage]:
 
 def test_formats_of_the_most_columns_go_first() -> None:
     scored = [
-        ("FindIt_Pascal_xyxy_text", made_of(10)),
-        ("FindIt_SVG_xyxy_text", made_of(20)),
-        ("FindIt_Pascal_yxyx_text", made_of(99)),
-        ("FindIt_iGround_f8_xywh_text", made_of(30)),
-        ("FindIt_iGround_f1_xywh_text", made_of(10)),
-        ("FindIt_iGround_caption_f1_xywh_text", made_of(20)),
+        ("FindIt_Pascal_xyxy_text", sums_of(10)),
+        ("FindIt_SVG_xyxy_text", sums_of(20)),
+        ("FindIt_Pascal_yxyx_text", sums_of(99)),
+        ("FindIt_iGround_f8_xywh_text", sums_of(30)),
+        ("FindIt_iGround_f1_xywh_text", sums_of(10)),
+        ("FindIt_iGround_caption_f1_xywh_text", sums_of(20)),
     ]
     first = BENCHMARK.ranking[0].name
     actual = [(item.format, item.datasets, item.metric_values[first]) for item in ranked_in(scored)]
@@ -155,9 +155,9 @@ def test_formats_of_the_most_columns_go_first() -> None:
 @pytest.mark.parametrize(
     ("better", "worse"),
     [
-        (made_of(50.1), made_of(50.0, miou=99, adherence=100)),
-        (made_of(50.04, miou=40.1), made_of(50.0, miou=40.0)),
-        (made_of(50, 40, 90.1), made_of(50, 40.04, 90.0)),
+        (sums_of(50.1), sums_of(50.0, miou=99, adherence=100)),
+        (sums_of(50.04, miou=40.1), sums_of(50.0, miou=40.0)),
+        (sums_of(50, 40, 90.1), sums_of(50, 40.04, 90.0)),
     ],
 )
 def test_ties_are_broken_in_order(better: Sums, worse: Sums) -> None:
@@ -168,7 +168,7 @@ def test_ties_are_broken_in_order(better: Sums, worse: Sums) -> None:
 
 def test_the_grids_order_decides_last() -> None:
     names = [v.name for v in grid() if v.table == "Pascal_multilabel"]
-    actual = ranked_in((n, made_of(50 + at % 2 / 25)) for at, n in enumerate(reversed(names)))
+    actual = ranked_in((n, sums_of(50 + at % 2 / 25)) for at, n in enumerate(reversed(names)))
     places = [item.question.format_place for item in actual]
     assert places == sorted(places)
     assert len(places) == len({parse(name).format for name in names})

@@ -147,7 +147,7 @@ def register(patch: pytest.MonkeyPatch) -> None:
     letters = ModuleType("letters")
     letters.__dict__.update(PREFIX=PREFIX, BENCHMARK=LETTERS)
     table = benchmarks.prefixes()
-    patch.setattr(table, "ours", {**table.ours, PREFIX: letters})
+    patch.setattr(table, "builtin", {**table.builtin, PREFIX: letters})
 
 
 def zoo(world: World, rows: int = 24, table: str = "Zoo", sizes: str = "small large") -> None:

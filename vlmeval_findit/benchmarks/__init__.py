@@ -72,7 +72,7 @@ def _packages() -> list[ModuleType]:
 
 
 def _ours() -> list[ModuleType]:
-    return sorted(prefixes().ours.values(), key=lambda package: package.__name__)
+    return sorted(prefixes().builtin.values(), key=lambda package: package.__name__)
 
 
 def benchmark_of(requested: str | Question) -> Benchmark:

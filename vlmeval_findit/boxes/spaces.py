@@ -107,7 +107,7 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
 def reference(space: Space, width: int, height: int) -> ImageExtent:
     """Return where a width x height image lies in a reply; a SpaceError if a plug-in is wrong."""
     numbers = KINDS[space.kind].reference(as_sent(space, width, height), space)
-    if space.kind not in KINDS.ours:
+    if space.kind not in KINDS.builtin:
         _check(space.kind, numbers)
     return ImageExtent(*numbers)
 

@@ -13,9 +13,9 @@ from ..core.statistics import INTERVALS, Difference
 from ..leaderboard.render import to_json
 from ..leaderboard.run_tables import comparison_table, datasets_table
 from ..runs.run_statistics import (
-    FOUND,
+    HIT_SCORE,
     compare,
-    found_queries,
+    compare_hits,
     pair_runs,
     scores_by_index,
 )
@@ -94,9 +94,9 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
     print(f"{len(left.rows):,} queries")
     print(f"Intervals: {INTERVALS}.")
     print_table(comparison_table(left, right, differences), "--json FILE")
-    queries = found_queries(scores_by_index(left), scores_by_index(right))
+    queries = compare_hits(scores_by_index(left), scores_by_index(right))
     print(
-        f"Found (score from {FOUND:g} %): by both {len(queries.both)}, only by A "
+        f"Found (score from {HIT_SCORE:g} %): by both {len(queries.both)}, only by A "
         f"{len(queries.left)}, only by B {len(queries.right)}, by neither {len(queries.neither)}"
     )
     for name, indices in (("A", queries.left), ("B", queries.right)):
@@ -106,7 +106,7 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
 
 
 def _as_dict(left: Run, right: Run, differences: dict[str, Difference]) -> dict[str, Any]:
-    queries = found_queries(scores_by_index(left), scores_by_index(right))
+    queries = compare_hits(scores_by_index(left), scores_by_index(right))
     return {
         **{
             name: {

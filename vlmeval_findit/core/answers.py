@@ -30,9 +30,9 @@ class Batch(NamedTuple):
     def single(self) -> Iterator[Batch]:
         """Split it, a batch for each message."""
         for at in range(len(self.messages)):
-            one = slice(at, at + 1)
+            part = slice(at, at + 1)
             yield self._replace(
-                messages=self.messages[one], questions=self.questions[one], seeds=self.seeds[one]
+                messages=self.messages[part], questions=self.questions[part], seeds=self.seeds[part]
             )
 
 

@@ -16,8 +16,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 def clone() -> Path | None:
     """Return the clone that the package is imported from; None if it was installed."""
     # Neighbours of an installed package are other packages.
-    beside = _PACKAGE.parent
-    return beside if (beside / "run_findit.py").is_file() else None
+    folder = _PACKAGE.parent
+    return folder if (folder / "run_findit.py").is_file() else None
 
 
 @cache
@@ -75,10 +75,10 @@ def install(extra: str) -> str:
     >>> install("run").endswith("[run]'")
     True
     """
-    beside = clone()
-    if beside is None:
+    folder = clone()
+    if folder is None:
         return f"pip install 'vlmeval-findit[{extra}]'"
-    where = "." if beside == Path.cwd() else str(beside)
+    where = "." if folder == Path.cwd() else str(folder)
     return f"pip install -e {shlex.quote(f'{where}[{extra}]')}"
 
 

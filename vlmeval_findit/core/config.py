@@ -68,12 +68,12 @@ class Config:
         return values
 
 
-class Wanted:
+class Expected:
     """Describes the expected value; ``limits`` are pydantic core's, ``secret`` hides the value."""
 
     def __init__(self, words: str, *, secret: bool = False, **limits: Any) -> None:
         self._words = words
-        self._type = "secret" if secret else "wanted"
+        self._type = "secret" if secret else "expected"
         self._limits = limits
 
     def __get_pydantic_core_schema__(self, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -110,16 +110,16 @@ def _as_list_or_all(value: Any) -> Any:
     return value if value == "all" else _as_list(value)
 
 
-Name = Annotated[str, Wanted("a name", strict=True, min_length=1)]
-Text = Annotated[str, Wanted("a text", strict=True)]
-YesNo = Annotated[bool, Wanted("true or false", strict=True)]
-Whole = Annotated[int, Wanted("a whole number", strict=True)]
-Count = Annotated[int, Wanted("a whole number, at least 1", strict=True, ge=1)]
+Name = Annotated[str, Expected("a name", strict=True, min_length=1)]
+Text = Annotated[str, Expected("a text", strict=True)]
+YesNo = Annotated[bool, Expected("true or false", strict=True)]
+Whole = Annotated[int, Expected("a whole number", strict=True)]
+Count = Annotated[int, Expected("a whole number, at least 1", strict=True, ge=1)]
 _NUMBER: Mapping[str, Any] = {"strict": True, "allow_inf_nan": False}
-Number = Annotated[float, Wanted("a number, at least 0", ge=0, **_NUMBER)]
-Seconds = Annotated[float, Wanted("seconds, more than 0", gt=0, **_NUMBER)]
-Dollars = Annotated[float, Wanted("US dollars, more than 0", gt=0, **_NUMBER)]
-Values = Annotated[Mapping[str, Any], Wanted("a mapping of names to values")]
+Number = Annotated[float, Expected("a number, at least 0", ge=0, **_NUMBER)]
+Seconds = Annotated[float, Expected("seconds, more than 0", gt=0, **_NUMBER)]
+Dollars = Annotated[float, Expected("US dollars, more than 0", gt=0, **_NUMBER)]
+Values = Annotated[Mapping[str, Any], Expected("a mapping of names to values")]
 # A list, or a value alone for a list of one
 Several = Annotated[tuple[T, ...], Checked(_as_list, before=True)]
 SeveralOrAll = Annotated[tuple[T, ...] | Literal["all"], Checked(_as_list_or_all, before=True)]
@@ -129,7 +129,7 @@ SeveralOrAll = Annotated[tuple[T, ...] | Literal["all"], Checked(_as_list_or_all
 
 
 def config_from(kind: type[T], values: Any, spelled: Callable[[str], str] = lambda key: key) -> T:
-    """Make a :class:`Config`, or raise a MisplacedError; ``said`` spells names as users do."""
+    """Make a :class:`Config`, or raise a MisplacedError; ``spelled`` spells names as users do."""
     from pydantic import ValidationError
 
     adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]
@@ -157,9 +157,9 @@ def _first(error: ValidationError, spelled: Callable[[str], str]) -> MisplacedEr
     names = [spelled(key) for key in at if isinstance(key, str) and "[" not in key]
     if what == "missing":
         return MisplacedError(f"{names[-1]} is missing", *at[:-1])
-    shown = f"{result['input']!r:.60} " if what == "wanted" else ""
-    wanted = result["msg"].removeprefix("Input should be ")
-    return MisplacedError(": ".join([*names[-1:], f"{shown}should be {wanted}"]), *at)
+    shown = f"{result['input']!r:.60} " if what == "expected" else ""
+    expected = result["msg"].removeprefix("Input should be ")
+    return MisplacedError(": ".join([*names[-1:], f"{shown}should be {expected}"]), *at)
 
 
 # --- YAML with line numbers for error messages ----------------------------------------------------

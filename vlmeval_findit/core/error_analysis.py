@@ -82,8 +82,8 @@ class ErrorAnalysis(Protocol):
 LABEL = "label"  # In a row's details: what was to be found or told
 
 FAILED = error_type("failed call", "the call failed: there is no answer")
-UNREADABLE = error_type("not readable", "the answer could not be taken as it stands")
-WRONG = error_type("wrong answer", "the answer was taken, and is wrong")
+UNREADABLE = error_type("not readable", "the answer could not be read")
+WRONG = error_type("wrong answer", "the answer was read, and is wrong")
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class AnswerErrors(ErrorAnalysis):
     @property
     def error_types(self) -> tuple[ErrorType, ...]:  # type: ignore[override]
         known = (
-            error_type(name, f"no answer could be taken: {name}")
+            error_type(name, f"no answer could be read: {name}")
             for name in self.reasons
             if lost(name) not in (FAILED.key, UNREADABLE.key, WRONG.key)
         )

@@ -48,7 +48,7 @@ def sha256_of(*contents: bytes) -> str:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield an empty temporary file beside ``path`` that replaces it at the end of the block.
+    """Yield an empty temporary file next to ``path`` that replaces it at the end of the block.
 
     After an error the old file stays. Each writer has its own temporary file: boltons'
     ``atomic_save`` has one name for all, and ``atomicwrites`` is archived.
@@ -89,8 +89,8 @@ def holds_text(path: Path, parts: Iterable[str]) -> bool:
     try:
         with path.open("rb") as f:
             for part in parts:
-                wanted = part.encode("utf-8", "backslashreplace")
-                if f.read(len(wanted)) != wanted:
+                expected = part.encode("utf-8", "backslashreplace")
+                if f.read(len(expected)) != expected:
                     return False
             return not f.read(1)
     except FileNotFoundError:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Annotated, Any
 
 from .command import clone
-from .config import Checked, Config, Count, MisplacedError, Text, Wanted, YesNo, config_from
+from .config import Checked, Config, Count, Expected, MisplacedError, Text, YesNo, config_from
 from .files import file_sha256, write_once
 
 log = logging.getLogger(__name__)
@@ -112,8 +112,8 @@ def table_folders() -> list[Path]:
     """Return the folders that are searched for tables, in order."""
     named = os.environ.get("FINDIT_TABLES")
     first = [Path(named)] if named else []
-    beside = clone()
-    in_clone = [beside / "datasets_tsv"] if beside else []
+    folder = clone()
+    in_clone = [folder / "datasets_tsv"] if folder else []
     return [*first, Path("datasets_tsv"), *in_clone, lmu_data_root()]
 
 
@@ -132,12 +132,12 @@ def find_table(table: str, how_to_make: str) -> Path:
     first, *others = tables
     for other in others:
         if not first.samefile(other) and file_sha256(first) != file_sha256(other):
-            _say_once(f"FindIt: two tables {table}: {first} is taken, {other} is another")
+            _warn_once(f"FindIt: two tables {table}: {first} is used, {other} differs")
     return first
 
 
 @cache
-def _say_once(warning: str) -> None:
+def _warn_once(warning: str) -> None:
     log.warning("%s", warning)
 
 
@@ -208,7 +208,7 @@ def store_derived_image(folder: Folder, name: str, data: bytes) -> Path:
     return path
 
 
-_InText = Annotated[str, Wanted("text: write it in quotes", strict=True)]
+_InText = Annotated[str, Expected("text: write it in quotes", strict=True)]
 
 
 def _mapping(value: Any) -> Any:

@@ -211,10 +211,10 @@ def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
     # Only headers are read. In an image of another size, boxes would be in wrong pixels.
     stated = [_stated(query) for query in queries]
     # Rows may state several sizes for one image: each is checked.
-    wanted = list(dict.fromkeys(chain.from_iterable(stated)))
+    images = list(dict.fromkeys(chain.from_iterable(stated)))
     with ThreadPoolExecutor(8) as pool:
-        problems_ = pool.map(lambda image: _problem(folder / image[0], image[1]), wanted)
-        problems = dict(zip(wanted, problems_, strict=True))
+        problems_ = pool.map(lambda image: _problem(folder / image[0], image[1]), images)
+        problems = dict(zip(images, problems_, strict=True))
 
     def first(query: Query, images: Sequence[_Stated]) -> Iterator[Unusable]:
         for name, size in images:

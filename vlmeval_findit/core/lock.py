@@ -51,7 +51,7 @@ class Lock:
         )
         if not self._got(0) and not self._take_over():
             raise LockedError(f"{path} is held by {self._holder()}: {why}")
-        self._ours: bytes | None = None
+        self._held_content: bytes | None = None
 
     def __enter__(self) -> Lock:
         return self
@@ -62,7 +62,7 @@ class Lock:
     def held(self) -> bool:
         """Return whether this process still holds it: others may have taken it for dead."""
         content = _content(self._path)
-        if content is not None and content == self._ours:
+        if content is not None and content == self._held_content:
             return True
         for pause in (0.0, 0.05, 0.5):
             # A process that looks whether we are dead may hold it for a moment.
@@ -70,10 +70,12 @@ class Lock:
                 time.sleep(pause)
             owner = self._lease.owner
             if owner is not None:
-                ours = bool(owner.token == self._lease.token)
+                still_held = bool(owner.token == self._lease.token)
                 # Remembered, as this is called for every reply.
-                self._ours = content if ours and content == _content(self._path) else None
-                return ours
+                self._held_content = (
+                    content if still_held and content == _content(self._path) else None
+                )
+                return still_held
         return False
 
     @property

@@ -53,7 +53,7 @@ class Plugin:
 
     name: str  # The package, or the file's name
     version: str  # The package's, or ``sha256:`` and 12 digits of the file's
-    origin: str  # Where it was found
+    origin: str  # File or entry point
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.name, self.version, f"({self.origin})")))
@@ -203,7 +203,7 @@ def _loaded(path: str) -> tuple[Plugin, ModuleType] | None:
         plugin = Plugin(Path(path).name, f"sha256:{digest}", path)
         module = ModuleType(f"findit_plugin_{Path(path).stem}_{digest}")
         module.__file__ = path
-        # Dataclasses look up modules here.
+        # Dataclasses need the module here.
         sys.modules[module.__name__] = module
         exec(compile(source, path, "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
@@ -234,28 +234,28 @@ Row = TypeVar("Row")
 
 
 class PluginTable(Mapping[str, Row]):
-    """Our rows and, on a miss or when listed, those of plug-ins.
+    """Built-in rows and, on a miss or when listed, those of plug-ins.
 
     A plug-in never replaces a row. Our modules must not list a table while imported, since plug-ins
     import them. ``problem`` says or raises why a row cannot be used; ``more`` returns rows of other
     origin, and the same object as long as nothing changed there.
 
     >>> table = PluginTable(Group.SPACES, {"a": 1}, int, name=str)
-    >>> table["a"], "b" in table, list(table.ours)
+    >>> table["a"], "b" in table, list(table.builtin)
     (1, False, ['a'])
     """
 
     def __init__(
         self,
         group: Group,
-        ours: Mapping[str, Row],
+        builtin: Mapping[str, Row],
         kind: type,
         problem: Callable[[Any], str | None] = lambda row: None,
         name: Callable[[Any], str] = attrgetter("name"),
         more: Callable[[], Sequence[Offer]] = tuple,
     ) -> None:
         self.group = group
-        self.ours = ours
+        self.builtin = builtin
         self._kind = kind
         self._problem = problem
         self._name = name
@@ -265,23 +265,23 @@ class PluginTable(Mapping[str, Row]):
         self._asking: dict[str, Offer] | None = None
 
     def __getitem__(self, name: str) -> Row:
-        if name in self.ours:
-            return self.ours[name]
+        if name in self.builtin:
+            return self.builtin[name]
         if not name:
             raise KeyError(name)  # as where no name was recorded
         row: Row = self.added()[name].row
         return row
 
     def __iter__(self) -> Iterator[str]:
-        yield from self.ours
+        yield from self.builtin
         yield from self.added()
 
     def __len__(self) -> int:
-        return len(self.ours) + len(self.added())
+        return len(self.builtin) + len(self.added())
 
     def plugin_of(self, name: str | None) -> Plugin | None:
         """Return the plug-in of a row; None for our rows and unknown names."""
-        if name is None or name in self.ours:
+        if name is None or name in self.builtin:
             return None
         offer = self.added().get(name)
         return offer.plugin if offer else None
@@ -329,7 +329,7 @@ class PluginTable(Mapping[str, Row]):
         assert self._asking is not None
         if not isinstance(name, str) or not name or not name.isprintable() or name != name.strip():
             return f"{name!r} is no name"
-        if name in self.ours:
+        if name in self.builtin:
             return f"{name} is a row of vlmeval_findit"
         if name in self._asking:
             return f"{name} is a row of {self._asking[name].plugin}"

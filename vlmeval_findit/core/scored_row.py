@@ -163,7 +163,7 @@ class Texts(NamedTuple):
     values: tuple[str, ...]
     of: NDArray[np.signedinteger[Any]]
 
-    def said(self) -> list[str | None]:
+    def to_list(self) -> list[str | None]:
         values = (*self.values, None)
         return [values[at] for at in self.of.tolist()]
 
@@ -205,9 +205,9 @@ class RowTable(Sequence[ScoredRow]):
 
     def __iter__(self) -> Iterator[ScoredRow]:
         sums = {name: column.tolist() for name, column in self.sums.items()}
-        slices = {kind: column.said() for kind, column in self.slices.items()}
-        fields: list[Sequence[Any]] = [self.indices.tolist(), self.source.said()]
-        fields += [self.failed.tolist(), self.reason.said()]
+        slices = {kind: column.to_list() for kind, column in self.slices.items()}
+        fields: list[Sequence[Any]] = [self.indices.tolist(), self.source.to_list()]
+        fields += [self.failed.tolist(), self.reason.to_list()]
         parts: dict[int, list[ScoredRow]] = {}
         for column in self.parts or ():
             parts.setdefault(column.index, []).append(column)

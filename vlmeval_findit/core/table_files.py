@@ -296,7 +296,7 @@ def is_users_table(name: str) -> bool:
     return table.is_file() and not meta_path(table).is_file()
 
 
-def made_of(table: Path) -> str | None:
+def source_checksum(table: Path) -> str | None:
     """Return the checksum of a table's source; None if unknown."""
     try:
         values = json.loads(meta_path(table).read_text(encoding="utf-8"))

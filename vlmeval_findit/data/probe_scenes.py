@@ -21,7 +21,7 @@ from ..boxes.records import Truth
 from ..boxes.representation import Corners
 from ..core.files import sha256_of, write_once
 from ..core.folders import image_folder, lmu_data_root
-from ..core.table_files import made_of
+from ..core.table_files import source_checksum
 from .rendered import drawing
 from .rendered.drawing import COLOURS, SHAPES, Masks, Pixels, Rng
 
@@ -139,7 +139,7 @@ def _paint(canvas: Pixels, shape: str, colour: str) -> Masks:
 
 def ensure(dataset: Dataset) -> None:
     """Make the table and its images unless they are there, made by this very code."""
-    if made_of(lmu_data_root() / f"{dataset.table_name(False)}.tsv") != _recipe_sha256():
+    if source_checksum(lmu_data_root() / f"{dataset.table_name(False)}.tsv") != _recipe_sha256():
         prepare(dataset)
 
 

@@ -421,10 +421,10 @@ def made_sources() -> Mapping[str, DataSource]:
 
 def source_for(dataset: Dataset) -> DataSource:
     """Return where the images of a dataset come from, or raise a ValueError."""
-    source = SOURCES.ours.get(dataset.images)
+    source = SOURCES.builtin.get(dataset.images)
     if source is None:
         raise ValueError(
             f"{dataset.name}: nothing says where the images {dataset.images!r} come from"
-            f"{nearest(dataset.images, SOURCES.ours)}"
+            f"{nearest(dataset.images, SOURCES.builtin)}"
         )
     return source

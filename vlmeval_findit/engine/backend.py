@@ -26,7 +26,7 @@ from ..core.answers import (
     error_line,
     in_thread,
 )
-from ..core.config import Config, Count, Number, Seconds, Wanted
+from ..core.config import Config, Count, Expected, Number, Seconds
 from .calls import Call
 from .cancel import CancelToken
 from .plan import WorkItem
@@ -49,7 +49,8 @@ class CallOptions(Config):
     batch_size: Count = 8  # most calls of one variant that a local model gets together
     variants: Count = 32  # most calls over one image that a local model gets together
     poll: Seconds = 60.0  # longest interval between two looks at a batch
-    replicas: Annotated[int, Wanted("at least 0 (as many as fit)", strict=True, ge=0)] = 0  # on Ray
+    # on Ray
+    replicas: Annotated[int, Expected("at least 0 (as many as fit)", strict=True, ge=0)] = 0
     cpus: Number = 1.0  # of each replica
     gpus: Number = 0.0  # of each replica
 

@@ -10,12 +10,12 @@ from ..core.config import (
     Checked,
     Config,
     Count,
+    Expected,
     MisplacedError,
     Name,
     Number,
     Text,
     Values,
-    Wanted,
     config_from,
 )
 from ..core.custom_prompt import CustomPrompt, custom_prompt
@@ -52,7 +52,7 @@ class ModelEntry(ModelDescription):
     """Prices, if the model table has none."""
     system: Name | None = None  # file with a system text
     prompt_template: Name | None = None  # file with a template of the request
-    headers: Mapping[Text, Annotated[str, Wanted("a text", secret=True, strict=True)]] | None = (
+    headers: Mapping[Text, Annotated[str, Expected("a text", secret=True, strict=True)]] | None = (
         field(default=None, repr=False)
     )
     """Sent with every request, recorded nowhere."""

@@ -11,7 +11,7 @@ from ..core.estimate import Estimate
 from ..core.metric import Metric
 from ..core.statistics import ALPHA, Difference, correct, difference
 from ..runs.run_errors import error_estimate
-from ..runs.run_statistics import StatisticsError, estimate, found_queries, scores_by_index
+from ..runs.run_statistics import StatisticsError, compare_hits, estimate, scores_by_index
 from ..runs.scored_run import Run
 from .pairs import MODELS, Pair, key_of
 
@@ -128,7 +128,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _counts(left: dict[int, float], right: dict[int, float]) -> dict[str, int]:
-    queries = found_queries(left, right)
+    queries = compare_hits(left, right)
     groups = ("both", "left", "right", "neither")
     counts = {name: len(getattr(queries, name)) for name in groups}
     return {**counts, "differ": queries.differ, "answered": sum(counts.values())}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..core.formatting import printable
 from ..core.image_files import decode, header
-from ..runs.run_statistics import FOUND
+from ..runs.run_statistics import HIT_SCORE
 from ..runs.scored_run import Run
 from .cards import Card
 from .pairs import key_of
@@ -107,7 +107,7 @@ def _entry(
         "label": card.query.label,
         "score": round(card.score, 1),
         "spread": round(card.spread, 1),
-        "found": card.score >= FOUND,
+        "found": card.score >= HIT_SCORE,
         "failed": row.failed,
         "reason": row.reason or "",
         "error_types": card.error_types,

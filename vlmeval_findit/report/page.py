@@ -21,7 +21,7 @@ from ..leaderboard.board_tables import EXCLUDED, excluded_table, metric_table
 from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
 from ..leaderboard.render import to_html
 from ..leaderboard.slices import slices_tables
-from ..runs.run_statistics import FOUND
+from ..runs.run_statistics import HIT_SCORE
 from ..runs.scored_run import Run
 from .cards import CARDS, FEWEST, choose_cards
 from .charts import script as charts_script
@@ -107,7 +107,7 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         short=[metric.name for metric in short_metrics(board)],
         pairs=pairs,
         pairs_note=pairs_note(board),
-        found_at=FOUND,
+        found_at=HIT_SCORE,
         note=NOTE,
         format_note=format_note(board),
         counted=counted,

@@ -1,6 +1,6 @@
 """What is tried of a benchmark before its first run.
 
-A check yields findings as it goes; one that says ``wrong`` names what to mend.  What a row raises
+A check yields findings as it goes; ``wrong`` says what to mend.  What a row raises
 by itself is not caught: whoever writes it wants to see where.
 """
 
@@ -55,7 +55,7 @@ def check_benchmark(
     Args:
         name: the question.
         settings: of the scoring.
-        folder: where predictions and scores of its replies go, a model of its own for each kind.
+        folder: where predictions and scores of its replies go, with a model for each kind.
         draw: brings a drawing, whose pictures lie below a folder, to a page.
     """
     task, benchmark = load(name), benchmark_of(name)
@@ -66,7 +66,7 @@ def check_benchmark(
     runs: dict[str, RunScore] = {}
     for kind, texts in _replies(benchmark, task, indexes).items():
         if not texts:
-            yield Finding(f"{kind.lower()} replies: none: `example` says no right one")
+            yield Finding(f"{kind.lower()} replies: none: `example` gives none")
             continue
         path = _written(folder, kind, task, texts)
         try:
@@ -113,19 +113,19 @@ def _no_message(message: Message, folder: Path) -> str:
 def _replies(
     benchmark: Benchmark, task: AnyTask, indexes: Sequence[int]
 ) -> Mapping[str, Mapping[int, str]]:
-    """Return replies to rows by kind; a wrong reply is the right one of another row."""
+    """Return replies to rows by kind; a wrong reply is right for another row."""
     right = {
-        index: said
+        index: text
         for index in indexes
-        if (said := benchmark.example(task.queries[index], task.question))
+        if (text := benchmark.example(task.queries[index], task.question))
     }
     others = {
-        index: next((other for other in right.values() if other != said), None)
-        for index, said in right.items()
+        index: next((other for other in right.values() if other != text), None)
+        for index, text in right.items()
     }
     return {
         "Right": right,
-        "Wrong": {index: said for index, said in others.items() if said is not None},
+        "Wrong": {index: text for index, text in others.items() if text is not None},
         "Unreadable": dict.fromkeys(indexes, UNREADABLE),
         "Empty": dict.fromkeys(indexes, ""),
         "Failed": dict.fromkeys(indexes, FAILED),
@@ -147,7 +147,7 @@ def _written(folder: Path, model: str, task: AnyTask, texts: Mapping[int, str]) 
 def _scored(kind: str, path: Path, run: RunScore, texts: Mapping[int, str]) -> Findings:
     """Check the rows of one kind of replies, and that files give them back."""
     what = f"{kind.lower()} replies"
-    if [(one.index, one.text) for one in read_predictions(path)] != [*texts.items()]:
+    if [(reply.index, reply.text) for reply in read_predictions(path)] != [*texts.items()]:
         yield Finding(what, f"{path} gives back other replies than were written")
     no_json = [f"row {row.index}: details: {why}" for row in run.rows if (why := _no_json(row))]
     yield from (Finding(what, why) for why in no_json)
@@ -158,8 +158,8 @@ def _scored(kind: str, path: Path, run: RunScore, texts: Mapping[int, str]) -> F
                 why = f"row {row.index}: {_unlike(row, back)} is another after reading"
                 yield Finding(what, why)
     yield from (Finding(what, why) for why in _broken_rules(kind, run, list(texts)))
-    said = ", ".join(f"{name} {_figure(value)}" for name, value in run.metric_values.items())
-    yield Finding(f"{what}: {said}")
+    text = ", ".join(f"{name} {_figure(value)}" for name, value in run.metric_values.items())
+    yield Finding(f"{what}: {text}")
 
 
 def _no_json(row: ScoredRow) -> str:
@@ -176,9 +176,9 @@ def _unlike(row: ScoredRow, back: ScoredRow) -> str:
 
 
 def _broken_rules(kind: str, run: RunScore, indexes: Sequence[int]) -> Iterator[str]:
-    found = [row.index for row in run.rows]
-    if found != indexes:
-        yield f"rows {found} for replies to {indexes}: one row a reply, in their order"
+    indices = [row.index for row in run.rows]
+    if indices != indexes:
+        yield f"rows {indices} for replies to {indexes}: a row for each reply, in their order"
     for row in run.rows:
         if not row.source:
             yield f"row {row.index}: source is empty: it names the picture that rows share"
@@ -231,63 +231,63 @@ def _formats(
         yield Finding(f"formats of {task.question.name}", "it is not among them")
     seen: dict[tuple[str, object], str] = {}
     scored: list[tuple[Question, Mapping[str, float]]] = []
-    for one in asked:
-        what = f"format {one.format!r}, {one.name}"
-        if wrong := _no_format(benchmark, task, one, asked):
+    for variant in asked:
+        what = f"format {variant.format!r}, {variant.name}"
+        if wrong := _no_format(benchmark, task, variant, asked):
             yield Finding(what, wrong)
             continue
-        words = benchmark.prompts()[0].message(task.queries[indexes[0]], one)
-        twin = seen.setdefault((repr(words), repr(one.reply_schema)), one.format)
-        if twin != one.format:
+        words = benchmark.prompts()[0].message(task.queries[indexes[0]], variant)
+        twin = seen.setdefault((repr(words), repr(variant.reply_schema)), variant.format)
+        if twin != variant.format:
             yield Finding(what, f"row {indexes[0]} is asked in the words of format {twin!r}")
-        other = load(one.name)
+        other = load(variant.name)
         right = _replies(benchmark, other, indexes)["Right"]
         if not right:
             yield Finding(f"{what}: `example` says no right reply")
             continue
         try:
-            run = score_file(_written(folder, "Right", other, right), settings, one.name)
+            run = score_file(_written(folder, "Right", other, right), settings, variant.name)
         except ValueError as error:
             yield Finding(what, str(error))
             continue
-        scored.append((one, run.sums))
+        scored.append((variant, run.sums))
         value, headline = benchmark.with_failures.value(run.sums), benchmark.with_failures
         exact = headline.share and run.scorer is None
         off = value is None or (exact and abs(value - _best(headline)) > 0.5)
-        said = f"{what}: {headline.name} of right replies is {_figure(value)}"
-        yield Finding(said, f"should be {_best(headline):g}: `example`, `read`?" if off else "")
+        text = f"{what}: {headline.name} of right replies is {_figure(value)}"
+        yield Finding(text, f"should be {_best(headline):g}: `example`, `read`?" if off else "")
     if scored:
         best = ranked(benchmark, scored)[0]
         yield Finding(f"of right replies in {len(scored)} formats a search finds {best.format!r}")
 
 
 def _no_format(
-    benchmark: Benchmark, task: AnyTask, one: Question, asked: Sequence[Question]
+    benchmark: Benchmark, task: AnyTask, variant: Question, asked: Sequence[Question]
 ) -> str:
     """Say why a question is no valid format of its table ("" if it is)."""
     question = task.question
     for what in ("format", "name", "format_place"):
-        value = getattr(one, what)
+        value = getattr(variant, what)
         if sum(getattr(other, what) == value for other in asked) > 1:
             return f"its {what} {value!r} is that of another: a search could not tell them apart"
-    if not one.format:
+    if not variant.format:
         return "its format has no name: `format` is empty"
-    if one.board_dataset != question.board_dataset:
+    if variant.board_dataset != question.board_dataset:
         return (
-            f"its dataset on a leaderboard is {one.board_dataset!r}, and that of {question.name} "
-            f"{question.board_dataset!r}"
+            f"its dataset on a leaderboard is {variant.board_dataset!r}, and that of "
+            f"{question.name} {question.board_dataset!r}"
         )
-    keys = [benchmark.query_set_key(each) for each in (one, question)]
+    keys = [benchmark.query_set_key(each) for each in (variant, question)]
     if keys[0] != keys[1]:
         return f"its rows are {keys[0]}, not {keys[1]}"
     try:
-        if parse(one.name) != one:
-            return f"`parse` of its name gives {parse(one.name)}"
-        if [*load(one.name).queries] != [*task.queries]:
+        if parse(variant.name) != variant:
+            return f"`parse` of its name gives {parse(variant.name)}"
+        if [*load(variant.name).queries] != [*task.queries]:
             return f"its table has other rows than that of {question.name}"
     except (OSError, ValueError) as error:
         return str(error)
-    if [*benchmark.formats(one)] != [*asked]:
+    if [*benchmark.formats(variant)] != [*asked]:
         return f"`formats` of it gives others, or another order, than of {question.name}"
     return ""
 

@@ -1,9 +1,9 @@
-"""Which format is the best: the one rule of search, sweep, leaderboard and report.
+"""Which format is the best: the rule of search, sweep, leaderboard and report.
 
-Formats are compared by their averages over datasets: what differs beside the format (the table, the
-frames, the caption).  Which metrics count is the benchmark's ``ranking``; in it, failed calls count
-as wrong answers, for otherwise a format would gain by failing on hard pictures.  Values tie that
-are printed alike: less than a tenth of a percent is no reason.
+Formats are compared by their averages over datasets, which differ in the table, the frames or the
+caption. The benchmark's ``ranking`` says which metrics count; failed calls count as wrong answers,
+or a format would gain by failing on hard images. Values that are printed alike are ties: less than
+a tenth of a percent is no reason.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ def rule(benchmark: Benchmark) -> str:
     """Say how a winner is chosen, in the words of every output."""
     first, *others = benchmark.ranking
     parts = [f"{_lowest(first) or 'highest '}{_in_text(first.name)}, averaged over the tables"]
-    parts += [", ".join(f"then {_lowest(one)}{_in_text(one.name)}" for one in others)] * bool(
-        others
-    )
+    if others:
+        parts.append(
+            ", ".join(f"then {_lowest(metric)}{_in_text(metric.name)}" for metric in others)
+        )
     of = " of a percent" if all(metric.share for metric in benchmark.ranking) else ""
     return f"{'; '.join(parts)}, each to a tenth{of}; then the order of the formats"
 

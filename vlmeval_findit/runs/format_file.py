@@ -32,8 +32,8 @@ def averages(results: Sequence[CellResult]) -> list[FormatAverage]:
     benchmark = benchmark_of(results[0].question) if results else None
     if benchmark is None:
         return []
-    found = ranked(benchmark, ((result.question, result.sums) for result in results))
-    return [average for average in found if average.datasets == len(columns)]
+    formats = ranked(benchmark, ((result.question, result.sums) for result in results))
+    return [average for average in formats if average.datasets == len(columns)]
 
 
 def best_format(results: Sequence[CellResult]) -> Question:
@@ -42,10 +42,10 @@ def best_format(results: Sequence[CellResult]) -> Question:
     Raises SearchError if a cell has no answer, or no format was run on every table.
     """
     refuse_unanswered(results)
-    found = averages(results)
-    if not found:
+    formats = averages(results)
+    if not formats:
         raise SearchError("no format was run on every table: there is no average to choose by")
-    return found[0].question
+    return formats[0].question
 
 
 # --- the file -------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def outcome(results: Sequence[CellResult], prompts: str, seed: int | None = None
 
 
 class RaceCalls(NamedTuple):
-    """How many queries a race asked, of how many in all: one call each where none are equal."""
+    """How many queries a race asked, of how many in all: a call each where none are equal."""
 
     asked: int
     of: int
@@ -85,7 +85,8 @@ def race_calls(results: Iterable[CellResult]) -> RaceCalls:
     finished = sum(result.rows for result in results if result.dropped is None)
     dropped = [result.dropped for result in dropped_formats(results) if result.dropped is not None]
     return RaceCalls(
-        finished + sum(one.queries for one in dropped), finished + sum(one.of for one in dropped)
+        finished + sum(each.queries for each in dropped),
+        finished + sum(each.of for each in dropped),
     )
 
 
@@ -162,10 +163,10 @@ def intervals_of(result: CellResult) -> dict[str, Interval | None]:
     return intervals(load_run(RunFiles(result.path).provenance))
 
 
-def write_formats(path: Path, found: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+def write_formats(path: Path, new: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
     """Write outcomes by model and benchmark into a file of formats, or raise ConfigError."""
     models = dict(_read(path)[0].value["models"]) if path.is_file() else {}
-    for model, outcomes in found.items():
+    for model, outcomes in new.items():
         models[model] = {**models.get(model, {}), **outcomes}
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as f:
@@ -175,7 +176,7 @@ def write_formats(path: Path, found: Mapping[str, Mapping[str, Mapping[str, Any]
 
 
 _ASKED_LIKE = {"Ref-L4": "FindIt"}
-"""Where one was not searched, the winner of the other is its own."""
+"""Benchmark whose winner is used where the first was not searched."""
 
 
 class BestFormats:
@@ -189,12 +190,12 @@ class BestFormats:
     def __init__(self, path: Path) -> None:
         self._text, file = _read(path)
         self.models = {
-            model: {name: found.winner for name, found in outcomes.items()}
+            model: {name: outcome.winner for name, outcome in outcomes.items()}
             for model, outcomes in file.models.items()
         }
 
     def question(self, model: str, question: Question) -> Question:
-        """Return a question in the model's best format; itself if it has only one.
+        """Return a question in the model's best format; itself if there are no others.
 
         Raises:
             ConfigError: the winner is no format of this table; the message names file and line.
@@ -217,7 +218,7 @@ class BestFormats:
 
 
 @dataclass(frozen=True, slots=True)
-class _FoundFile(Config):
+class _FormatOutcome(Config):
     """What a file of formats says of a model and a benchmark; only its winner is read."""
 
     winner: Name
@@ -233,7 +234,7 @@ class _FoundFile(Config):
 class _FormatsFile(Config):
     """A file of formats: winners by model and benchmark."""
 
-    models: dict[str, dict[str, _FoundFile]]
+    models: dict[str, dict[str, _FormatOutcome]]
     intervals: Any = None
 
 

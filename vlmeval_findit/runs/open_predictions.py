@@ -1,4 +1,4 @@
-"""Open a run's predictions: what they are of, and all that contradicts it, in one list.
+"""Open a run's predictions: what they are of, and all that contradicts it.
 
 Files of other programs are converted first.
 """
@@ -47,7 +47,7 @@ def open_predictions(path: Path, settings: Settings, dataset: str | None = None)
     """
     identity = read_identity(path)
     against = plugin_conflicts(identity.plugins if identity else {})
-    # Without a plug-in neither dataset nor space may be known here: that would be said instead.
+    # Without a plug-in neither dataset nor space may be known here, and be blamed instead.
     _overruled(against, settings, str(path))
     model, name = _named(path, dataset, identity)
     against += _against_name(model, name, identity)
@@ -71,10 +71,10 @@ def check_replies(
     Args:
         model: who answered.
         task: what was asked.
-        replies: what came of it.
+        replies: its replies.
         settings: what the user says (default: what the environment says).
         identity: what the run recorded.
-        against: contradictions that were found before.
+        against: earlier contradictions.
         path: the file that the replies are from, for messages.
 
     Raises:
@@ -90,16 +90,16 @@ def check_replies(
                 f"({len(task.queries)} rows): the predictions are of another table"
             )
     benchmark = benchmarks.benchmark_of(task.question)
-    own = benchmark.identity_conflicts(task, replies, settings, identity)
-    refuse_variable(settings, [one for one in own if one.is_space], where)
+    of_benchmark = benchmark.identity_conflicts(task, replies, settings, identity)
+    refuse_variable(settings, [conflict for conflict in of_benchmark if conflict.is_space], where)
     against = [
         *against,
         *_against_run(task, replies, settings, identity),
         *_against_table(task, replies),
-        *own,
+        *of_benchmark,
     ]
-    spaces = [one for one in against if one.is_space and settings.beside]
-    others = [one for one in against if one not in spaces]
+    spaces = [each for each in against if each.is_space and settings.beside]
+    others = [each for each in against if each not in spaces]
     forced = (*_overruled(others, settings, where), *map(str, spaces))
     if identity is not None and settings.reads_like is None:
         settings = replace(settings, reads_like=identity.reads_like)
@@ -161,20 +161,20 @@ def _against_run(
     foreign = {reply.index for reply in replies} - set(identity.rows or task.queries)
     if foreign:
         yield IdentityConflict("rows", rows_text(identity.rows or ()), f"also {rows_text(foreign)}")
-    said = settings.reads_like
-    if None not in (identity.reads_like, said) and identity.reads_like != said:
-        yield IdentityConflict("reads_like", identity.reads_like, said)
+    given = settings.reads_like
+    if None not in (identity.reads_like, given) and identity.reads_like != given:
+        yield IdentityConflict("reads_like", identity.reads_like, given)
 
 
 def _against_table(task: AnyTask, replies: Sequence[Reply]) -> Iterator[IdentityConflict]:
     """Return the rows of a prediction file with another label or size than the table."""
     for reply in replies:
         query = task.queries[reply.index]
-        for name, said in reply.stated.items():
+        for name, stated in reply.stated.items():
             true = getattr(query, name)
-            if _as_stated(said) != _as_stated(true):
+            if _as_stated(stated) != _as_stated(true):
                 yield IdentityConflict(
-                    f"{name} of row {reply.index}", said, f"{true} ({task.table})"
+                    f"{name} of row {reply.index}", stated, f"{true} ({task.table})"
                 )
 
 
@@ -190,7 +190,7 @@ def _as_stated(value: object) -> str:
 
 
 def convert_file(path: Path, dataset: str | None) -> Path:
-    """Make ``<model>_<dataset>.json`` beside a file, which is then scored like any run.
+    """Make ``<model>_<dataset>.json`` next to a file, which is then scored like any run.
 
     Raises:
         PredictionError: no dataset is named, the file is a run over another table or in another
@@ -220,7 +220,7 @@ def convert_file(path: Path, dataset: str | None) -> Path:
     if target.exists() and not holds_rows(target, rows):
         raise PredictionError(
             f"{target}: is there with other replies, and may be a run's; to score it: "
-            f"python run_findit.py score {quote(str(target))}; to convert {path.name} anew, move "
+            f"python run_findit.py score {quote(str(target))}; to convert {path.name} again, move "
             "it away first"
         )
     write_rows(target, lambda: rows)
@@ -230,15 +230,15 @@ def convert_file(path: Path, dataset: str | None) -> Path:
 def _run_over(path: Path, task: AnyTask) -> Predictions:
     """Open a run over the task's table in its format; each reply records the run's space."""
     run = open_predictions(path, settings_from({}))
-    asked, wanted = run.task.question, task.question
-    if (asked.table, asked.format) != (wanted.table, wanted.format):
+    asked, expected = run.task.question, task.question
+    if (asked.table, asked.format) != (expected.table, expected.format):
         raise PredictionError(
-            f"{path}: is a run over {asked.table} in {asked.format}, and {wanted.name} is over "
-            f"{wanted.table} in {wanted.format}: name with --data one that differs in neither"
+            f"{path}: is a run over {asked.table} in {asked.format}, and {expected.name} is over "
+            f"{expected.table} in {expected.format}: --data must name the same table and format"
         )
     space = run.identity.space if run.identity else None
     replies = [
-        replace(one, recorded=replace(one.recorded, space=one.recorded.space or space))
-        for one in run.replies
+        replace(reply, recorded=replace(reply.recorded, space=reply.recorded.space or space))
+        for reply in run.replies
     ]
     return replace(run, replies=replies)

@@ -61,7 +61,7 @@ def check_model(
         try:
             seen = shown(row, checkpoint, task.question, located(asked, folder))
         except ProcessorMissingError as error:
-            yield Finding(f"its processor was not tried: {error}; NAME=FOLDER names one that is")
+            yield Finding(f"its processor was not tried: {error}; name one with NAME=FOLDER")
             return
         sizes = "; ".join(
             ", ".join("{} {} x {}".format(name, *image[name]) for name in image if name != "bounds")
@@ -93,9 +93,9 @@ def _round_trips(space: Space) -> Findings:
         size = rng.randint(1, 9000), rng.randint(1, 9000)
         width, height, left, top = reference(space, *size)
         box = np.array(_random_box(rng, *size)).reshape(2, 2)
-        said = box * (width / size[0], height / size[1]) + (left, top)
+        numbers = box * (width / size[0], height / size[1]) + (left, top)
         moved = to_pixels(space, *size)
-        back = said * (moved.scale_x, moved.scale_y) + (moved.left, moved.top)
+        back = numbers * (moved.scale_x, moved.scale_y) + (moved.left, moved.top)
         if not np.allclose(box, back, atol=1e-6 * max(size)):
             what = f"{box.ravel().tolist()} of {size[0]} x {size[1]} pixels"
             yield Finding(what, f"comes back as {back.ravel().tolist()}")
@@ -121,11 +121,11 @@ def check_representation(row: Representation) -> Findings:
     yield Finding(f"1,000 random boxes come back from {row.name}")
     for how in _formats(row):
         reply = write([BoxToWrite(box) for box in boxes[:9]], how, digits=9)
-        found = read(reply, how)
-        same = len(found.boxes) == 9 and all(
-            _same(row, box, back) for box, back in zip(boxes, found.boxes, strict=False)
+        parsed = read(reply, how)
+        same = len(parsed.boxes) == 9 and all(
+            _same(row, box, back) for box, back in zip(boxes, parsed.boxes, strict=False)
         )
-        why = f"is read as {found.boxes[:1]}: {found.reason or 'other boxes'}"
+        why = f"is read as {parsed.boxes[:1]}: {parsed.reason or 'other boxes'}"
         what = f"{how.output} {how.structure}: {reply.splitlines()[0][:60]} …"
         yield Finding(what, "" if same else why)
 

@@ -14,13 +14,13 @@ from ..core.run_files import RunFiles, files_below
 
 def parse_prediction_name(path: Path) -> tuple[str, str]:
     """Return (model, dataset) of the name of a prediction file; PredictionError if it has none."""
-    found = name_after_model(path.stem)
-    if found is None:
+    named = name_after_model(path.stem)
+    if named is None:
         raise PredictionError(
             f"{path}: the name of a prediction file is {_pattern(path.suffix)}; "
             "of a file with another name say --data"
         )
-    return found
+    return named
 
 
 def _pattern(suffix: str) -> str:
@@ -34,19 +34,19 @@ def prediction_files(paths: Iterable[Path]) -> list[Path]:
         PredictionError: a folder without any.
         FileNotFoundError: a path is not there.
     """
-    found: dict[Path, Path] = {}
+    files: dict[Path, Path] = {}
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"{path}: no such file or folder")
         inside = [path]
         if path.is_dir():
-            inside = [one for one in sorted(files_below(path)) if _is_predictions(one)]
+            inside = [file for file in sorted(files_below(path)) if _is_predictions(file)]
             if not inside:
                 raise PredictionError(f"{path}: no prediction file in it ({_pattern('.json')})")
-        for one in inside:
+        for file in inside:
             # VLMEvalKit links the files of a run's folder into the model's.
-            found.setdefault(one.resolve(), one)
-    return list(found.values())
+            files.setdefault(file.resolve(), file)
+    return list(files.values())
 
 
 def _is_predictions(path: Path) -> bool:
@@ -92,11 +92,11 @@ def recorded_file(source: Path, dataset: str) -> Path:
     """Return the prediction file that is replayed for a dataset, or raise PredictionError."""
     if source.is_file():
         return source
-    found = [
+    files = [
         path
         for suffix in ("json", "tsv", "xlsx")
         for path in sorted(source.glob(f"*_{dataset}.{suffix}"))
     ]
-    if not found:
+    if not files:
         raise PredictionError(f"{source}: no prediction file of {dataset} there")
-    return found[0]
+    return files[0]

@@ -44,7 +44,7 @@ class Provenance:
     missing: tuple[int, ...]  # Rows that were not scored
     left_out: tuple[int, ...]  # Those of them without a usable image
     spaces: tuple[str, ...]  # Coordinate spaces, each with its source
-    scorer: Scorer | None  # What decided beside the benchmark's own code
+    scorer: Scorer | None  # What decided besides the benchmark's code
     versions: Mapping[str, str]  # At inference
     scored_with: Mapping[str, str]
     predictions_sha256: str
@@ -54,7 +54,7 @@ class Provenance:
 
     @property
     def custom_words(self) -> str:
-        """Say which words of the user's a run was asked in; "" for the benchmark's own."""
+        """Say which words of the user's a run was asked in; "" for the benchmark's."""
         custom = self.identity.custom_prompt if self.identity else {}
         names = {"system": "a system text", "template": "a prompt template"}
         given = [name for key, name in names.items() if custom.get(key)]
@@ -131,8 +131,8 @@ def _fields(question: Question) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Versions of what a score depends on; those of inference are in the run's identity."""
-    ours = {"vlmeval_findit": __version__, "python": sys.version.split()[0]}
-    return {**ours, **installed(("numpy", "scipy"))}
+    result = {"vlmeval_findit": __version__, "python": sys.version.split()[0]}
+    return {**result, **installed(("numpy", "scipy"))}
 
 
 _SHAPE: Shape = {

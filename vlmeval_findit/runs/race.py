@@ -1,7 +1,7 @@
 """A race of formats: who is asked how many queries, and who is out.  Nothing is asked here.
 
 All formats are asked about the same pictures, a few more each round.  After a round those are
-dropped that all queries would hardly show to be better than the one in front
+dropped that all queries would hardly show to be better than the format in front
 (:func:`..core.statistics.chance_of_lead`).  Their chances add up: so likely is the race to end with
 another winner than the search over all queries, and one that is worse by more than its interval.
 That sum is kept below :data:`ALPHA` over all rounds, stages and formats: it is spent on those that
@@ -24,14 +24,14 @@ from ..core.statistics import ALPHA, chance_of_lead
 from .best_format import FormatAverage, ranked
 
 ROUNDS = tuple(tenths / 10 for tenths in range(2, 11))
-"""How much of all pictures has been asked about after each round; the last one is all."""
+"""How much of all pictures has been asked about after each round; at last all."""
 
 RULE = (
     "after each round those formats are dropped that all queries would hardly show to be better "
-    "than the one in front by more than the 95 % interval of their paired difference; the chances "
-    f"of all that are dropped add up to {100 * ALPHA:g} % at most"
+    "than the leading format by more than the 95 % interval of their paired difference; the "
+    f"chances of all that are dropped add up to {100 * ALPHA:g} % at most"
 )
-"""How formats are dropped, as everything that names one says it."""
+"""How formats are dropped, in the words of every output."""
 
 
 def rounds_of(task: AnyTask, rows: Sequence[int], seed: int) -> list[tuple[int, ...]]:
@@ -63,7 +63,7 @@ Scored = Mapping[Question, Sequence[ScoredRow]]
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
-    """A format that is out: its points behind the one in front, and the chance that it had."""
+    """A format that is out: its points behind the format in front, and the chance that it had."""
 
     format: str
     points: float
@@ -94,22 +94,22 @@ def rank_round(
     )
     front = order[0].format
     metric = benchmark.ranking[0]
-    found = {name: _estimate(benchmark, of) for name, of in runners.items()}
+    estimates = {name: _estimate(benchmark, of) for name, of in runners.items()}
     chances: list[tuple[float, int, str]] = []
     # Nothing is left to predict where all was asked: the ranking decides.
-    for place, one in enumerate(order[1:] if share < 1 else (), 1):
-        chance = chance_of_lead(found[one.format], found[front], metric.name, share)
+    for place, average in enumerate(order[1:] if share < 1 else (), 1):
+        chance = chance_of_lead(estimates[average.format], estimates[front], metric.name, share)
         if chance is not None:
-            chances.append((chance, -place, one.format))
+            chances.append((chance, -place, average.format))
     out = []
     for chance, _, name in sorted(chances):
         allowed -= chance
         if allowed < 0:
             break
-        points = 100 * float(found[name].values[0] - found[front].values[0])
+        points = 100 * float(estimates[name].values[0] - estimates[front].values[0])
         out.append(Elimination(name, points, chance))
-    names = {one.format for one in out}
-    return RoundResult(tuple(one for one in order if one.format not in names), tuple(out))
+    names = {each.format for each in out}
+    return RoundResult(tuple(each for each in order if each.format not in names), tuple(out))
 
 
 def _estimate(benchmark: Benchmark, of: Scored) -> Estimate:

@@ -97,7 +97,7 @@ def _thresholds(boxes: RowBoxes, weights: Array) -> _Thresholds:
     confidence = np.nan_to_num(boxes.confidence, nan=0.0)
     order = np.argsort(-confidence, kind="stable")
     descending = confidence[order]
-    # The last box of each confidence: equal ones are kept or cut together.
+    # The last box of each confidence: equal confidences stay or go together.
     last = np.flatnonzero(np.append(descending[1:] != descending[:-1], True)[: len(descending)])
     of_box = weights[:, boxes.image[order]]
     hits = np.cumsum(of_box * boxes.hit[order], axis=-1)[:, last]
@@ -171,9 +171,9 @@ def _f1_elsewhere(boxes: RowBoxes) -> float | None:
         sums = _thresholds(boxes.where(~inside), (half != here)[None].astype(float))
         if not len(sums.thresholds):
             return None
-        kept = inside & (confidence >= sums.thresholds[_last_best(sums.f1)[0]])
-        hits += float(boxes.hit[kept].sum())
-        counted += float(kept.sum())
+        remaining = inside & (confidence >= sums.thresholds[_last_best(sums.f1)[0]])
+        hits += float(boxes.hit[remaining].sum())
+        counted += float(remaining.sum())
     whole = counted + float(boxes.objects.sum())
     return 100 * 2 * hits / whole if whole else None
 
@@ -186,7 +186,7 @@ class DefinitionResult:
     """What one definition of confidence is worth."""
 
     definition: str
-    unsure: int  # Boxes without it: last in the order, in no bin, kept at the threshold 0 only
+    unsure: int  # Boxes without it: last in the order, in no bin, counted at the threshold 0 only
     ranking: RankingResult
     bins: tuple[Bin, ...]
     error: float | None

@@ -70,7 +70,7 @@ class RunScore:
     identity: Identity | None
     replies: ReplyCounts
     forced: tuple[str, ...] = ()  # Conflicts that ``--force`` went over
-    scorer: Scorer | None = None  # What decided beside the benchmark's own code
+    scorer: Scorer | None = None  # What decided besides the benchmark's code
     sample: tuple[AnsweredQuery, ...] = ()  # Answers for the coordinate check
     coords_doubt: str | None = None  # What it says of them; no metric depends on it
 
@@ -161,14 +161,14 @@ def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
 
 
 def _recorded(reply: Reply) -> dict[str, Any]:
-    """Return what a row's details keep of a reply's record."""
-    kept: dict[str, Any] = {}
+    """Return what a row's details store of a reply's record."""
+    stored: dict[str, Any] = {}
     if reply.recorded.tokens:
-        kept["finish_reason"] = reply.recorded.finish_reason
-        kept["tokens"] = dict(reply.recorded.tokens)
+        stored["finish_reason"] = reply.recorded.finish_reason
+        stored["tokens"] = dict(reply.recorded.tokens)
     if reply.recorded.images:
-        kept["images"] = list(reply.recorded.images)
-    return kept
+        stored["images"] = list(reply.recorded.images)
+    return stored
 
 
 def joined(parts: Iterable[RunScore]) -> RunScore:
@@ -214,7 +214,7 @@ class DroppedFormat:
 
     ``round`` counts from 1; ``queries`` is the number that the format had been asked by then, of
     ``of`` in all tables.  ``behind`` is the format in front, ``points`` the format's headline
-    figure minus that one's, over these queries.  ``chance`` is the probability that all queries
+    figure minus that of it, over these queries.  ``chance`` is the probability that all queries
     would have shown it to be the better one (:func:`..core.statistics.chance_of_lead`).
     """
 

@@ -11,7 +11,7 @@ from ..core.metric import Metric
 from ..core.statistics import Difference, Interval, difference, metric_intervals
 from .scored_run import Run
 
-FOUND = 50.0  # Query score, in percent, from which on a query counts as found: half of what it asks
+HIT_SCORE = 50.0  # Query score, in percent, from which a query counts as found
 
 
 class StatisticsError(ValueError):
@@ -36,7 +36,7 @@ def intervals(run: Run) -> dict[str, Interval | None]:
 
 
 def compare(run: Run, other: Run) -> dict[str, Difference]:
-    """Subtract the metrics of ``other`` from those of ``run``, two models or two formats of one.
+    """Subtract the metrics of ``other`` from those of ``run``: another model or another format.
 
     A metric that either lacks is left out.
 
@@ -73,7 +73,7 @@ def _images(run: Run) -> set[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundQueries:
+class HitGroups:
     """Indices of the queries that both runs answered, by which run found them."""
 
     both: tuple[int, ...]
@@ -92,18 +92,18 @@ def scores_by_index(run: Run) -> dict[int, float]:
     }
 
 
-def found_queries(left: dict[int, float], right: dict[int, float]) -> FoundQueries:
+def compare_hits(left: dict[int, float], right: dict[int, float]) -> HitGroups:
     """Sort the queries of two runs by which run found them, given their query scores.
 
-    >>> queries = found_queries({1: 100.0, 2: 60.0, 3: 0.0}, {1: 50.0, 2: 0.0, 4: 100.0})
+    >>> queries = compare_hits({1: 100.0, 2: 60.0, 3: 0.0}, {1: 50.0, 2: 0.0, 4: 100.0})
     >>> queries.both, queries.left, queries.right, queries.neither, queries.differ
     ((1,), (2,), (), (), 2)
     """
     groups: dict[tuple[bool, bool], list[int]] = {}
     shared = sorted(left.keys() & right.keys())
     for index in shared:
-        groups.setdefault((left[index] >= FOUND, right[index] >= FOUND), []).append(index)
-    return FoundQueries(
+        groups.setdefault((left[index] >= HIT_SCORE, right[index] >= HIT_SCORE), []).append(index)
+    return HitGroups(
         both=tuple(groups.get((True, True), ())),
         left=tuple(groups.get((True, False), ())),
         right=tuple(groups.get((False, True), ())),

@@ -1,4 +1,4 @@
-"""Files of a score beside its predictions; needs neither torch nor vlmeval.
+"""Files of a score next to its predictions; needs neither torch nor vlmeval.
 
 ``<stem>_score.csv`` is the row that goes into a leaderboard, ``<stem>_details.jsonl`` holds every
 query (boxes, IoUs, hits, reason), ``<stem>_provenance.json`` what the score rests on.

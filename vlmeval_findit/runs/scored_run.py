@@ -1,7 +1,7 @@
 """Scored runs: what statistics, leaderboard and report read, and nothing else.
 
 A run is one prediction file that was scored: ``<stem>_provenance.json`` and
-``<stem>_details.jsonl`` beside it, as :func:`.score_files.write_score` leaves them.  The model is
+``<stem>_details.jsonl`` next to it, as :func:`.score_files.write_score` leaves them.  The model is
 not asked and the annotation table is not needed.  Every score becomes one frozen :class:`Run`.
 """
 
@@ -156,7 +156,7 @@ def _provenances(path: Path) -> list[Path]:
     provenance = run_of(path).provenance
     if not provenance.is_file():
         raise RunError(
-            f"{path}: not scored yet ({provenance.name} is not beside it); score it with: "
+            f"{path}: not scored yet ({provenance.name} is not next to it); score it with: "
             f"{score_command(path)}"
         )
     return [provenance]
@@ -251,7 +251,7 @@ def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
         number = isinstance(total, (int, float))
         if not number or not isclose(total, actual, rel_tol=1e-9, abs_tol=1e-9):
             raise RunError(
-                f"{provenance}: totals.{name} is {total}, but the details beside it "
+                f"{provenance}: totals.{name} is {total}, but the details next to it "
                 f"add up to {actual}; {_again(run.path, run.question.name)}"
             )
     if run.path.is_file() and file_sha256(run.path) != run.provenance.predictions_sha256:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from ..core.config import Checked, Config, Count, Name, Wanted
+from ..core.config import Checked, Config, Count, Expected, Name
 from ..core.formatting import nearest
 
 
@@ -112,7 +112,7 @@ class ServeOptions(Config):
     """How models are served: on ``gpus`` GPUs (None: all), ``tensor_parallel`` per server."""
 
     program: Annotated[Name, Checked(_known_program)]
-    gpus: Annotated[int, Wanted("a whole number, at least 0", strict=True, ge=0)] | None = None
+    gpus: Annotated[int, Expected("a whole number, at least 0", strict=True, ge=0)] | None = None
     tensor_parallel: Count = 1
     arguments: Annotated[tuple[str, ...], Checked(_split, before=True)] = ()
 

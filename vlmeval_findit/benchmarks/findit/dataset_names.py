@@ -45,7 +45,7 @@ class NameParts:
 
     def take_row(self, table: PluginTable[Any]) -> str | None:
         """Take the name of a built-in row, else of a plug-in's row."""
-        return self.take(table.ours) or self.take(table.added())
+        return self.take(table.builtin) or self.take(table.added())
 
     def take_match(self, pattern: str) -> str | None:
         result = re.match(pattern + r"(?=_|\Z)", self.text)

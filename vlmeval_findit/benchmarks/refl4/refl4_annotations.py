@@ -15,7 +15,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, TypeGuard
 
-from ...core.config import Checked, MisplacedError, Text, Wanted, YesNo, config_from
+from ...core.config import Checked, Expected, MisplacedError, Text, YesNo, config_from
 from ...core.replies import Recorded, Reply
 from ...core.table_files import ImagePath, Side
 
@@ -61,7 +61,7 @@ class RefL4Split(Enum):
         return (RefL4Split.VAL, RefL4Split.TEST) if self is RefL4Split.ALL else (self,)
 
 
-Finite = Annotated[float, Wanted("a finite number", strict=True, allow_inf_nan=False)]
+Finite = Annotated[float, Expected("a finite number", strict=True, allow_inf_nan=False)]
 
 
 def _an_id(value: object) -> object:

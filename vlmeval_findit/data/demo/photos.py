@@ -27,7 +27,7 @@ from ...benchmarks.findit.findit_datasets import BENCHMARK, Dataset
 from ...core.files import sha256_of, write_once
 from ...core.folders import image_folder, lmu_data_root
 from ...core.image_files import from_bytes
-from ...core.table_files import made_of
+from ...core.table_files import source_checksum
 
 Pixels = npt.NDArray[np.uint8]  # height x width x 3, RGB
 
@@ -157,5 +157,5 @@ def ensure(dataset: Dataset) -> None:
     tables = (
         lmu_data_root() / f"{row.table_name(multilabel)}.tsv" for row, multilabel in demo_tables()
     )
-    if any(made_of(table) != wanted for table in tables):
+    if any(source_checksum(table) != wanted for table in tables):
         prepare_demo()

@@ -20,7 +20,7 @@ from ...benchmarks.refl4.refl4_annotations import RELEASE, RefL4Split, file_name
 from ...core.files import file_sha256
 from ...core.folders import find_table, lmu_data_root
 from ...core.image_files import Size
-from ...core.table_files import TableError, made_of
+from ...core.table_files import TableError, source_checksum
 from ..sources import SOURCES, WHOLE_REF_L4, DataSource, source_for
 
 if TYPE_CHECKING:
@@ -105,7 +105,9 @@ def _subset_table(dataset: Dataset, multilabel: bool) -> FetchableTable:
         return None
 
     def is_genuine(path: Path) -> bool:
-        return known is not None and made_of(path) == known.sha256 and bool(read_table(path))
+        return (
+            known is not None and source_checksum(path) == known.sha256 and bool(read_table(path))
+        )
 
     def make(parquet: Path, out: Path, force: bool) -> PreparedTable:
         return prepare_subset(parquet, out, dataset, multilabel)

@@ -27,7 +27,7 @@ from ...core import stored_png
 from ...core.files import sha256_of, write_once
 from ...core.folders import image_folder, lmu_data_root
 from ...core.stored_png import png
-from ...core.table_files import NESTED, made_of
+from ...core.table_files import NESTED, source_checksum
 from ...core.table_files import read_table as read_rows
 from ...marks import style as marks_style
 from . import drawing
@@ -53,7 +53,7 @@ def ensure(dataset: Dataset) -> None:
     """Make a dataset's tables and images, unless they are up to date."""
     for multilabel in (False, True)[: 1 + dataset.has_multilabel]:
         table = dataset.table_name(multilabel)
-        if made_of(lmu_data_root() / f"{table}.tsv") != recipe_sha256(table):
+        if source_checksum(lmu_data_root() / f"{table}.tsv") != recipe_sha256(table):
             prepare(dataset, table)
 
 
@@ -111,7 +111,7 @@ class MarkedRow(VPQuery):
 def ensure_marked(table: str) -> None:
     """Make a table and its images, unless they are up to date."""
     recipe = marked_recipe_sha256(table)
-    if made_of(lmu_data_root() / f"{table}.tsv") == recipe:
+    if source_checksum(lmu_data_root() / f"{table}.tsv") == recipe:
         return
     rows: list[MarkedRow] = read_rows(shipped(table), MarkedRow, _REINSTALL)
     folder = image_folder(table).path
@@ -160,7 +160,7 @@ class PairRow(ImagePair):
 def ensure_pairs(table: str) -> None:
     """Make a table and its images, unless they are up to date."""
     recipe = recipe_sha256(table)
-    if made_of(lmu_data_root() / f"{table}.tsv") == recipe:
+    if source_checksum(lmu_data_root() / f"{table}.tsv") == recipe:
         return
     rows: list[PairRow] = read_rows(shipped(table), PairRow, _REINSTALL)
     folder = image_folder(table).path
