@@ -114,17 +114,17 @@ class AnswerErrors(ErrorAnalysis):
 
     def events(self, row: ScoredRow) -> Mapping[str, float]:
         reached = weighted(row.sums, self.score.part)
-        missing = reached if self.score.better is Better.LOWER else self._whole(row.sums) - reached
+        whole = weighted(row.sums, self.score.whole)
+        missing = reached if self.score.better is Better.LOWER else whole - reached
         return {self._why(row): missing} if missing else {}
 
     def points(self, sums: Sums) -> Mapping[str, Any]:
-        return {
-            error_type.key: _evaluated(self._share(error_type.key), sums)
-            for error_type in self.error_types
-        }
-
-    def _whole(self, sums: Sums) -> Any:
-        return weighted(sums, self.score.whole)
+        in_arrays = any(np.ndim(values) for values in sums.values())
+        points: dict[str, Any] = {}
+        for each in self.error_types:
+            share = replace(self.score, name=each.key, part={each.key: 1.0}, empty=0.0)
+            points[each.key] = share.values(sums) if in_arrays else share.value(sums)
+        return points
 
     def _why(self, row: ScoredRow) -> str:
         if row.failed:
@@ -132,15 +132,6 @@ class AnswerErrors(ErrorAnalysis):
         if row.reason is None:
             return WRONG.key
         return lost(row.reason) if row.reason in self.reasons else UNREADABLE.key
-
-    def _share(self, key: str) -> Metric:
-        return replace(self.score, name=key, part={key: 1.0}, empty=0.0)
-
-
-def _evaluated(metric: Metric, sums: Sums) -> Any:
-    if any(np.ndim(values) for values in sums.values()):
-        return metric.values(sums)
-    return metric.value(sums)
 
 
 # --- estimates ------------------------------------------------------------------------------------

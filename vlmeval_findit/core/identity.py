@@ -125,7 +125,7 @@ class Identity:
             "class": who.kind,
             "row of the model table": who.row,
             # A fingerprint identifies files under any path.
-            "checkpoint": None if _is_fingerprint(who.revision) else who.checkpoint,
+            "checkpoint": None if (who.revision or "").startswith("sha256:") else who.checkpoint,
             "revision": who.revision,
             "endpoint": who.endpoint,
             "server": who.server,
@@ -145,10 +145,6 @@ class Identity:
             values["VLMEvalKit"] = dict(self.host) or None
         values |= {f"{PLUGIN}{name}": version for name, version in self.plugins.items()}
         return values
-
-
-def _is_fingerprint(revision: str | None) -> bool:
-    return revision is not None and revision.startswith("sha256:")
 
 
 # --- its file -------------------------------------------------------------------------------------
@@ -244,11 +240,9 @@ class IdentityConflict:
 def _shown(value: Any) -> str:
     if value is _NOT_SET:
         return "not set"
-    return json.dumps(value, ensure_ascii=False, default=str) if _is_nested(value) else str(value)
-
-
-def _is_nested(value: Any) -> bool:
-    return isinstance(value, (Mapping, list, tuple))
+    if isinstance(value, (Mapping, list, tuple)):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
 
 
 _NOT_SET = object()

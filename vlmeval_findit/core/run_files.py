@@ -48,8 +48,7 @@ class RunFiles:
     provenance = _Beside(PROVENANCE)
 
 
-OTHER_SPACE = ".space-"
-"""How the mark of a score in another space than the recorded one begins."""
+OTHER_SPACE = ".space-"  # How the mark of a score in another space than the recorded one begins
 
 _RESULT = re.compile(
     rf"(?P<run>.+)_(provenance|identity|calls|score|details)(?P<mark>{re.escape(OTHER_SPACE)}.+)?"

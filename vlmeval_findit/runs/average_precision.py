@@ -21,12 +21,10 @@ from ..core.command import install
 from ..core.statistics import Interval, bounds, drawn_interval
 from .coco_boxes import Array, CocoBoxes, ConfidenceError
 
-MOST = 100
-"""Boxes of a category in an image that count, as for COCO: those of the highest scores."""
+MOST = 100  # Boxes of a category in an image that count, as for COCO: those of the highest scores
 
 _RECALLS = np.linspace(0.0, 1.0, 101)
-_AT_A_TIME = 2_000_000
-"""Numbers of an array while weighted matches are added up."""
+_AT_A_TIME = 2_000_000  # Numbers of an array while weighted matches are added up
 
 
 class Precision(NamedTuple):
@@ -85,11 +83,9 @@ class Evaluator:
         return evaluation
 
     def precision(self, scores: Sequence[float], weights: Array | None = None) -> Precision:
-        """Compute AP and AP50 of the boxes with these scores.
+        """Compute AP and AP50 of the boxes with these scores, of equal scores the first box first.
 
-        Args:
-            scores: one a result; of equal scores the first box comes first.
-            weights: (sets, images); default: every image counts once.
+        ``weights`` are (sets, images); by default every image counts once.
         """
         if weights is None:
             weights = np.ones((1, self.images))

@@ -38,8 +38,7 @@ class Finding(NamedTuple):
 
 Findings = Iterator[Finding]
 
-ROWS = 8
-"""Rows of a benchmark that are tried."""
+ROWS = 8  # Rows of a benchmark that are tried
 
 UNREADABLE = "~"
 
@@ -52,11 +51,8 @@ def check_benchmark(
 ) -> Findings:
     """Ask, score, write, read back and draw some rows of a question; then try its formats.
 
-    Args:
-        name: the question.
-        settings: of the scoring.
-        folder: where predictions and scores of its replies go, with a model for each kind.
-        draw: brings a drawing, whose pictures lie below a folder, to a page.
+    Predictions and scores go into ``folder``, with a model for each kind of replies. ``draw`` gets
+    a drawing and the folder of its images.
     """
     task, benchmark = load(name), benchmark_of(name)
     yield Finding(f"{len(task.queries)} rows of {task.table}", "" if task.queries else "no rows")

@@ -20,8 +20,7 @@ from ..core.question import Question
 UNEVEN = "of those that were run on the most datasets"
 """Means over other datasets cannot be compared: those over the most datasets come first."""
 
-_DIGITS = 1
-"""Digits of a value that are printed, and that formats are compared by."""
+_DIGITS = 1  # Digits of a value that are printed, and that formats are compared by
 
 
 def rule(benchmark: Benchmark) -> str:

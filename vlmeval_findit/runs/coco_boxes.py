@@ -139,10 +139,6 @@ class ResultOrigin(NamedTuple):
 class CocoBoxes:
     """Truth and results of a run in COCO's layout, every result with the score 1.
 
-    Args:
-        task: what was asked.
-        rows: its scored answers.
-
     Raises:
         NotBoxesError: the answers are no boxes.
         AnnotationError: the ids file of an imported table is damaged.

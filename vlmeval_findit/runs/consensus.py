@@ -37,8 +37,7 @@ from .scored_run import Run, load_run
 
 CONSENSUS = "consensus"
 
-_DIGITS = 6
-"""Of written numbers: in fractions of an image they are small."""
+_DIGITS = 6  # Of written numbers: in fractions of an image they are small
 
 
 def write_consensus(runs: Sequence[Run]) -> Run:

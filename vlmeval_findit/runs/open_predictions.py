@@ -30,10 +30,8 @@ class Predictions:
     replies: Sequence[Reply]
     settings: Settings
     """What the user says of scoring, and what the run recorded where the user says nothing."""
-    identity: Identity | None
-    """What the run recorded; None: nothing."""
-    forced: tuple[str, ...]
-    """The contradictions that ``--force`` overruled."""
+    identity: Identity | None  # What the run recorded; None: nothing
+    forced: tuple[str, ...]  # The contradictions that ``--force`` overruled
 
 
 def open_predictions(path: Path, settings: Settings, dataset: str | None = None) -> Predictions:
@@ -68,14 +66,8 @@ def check_replies(
 ) -> Predictions:
     """Refuse replies that contradict their table, their run or the user's settings.
 
-    Args:
-        model: who answered.
-        task: what was asked.
-        replies: its replies.
-        settings: what the user says (default: what the environment says).
-        identity: what the run recorded.
-        against: earlier contradictions.
-        path: the file that the replies are from, for messages.
+    Settings are by default those of the environment. ``against`` are earlier conflicts, ``path`` is
+    the prediction file for messages.
 
     Raises:
         PredictionError: a reply to a row that the table does not have.

@@ -59,13 +59,7 @@ def _is_predictions(path: Path) -> bool:
 
 
 def score_command(path: Path, dataset: str | None = None, *flags: str) -> str:
-    """Return the command that scores a prediction file, with its dataset if its name lacks it.
-
-    Args:
-        path: the predictions.
-        dataset: what they are of, where the caller knows it.
-        flags: more of the command line.
-    """
+    """Return the command that scores a prediction file, with the dataset if its name lacks it."""
     words = ["score", *flags]
     if name_after_model(path.stem) is None and not RunFiles(path).identity.is_file():
         words += ["--data", dataset or "DATASET"]

@@ -24,8 +24,7 @@ from ..models.model_table import find_model
 from .run_identity import plugins_used
 from .run_score import RunScore
 
-UNKNOWN_PROMPTS = "unknown"
-"""The prompt set of a run that did not record what it asked."""
+UNKNOWN_PROMPTS = "unknown"  # The prompt set of a run that did not record what it asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +104,6 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         **({"plugins": plugins} if (plugins := _plugins(run)) else {}),
         "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def as_text(values: Mapping[str, Any]) -> str:
-    """Return what the file of a provenance holds."""
-    return json.dumps(values, indent=1, ensure_ascii=False)
 
 
 def _plugins(run: RunScore) -> dict[str, str]:

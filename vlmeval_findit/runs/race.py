@@ -80,13 +80,11 @@ class RoundResult(NamedTuple):
 def rank_round(
     benchmark: Benchmark, runners: Mapping[str, Scored], share: float, allowed: float
 ) -> RoundResult:
-    """Decide which formats go on after a round.
+    """Decide which formats go on after a round, given the rows of each over the same queries.
 
-    Args:
-        benchmark: whose ranking decides who is in front; its first figure decides who is out.
-        runners: the rows of every format, over the same queries.
-        share: how much of all queries they are; nobody is out where it is 1.
-        allowed: what the chances of those that are dropped now may add up to.
+    The benchmark's ranking decides which format leads, its first metric which are dropped. They are
+    a ``share`` of all queries (1: no format is dropped). The chances of those that are dropped now
+    add up to ``allowed`` at most.
     """
     order = ranked(
         benchmark,

@@ -22,18 +22,15 @@ from .coco_boxes import (
     Array,
     CocoBoxes,
     NoConfidenceError,
-    ResultOrigin,
     RowBoxes,
     boxes_of_rows,
     definitions_in,
 )
 from .run_score import RunScore
 
-BINS = 10
-"""Of equal width, 0 to 1; a confidence on an edge belongs to the bin above it."""
+BINS = 10  # Of equal width, 0 to 1; a confidence on an edge belongs to the bin above it
 
-POINTS = 100
-"""Points of a curve that is drawn, at most."""
+POINTS = 100  # Points of a curve that is drawn, at most
 
 
 class Bin(NamedTuple):
@@ -134,9 +131,7 @@ class Threshold:
 def best_threshold(boxes: RowBoxes, weights: Array) -> Threshold | None:
     """Return the best threshold of a run, of equals the lowest; None where it has no boxes.
 
-    Args:
-        boxes: those of the run.
-        weights: (sets, images) resampled images, for the interval; empty: too few images.
+    ``weights`` are (sets, images) of resampled images for the interval; empty: too few images.
     """
     sums = _thresholds(boxes, np.ones((1, len(boxes.objects))))
     if not len(sums.thresholds):
@@ -231,7 +226,9 @@ def measure_calibration(run: RunScore, predictions: Path) -> CalibrationResult:
     def measure(name: str) -> DefinitionResult:
         boxes = boxes_of_rows(run.rows, name)
         bins = tuple(reliability(boxes))
-        scores = ranking_scores(coco.origins, name)
+        # Boxes without a confidence come last.
+        values = (origin.confidence(name) for origin in coco.origins)
+        scores = [-1.0 if value is None else value for value in values]
         precision, ranking = evaluate_order(evaluator, scores, resampled)
         return DefinitionResult(
             definition=name,
@@ -252,9 +249,3 @@ def measure_calibration(run: RunScore, predictions: Path) -> CalibrationResult:
         as_output=as_output,
         by_definition=tuple(map(measure, names)),
     )
-
-
-def ranking_scores(origins: Sequence[ResultOrigin], definition: str) -> list[float]:
-    """Return the scores that rank boxes by a confidence: those without it come last."""
-    values = (origin.confidence(definition) for origin in origins)
-    return [-1.0 if value is None else value for value in values]

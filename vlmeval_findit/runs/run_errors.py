@@ -129,11 +129,8 @@ class SliceErrors:
 def errors_by_slice(run: Run, by: str) -> tuple[SliceErrors, ...]:
     """Divide the loss of a run among slices, the largest first; they add up to the run's loss.
 
-    An event costs in a slice what it costs in the run.
-
-    Args:
-        run: a scored run with details.
-        by: a kind of its slices, or one of its error analysis' ``cuts``.
+    An event costs in a slice what it costs in the run. ``by`` is a kind of slices, or one of the
+    error analysis' ``cuts``. The run needs its details.
 
     Raises:
         StatisticsError: there is no such kind; the message names the nearest.

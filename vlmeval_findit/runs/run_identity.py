@@ -34,16 +34,10 @@ def run_identity(
     prompt_hash: str | None = None,
     prompts: PromptSet | None = None,
 ) -> Identity:
-    """Return the identity of a run over a task that starts now, with the prompt set in force.
+    """Return the identity of a run over a task that starts now.
 
-    Args:
-        task: the questions.
-        model: the model's name.
-        answering: how it is called.
-        rows: indices of the rows that are asked.
-        space: the coordinate space, where it is known.
-        prompt_hash: of the prompt set in force over the task (None: every message is made for it).
-        prompts: the words of the run (None: the prompt set in force).
+    ``rows`` are the indices that are asked. ``prompts`` are by default the prompt set in force;
+    without its hash over the task every message is made here.
     """
     prompts = prompts or benchmark_of(task.question).prompts()[0]
     spaces = [space["kind"]] if space else ()
@@ -78,11 +72,7 @@ def plugins_used(
 ) -> dict[str, str]:
     """Return the versions of the plug-ins whose rows a run uses, by their names.
 
-    Args:
-        question: what is asked.
-        row: the row of the model table.
-        spaces: the coordinate spaces of the replies.
-        kind: of the model (:class:`.Answering`), which may name a provider.
+    ``row`` is that of the model table; ``kind`` is of :class:`.Answering` and may name a provider.
     """
     plugins = [prefixes().plugin_of(prefix_of(question.name)), MODELS.plugin_of(row)]
     plugins += [KINDS.plugin_of(space) for space in spaces]

@@ -256,17 +256,9 @@ class CellResult:
 
 def result_of(run: RunScore, path: Path) -> CellResult:
     """Return the result of a cell, given its score."""
-    sums, rows, coords_doubt = run.sums, len(run.rows), run.coords_doubt
-    return CellResult(
-        run.model,
-        run.task.question,
-        sums,
-        rows,
-        run.failed,
-        path,
-        len(run.task.queries),
-        coords_doubt=coords_doubt,
-    )
+    rows, of = len(run.rows), len(run.task.queries)
+    cell = CellResult(run.model, run.task.question, run.sums, rows, run.failed, path, of)
+    return replace(cell, coords_doubt=run.coords_doubt)
 
 
 def refuse_unanswered(results: Iterable[CellResult]) -> None:

@@ -17,7 +17,7 @@ from ..core.formatting import as_csv
 from ..core.run_files import RunFiles, Shape, checked, marked, read_json, run_of
 from ..core.scored_row import ScoredRow
 from ..core.settings import Settings
-from .provenance import UNKNOWN_PROMPTS, as_text, provenance_of, read_provenance
+from .provenance import UNKNOWN_PROMPTS, provenance_of, read_provenance
 from .run_score import RunScore
 
 
@@ -37,7 +37,7 @@ def write_score(run: RunScore, predictions: Path, details: Iterable[str] | None 
     with atomic_write(files.details) as f:
         f.writelines(details_lines(run.rows) if details is None else details)
     with atomic_write(files.provenance) as f:
-        f.write(as_text(provenance_of(run, predictions)))
+        json.dump(provenance_of(run, predictions), f, indent=1, ensure_ascii=False)
     return files
 
 

@@ -102,11 +102,9 @@ def load_runs(
 ) -> list[Run]:
     """Load the scored runs of prediction files and folders, each once, by model and variant.
 
-    Args:
-        paths: prediction files, or folders that are searched to any depth.
-        on_missing_plugin: called for each run whose plug-in is not installed, where there are
-            others (None: such a run is an error).
-        keep: what of their rows; boards of many runs do not fit with their details.
+    Folders are searched to any depth. ``on_missing_plugin`` is called for each run whose plug-in is
+    not installed, where there are others (None: an error). Boards of many runs do not fit into
+    memory with their details: ``keep`` less.
 
     Raises:
         FileNotFoundError: a path is not there.
@@ -203,9 +201,7 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
 def read_details(run: Run, places: Collection[int] | None = None) -> Sequence[ScoredRow]:
     """Return rows with their details, which are read again where the run is without them.
 
-    Args:
-        run: a scored run.
-        places: indices among its rows, ascending (None: all of them).
+    ``places`` are indices among its rows, ascending (None: all of them).
 
     Raises:
         RunError: the details are gone, or changed since the run was loaded.
