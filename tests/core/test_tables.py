@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from conformance.findit import subset_queries
 from edited_tables import edit_cells
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,11 +19,9 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import (
     read_table,
     write_table,
 )
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset, Subset
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thin, thinned
 from vlmeval_findit.benchmarks.findit.release_subsets import (
-    prepare_subset,
-    query_from_row,
     tables_of,
 )
 from vlmeval_findit.boxes.records import Truth
@@ -272,130 +266,6 @@ def test_an_index_stands_once(tmp_path: Path) -> None:
     path = write_table(tmp_path, "T", [query(3), query(3)], {}).path
     with pytest.raises(TableError, match=r"T\.tsv, line 3, column index: 3 stands twice"):
         read_table(path)
-
-
-# --- rows of the release --------------------------------------------------------------------------
-
-IMAGE_ROW = {"filename": "a.jpg", "label": "dog", "bboxes": [[1, 2, 3, 4]], "height": 80,
-             "width": 100}  # fmt: skip
-VIDEO_ROW = {
-    **IMAGE_ROW,
-    "bboxes": [[{"label": "dog", "bbox": [1, 2, 3, 4]}], []],
-    "frame_paths": ["a.jpg", "b.jpg"],
-    "frame_indices": [0, 9],
-    "caption": "A dog.",
-    "support_shots": ["s.jpg"],
-}
-
-
-def test_rows_become_queries() -> None:
-    assert query_from_row(5, IMAGE_ROW, PASCAL, False, "f") == query(
-        5, truth=Truth(((1.0, 2.0, 3.0, 4.0),), (0,))
-    )
-    assert query_from_row(6, VIDEO_ROW, IGROUND, True, "f") == FindItQuery(
-        index=6,
-        label="dog",
-        width=100,
-        height=80,
-        images=("a.jpg", "b.jpg"),
-        support=("s.jpg",),
-        caption="A dog.",
-        frame_indices=(0, 9),
-        truth=Truth(((1.0, 2.0, 3.0, 4.0),), (0,), ("dog",)),
-    )
-
-
-@pytest.mark.parametrize(
-    ("dataset", "filename", "path"),
-    [
-        ("Pascal", "007.jpg", "007.jpg"),
-        ("OpenImages", "abc", "abc.jpg"),
-        ("RefCOCO", "COCO_train2014_000000047093_2.jpg", "COCO_train2014_000000047093.jpg"),
-        ("RefL4", "COCO_train2014_000000047093.jpg", "COCO_train2014_000000047093.jpg"),
-        ("HRInsDet_hard", "office_001/rgb_007.jpg", "Scenes/hard/office_001/rgb_007.jpg"),
-    ],
-)
-def test_names_become_paths_in_the_image_folder(dataset: str, filename: str, path: str) -> None:
-    row = {**IMAGE_ROW, "filename": filename}
-    assert query_from_row(0, row, DATASETS[dataset], False, "f").images == (path,)
-
-
-@pytest.mark.parametrize(
-    ("dataset", "row", "column", "why"),
-    [
-        *((PASCAL, {column: None}, column, "is missing")
-          for column in ("filename", "label", "bboxes", "height", "width")),
-        (PASCAL, {"label": " "}, "label", "is empty"),
-        (PASCAL, {"height": 3.5}, "height", "3.5 is not a size in pixels"),
-        (PASCAL, {"bboxes": [[1, 2, 3]]}, "bboxes", "[1, 2, 3] is not four finite numbers"),
-        (PASCAL, {"bboxes": [[1, 2, 3, math.inf]]}, "bboxes", "inf] is not four"),
-        (PASCAL, {"bboxes": [[1, 2, 3, "4"]]}, "bboxes", "'4'] is not four"),
-        (IGROUND, {"frame_paths": None}, "frame_paths", "without frames"),
-        (IGROUND, {"frame_paths": ["a", "b", "c"]}, "bboxes", "2 lists of boxes for 3 frames"),
-        (IGROUND, {"frame_indices": [1]}, "frame_indices", "1 indices for 2 frames"),
-    ],
-    ids=lambda part: part.name if isinstance(part, Dataset) else str(part),
-)  # fmt: skip
-def test_a_bad_row_is_named(dataset: Dataset, row: dict[str, Any], column: str, why: str) -> None:
-    whole = VIDEO_ROW if dataset is IGROUND else IMAGE_ROW
-    with pytest.raises(TableError) as error:
-        query_from_row(12, {**whole, **row}, dataset, dataset is IGROUND, "file.parquet")
-    assert str(error.value).startswith(f"file.parquet, row 12, column {column}: ")
-    assert why in str(error.value)
-
-
-def subset_file(folder: Path, content: list[dict[str, Any]], **known: Any) -> Dataset:
-    """A dataset whose only subset is a Parquet file of these rows."""
-    path = folder / "made_up.parquet"
-    pq.write_table(pa.Table.from_pylist(content), path)
-    facts = {"file": "made_up", "sha256": file_sha256(path)}
-    return dataclasses.replace(PASCAL, name="MadeUp", subset=Subset(**{**facts, **known}))
-
-
-THREE_ROWS = [
-    IMAGE_ROW,
-    {**IMAGE_ROW, "filename": "b.jpg", "bboxes": [[3, 4, 1, 2], [0, 0, 1, 1]]},
-    {**IMAGE_ROW, "bboxes": []},
-]
-
-
-def test_preparing_a_subset(tmp_path: Path) -> None:
-    built = prepare_subset(tmp_path, tmp_path / "out", subset_file(tmp_path, THREE_ROWS), False)
-    assert (built.table, built.queries, built.boxes) == ("MadeUp", 3, 3)
-    assert [o.what for o in built.odd_boxes] == ["swapped corners"]
-    queries = read_table(built.path)
-    assert [q.index for q in queries] == [0, 1, 2]
-    assert queries[1].truth.boxes[0] == (3, 4, 1, 2)
-    meta = json.loads((tmp_path / "out" / "MadeUp.meta.json").read_text())
-    assert meta["source"] == "made_up.parquet"
-    assert meta["odd_boxes"] == [{"index": 1, "what": "swapped corners", "box": [3, 4, 1, 2]}]
-
-
-def test_a_file_that_is_not_the_releases_is_refused(tmp_path: Path) -> None:
-    dataset = subset_file(tmp_path, THREE_ROWS, sha256="0" * 64)
-    with pytest.raises(TableError, match=r"made_up\.parquet.*release's file has 0{64}"):
-        prepare_subset(tmp_path, tmp_path / "out", dataset, False)
-    assert not (tmp_path / "out").exists()
-
-
-# --- the release's own subsets --------------------------------------------------------------------
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize(("dataset", "multilabel"), ALL_TABLES, ids=table_id)
-def test_a_subset_is_read_as_it_was_written(
-    subsets: Path, tmp_path: Path, dataset: Dataset, multilabel: bool
-) -> None:
-    known = dataset.subset_for(multilabel)
-    assert known is not None
-    queries = subset_queries(subsets / f"{known.file}.parquet")
-    assert read_table(write_table(tmp_path, "T", queries, {}).path) == queries
-    for q in queries:
-        assert 1 <= len(q.images) <= dataset.frames
-        assert all(0 <= frame < len(q.images) for frame in q.truth.frames)
-        assert list(q.truth.frames) == sorted(q.truth.frames)
-        assert len(q.truth.labels) == (len(q.truth.boxes) if multilabel else 0)
-        assert bool(q.caption) == dataset.has_caption
 
 
 def test_a_table_that_another_thread_pushes_out_of_memory_is_read_all_the_same(

@@ -12,11 +12,9 @@ from scored_runs import World, failing, saying, speaking, world
 from simulated import (
     FIGURES,
     METRICS,
-    NAMES,
     SUMS,
     coverage,
     estimate_from,
-    false_alarms,
     names,
     runs_of,
     shares,
@@ -24,13 +22,9 @@ from simulated import (
     true_values,
 )
 
-from vlmeval_findit.core.estimate import FEWEST, Estimate, clustered_sums, estimate_metrics, mean
-from vlmeval_findit.core.metric import Better, Metric
+from vlmeval_findit.core.estimate import FEWEST, Estimate, clustered_sums, mean
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.statistics import (
-    Difference,
-    bounds,
-    correct,
     difference,
     metric_intervals,
 )
@@ -123,116 +117,6 @@ def test_influence_is_what_leaving_a_image_out_does(run: Run) -> None:
         moved = (actual.values - rest.values)[there]
         assert moved == pytest.approx(actual.influence[at][there], abs=2e-4)
     assert np.abs(actual.influence[[0, 7, 149]]).max() > 1e-3
-
-
-# --- intervals ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("metric", range(5))
-def test_intervals_agree_with_a_bootstrap_where_images_are_many(run: Run, metric: int) -> None:
-    many = with_queries(run, 600, per_picture=2)
-    sums = sums_by_image(many)
-
-    def figure(*columns: np.ndarray, axis: int = -1) -> np.ndarray:
-        stacked = np.stack([c.sum(axis=axis) for c in columns], axis=-1)
-        return shares(stacked)[..., metric]
-
-    theirs = stats.bootstrap(
-        tuple(sums.T),
-        figure,
-        paired=True,
-        vectorized=True,
-        n_resamples=5_000,
-        method="BCa",
-        rng=np.random.default_rng(5),
-    )
-    ours = intervals(many)[NAMES[metric]]
-    assert ours is not None
-    low, high = (100 * bound for bound in theirs.confidence_interval)
-    assert (ours.low, ours.high) == pytest.approx((low, high), abs=0.08 * (high - low))
-
-
-@pytest.mark.parametrize(
-    ("value", "pictures", "expected"),
-    [
-        # Nothing varies: Wilson's interval of as many trials, with t for z.
-        (1.0, 7, (53.9, 100.0)),
-        (0.0, 7, (0.0, 46.1)),
-        (1.0, 1000, (99.6, 100.0)),
-        (0.0, 4, (0.0, 71.7)),
-    ],
-)
-def test_what_never_varied_may_vary_yet(
-    value: float, pictures: int, expected: tuple[float, float]
-) -> None:
-    actual = bounds(value, 0.0, pictures)
-    assert actual is not None
-    assert (actual.low, actual.high) == pytest.approx(expected, abs=0.05)
-    t2 = stats.t.ppf(0.975, pictures - 1) ** 2
-    assert actual.high - actual.low == pytest.approx(100 * t2 / (pictures + t2))
-
-
-@pytest.mark.parametrize(
-    ("value", "variance", "pictures"), [(0.9, 0.002, 20), (0.2, 0.0005, 40), (0.97, 0.01, 12)]
-)
-def test_the_interval_is_where_the_score_test_rejects(
-    value: float, variance: float, pictures: int
-) -> None:
-    """Its ends are the shares p that lie t standard errors away, the errors taken at p."""
-    actual = bounds(value, variance, pictures)
-    assert actual is not None
-    missed, hit = (value / (3 * pictures)) ** 2, ((1 - value) / (3 * pictures)) ** 2
-    spread = value * (1 - value)
-    trials = spread / (variance + min(missed + hit, spread / pictures))
-    for end in (actual.low / 100, actual.high / 100):
-        away = abs(value - end) / np.sqrt(end * (1 - end) / trials)
-        assert away == pytest.approx(stats.t.ppf(0.975, pictures - 1))
-
-
-# --- what is no share -----------------------------------------------------------------------------
-
-MAE = Metric("MAE", {"error": 1}, {"asked": 1}, better=Better.LOWER, unit="px")
-
-
-def of_errors(errors: Sequence[float], metric: Metric = MAE) -> Estimate:
-    """Return the evidence of one error a image."""
-    sums = [{"error": error, "asked": 1.0} for error in errors]
-    rows = [ScoredRow(n, f"{n:03}.png", item) for n, item in enumerate(sums)]
-    return estimate_metrics([metric], clustered_sums(rows, "P"))
-
-
-def test_a_mean_error_has_students_interval() -> None:
-    """It may be above 1, or always the same, and is given as it is."""
-    for errors in ([2.0] * 7, [140.0, 90.0, 210.0, 60.0, 130.0], [-3.0, 2.0, 5.0, 1.0]):
-        actual = of_errors(errors)
-        interval = metric_intervals(actual)["MAE"]
-        assert interval is not None
-        assert actual.value("MAE") == pytest.approx(np.mean(errors))
-        reach = stats.t.ppf(0.975, len(errors) - 1) * np.std(errors, ddof=1) / len(errors) ** 0.5
-        assert (interval.low, interval.high) == pytest.approx(
-            (np.mean(errors) - reach, np.mean(errors) + reach)
-        )
-    assert metric_intervals(of_errors([1.0] * (FEWEST - 1))) == {"MAE": None}
-    assert MAE.title == "MAE (px, lower is better)"
-
-
-def test_differences_of_mean_errors_are_students() -> None:
-    ours, theirs = [140.0, 90.0, 210.0, 60.0, 130.0], [100.0, 80.0, 150.0, 50.0, 100.0]
-    pair = of_errors(ours), of_errors(theirs)
-    expected = stats.ttest_rel(ours, theirs).confidence_interval()
-    actual = difference(*pair, "MAE").interval
-    assert actual is not None
-    assert difference(*pair, "MAE").value == pytest.approx(30)
-    # Five coins can fall alike by chance: with fewer pictures than six nothing differs.
-    assert (actual.low, actual.high) == pytest.approx(
-        (min(0, expected.low), max(60, expected.high))
-    )
-
-
-def test_a_share_above_its_whole_is_refused() -> None:
-    actual = of_errors([2.0] * 7, Metric("MAE", {"error": 1}, {"asked": 1}))
-    with pytest.raises(ValueError, match=r"MAE is 200 %.*: write Metric\('MAE', …, unit=\"\"\)"):
-        metric_intervals(actual)
 
 
 def test_too_few_images_have_no_interval(run: Run) -> None:
@@ -390,34 +274,6 @@ def test_few_images_cannot_say_more_than_coins(run: Run, pictures: int, least: f
     actual = compare(of_hits(run, [True] * pictures), of_hits(run, [False] * pictures))
     assert actual["F1@0.5"].value == 100
     assert actual["F1@0.5"].p_value == least
-
-
-def test_false_alarms_are_as_rare_as_promised() -> None:
-    """Two models without a true difference: about 5 % of tests say there is one."""
-    for pictures in (12, 80):
-        for name, share in false_alarms(8, 400, pictures, 0.6).items():
-            assert 1.5 <= share <= 9, (pictures, name)
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ([], []),
-        ([0.04], [0.04]),
-        ([0.01, 0.02, 0.03, 0.04], [0.04, 0.06, 0.06, 0.06]),
-        ([0.03, 0.01, 0.04], [0.06, 0.03, 0.06]),
-        ([0.6, 0.7, None], [1.0, 1.0, None]),
-        ([None, 0.02, 0.02], [None, 0.04, 0.04]),
-        ([0.001, 0.5, 0.02], [0.003, 0.5, 0.04]),
-    ],
-)
-def test_holms_correction(given: Sequence[float | None], expected: Sequence[float | None]) -> None:
-    actual = correct(Difference(1.0, None, p, p) for p in given)
-    assert [item.p_value for item in actual] == given
-    assert [item.significant for item in actual] == [p is not None and p < 0.05 for p in expected]
-    assert [item.corrected for item in actual] == [
-        None if p is None else pytest.approx(p) for p in expected
-    ]
 
 
 def test_means_are_compared_over_what_both_have() -> None:

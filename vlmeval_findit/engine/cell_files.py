@@ -43,7 +43,7 @@ from ..runs.run_score import (
     score_rows,
     without_details,
 )
-from ..runs.score_files import details_lines, score_text, write_score
+from ..runs.score_files import details_line, score_text, write_score
 from .calls import Call, Cell
 from .journal.view import JournalView
 from .journal.writer import Journal
@@ -106,7 +106,7 @@ def _parts(output: Output, rows: Iterable[dict[str, Any]], details: IO[str]) -> 
             run = score_rows(
                 check_replies(cell.model, cell.task, replies, output.settings, output.identity)
             )
-            details.writelines(details_lines(run.rows))
+            details.writelines(map(details_line, run.rows))
             yield without_details(run)
 
 

@@ -7,7 +7,7 @@ query (boxes, IoUs, hits, reason), ``<stem>_provenance.json`` what the score res
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ def write_score(run: RunScore, predictions: Path, details: Iterable[str] | None 
     with atomic_write(files.score) as f:
         f.write(score_text(run))
     with atomic_write(files.details) as f:
-        f.writelines(details_lines(run.rows) if details is None else details)
+        f.writelines(map(details_line, run.rows) if details is None else details)
     with atomic_write(files.provenance) as f:
         json.dump(provenance_of(run, predictions), f, indent=1, ensure_ascii=False)
     return files
@@ -96,11 +96,6 @@ def details_line(row: ScoredRow) -> str:
     if row.parts:
         values["parts"] = [[*part, sums] for part, sums in row.parts.items()]
     return json.dumps(values, ensure_ascii=False) + "\n"
-
-
-def details_lines(rows: Iterable[ScoredRow]) -> Iterator[str]:
-    """Yield the lines of a details file."""
-    return map(details_line, rows)
 
 
 def read_details_line(line: str) -> ScoredRow:

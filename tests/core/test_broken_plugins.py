@@ -1,0 +1,179 @@
+"""Plug-ins that cannot be used are reported once, and refused where they were named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from plugin_package import known_here
+
+from vlmeval_findit.boxes.representation import REPRESENTATIONS
+from vlmeval_findit.boxes.spaces import (
+    KINDS,
+    Space,
+    SpaceError,
+    reference_size,
+)
+from vlmeval_findit.cli import main
+from vlmeval_findit.core import plugin_rows
+from vlmeval_findit.models import model_row
+from vlmeval_findit.models.model_table import MODELS, find_model
+from vlmeval_findit.runs.run_identity import plugin_tables
+
+MINE = r"""
+from vlmeval_findit.boxes.representation import Representation
+from vlmeval_findit.boxes.spaces import SpaceKind, Space
+from vlmeval_findit.models.model_row import ModelRow
+
+SPACES = SpaceKind("grid512", "grid512", "512 steps a side", lambda size, space: (512, 512))
+
+MODELS = ModelRow("Cornered", r"Cornered(-\d+B)?", space=lambda question: Space("grid512"))
+
+REPRESENTATIONS = Representation(
+    name="xxyy",
+    width=4,
+    fields=("x_min", "x_max", "y_min", "y_max"),
+    keys=(),
+    to_corners=lambda n: (n[0], n[2], n[1], n[3]),
+    from_corners=lambda box: (box[0], box[2], box[1], box[3]),
+)
+"""
+
+
+@pytest.fixture
+def plugin_file(tmp_path: Path) -> Path:
+    return written(tmp_path / "mine.py", MINE)
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays() -> Iterator[None]:
+    yield
+    os.environ.pop(plugin_rows.FILES_VARIABLE, None)
+    plugin_rows.forget()
+
+
+HEAD = (
+    "from vlmeval_findit.models.model_row import *\n"
+    "from vlmeval_findit.models.bounds import *\n"
+    "from vlmeval_findit.boxes.spaces import SpaceKind, Space\n"
+    "from vlmeval_findit.boxes.representation import Representation\n"
+    "GRID = lambda question: Space('grid1000')\n"
+    "same = lambda n: tuple(n)\n"
+)
+FAMILY = "LocalFamily({{'{0}': 'a/b'}}, {1})"
+
+BROKEN = {
+    "no python": ("MODELS = (", None, "SyntaxError"),
+    "an exit": ("raise SystemExit(3)", None, "SystemExit: 3"),
+    "no row": ("MODELS = [7]", "models", "should be a ModelRow, and is 7"),
+    "a name": ("MODELS = ModelRow('', 'x', GRID)", "models", "'' is no name"),
+    "a slash": ("MODELS = ModelRow('a/b', 'x', GRID)", "models", "no slash in it"),
+    "a regex": ("MODELS = ModelRow('A', '(', GRID)", "models", "unterminated subpattern"),
+    "ours": ("MODELS = ModelRow('Qwen3-VL', 'x', GRID)", "models", "is a row of vlmeval_findit"),
+    "all names": ("MODELS = ModelRow('A', '.*', GRID)", "models", "names .* have Qwen2.5-VL"),
+    "a space that is none": (
+        "MODELS = ModelRow('A', 'A', lambda q: Space('grid100'))", "models", "mean grid1000?",
+    ),
+    "a layout": (
+        f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('A', 'layout=7')})",
+        "models", "its layout is 7, and should be a subclass of ImageLayout",
+    ),
+    "bounds": (
+        f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('A', 'qwen3_bounds')})",
+        "models", "its bounds set max_pixels, min_pixels",
+    ),
+    "a checkpoint": (
+        f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('B', '')})",
+        "models", "does not match its own names",
+    ),
+    "a release's name": ("SPACES = SpaceKind('standard', 'x', '', max)", "spaces", "another space"),
+    "no function": ("SPACES = SpaceKind('s', 's', 'y', 3)", "spaces", "reference should not be 3"),
+    "another box": (
+        "REPRESENTATIONS = Representation('r', 4, (), (), same, lambda b: b[::-1])",
+        "representations", "comes back as",
+    ),
+    "our checkpoint": (
+        "MODELS = ModelRow('A', 'A|Q.*-8B', GRID, local=" + FAMILY.format("Qwen3-VL-8B", "") + ")",
+        "models", "Qwen3-VL-8B is a name of Qwen3-VL",
+    ),
+    "a space of ours": (
+        "SPACES = SpaceKind('unit', 'x', 'y', lambda s, p: s)", "spaces", "is a row of vlmeval",
+    ),
+    "a word of the grid": (
+        "REPRESENTATIONS = Representation('json', 4, (), (), same, same)",
+        "representations", "'json' cannot stand in a name",
+    ),
+    "too few fields": (
+        "REPRESENTATIONS = Representation('r', 4, ('x',), (), same, same)",
+        "representations", "fields are 1 for 4 numbers",
+    ),
+    "no benchmark": ("PREFIX = 'Mine_'", "benchmarks", "has no attribute 'BENCHMARK'"),
+    "a prefix": ("PREFIX = 'Mine'\nBENCHMARK = 3", "benchmarks", "'_' at its end"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_plugin_is_reported_once_and_refused_where_it_was_named(
+    what: str,
+    tmp_path: Path,
+    plugin_file: Path,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text, group, why = BROKEN[what]
+    file = written(tmp_path / "broken.py", HEAD + text)
+    with known_here(files=(file, plugin_file)):
+        for _ in range(2):
+            for table in plugin_tables().values():
+                list(table)
+        (each,) = plugin_rows.reported()
+        assert each.plugin.name == "broken.py"
+        assert (each.group.value if each.group else None) == group
+        assert why in each.why
+        assert "\n" not in str(each)
+        (output,) = (record.getMessage() for record in caplog.records)
+        assert output == f"{each}: left out"
+        another = written(tmp_path / "another.py", "SPACES = ()")
+        os.environ[plugin_rows.FILES_VARIABLE] += f"{os.pathsep}{another}"
+        list(KINDS), list(MODELS)
+        assert len(caplog.records) == 1
+        # All else works.
+        assert find_model("Cornered") is not None
+        assert not {"A", "s", "r"} & {*MODELS, *KINDS, *REPRESENTATIONS}
+    with known_here():
+        assert main(["models", "--plugin", str(file)]) == 2
+    streams = capsys.readouterr()
+    assert not streams.out
+    assert streams.err.startswith("error: plug-in broken.py")
+    assert why in streams.err
+
+
+def test_a_name_of_vlmevalkit_is_refused_with_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a file of rows, and of a model of one's own."""
+    monkeypatch.setattr(model_row, "model_names", lambda: ["SmolVLM2"])
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    row = f"ModelRow('Smol', 'Smol(VLM2)?', GRID, local={FAMILY.format('SmolVLM2', '')})"
+    file = written(tmp_path / "smol.py", f"{HEAD}MODELS = {row}")
+    right = written(tmp_path / "own.yaml", "- {name: SmolVLM2, like: Qwen3-VL, checkpoint: a/b}")
+    for words in (["--plugin", str(file)], ["--add", str(right)]):
+        with known_here():
+            assert main(["models", *words]) == 2
+        assert "is the name of a model of VLMEvalKit" in capsys.readouterr().err
+    os.environ.pop(plugin_rows.FILES_VARIABLE)
+
+
+@pytest.mark.parametrize("size", [None, (0, 5), (float("nan"), 1.0)])
+def test_a_size_that_no_number_can_refer_to_is_refused(size: object, tmp_path: Path) -> None:
+    text = f"nan = float('nan')\nSPACES = SpaceKind('odd', 'odd', 'odd', lambda s, p: {size!r})"
+    odd = known_here(files=(written(tmp_path / "odd.py", HEAD + text),))
+    with odd, pytest.raises(SpaceError, match=r"the space odd of odd\.py sha256:"):
+        reference_size(Space("odd"), 10, 10)
