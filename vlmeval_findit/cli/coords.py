@@ -55,7 +55,8 @@ def command(
 
     Exit status 0: the declared convention fits, or is undecided; 1: another convention fits.
     """
-    settings = replace(settings_from({"space": space, "force": force}), beside=space is not None)
+    settings = settings_from({"space": space, "force": force})
+    settings = replace(settings, separately=space is not None)
     checks: list[dict[str, Any]] = []
     brief: list[tuple[bool, str]] = []
     paths = list(prediction_files(runs))

@@ -77,7 +77,7 @@ def command(
     settings = settings_from(
         {"space": space, "reads_like": reads_like, "force": force, "encoder": encoder}
     )
-    settings = replace(settings, beside=space is not None)
+    settings = replace(settings, separately=space is not None)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     for path in prediction_files(runs):

@@ -87,10 +87,10 @@ class ModelClient(Protocol):
     """Answers batches: a model, a server, a replica elsewhere."""
 
     def ask(self, batch: Batch) -> list[Answer]:
-        """Return the answers in the order of the messages; a failure is one with an error."""
+        """Return the answers in the order of the messages; a failure has an error."""
 
     def answers_together(self, *, shares_images: bool) -> bool:
-        """Return whether it batches messages over the same images, or else of one question."""
+        """Return whether it batches messages over the same images, or else of the same question."""
 
 
 class CancelledError(BaseException):

@@ -1,7 +1,7 @@
 """The protocol that each folder below ``benchmarks/`` implements.
 
 The prefix of a dataset name (``FindIt_RefCOCO_xyxy_json``) finds the benchmark. Methods with a body
-are optional. ``docs/how-to/benchmarks.md`` shows one.
+are optional. ``docs/how-to/benchmarks.md`` has an example.
 """
 
 from __future__ import annotations
@@ -129,11 +129,11 @@ class Benchmark(ABC):
 
     @abstractmethod
     def parse(self, name: str) -> Question:
-        """Parse a dataset name; a QuestionError names the wrong part and the nearest valid one."""
+        """Parse a dataset name; a QuestionError names the wrong part and the nearest valid name."""
 
     @abstractmethod
     def listed(self) -> Sequence[str]:
-        """Return one name per table, for lists of datasets."""
+        """Return a name per table, for lists of datasets."""
 
     @abstractmethod
     def load(self, name: str) -> AnyTask:
@@ -231,7 +231,7 @@ class Benchmark(ABC):
 
         Raises:
             ValueError: a sum belongs to no metric, count or error type, or an answered row
-                lacks one; the message names row and key.
+                lacks a sum; the message names row and key.
         """
         needed: set[str] = set()
         known = {*_STANDARD, *self.counts.values(), *self.other_sums, *self.errors.keys}

@@ -36,7 +36,7 @@ def as_called(text: str) -> str:
 
 
 def config_here_or_shipped(path: Path) -> Path:
-    """Return a configuration that exists, else the package's own for ``configs/<name>``.
+    """Return a configuration that exists, else the package's for ``configs/<name>``.
 
     Raises:
         FileNotFoundError: there is neither; the message lists the package's.
@@ -70,7 +70,7 @@ EXTRAS = {
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra, in the clone if there is one.
+    """Return the command that installs an extra, in the clone if it is imported from a clone.
 
     >>> install("run").endswith("[run]'")
     True

@@ -120,7 +120,7 @@ Number = Annotated[float, Expected("a number, at least 0", ge=0, **_NUMBER)]
 Seconds = Annotated[float, Expected("seconds, more than 0", gt=0, **_NUMBER)]
 Dollars = Annotated[float, Expected("US dollars, more than 0", gt=0, **_NUMBER)]
 Values = Annotated[Mapping[str, Any], Expected("a mapping of names to values")]
-# A list, or a value alone for a list of one
+# A list; a value alone stands for a list of it
 Several = Annotated[tuple[T, ...], Checked(_as_list, before=True)]
 SeveralOrAll = Annotated[tuple[T, ...] | Literal["all"], Checked(_as_list_or_all, before=True)]
 

@@ -1,6 +1,6 @@
 """Prompts of the user's: a system text, and a template in place of a benchmark's request.
 
-A model that was trained on other words than ours is asked in those.
+A model that was trained on other words than ours can be asked in its words.
 """
 
 from __future__ import annotations

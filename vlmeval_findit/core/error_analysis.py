@@ -79,7 +79,7 @@ class ErrorAnalysis(Protocol):
             yield str(part), self.events(row)
 
 
-LABEL = "label"  # In a row's details: what was to be found or told
+LABEL = "label"  # In a row's details: what was asked for
 
 FAILED = error_type("failed call", "the call failed: there is no answer")
 UNREADABLE = error_type("not readable", "the answer could not be read")

@@ -26,7 +26,7 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class ClusteredSums:
-    """Rows as arrays: sums by name, one entry a row (an image, once added up). Parts are rows."""
+    """Rows as arrays: sums by name, an entry per row (per image, once added up). Parts are rows."""
 
     images: tuple[str, ...]  # ``<image folder's key>/<name>``, alphabetical
     image: Places  # Index of each row's image
@@ -153,7 +153,7 @@ class _Cells:
         """Return by how much each cell moves the mean of the slices' ratios."""
         wholes, ratio = add_up_at(self.slice, self.whole), self.ratios()
         counted = add_up_at(self.slice, (self.whole > 0).astype(float))
-        # n / (n - 1), as influences are taken around the value of the same images.
+        # n / (n - 1), as influences are around the value of the same images.
         scale = np.sqrt(_ratio(counted, np.maximum(counted - 1, 1)))
         moved = self.part - ratio[self.slice] * self.whole
         within = scale[self.slice] * moved / wholes[self.slice]
@@ -215,7 +215,7 @@ def mean(parts: Sequence[Estimate]) -> Estimate:
 
 
 def aligned(parts: Sequence[Estimate]) -> tuple[tuple[str, ...], list[Array]]:
-    """Return the images of all parts, and each part's influences by them (0: it lacks one)."""
+    """Return the images of all parts, and each part's influences by them (0: lacking)."""
     first = parts[0]
     if all(part.images == first.images for part in parts):
         return first.images, [part.influence for part in parts]

@@ -99,7 +99,7 @@ def _read(path: Path, mtime: int, size: int) -> Mapping[str, CustomDataset]:
 
 
 def _at(error: MisplacedError) -> list[str]:
-    """Return the keys that lead to a value, without one that the message names."""
+    """Return the keys that lead to a value, without a key that the message names."""
     at = [str(key) for key in error.at if key != "[key]"]
     return at[:-1] if error.is_key or (at and str(error).startswith(f"{at[-1]}: ")) else at
 
@@ -118,7 +118,7 @@ def table_folders() -> list[Path]:
 
 
 def find_table(table: str, how_to_make: str) -> Path:
-    """Return the table's first TSV in :func:`table_folders`; warn if another one differs.
+    """Return the table's first TSV in :func:`table_folders`; warn if another differs.
 
     Raises:
         FileNotFoundError: there is none; the message says ``how_to_make`` it.

@@ -1,4 +1,4 @@
-"""The identity of a run: one frozen record beside the predictions, written before its first call.
+"""The identity of a run: a frozen record next to the predictions, written before its first call.
 
 It does not depend on who makes the calls, and all later stages rest on it alone. What contradicts
 it is refused with both values, or recorded as forced with ``--force``.
@@ -19,7 +19,7 @@ from .run_files import RunFiles, checked
 
 ENGINES = ("torch", "transformers")  # Local answers depend on their versions
 SPACE = "coordinate space"  # Key in :meth:`Identity.compared`
-GIVEN = "given when scored"  # Begins the source of a space that was not the recorded one
+GIVEN = "given when scored"  # Begins the source of a space other than the recorded space
 PROVIDER = "provider "  # Prefix of ``kind`` for models behind a provider's protocol
 PLUGIN = "plug-in "  # Prefix of keys in :meth:`Identity.compared`
 SAMPLE = "sample"  # Setting that is the number of one of several replies, if not the first
@@ -32,7 +32,7 @@ class IdentityError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """Who answers: all that an answer depends on beside the question (None: not known)."""
+    """Who answers: all that an answer depends on besides the question (None: not known)."""
 
     kind: str | None = None  # Class of the model
     row: str | None = None  # Its row of the model table
@@ -321,6 +321,5 @@ def _filled(before: Answering, now: Answering) -> Answering:
 
 
 FORCE_HELP = (
-    "--force (FINDIT_FORCE=1 under VLMEvalKit's own runner) goes on all the same; "
-    "the result says so."
+    "--force (FINDIT_FORCE=1 under VLMEvalKit's runner) goes on all the same; the result says so."
 )

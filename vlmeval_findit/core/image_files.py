@@ -53,7 +53,7 @@ class Header:
 
 
 def header(source: Path | str | io.BytesIO) -> Header:
-    """Read the beginning of an image file, or of one in memory, without decoding it."""
+    """Read the beginning of an image file, or of an image in memory, without decoding it."""
     with _opened(source) as image:
         return Header(image.size, image.mode, image.format or "")
 
@@ -238,7 +238,7 @@ def rows_to_leave_out(queries: Collection[Query], folder: Folder, skip: bool) ->
     """Return the rows that a run leaves out because their images cannot be sent.
 
     Raises:
-        ImageError: there are such rows and not ``skip``, or there are no others.
+        ImageError: there are such rows without ``skip``, or no others.
     """
     bad = unusable(queries, folder.path)
     if bad and (not skip or len(bad) == len(queries)):

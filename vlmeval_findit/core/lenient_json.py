@@ -42,7 +42,8 @@ class _ObjectReader:
     """Reads values; a ValueError where there is none.
 
     A broken object is read again from each bracket in it, so that nested ones need ``DEEPEST``
-    times the text's length. The work ends soon after that, which only texts made for it reach.
+    times the text's length. Only malicious texts reach the limit of
+    the work, which is little more.
     """
 
     def __init__(self, text: str) -> None:

@@ -42,7 +42,7 @@ class Lock:
     def __init__(self, path: Path, why: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
-        # Any thread may store a reply, not only the one that opened the lock.
+        # Any thread may store a reply, not only the thread that opened the lock.
         self._lease: Any = SoftFileLease(
             path,
             lease_duration=LEASE_SECONDS,
@@ -60,7 +60,7 @@ class Lock:
         self.release()
 
     def held(self) -> bool:
-        """Return whether this process still holds it: others may have taken it for dead."""
+        """Return whether this process still holds it: others may believe that it died."""
         content = _content(self._path)
         if content is not None and content == self._held_content:
             return True
@@ -162,8 +162,8 @@ class _Holder:
         return not _is_of_another_process(_content(self._path) or b"")
 
     def evict(self) -> None:
-        # A faster waiter may hold it by now: move the file aside, which only one process can, and
-        # put it back if it is not the dead holder's.
+        # A faster waiter may hold it by now: move the file aside, which only one process can do,
+        # and put it back if it is not the dead holder's.
         aside = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
         try:
             self._path.rename(aside)

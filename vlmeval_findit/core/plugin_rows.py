@@ -97,7 +97,7 @@ class _State:
 
 _STATE = _State()
 
-lock = threading.RLock()  # Of all tables: a row of one may need a row of another
+lock = threading.RLock()  # Of all tables: a row may need a row of another table
 
 
 def named_files() -> tuple[str, ...]:

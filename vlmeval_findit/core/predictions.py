@@ -56,7 +56,7 @@ def check_format(path: Path) -> None:
     if path.suffix not in PREDICTION_FORMATS:
         raise PredictionError(
             f"{path}: {path.suffix or 'no suffix'} is no format of prediction files; there are: "
-            f"{', '.join(PREDICTION_FORMATS)} (the one that PRED_FORMAT names)"
+            f"{', '.join(PREDICTION_FORMATS)} (PRED_FORMAT names it)"
         )
 
 
@@ -121,7 +121,7 @@ def _whole(value: object) -> int | None:
 
 
 def _text(value: object) -> str:
-    """Return a reply as it stands; None and pandas' NaN are an empty one."""
+    """Return a reply as it stands; None and pandas' NaN are empty replies."""
     if isinstance(value, str):
         return value
     if value is None or (isinstance(value, float) and isnan(value)):
@@ -140,7 +140,7 @@ def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
     except ValueError as error:
         raise PredictionError(f"{path}: not JSON: {error}") from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise PredictionError(f"{path}: should be a list of objects, one a query")
+        raise PredictionError(f"{path}: should be a list of objects, an object for each query")
     return rows
 
 

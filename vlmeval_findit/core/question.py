@@ -17,7 +17,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 
 class QuestionError(ValueError):
-    """A dataset name cannot be parsed; the message says why, with the nearest valid one."""
+    """A dataset name cannot be parsed; the message says why, with the nearest valid name."""
 
 
 class Question(Protocol):
@@ -28,7 +28,7 @@ class Question(Protocol):
     @property
     def board_dataset(self) -> str: ...  # Its dataset on a leaderboard
     @property
-    def format(self) -> str: ...  # In which runs of a column differ; "": there is one
+    def format(self) -> str: ...  # In which runs of a column differ; "": no formats
     @property
     def format_place(self) -> tuple[int, ...]: ...  # In the order of formats; settles ties
     @property
@@ -110,7 +110,7 @@ QueryT = TypeVar("QueryT", bound=Query, covariant=True)
 class Task(Generic[QuestionT, QueryT]):
     """A question over its table: every query by its index, in the table's order."""
 
-    name: str  # As typed, perhaps not the canonical one
+    name: str  # As typed, perhaps not canonical
     question: QuestionT
     table: Path
     queries: Mapping[int, QueryT]
@@ -192,7 +192,7 @@ def text(value: str) -> Part:
 
 
 def system(value: str) -> Part:
-    """Make a system text: the first part of a message, if it has one."""
+    """Make a system text: the first part of a message."""
     return Part(PartKind.SYSTEM, value)
 
 
@@ -207,7 +207,7 @@ def reference(path: str) -> Part:
 
 
 def split_system(message: Message) -> tuple[str | None, Message]:
-    """Return the system text of a message, if it has one, and the rest."""
+    """Return the system text of a message (None: it has none) and the rest."""
     if message and message[0].kind is PartKind.SYSTEM:
         return message[0].value, message[1:]
     return None, message

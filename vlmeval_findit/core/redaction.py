@@ -1,7 +1,7 @@
 """Remove this process's secrets from texts.
 
 Servers quote keys in errors and replies, so their texts pass here before they are logged, shown or
-written. A reply that quotes one is not stored at all (:func:`.answers.refused_if_it_quotes`).
+written. A reply that quotes a secret is not stored at all (:func:`.answers.refused_if_it_quotes`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import quote, quote_plus
 
 HIDDEN = "***"
 
-SHORTEST = 8  # Characters; a shorter one could be a word or number of an answer
+SHORTEST = 8  # Characters; a shorter secret could be a word or number of an answer
 
 # Environment variables that hold a secret
 _NAMES = re.compile(
@@ -37,13 +37,13 @@ _forms: tuple[str, ...] = ()
 
 
 def remember(*secrets: str) -> None:
-    """Hide these secrets from now on, beside those in the environment."""
+    """Hide these secrets from now on, besides those in the environment."""
     with _lock:
         _remembered.update(secret for secret in secrets if len(secret) >= SHORTEST)
 
 
 def scrub(text: str) -> str:
-    """Remove secrets in every encoding, even one that is cut off by the end of the text."""
+    """Remove secrets in every encoding, even a secret that is cut off by the end of the text."""
     forms = _forms_now()
     for form in forms:
         if form in text:
@@ -94,7 +94,7 @@ def of_whole_characters(text: str) -> str:
 
 
 def _forms_now() -> tuple[str, ...]:
-    """Return all forms of all secrets, longest first, as one may contain another."""
+    """Return all forms of all secrets, longest first, as a form may contain another."""
     global _looked_at, _known, _forms
     with _lock:
         # Undecoded: to decode it for every reply would take longer than all else.

@@ -96,9 +96,9 @@ LEAST = -9999.0  # Stands for the log of 0, which JSON cannot hold (as in vLLM)
 class TokenLogprobs:
     """The tokens of a reply as stored: stripped, without its thought.
 
-    Token i ends before character ``ends[i]``; one that ends within a character, or was stripped,
-    shares its end with the one before. ``logprobs[i]`` is a natural logarithm under the model's own
-    distribution (temperature 1, before grammar mask or penalty), rounded to 4 decimals.
+    Token i ends before character ``ends[i]``; a token that ends within a character, or was
+    stripped, shares its end with the token before. ``logprobs[i]`` is a natural logarithm under the
+    model's own distribution (temperature 1, before grammar mask or penalty), rounded to 4 decimals.
 
     Raises:
         ValueError: lengths that differ, ends that go back, a logprob that is not finite.

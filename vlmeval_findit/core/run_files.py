@@ -48,7 +48,7 @@ class RunFiles:
     provenance = _Beside(PROVENANCE)
 
 
-OTHER_SPACE = ".space-"  # How the mark of a score in another space than the recorded one begins
+OTHER_SPACE = ".space-"  # How the mark of a score in another space than the recorded space begins
 
 _RESULT = re.compile(
     rf"(?P<run>.+)_(provenance|identity|calls|score|details)(?P<mark>{re.escape(OTHER_SPACE)}.+)?"
@@ -70,13 +70,13 @@ def run_of(path: Path) -> RunFiles:
 
 
 def in_other_spaces(folder: Path) -> list[Path]:
-    """List the scores below a folder that are in another space than the recorded one."""
+    """List the scores below a folder that are in another space than the recorded space."""
     pattern = f"*_provenance{OTHER_SPACE}*.json"
     return sorted(path for path in files_below(folder) if fnmatch(path.name, pattern))
 
 
 MORE_SAMPLES = "more_samples"
-"""Folder beside the first of several replies to each query, with a folder for each other."""
+"""Folder for further replies to each query, with a folder for each sample but the first."""
 
 
 def sample_path(first: Path, sample: int | str) -> Path:

@@ -32,7 +32,7 @@ class ScoredRow:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be added up or stored, with a ValueError that names row and key."""
-        # Rows are many: check all at once, and one by one only where something is wrong.
+        # Rows are many: check all at once, and each only where something is wrong.
         if not _is_plain(self.sums):
             self._check_sums(self.sums)
         if (

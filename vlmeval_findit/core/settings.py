@@ -29,7 +29,7 @@ class Settings:
     force: bool = False  # Overrides what the run recorded
     source: str = "setting"  # Of the space; a variable never overrides a record
     encoder: ChosenEncoder | None = None  # None: the dataset's default
-    beside: bool = False  # Where the run recorded another space: score in this, in files of its own
+    separately: bool = False  # Where the run recorded another space: score into separate files
 
 
 SPACE_VARIABLE = "FINDIT_SPACE"

@@ -1,7 +1,7 @@
 """Tables as TSV files, whose columns are the fields of a frozen dataclass.
 
 Text and enums stand in a cell as they are, all else as JSON. An empty cell or missing column is the
-field's default; a field without one must be filled. ``<name>.meta.json`` has the checksum.
+field's default; a field without a default must be filled. ``<name>.meta.json`` has the checksum.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TableError(ValueError):
 
 
 class CellError(ValueError):
-    """A cell that contradicts others of its row, found when queries are made of rows."""
+    """A cell that contradicts others of its row."""
 
     def __init__(self, column: str, why: str) -> None:
         super().__init__(why)

@@ -1,7 +1,7 @@
 """Read the installed VLMEvalKit's files as text: importing it takes twenty seconds.
 
 On PyPI it is ``ms-vlmeval`` with the runner ``vlmeval.run``; a clone of upstream has ``run.py``
-beside the package, and installing that brings no runner.
+next to the package, and installing that brings no runner.
 """
 
 from __future__ import annotations

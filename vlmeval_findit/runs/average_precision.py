@@ -1,8 +1,8 @@
 """Average precision of a run's boxes in any order, as pycocotools computes it, with intervals.
 
-pycocotools matches boxes to objects, image by image.  Its matches do not change when images are
-resampled, only their sums do, so intervals add up weighted matches and match nothing again.  With
-every weight 1 that gives pycocotools' own values (held by a test).
+pycocotools matches boxes to objects, image by image. Its matches do not change when images are
+resampled, only their sums do, so intervals add up weighted matches and match nothing again. With
+every weight 1 they are pycocotools' values, as a test checks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _AT_A_TIME = 2_000_000  # Numbers of an array while weighted matches are added u
 
 
 class Precision(NamedTuple):
-    """AP (mean over IoU 0.50 to 0.95) and AP50, shares of 1, one entry a set of weights."""
+    """AP (mean over IoU 0.50 to 0.95) and AP50, shares of 1, an entry for each set of weights."""
 
     ap: Array
     ap50: Array
@@ -53,7 +53,7 @@ class Evaluator:
     def __init__(self, boxes: CocoBoxes) -> None:
         coco, self._evaluation = _pycocotools()
         if all(truth["iscrowd"] for truth in boxes.truth):
-            raise ConfidenceError("nothing is to be found: there is no average precision")
+            raise ConfidenceError("no query has an object: there is no average precision")
         names = sorted({*boxes.sources.values()})
         place = {name: at for at, name in enumerate(names)}
         self.images = len(names)

@@ -1,6 +1,6 @@
 """What is tried of a benchmark before its first run.
 
-A check yields findings as it goes; ``wrong`` says what to mend.  What a row raises
+A check yields findings as it goes; ``wrong`` says what to mend. What a row raises
 by itself is not caught: whoever writes it wants to see where.
 """
 

@@ -1,8 +1,8 @@
 """The boxes of a run: with their confidences, and as COCO has them.
 
-COCO evaluates categories within images.  Where queries name labels, a label is a category and an
-image an image.  Where they describe or show one object, a query is an image of its own and there is
-one category, ``object``: two expressions about one photograph must not share their boxes.
+COCO evaluates categories within images. Where queries name labels, a label is a category and an
+image an image. Where they describe or show one object, each query counts as a separate image
+and the only category is ``object``: two expressions about a photograph must not share boxes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def definitions_in(rows: Sequence[ScoredRow]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class RowBoxes:
-    """Boxes of answered rows as arrays, one entry a box."""
+    """Boxes of answered rows as arrays, an entry per box."""
 
     confidence: Array  # NaN: none
     hit: NDArray[np.bool_]  # Matched to an object of its label with an IoU of at least 0.5

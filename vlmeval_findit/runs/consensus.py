@@ -1,9 +1,9 @@
 """The consensus of a run's samples: boxes that most of them agree on, as one reply to each query.
 
 Boxes of one label and frame are merged by weighted box fusion, each sample with the same weight. A
-merged box stays where more than half of the answers have a part in it. A failed call is no answer;
-a reply without boxes is one, and so is a reply that cannot be read. Where most answers cannot be
-read, neither can the consensus: it is the first of them.
+merged box stays where more than half of the answers contribute to it. A failed call is no answer; a
+reply without boxes and a reply that cannot be read are answers. Where most answers cannot be read,
+the consensus is the first of those.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DIGITS = 6  # Of written numbers: in fractions of an image they are small
 
 
 def write_consensus(runs: Sequence[Run]) -> Run:
-    """Write the consensus of samples beside them, score it like any reply, and return its run.
+    """Write the consensus of samples, score it like any reply, and return its run.
 
     Raises:
         NotBoxesError: the answers are no boxes.

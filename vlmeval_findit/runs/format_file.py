@@ -199,7 +199,7 @@ class BestFormats:
 
         Raises:
             ConfigError: the winner is no format of this table; the message names file and line.
-            ValueError: no format was chosen; the message says how to choose one.
+            ValueError: no format was chosen; the message says how to choose it.
         """
         if not question.format:
             return question
@@ -208,7 +208,7 @@ class BestFormats:
         if name not in known:
             raise ValueError(
                 f"no format of {benchmark.name} was chosen for {model!r} (there are: "
-                f"{', '.join(known) or ', '.join(self.models) or 'none'}): find one with "
+                f"{', '.join(known) or ', '.join(self.models) or 'none'}): find it with "
                 f"run_findit.py search --model {model} --data {question.name}"
             )
         try:

@@ -90,7 +90,7 @@ def check_replies(
         *_against_table(task, replies),
         *of_benchmark,
     ]
-    spaces = [each for each in against if each.is_space and settings.beside]
+    spaces = [each for each in against if each.is_space and settings.separately]
     others = [each for each in against if each not in spaces]
     forced = (*_overruled(others, settings, where), *map(str, spaces))
     if identity is not None and settings.reads_like is None:

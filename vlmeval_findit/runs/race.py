@@ -1,11 +1,11 @@
-"""A race of formats: who is asked how many queries, and who is out.  Nothing is asked here.
+"""A race of formats: who is asked how many queries, and who is out. Nothing is asked here.
 
-All formats are asked about the same pictures, a few more each round.  After a round those are
-dropped that all queries would hardly show to be better than the format in front
-(:func:`..core.statistics.chance_of_lead`).  Their chances add up: so likely is the race to end with
-another winner than the search over all queries, and one that is worse by more than its interval.
-That sum is kept below :data:`ALPHA` over all rounds, stages and formats: it is spent on those that
-have the least chance, in each round as much as the share of the race that is run.
+All formats are asked about the same images, a few more each round. After a round those formats are
+dropped that all queries would hardly show to be better than the leading format
+(:func:`..core.statistics.chance_of_lead`). The sum of their chances limits how likely the race ends
+with a worse winner than the search over all queries, by more than the interval. It stays below
+:data:`ALPHA` over all rounds, stages and formats, and is spent on the least likely formats first,
+by the end of each round in proportion to the share of the race.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..core.statistics import ALPHA, chance_of_lead
 from .best_format import FormatAverage, ranked
 
 ROUNDS = tuple(tenths / 10 for tenths in range(2, 11))
-"""How much of all pictures has been asked about after each round; at last all."""
+"""How much of all images has been asked about after each round; at last all."""
 
 RULE = (
     "after each round those formats are dropped that all queries would hardly show to be better "
@@ -37,13 +37,13 @@ RULE = (
 def rounds_of(task: AnyTask, rows: Sequence[int], seed: int) -> list[tuple[int, ...]]:
     """Return the rows that are asked by the end of each round, in their order.
 
-    Each round holds those before it.  Queries of one picture come together: a picture is one piece
-    of evidence, and costs most when it is sent twice.  Which pictures come first depends on the
-    seed and their names alone, so it is the same for every format, and on every machine.
+    Each round holds those before it. Queries of an image come together: an image is one piece
+    of evidence, and costs most when it is sent twice. The order of images depends on the seed and
+    their names only, so it is the same for every format and on every machine.
     """
     queries = task.queries
-    pictures = {queries[row].images for row in rows}
-    order = sorted(pictures, key=lambda images: (_drawn(seed, images), images))
+    images = {queries[row].images for row in rows}
+    order = sorted(images, key=lambda images: (_drawn(seed, images), images))
     place = {images: at for at, images in enumerate(order)}
     return [
         tuple(row for row in rows if place[queries[row].images] < ceil(share * len(order)))

@@ -44,7 +44,7 @@ def errors_of(run: Run) -> tuple[ErrorCost, ...]:
     """Return the cost of each error type; the points add up to 100 minus the score.
 
     Raises:
-        StatisticsError: a run without rows, or one that was scored before events were counted.
+        StatisticsError: the run has no rows, or was scored before events were counted.
     """
     analysis, sums = run.benchmark.errors, _sums_with_events(run)
     points, bounds = analysis.points(sums), metric_intervals(error_estimate(run))

@@ -85,7 +85,7 @@ class RunScore:
 
     @property
     def mark(self) -> str:
-        """The mark in its files' names where its space is not the recorded one; else empty."""
+        """The mark in its files' names where its space is not the recorded space; else empty."""
         for space in self.spaces:
             if space["source"].startswith(GIVEN):
                 more = [f"{k}={v}" for k, v in space.items() if k not in ("kind", "source")]
@@ -213,9 +213,9 @@ class DroppedFormat:
     """Why a race stopped asking in a format.
 
     ``round`` counts from 1; ``queries`` is the number that the format had been asked by then, of
-    ``of`` in all tables.  ``behind`` is the format in front, ``points`` the format's headline
-    figure minus that of it, over these queries.  ``chance`` is the probability that all queries
-    would have shown it to be the better one (:func:`..core.statistics.chance_of_lead`).
+    ``of`` in all tables. ``behind`` is the leading format, ``points`` the difference of the
+    headline metrics over these queries. ``chance`` is the probability that all queries would have
+    shown this format to be better (:func:`..core.statistics.chance_of_lead`).
     """
 
     round: int
@@ -232,7 +232,7 @@ class CellResult:
 
     ``rows`` of the ``of`` rows of its table were asked, those that ``failed`` too.
     ``compared``: its format is one of the axes', not that of a question which the sweep names.
-    ``coords_doubt`` says why its coordinate space is in doubt.  ``dropped``: a race stopped asking
+    ``coords_doubt`` says why its coordinate space is in doubt. ``dropped``: a race stopped asking
     in its format, so it is never compared with results over more queries.
     """
 

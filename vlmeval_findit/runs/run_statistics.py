@@ -138,7 +138,7 @@ def _by_dataset(runs: Sequence[Run]) -> dict[tuple[str, str], Run]:
         if key in runs_by_key:
             raise ValueError(
                 f"{runs_by_key[key].path} and {run.path} are both of {run.question.board_dataset}: "
-                "name the file of one"
+                "name the file of a single run"
             )
         runs_by_key[key] = run
     return runs_by_key

@@ -42,7 +42,7 @@ def load_samples(first: Path) -> list[Run]:
 
     Raises:
         RunError: a sample is not scored.
-        SamplesError: there is one sample only, or they are of different runs.
+        SamplesError: there is only one sample, or they are of different runs.
         StatisticsError: they have other queries, or were scored by something else.
     """
     files = sample_files(first)
@@ -64,7 +64,7 @@ def load_samples(first: Path) -> list[Run]:
 
 
 def by_query(runs: Sequence[Run]) -> Iterator[tuple[ScoredRow, ...]]:
-    """Yield the rows of every query, one a sample, in the order of the first sample."""
+    """Yield the rows of every query, a row per sample, in the order of the first sample."""
     by_index = [{row.index: row for row in run.rows} for run in runs]
     for index in by_index[0]:
         yield tuple(rows[index] for rows in by_index)
@@ -130,7 +130,7 @@ def best_by_truth(runs: Sequence[Run]) -> Run:
 
 
 def pass_at(samples: int, solved: int, drawn: int) -> float:
-    """Estimate the chance that some of so many drawn samples is a solved one, without bias.
+    """Estimate the chance that some of so many drawn samples is solved, without bias.
 
     >>> [pass_at(4, 1, drawn) for drawn in (1, 2, 4)]
     [0.25, 0.5, 1.0]

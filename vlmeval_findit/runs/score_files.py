@@ -26,9 +26,9 @@ class ResultError(ValueError):
 
 
 def write_score(run: RunScore, predictions: Path, details: Iterable[str] | None = None) -> RunFiles:
-    """Write score, details and provenance beside a prediction file, each whole or not at all.
+    """Write score, details and provenance next to a prediction file, each whole or not at all.
 
-    A score in another space than the recorded one is written beside the recorded one.
+    A score in another space than the recorded space is written next to the recorded score.
     ``details`` are the lines of the details file where the run does not hold them any more.
     """
     files = RunFiles(predictions, run.mark)
@@ -67,7 +67,7 @@ def score_text(run: RunScore) -> str:
     return as_csv([score_row(run)])
 
 
-# --- details: one JSON line a query ---------------------------------------------------------------
+# --- details: a JSON line per query ---------------------------------------------------------------
 
 _SHAPE: Shape = {
     "index": int,
@@ -145,7 +145,7 @@ def open_score(path: Path, settings: Settings) -> tuple[Path, Settings]:
     values = _read(files.provenance)
     predictions = files.provenance.with_name(values["predictions"]["file"])
     space = _first_space(values)
-    return predictions, replace(settings, space=space, source="setting", beside=True)
+    return predictions, replace(settings, space=space, source="setting", separately=True)
 
 
 def _first_space(values: Mapping[str, Any]) -> dict[str, Any]:

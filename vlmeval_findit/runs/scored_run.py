@@ -1,8 +1,8 @@
 """Scored runs: what statistics, leaderboard and report read, and nothing else.
 
 A run is one prediction file that was scored: ``<stem>_provenance.json`` and
-``<stem>_details.jsonl`` next to it, as :func:`.score_files.write_score` leaves them.  The model is
-not asked and the annotation table is not needed.  Every score becomes one frozen :class:`Run`.
+``<stem>_details.jsonl`` next to it, as :func:`.score_files.write_score` leaves them. The model is
+not asked and the annotation table is not needed. Every score becomes one frozen :class:`Run`.
 """
 
 from __future__ import annotations

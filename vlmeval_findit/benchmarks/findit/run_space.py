@@ -96,9 +96,9 @@ def spaces_of(
     A setting overrides what was recorded where it is forced or scored as an extra space.
     """
     recorded = run.space if run is not None else None
-    if settings.space is not None and (settings.force or settings.beside):
+    if settings.space is not None and (settings.force or settings.separately):
         source = settings.source
-        if settings.beside and (other := contradicting_spaces(replies, settings, run)):
+        if settings.separately and (other := contradicting_spaces(replies, settings, run)):
             source = f"{GIVEN}; {other[0]}"
         return [SpaceInForce(space_from(settings.space), source)] * len(replies)
     if recorded is not None or not any(reply.recorded.space for reply in replies):
