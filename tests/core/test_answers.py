@@ -1,4 +1,4 @@
-"""From a reply to a row: one way for every benchmark that reads answers one by one."""
+"""From a reply to a row: as every benchmark scores single answers."""
 
 from __future__ import annotations
 

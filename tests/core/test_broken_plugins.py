@@ -76,7 +76,9 @@ BROKEN = {
     "a name": ("MODELS = ModelRow('', 'x', GRID)", "models", "'' is no name"),
     "a slash": ("MODELS = ModelRow('a/b', 'x', GRID)", "models", "no slash in it"),
     "a regex": ("MODELS = ModelRow('A', '(', GRID)", "models", "unterminated subpattern"),
-    "ours": ("MODELS = ModelRow('Qwen3-VL', 'x', GRID)", "models", "is a row of vlmeval_findit"),
+    "a built-in name": (
+        "MODELS = ModelRow('Qwen3-VL', 'x', GRID)", "models", "is a row of vlmeval_findit",
+    ),
     "all names": ("MODELS = ModelRow('A', '.*', GRID)", "models", "names .* have Qwen2.5-VL"),
     "a space that is none": (
         "MODELS = ModelRow('A', 'A', lambda q: Space('grid100'))", "models", "mean grid1000?",
@@ -103,7 +105,7 @@ BROKEN = {
         "MODELS = ModelRow('A', 'A|Q.*-8B', GRID, local=" + FAMILY.format("Qwen3-VL-8B", "") + ")",
         "models", "Qwen3-VL-8B is a name of Qwen3-VL",
     ),
-    "a space of ours": (
+    "a built-in space": (
         "SPACES = SpaceKind('unit', 'x', 'y', lambda s, p: s)", "spaces", "is a row of vlmeval",
     ),
     "a word of the grid": (
@@ -158,7 +160,7 @@ def test_a_broken_plugin_is_reported_once_and_refused_where_it_was_named(
 def test_a_name_of_vlmevalkit_is_refused_with_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In a file of rows, and of a model of one's own."""
+    """In a file of rows, and of a custom model."""
     monkeypatch.setattr(model_row, "model_names", lambda: ["SmolVLM2"])
     monkeypatch.setenv("LMUData", str(tmp_path))
     row = f"ModelRow('Smol', 'Smol(VLM2)?', GRID, local={FAMILY.format('SmolVLM2', '')})"

@@ -31,7 +31,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Lets pictures grow old."""
+    """Lets images grow old."""
     real = time.time_ns
     return lambda: monkeypatch.setattr(time, "time_ns", lambda: real() + 2 * SETTLED_NS)
 
@@ -67,7 +67,7 @@ def longer(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [rewritten, replaced, longer, os.utime])
-def test_a_changed_picture_is_read_again(
+def test_a_changed_image_is_read_again(
     change: Callable[[Path], None], picture: Path, read: list[str], later: Callable[[], None]
 ) -> None:
     later()

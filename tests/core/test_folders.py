@@ -45,7 +45,7 @@ def test_the_first_folder_that_has_a_table_wins(world: Path) -> None:
     ]  # fmt: skip
 
 
-def test_two_tables_of_one_name_are_reported_once(
+def test_two_tables_of_a_name_are_reported_once(
     world: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, last = put(world / "named", "one"), put(world / "lmu", "another")
@@ -75,7 +75,7 @@ def test_a_table_that_is_nowhere_names_the_folders_and_the_command(world: Path) 
     assert reply.endswith("make it with: python run_findit.py data get Pascal [--from DIR]")
 
 
-# --- tables that are made when they are asked for -------------------------------------------------
+# --- rendered tables -------------------------------------------------
 
 
 def test_a_rendered_table_that_is_gone_or_changed_is_made_again(

@@ -96,7 +96,7 @@ def test_a_conflict_names_both_values(now: Identity, says: str) -> None:
     forced = merge_for_resume(RUN, now, True, Path("x.json"))
     assert forced.forced == (f"went on: {result[0]}",)
     assert forced.answering == now.answering
-    # And again: what was forced once stays said, and is not forced again.
+    # And again: the note of what was forced stays, and nothing is forced again.
     assert merge_for_resume(forced, now, False, Path("x.json")).forced == forced.forced
 
 
@@ -118,7 +118,7 @@ def test_a_conflict_names_both_values(now: Identity, says: str) -> None:
         "a revision that is not known yet",
         "a type that is not known yet",
         "more rows",
-        "another host of our own model",
+        "another host of a local model",
         "rows without an image",
         "versions that are not known",
     ],

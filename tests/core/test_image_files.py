@@ -1,4 +1,4 @@
-"""Image files that are none, too large, or of a kind that needs care: one line, no traceback."""
+"""Damaged, oversized and unusual image files: errors of a line, no traceback."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def checked(path: Path, size: tuple[int, int] | None) -> str | None:
 
 
 @pytest.mark.parametrize(("content", "why"), BAD.values(), ids=BAD)
-def test_a_picture_that_cannot_be_used_is_seen_in_its_header(
+def test_a_image_that_cannot_be_used_is_seen_in_its_header(
     file: Callable[[bytes], Path], content: bytes, why: str
 ) -> None:
     path = file(content)
@@ -141,7 +141,7 @@ def test_a_picture_that_cannot_be_used_is_seen_in_its_header(
 
 
 @pytest.mark.parametrize(("content", "why"), DAMAGED.values(), ids=DAMAGED)
-def test_a_damaged_picture_is_seen_when_it_is_decoded(
+def test_a_damaged_image_is_seen_when_it_is_decoded(
     file: Callable[[bytes], Path], content: bytes, why: str
 ) -> None:
     path = file(content)
@@ -168,7 +168,7 @@ SENDERS: dict[str, Callable[[Path], object]] = {
     [*(BAD[name][0] for name in ("empty", "SVG", "text")), *(each for each, _ in DAMAGED.values())],
     ids=["empty", "SVG", "text", *DAMAGED],
 )
-def test_sending_what_is_no_picture_is_an_error_of_one_line(
+def test_sending_no_image_is_an_error_of_one_line(
     file: Callable[[bytes], Path], send: Callable[[Path], object], content: bytes
 ) -> None:
     path = file(content)
@@ -220,7 +220,7 @@ def test_damaged_metadata_turns_nothing(file: Callable[[bytes], Path]) -> None:
         ((31_623, 31_623), (31_623, 31_623), "is 31623x31623: more than 1000 megapixels"),
     ],
 )
-def test_how_large_a_picture_may_be(
+def test_how_large_an_image_may_be(
     size: tuple[int, int], stated: tuple[int, int] | None, why: str | None
 ) -> None:
     reply = misfit(Header(size, "RGB", "PNG"), stated)
@@ -239,7 +239,7 @@ def small_limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("small_limit")
-def test_a_picture_as_large_as_its_annotations_say_works(file: Callable[[bytes], Path]) -> None:
+def test_a_image_as_large_as_its_annotations_say_works(file: Callable[[bytes], Path]) -> None:
     path = file(saved("PNG"))
     with pytest.raises(Image.DecompressionBombError):
         Image.open(path)
@@ -254,7 +254,7 @@ def test_a_picture_as_large_as_its_annotations_say_works(file: Callable[[bytes],
     assert record.images[0]["sent"] == list(SIZE)
 
 
-def test_a_picture_larger_than_its_annotations_say_is_not_decoded(
+def test_a_image_larger_than_its_annotations_say_is_not_decoded(
     file: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Image.Image, "convert", lambda *_: pytest.fail("was decoded"))
@@ -315,7 +315,7 @@ def ghostscript(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("send", SENDERS.values(), ids=SENDERS)
-def test_a_picture_starts_no_program(
+def test_a_image_starts_no_program(
     file: Callable[[bytes], Path], ghostscript: Path, send: Callable[[Path], object]
 ) -> None:
     path = file(EPS)
@@ -327,7 +327,7 @@ def test_a_picture_starts_no_program(
     assert not ghostscript.exists()
 
 
-def test_only_one_function_opens_pictures() -> None:
+def test_only_one_function_opens_images() -> None:
     root = Path(image_files.__file__).parents[2]
     opening = re.compile(
         r"Image\.open\(|import Image\b.*\bopen|\bimread\(|\bimdecode\(|\bread_image\(|load_image\("

@@ -61,7 +61,7 @@ MAE = Metric("MAE", {"error": 1}, {"asked": 1}, better=Better.LOWER, unit="px")
 
 
 def of_errors(errors: Sequence[float], metric: Metric = MAE) -> Estimate:
-    """Return the evidence of one error a image."""
+    """Return the evidence of one error an image."""
     sums = [{"error": error, "asked": 1.0} for error in errors]
     rows = [ScoredRow(n, f"{n:03}.png", item) for n, item in enumerate(sums)]
     return estimate_metrics([metric], clustered_sums(rows, "P"))
@@ -89,7 +89,7 @@ def test_differences_of_mean_errors_are_students() -> None:
     actual = difference(*pair, "MAE").interval
     assert actual is not None
     assert difference(*pair, "MAE").value == pytest.approx(30)
-    # Five coins can fall alike by chance: with fewer pictures than six nothing differs.
+    # Five coins can fall alike by chance: with fewer images than six nothing differs.
     assert (actual.low, actual.high) == pytest.approx(
         (min(0, expected.low), max(60, expected.high))
     )

@@ -1,4 +1,4 @@
-"""Locks: one holder at a time, and the dead hold nothing."""
+"""Locks: a single holder, and dead processes hold nothing."""
 
 from __future__ import annotations
 

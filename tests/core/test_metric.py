@@ -19,14 +19,14 @@ def reading(*boxes: tuple[float, ...], reason: FormatFailure | None = None) -> P
     return ParsedReply(list(boxes), [], [], reason)  # type: ignore[arg-type]
 
 
-FOUND = Matched((BOX,), (1.0,), (True,), (0,), ())
-NOTHING_FOUND = Matched((), (0.0, 0.0), (False, False), (-1, -1), ())
+HIT = Matched((BOX,), (1.0,), (True,), (0,), ())
+NO_HIT = Matched((), (0.0, 0.0), (False, False), (-1, -1), ())
 
 
 # --- FindIt's -------------------------------------------------------------------------------------
 
 
-def test_figures_by_hand() -> None:
+def test_values_by_hand() -> None:
     result = {"responses": 8, "adherent": 6, "tp": 3, "n_pred": 5, "n_gt": 10, "iou_sum": 4.0}
     assert metric_values(METRICS, result) == {
         "F1@0.5": pytest.approx(40.0),  # 2 * 0.6 * 0.3 / (0.6 + 0.3)
@@ -48,10 +48,10 @@ def test_empty_denominators_give_0_but_where_nothing_could_be_rejected() -> None
 
 
 def test_a_failed_call_is_no_answer() -> None:
-    failed = sums(reading(reason=FormatFailure.FAILED_CALL), NOTHING_FOUND)
+    failed = sums(reading(reason=FormatFailure.FAILED_CALL), NO_HIT)
     assert {name for name, value in failed.items() if value} == {"failed", "n_gt_failed"}
     assert failed["n_gt_failed"] == 2
-    both = add_up([sums(reading(BOX), FOUND), failed])
+    both = add_up([sums(reading(BOX), HIT), failed])
     result = metric_values(METRICS, both)
     assert result["F1@0.5"] == result["Recall"] == result["Adherence"] == 100.0
     # As an answer without boxes: precision 1, recall 1/3.
@@ -93,12 +93,12 @@ def test_a_mean_over_slices_weighs_every_slice_alike() -> None:
 
 @given(st.lists(st.tuples(counts, counts, counts, counts), min_size=1, max_size=8))
 def test_arrays_give_what_dicts_give(draws: list[tuple[int, ...]]) -> None:
-    """One entry a bootstrap draw: the same figures as draw by draw."""
+    """One entry a bootstrap draw: the same values as draw by draw."""
     names = [
         sliced("right", "class", "cat"), sliced("asked", "class", "cat"),
         sliced("right", "class", "dog"), sliced("asked", "class", "dog"),
     ]  # fmt: skip
     arrays = dict(zip(names, np.array(draws, dtype=float).T, strict=True))
-    one_by_one = [BY_CLASS.value(dict(zip(names, draw, strict=True))) for draw in draws]
-    expected = [np.nan if value is None else value for value in one_by_one]
+    each_draw = [BY_CLASS.value(dict(zip(names, draw, strict=True))) for draw in draws]
+    expected = [np.nan if value is None else value for value in each_draw]
     np.testing.assert_allclose(BY_CLASS.values(arrays), expected)

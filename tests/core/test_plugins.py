@@ -1,4 +1,4 @@
-"""Rows of other packages and files: found, refused, recorded; what a stranger's package does."""
+"""Rows of other packages and files: listed, used, recorded; a package of somebody else."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_the_file_of_the_page_adds_its_rows(plugin_file: Path) -> None:
 
 
 def test_builtin_rows_look_for_no_plugin() -> None:
-    """Neither imports nor names of ours look for entry points or run a file."""
+    """Neither imports nor built-in names look for entry points or run a file."""
     package = ROOT / "vlmeval_findit"
     modules = {path.relative_to(ROOT).with_suffix("") for path in package.rglob("*.py")}
     heavy = {"host", "local", "dual_encoder", "_autoload", "__main__"}
@@ -190,7 +190,7 @@ def test_its_set_is_imported(
         for more in ([], ["--replace"]):
             place = [str(tmp_path / "data"), "--set", "AcmePlates", *more]
             assert main(["data", "import", *place]) == 0
-    # What was imported is a dataset of one's own, with or without the package.
+    # What was imported is a custom dataset, with or without the package.
     question = parse("FindIt_AcmePlates_xyxy_json")
     assert len(load(question.name).queries) == 4
 
@@ -247,8 +247,8 @@ def test_with_a_plugin_and_without_it_are_two_runs() -> None:
     assert without.digest != with_it.digest
     # A record of before this version says nothing of them, and is the same.
     assert "plugins" not in as_values(without)
-    for one_of_them in (without, with_it):
-        assert from_values(json.loads(json.dumps(as_values(one_of_them)))) == one_of_them
+    for identity_ in (without, with_it):
+        assert from_values(json.loads(json.dumps(as_values(identity_)))) == identity_
 
 
 @pytest.mark.slow

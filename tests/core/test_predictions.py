@@ -283,7 +283,7 @@ def test_what_is_recorded_is_read_back(value: object, expected: Recorded) -> Non
 
 
 def test_a_reply_that_looks_like_a_formula_is_a_reply(tmp_path: Path) -> None:
-    """Writers of sheets turn it into a formula without a value; it is what the model said."""
+    """Writers of sheets turn it into a formula without a value; it is the reply."""
     from openpyxl import Workbook
 
     book = Workbook()

@@ -1,4 +1,4 @@
-"""Prediction files that are cut off, of another kind, or hold odd records: one line, never NaN."""
+"""Prediction files that are cut off, of another kind, or hold odd records."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ KEY = 'sk-or/v1+c0ffee="S3CRET"ß'
 
 
 @pytest.fixture(autouse=True)
-def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+def empty_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_remembered", set())
 
 
@@ -30,7 +30,7 @@ def in_basic(user: str) -> str:
 FORMS = {
     "plain": KEY,
     "URL": quote(KEY, safe=""),
-    "URL, slashes kept": quote(KEY),
+    "URL, with slashes": quote(KEY),
     "URL, small letters": re.sub("%..", lambda match: match[0].lower(), quote(KEY, safe="")),
     "form": quote_plus(KEY),
     "JSON": json.dumps(KEY)[1:-1],

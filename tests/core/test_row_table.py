@@ -113,7 +113,7 @@ def test_rows_are_what_was_put_in_but_for_the_details(rows: list[ScoredRow]) -> 
     ],
 )
 def test_a_row_that_could_not_be_added_up_is_refused(more: dict[str, Any], says: str) -> None:
-    """0.2 took names in brackets: figures were wrong, and no reader took the run again."""
+    """0.2 took names in brackets: metrics were wrong, and the run could not be read again."""
     with pytest.raises(ValueError, match="row 7: ") as refused:
         ScoredRow(7, "a.png", **{"sums": {"tp": 1}, **more})
     assert says in str(refused.value)
@@ -162,7 +162,7 @@ def test_events_that_need_details_are_counted_before_those_go() -> None:
 
 @pytest.fixture
 def runs(letters: World) -> World:
-    """Of two benchmarks: figures, slices, failed calls, what cannot be read, a run set apart."""
+    """Two benchmarks: metrics, slices, failed calls, unreadable replies, a run over fewer rows."""
     queries = [query(i, picture=f"{i // 2}.jpg") for i in range(20)]
     times = ("day", "night")
     letters.table("Pascal", [replace(q, tags={"time": times[q.index % 2]}) for q in queries])

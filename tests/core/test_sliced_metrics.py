@@ -1,4 +1,4 @@
-"""Metrics that are means over slices: influence, intervals, and figures that are not there."""
+"""Metrics that are means over slices: influence, intervals, and missing values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def of_class(index: int, picture: int, name: str, hit: bool) -> ScoredRow:
 
 
 def some_rows(seed: int, pictures: int, classes: int, alike: float = 0.3) -> list[ScoredRow]:
-    """Rows of pictures with 1 to 4 queries; common and rare classes, each of its own difficulty."""
+    """Rows of images with 1 to 4 queries; classes differ in frequency and difficulty."""
     generator = np.random.default_rng(seed)
     weights = 1 / np.arange(1, classes + 1)
     rows = []
@@ -49,7 +49,7 @@ def without(rows: Sequence[ScoredRow], picture: str) -> list[ScoredRow]:
     return [row for row in rows if row.source != picture]
 
 
-def test_the_figure_is_that_of_the_score() -> None:
+def test_the_value_is_the_score() -> None:
     rows = some_rows(1, 80, 12)
     sums = totals(rows)
     result = estimate(rows)
@@ -58,8 +58,8 @@ def test_the_figure_is_that_of_the_score() -> None:
     assert result.value("by class") != pytest.approx(result.value("plain"), abs=0.5)
 
 
-def test_influence_is_what_leaving_a_picture_out_does() -> None:
-    """Against a jackknife, also where a picture is the only one that has a class."""
+def test_influence_is_what_leaving_an_image_out_does() -> None:
+    """Against a jackknife, also where an image is the only one that has a class."""
     rows = some_rows(2, 400, 5)
     rows.append(of_class(len(rows), 1000, "alone", False))
     result = estimate(rows)
@@ -72,10 +72,10 @@ def test_influence_is_what_leaving_a_picture_out_does() -> None:
 
 
 def test_intervals_hold_the_truth() -> None:
-    """Twelve classes, the rarest in three pictures of 150 or so."""
+    """Twelve classes, the rarest in three images of 150 or so."""
     classes = 12
     truth = {name: TRUE[name % len(TRUE)] for name in range(classes)}
-    # With a share of 0.3 a hit also needs the picture to be easy, which it is in 0.6 of cases.
+    # With a share of 0.3 a hit also needs the image to be easy, which it is in 0.6 of cases.
     expected = 100 * np.mean([0.7 * p + 0.3 * 0.6 * p for p in truth.values()])
     held = 0
     for seed in range(200):
@@ -92,8 +92,8 @@ def test_one_slice_is_the_plain_ratio() -> None:
     assert result.values[1] == result.values[0]
 
 
-def test_rare_classes_make_few_pictures_of_many() -> None:
-    """A hundred pictures of one class and three of another weigh as much as twelve or so."""
+def test_rare_classes_make_few_images_of_many() -> None:
+    """A hundred images of one class and three of another weigh as much as twelve or so."""
     rows = [of_class(i, i, "common", i % 2 == 0) for i in range(100)]
     rows += [of_class(100 + i, 100 + i, "rare", i == 0) for i in range(3)]
     plain, by_class = estimate(rows).counted

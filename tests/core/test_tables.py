@@ -93,11 +93,11 @@ def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
         query(3, label="1e5", caption="", width=8192),
         query(4, label=' "quoted"\n', truth=Truth(((0.1 + 0.2, 0.0, 1e-7, 3.0),), (0,))),
     ]
-    written = write_table(tmp_path / "new", "T", queries, {"source": "made up"})
+    written = write_table(tmp_path / "new", "T", queries, {"source": "invented"})
     assert read_table(written.path) == queries
     assert (written.queries, written.boxes) == (5, 6)
     meta = json.loads((tmp_path / "new" / "T.meta.json").read_text())
-    assert meta["source"] == "made up"
+    assert meta["source"] == "invented"
     assert meta["table_sha256"] == file_sha256(written.path)
     assert (meta["queries"], meta["boxes"]) == (5, 6)
 
@@ -124,7 +124,7 @@ def test_oddities_are_reported(box: tuple[float, ...], what: list[str]) -> None:
 
 
 def written(folder: Path, **cells: str) -> Path:
-    """A table with one row, some of whose cells are replaced."""
+    """A table with one row, with replaced cells."""
     return edit_cells(write_table(folder, "T", [query()], {}).path, **cells)
 
 
@@ -272,7 +272,7 @@ def test_a_table_that_another_thread_pushes_out_of_memory_is_read_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class AtOnceForgotten(dict[Any, Any]):
-        """As if another thread read many tables whenever this one has read one."""
+        """As if another thread read many tables whenever this thread has read a table."""
 
         def __setitem__(self, key: Any, value: Any) -> None:
             super().__setitem__(key, value)

@@ -1,4 +1,4 @@
-"""Which format is the best: search, sweep, leaderboard and report name the same one."""
+"""Which format is the best: search, sweep, leaderboard and report name the same format."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def failing_on(share: int, answer: Answer) -> Answer:
     """Return a model whose call fails on so many of every hundred rows."""
 
     def says(item: FindItQuery, generator: np.random.Generator) -> str:
-        said = answer(item, generator)
-        return f"{FAILED} via API." if item.index % 10 < share // 10 else said
+        reply = answer(item, generator)
+        return f"{FAILED} via API." if item.index % 10 < share // 10 else reply
 
     return says
 
@@ -56,7 +56,7 @@ CASES: dict[str, tuple[dict[str, Making], str]] = {
         },
         "xywh_json",
     ),
-    # F1 is equal; the boxes of the one lie closer.
+    # F1 is equal; the boxes of one format lie closer.
     "mIoU decides": (
         {
             "xyxy_text": lambda name: shifted(name, 8),
@@ -108,7 +108,7 @@ def test_everything_names_the_same_format(
     assert label.removesuffix(" bbox").replace(" ", "_") == expected
 
 
-def test_no_format_is_the_best_of_those_that_found_nothing(
+def test_no_format_is_the_best_of_formats_without_a_hit(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("FindIt_Pascal_xyxy_json", "FindIt_Pascal_xyxy_text"):
@@ -129,7 +129,7 @@ Sums = Mapping[str, float]
 
 
 def sums_of(f1: float, miou: float = 40, adherence: float = 100) -> Sums:
-    """Return the sums of a run with these figures, failed calls counted as misses."""
+    """Return the sums of a run with these metrics, failed calls counted as misses."""
     sums = {"n_pred": 100, "n_gt": 100, "responses": 100, "n_gt_failed": 0}
     return {**sums, "tp": f1, "iou_sum": miou, "adherent": adherence}
 

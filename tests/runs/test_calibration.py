@@ -102,7 +102,7 @@ DOG = (120.0, 20.0, 180.0, 90.0)
 NOWHERE = (150.0, 0.0, 199.0, 9.0)
 
 
-def one_object(index: int, picture: str, *boxes: Any) -> FindItQuery:
+def pascal_query(index: int, picture: str, *boxes: Any) -> FindItQuery:
     return query(index, picture, boxes=boxes or (CAT,))
 
 
@@ -112,9 +112,9 @@ def test_average_precision_worked_by_hand(world: World) -> None:
     Precision is 1 up to a recall of 1/3, then 2/3 up to 2/3, then 0: of COCO's 101 recalls 34, 33
     and 34.  In the order of output the miss is first: 2/3 for 67 recalls.
     """
-    world.table("Pascal", [one_object(0, "a.jpg", CAT, DOG), one_object(1, "b.jpg")])
-    said: list[list[Sure]] = [[(NOWHERE, "", 0.5), (CAT, "", 0.9), (DOG, "", 0.4)], []]
-    run = judged(write_run(world, NAME, lambda item: said[item.index]))
+    world.table("Pascal", [pascal_query(0, "a.jpg", CAT, DOG), pascal_query(1, "b.jpg")])
+    answers: list[list[Sure]] = [[(NOWHERE, "", 0.5), (CAT, "", 0.9), (DOG, "", 0.4)], []]
+    run = judged(write_run(world, NAME, lambda item: answers[item.index]))
     mean = by_name(run)["mean"].ranking
     assert mean.ap50.value == pytest.approx(100 * (34 + 33 * 2 / 3) / 101)
     assert mean.ap.value == pytest.approx(mean.ap50.value), "boxes fit exactly"
@@ -125,25 +125,25 @@ def test_average_precision_worked_by_hand(world: World) -> None:
 
 def test_as_output_the_first_boxes_of_all_replies_come_first(world: World) -> None:
     """Hit, hit, miss; reply after reply it would be hit, miss, hit."""
-    world.table("Pascal", [one_object(0, "a.jpg"), one_object(1, "b.jpg")])
-    said: list[list[Sure]] = [[(CAT, "", 0.5), (NOWHERE, "", 0.5)], [(CAT, "", 0.5)]]
-    run = judged(write_run(world, NAME, lambda item: said[item.index]))
+    world.table("Pascal", [pascal_query(0, "a.jpg"), pascal_query(1, "b.jpg")])
+    answers: list[list[Sure]] = [[(CAT, "", 0.5), (NOWHERE, "", 0.5)], [(CAT, "", 0.5)]]
+    run = judged(write_run(world, NAME, lambda item: answers[item.index]))
     assert run.as_output.ap50.value == pytest.approx(100)
     assert by_name(run)["mean"].ranking.ap50.value == pytest.approx(100 * (51 + 50 * 2 / 3) / 101)
 
 
 def noisy(generator: np.random.Generator, sure: Callable[[bool], float]) -> Callable[..., Any]:
-    """Answers with hits and misses; confidences by whether a box is one."""
+    """Answers with hits and misses; confidences by whether a box is a hit."""
 
     def answer(item: Any) -> list[Sure]:
-        said: list[Sure] = []
+        boxes: list[Sure] = []
         labels = item.truth.labels or [""] * len(item.truth.boxes)
         for box, label in zip(item.truth.boxes, labels, strict=True):
             hit = bool(generator.random() < 0.6)
             shift = generator.uniform(0, 6) if hit else 60
             moved = tuple(float(np.clip(n + shift, 0, WIDTH)) for n in box)
-            said.append((moved, label, sure(hit)))  # type: ignore[arg-type]
-        return said
+            boxes.append((moved, label, sure(hit)))  # type: ignore[arg-type]
+        return boxes
 
     return answer
 
@@ -175,9 +175,9 @@ def test_ranks_that_matter(world: World, name: str) -> None:
 
 @pytest.mark.parametrize("name", [LABELS, "FindIt_RefCOCO_xyxy_json"])
 def test_it_is_what_pycocotools_says(world: World, name: str) -> None:
-    """Our sums over its matches are its own figures, ties and images asked twice included."""
+    """Our sums over its matches are its values, ties and images asked twice included."""
     many(world)
-    world.table("RefCOCO", [one_object(i, f"{i // 3}.jpg") for i in range(20)])
+    world.table("RefCOCO", [pascal_query(i, f"{i // 3}.jpg") for i in range(20)])
     generator = np.random.default_rng(3)
     path = write_run(
         world, name, noisy(generator, lambda hit: float(generator.choice([0.3, 0.5, 0.7])))
@@ -191,25 +191,25 @@ def test_it_is_what_pycocotools_says(world: World, name: str) -> None:
     ):
         built = evaluator.run(scores)
         built.accumulate()
-        theirs = built.eval["precision"]
-        ours = evaluator.precision(scores)
-        assert ours.ap[0] == pytest.approx(theirs[theirs > -1].mean(), abs=1e-12)
-        assert ours.ap50[0] == pytest.approx(theirs[0][theirs[0] > -1].mean(), abs=1e-12)
+        expected = built.eval["precision"]
+        actual_ = evaluator.precision(scores)
+        assert actual_.ap[0] == pytest.approx(expected[expected > -1].mean(), abs=1e-12)
+        assert actual_.ap50[0] == pytest.approx(expected[0][expected[0] > -1].mean(), abs=1e-12)
 
 
 def test_weights_are_images_that_come_again(world: World) -> None:
-    """A image with the weight 2 counts as two images, one with 0 as none."""
+    """An image with the weight 2 counts as two images, one with 0 as none."""
 
     def evaluator(pictures: Sequence[int]) -> tuple[Evaluator, list[float]]:
         world.table("Pascal", [query(i, f"{at}.jpg") for at, i in enumerate(pictures)])
-        said = {i: noisy(np.random.default_rng(i), lambda hit: 0.5)(query(i)) for i in range(6)}
+        drawn = {i: noisy(np.random.default_rng(i), lambda hit: 0.5)(query(i)) for i in range(6)}
         sure = {i: [0.1 * (i + 1), 0.9 - 0.11 * i] for i in range(6)}
         path = write_run(
             world,
             NAME,
             lambda item: [
                 (box, label, sure[item.index][at])
-                for at, (box, label, _) in enumerate(said[item.index])
+                for at, (box, label, _) in enumerate(drawn[item.index])
             ],
         )
         actual = coco_boxes(path)
@@ -218,19 +218,19 @@ def test_weights_are_images_that_come_again(world: World) -> None:
     once, scores = evaluator(range(6))
     weights = np.array([[1, 1, 1, 1, 1, 1], [0, 1, 1, 1, 0, 1.0], [1, 0, 0, 0, 1, 0]])
     weighted = once.precision(scores, weights)
-    for at, drawn in enumerate(weights):
-        again, own = evaluator([i for i in range(6) if drawn[i]])
-        assert again.precision(own).ap[0] == pytest.approx(weighted.ap[at], abs=1e-9)
+    for at, weight in enumerate(weights):
+        again, own_scores = evaluator([i for i in range(6) if weight[i]])
+        assert again.precision(own_scores).ap[0] == pytest.approx(weighted.ap[at], abs=1e-9)
     doubled = once.precision(scores, np.array([[2.0] * 6]))
     assert doubled.ap[0] == pytest.approx(weighted.ap[0], abs=1e-9)
 
 
-def test_queries_of_one_image_are_one_witness(world: World) -> None:
+def test_queries_of_an_image_are_not_independent(world: World) -> None:
     """The same answers about a quarter of the images have wider intervals."""
 
     def width(pictures: int) -> float:
         world.table("Pascal", [query(i, f"{i % pictures}.jpg") for i in range(40)])
-        # What a picture's queries get is alike.
+        # What an image's queries get is alike.
         run = judged(
             write_run(
                 world,
@@ -251,9 +251,9 @@ def test_queries_of_one_image_are_one_witness(world: World) -> None:
 
 
 def test_boxes_without_a_confidence_come_last_and_are_counted(world: World) -> None:
-    world.table("Pascal", [one_object(0, "a.jpg", CAT, DOG), one_object(1, "b.jpg")])
-    said: list[list[Sure]] = [[(CAT, "", 0.9), (DOG, "", 0.8)], [(NOWHERE, "", 0.5)]]
-    path = write_run(world, NAME, lambda item: said[item.index])
+    world.table("Pascal", [pascal_query(0, "a.jpg", CAT, DOG), pascal_query(1, "b.jpg")])
+    answers: list[list[Sure]] = [[(CAT, "", 0.9), (DOG, "", 0.8)], [(NOWHERE, "", 0.5)]]
+    path = write_run(world, NAME, lambda item: answers[item.index])
     rows = json.loads(path.read_text())
     rows[1]["prediction"] = '[{"bbox": [true, 2, 3, 4]}]'
     path.write_text(json.dumps(rows))
@@ -280,9 +280,9 @@ def test_a_run_without_them_is_refused(
     many(world, 4)
     path = write_run(world, NAME, noisy(np.random.default_rng(1), lambda hit: 0.5), recorded=False)
     assert main(["calibration", "--space", "grid1000", str(path)]) == 2
-    said = capsys.readouterr().err
-    assert f"{path}: none of its boxes has a confidence" in said
-    assert "Ask again with --logprobs" in said
+    shown = capsys.readouterr().err
+    assert f"{path}: none of its boxes has a confidence" in shown
+    assert "Ask again with --logprobs" in shown
     write_score(score_file(path, GRID), path)
     out = tmp_path / "coco"
     export = ["export", str(path), "--to", "coco", "--out", str(out), "--confidence", "mean"]
@@ -291,9 +291,9 @@ def test_a_run_without_them_is_refused(
     assert not out.exists()
 
 
-@pytest.mark.parametrize("said", [[], [0.5, "0.5"], [0.5], "text", 7])
-def test_a_damaged_row_is_named(said: object) -> None:
-    details = {"boxes": [CAT, DOG], "assigned": [], "hits": [], "confidences": {"mean": said}}
+@pytest.mark.parametrize("values", [[], [0.5, "0.5"], [0.5], "text", 7])
+def test_a_damaged_row_is_named(values: object) -> None:
+    details = {"boxes": [CAT, DOG], "assigned": [], "hits": [], "confidences": {"mean": values}}
     row = ScoredRow(3, "a.jpg", {}, details=details)
     with pytest.raises(ConfidenceError, match=r"row 3: .* is no confidence of 2 boxes"):
         boxes_of_rows([row], "mean")

@@ -1,4 +1,4 @@
-"""``check``: what is right passes, and every mistake is said with its row and key."""
+"""``check``: what is right passes, and every mistake is named with its row and key."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("SelfRetrieval_Scenes_mini --encoder FindIt-Nano-SigLIP", "right replies: Pairs "),
     ],
 )
-def test_benchmarks_of_ours_pass(words: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_builtin_benchmarks_pass(words: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     if "encoder" in words:
         pytest.importorskip("torch")
     assert main(["check", *words.split()]) == 0
@@ -51,7 +51,7 @@ def test_benchmarks_of_ours_pass(words: str, says: str, capsys: pytest.CaptureFi
 KINDS = ("right", "wrong", "unreadable", "empty", "failed")
 
 
-def test_ref_l4_passes_and_keeps_what_it_made(
+def test_ref_l4_passes_and_leaves_its_files(
     lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LMUData", str(lmu))
@@ -63,9 +63,7 @@ def test_ref_l4_passes_and_keeps_what_it_made(
 
 
 @pytest.mark.parametrize("name", ["letterbox", "smart_resize", "point", "xywh"])
-def test_spaces_and_representations_of_ours_pass(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_spaces_and_representations_pass(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", name]) == 0
     assert "1,000 random boxes come back" in capsys.readouterr().out
 
@@ -100,8 +98,8 @@ def test_a_name_that_nothing_has(capsys: pytest.CaptureFixture[str]) -> None:
 DRAW = "    def draw("
 BATCH = """    def score_batch(self, *given):
         from dataclasses import replace
-        made = super().score_batch(*given)
-        return replace(made, rows=tuple(replace(row, {}) for row in made.rows))
+        batch = super().score_batch(*given)
+        return replace(batch, rows=tuple(replace(row, {}) for row in batch.rows))
 
     def draw("""
 RIGHT = 'AnswerScore({"right": int(said == query.plate)}'
@@ -198,7 +196,7 @@ def test_formats_are_tried(mine: Path, capsys: pytest.CaptureFixture[str]) -> No
         ),
     ],
 )
-def test_a_mistake_is_said_with_its_place(
+def test_a_mistake_is_named_with_its_place(
     base: str, mistake: tuple[str, str, str, str], mine: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     right, wrong, where, why = mistake

@@ -28,5 +28,5 @@ def test_every_key_is_on_the_page(world: World) -> None:
         keys["Provenance"] |= json.loads(files.provenance.read_text()).keys()
         keys["Identity"] |= json.loads(files.identity.read_text()).keys()
     assert {"errors", "lenient"} <= keys["Details"]
-    for section, found in keys.items():
-        assert found - {*re.findall(r"`(\w+)`", sections[section])} == set()
+    for section, names in keys.items():
+        assert names - {*re.findall(r"`(\w+)`", sections[section])} == set()

@@ -37,7 +37,7 @@ BOTH = f'[{{"bbox": {FIRST}}}, {{"bbox": {SECOND}}}]'
 
 
 def answered(world: World, replies: Sequence[str], name: str = NAME, model: str = "M") -> Run:
-    """Return a run in which query i is query 0 on a image of its own, and gets reply i."""
+    """Return a run in which query i is query 0 on an image of its own, and gets reply i."""
     table = name.removeprefix("FindIt_").removesuffix("_xyxy_json").removesuffix("_xyxy_text")
     make = two_labels if "multilabel" in name else (lambda i, picture: query(i, picture))
     built = [replace(make(0, f"{i}.jpg"), index=i) for i in range(len(replies))]
@@ -58,7 +58,7 @@ REPLIES = [
 ]
 
 
-def test_the_lenient_score_stands_beside_the_strict_one(world: World) -> None:
+def test_the_lenient_score_does_not_change_the_strict_score(world: World) -> None:
     run = answered(world, REPLIES)
     sums = run.sums
     assert (sums["tp"], sums["n_pred"], sums["n_gt"], sums["responses"]) == (3, 3, 12, 6)
@@ -231,7 +231,7 @@ def test_rejection_is_measured_over_what_was_answered(rejecting: Run) -> None:
 
 
 def test_only_an_answer_that_says_so_is_a_right_rejection(rejecting: Run) -> None:
-    """By the figures, by what is lost, and where answers are put in an order alike."""
+    """In metrics, error costs and query scores alike."""
     for row in rejecting.rows[:8]:
         rejected = row.sums.get(NegativeOutcome.REJECTED.sum, 0)
         assert row.sums.get(ERROR_TYPES[BoxError.REJECTED].key, 0) == rejected
@@ -269,7 +269,7 @@ def test_the_table_of_rejection_has_every_outcome(rejecting: Run) -> None:
     }
 
 
-def test_nothing_is_said_of_rejection_where_all_is_there(world: World) -> None:
+def test_without_negatives_there_is_no_rejection(world: World) -> None:
     run = answered(world, [BOTH, "I cannot."])
     assert run.metric_values["Rejection accuracy"] is run.metric_values["False-alarm rate"] is None
     assert not rejection_table(run).rows
@@ -279,7 +279,7 @@ def test_nothing_is_said_of_rejection_where_all_is_there(world: World) -> None:
     assert "nothing to find" not in page
 
 
-def test_a_run_in_which_every_such_call_failed_has_no_figure(world: World) -> None:
+def test_a_run_whose_calls_on_negatives_all_failed_has_no_value(world: World) -> None:
     world.table("Pascal", [replace(query(0), truth=Truth((), ()))])
     run = world.run("M", NAME, lambda item, _: FAILED)
     assert run.metric_values["Rejection accuracy"] is run.metric_values["False-alarm rate"] is None

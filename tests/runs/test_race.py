@@ -144,7 +144,7 @@ def decisions(results: Sequence[CellResult]) -> dict[str, Any]:
 def raced(
     tmp_path_factory: pytest.TempPathFactory, lmu_data: Path
 ) -> tuple[Path, list[CellResult], int]:
-    """Return a race that nothing happened to: its folder, its results, how many calls it made."""
+    """Return a race without interruption: its folder, its results, how many calls it made."""
     folder = tmp_path_factory.mktemp("raced")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LMUData", str(lmu_data))
@@ -185,7 +185,7 @@ def test_after_a_search_over_everything_it_asks_nothing_and_takes_nothing_away(
     whole = go(race_sweep(tmp_path, None), FakeBackends(Skilled(SKILLS)))
     before = files(tmp_path / "search")
     again = go(race_sweep(tmp_path), FakeBackends(None))
-    assert decisions(again) == decisions(results), "what is there beside it decides nothing"
+    assert decisions(again) == decisions(results), "further answers decide nothing"
     assert files(tmp_path / "search") == before
     assert best_format(whole) == best_format(again)
 
@@ -217,14 +217,14 @@ race: {seed: 3}
     assert sweep.race == Race(3)
     results = go(sweep, FakeBackends(Skilled({"yxhw_json_bbox_2d": 0.95, "other": 0.2})))
     for model in ("FullImage", "FindIt-Nano"):
-        own = [result for result in results if result.model == model]
-        raced = [result for result in own if result.compared]
-        assert [r.rows for r in own if not r.compared] == [40]
+        of_model = [result for result in results if result.model == model]
+        raced = [result for result in of_model if result.compared]
+        assert [r.rows for r in of_model if not r.compared] == [40]
         assert [r.question.representation for r in raced if r.dropped is None] == ["yxhw"]  # type: ignore[attr-defined]
         assert len(raced) == 3
 
 
-# --- what is said and refused ---------------------------------------------------------------------
+# --- dry run, refusals ---------------------------------------------------------------------
 
 
 def test_a_dry_run_says_at_least_and_at_most(

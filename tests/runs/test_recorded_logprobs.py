@@ -1,4 +1,4 @@
-"""--logprobs over servers and journals: what is asked again, what is not, what is said."""
+"""--logprobs over servers and journals: what is asked again, and what is not."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CALLS = 19
 TEXT = "[[1, 2, 3, 4]]"
 
 
-def said(asked: Asked, number: int) -> Answer:
+def with_logprobs(asked: Asked, number: int) -> Answer:
     """Return a server that gives log-probabilities where it is asked for them."""
     if "logprobs" not in asked.body:
         return completion(TEXT)
@@ -50,7 +50,7 @@ def refuses(asked: Asked, number: int) -> Answer:
     return completion(TEXT)
 
 
-FOUND = TokenLogprobs((5, len(TEXT)), (-0.25, -0.5))
+TOKENS = TokenLogprobs((5, len(TEXT)), (-0.25, -0.5))
 
 
 def run(sweep: Sweep, server: ChatServer) -> int:
@@ -82,34 +82,34 @@ def sweep(tmp_path: Path) -> Sweep:
     return demo_sweep(tmp_path, CONFIG)
 
 
-def one_format(sweep: Sweep) -> Sweep:
+def single_format(sweep: Sweep) -> Sweep:
     axes = replace(sweep.stages[0], outputs=("json",), keys=("bbox_2d",))
     return replace(sweep, stages=(axes,))
 
 
 def test_the_same_twice_then_without_then_with(sweep: Sweep) -> None:
-    sweep = one_format(sweep)
+    sweep = single_format(sweep)
     with_them = replace(sweep, logprobs=True)
-    with ChatServer(said) as server:
+    with ChatServer(with_logprobs) as server:
         assert run(with_them, server) == CALLS
-        assert recorded(sweep) == {FOUND}
+        assert recorded(sweep) == {TOKENS}
         assert run(with_them, server) == 0
         assert run(sweep, server) == 0, "an answer with them serves a run without"
-        assert recorded(sweep) == {FOUND}
+        assert recorded(sweep) == {TOKENS}
 
 
 def test_without_and_then_with_asks_again_and_says_so(
     sweep: Sweep, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sweep = one_format(sweep)
+    sweep = single_format(sweep)
     with_them = replace(sweep, logprobs=True)
-    with ChatServer(said) as server:
+    with ChatServer(with_logprobs) as server:
         assert run(sweep, server) == CALLS
         assert recorded(sweep) == {None}
         before = digest(sweep)
         assert run(with_them, server) == CALLS
         assert f"{CALLS} answers have no log-probabilities and are asked for again" in caplog.text
-        assert recorded(sweep) == {FOUND}
+        assert recorded(sweep) == {TOKENS}
         assert digest(sweep) == before, "the runs can be compared"
         assert run(with_them, server) == run(sweep, server) == 0
     keys = answered_keys(sweep.journal)
@@ -119,21 +119,25 @@ def test_without_and_then_with_asks_again_and_says_so(
 
 def test_another_runner_takes_them_from_the_predictions(sweep: Sweep, tmp_path: Path) -> None:
     """The journal was lost."""
-    sweep = one_format(sweep)
+    sweep = single_format(sweep)
     with_them = replace(sweep, logprobs=True)
-    with ChatServer(said) as server:
+    with ChatServer(with_logprobs) as server:
         run(with_them, server)
         sweep.journal.write_bytes(b"")
         assert run(with_them, server) == 0
-        assert recorded(sweep) == {FOUND}
+        assert recorded(sweep) == {TOKENS}
 
 
 def test_a_run_that_was_killed_between_goes_on(sweep: Sweep) -> None:
     """The predictions have the old replies, the journal some new and other ones."""
-    sweep = one_format(sweep)
+    sweep = single_format(sweep)
 
     def moody(asked: Asked, number: int) -> Answer:
-        return said(asked, number) if "logprobs" in asked.body else completion("[[1, 2, 3, 5]]")
+        return (
+            with_logprobs(asked, number)
+            if "logprobs" in asked.body
+            else completion("[[1, 2, 3, 5]]")
+        )
 
     with ChatServer(moody) as server:
         run(sweep, server)
@@ -142,13 +146,13 @@ def test_a_run_that_was_killed_between_goes_on(sweep: Sweep) -> None:
         run(with_them, server)
         predictions(sweep)[0].write_bytes(old)
         assert run(with_them, server) == 0
-        assert recorded(sweep) == {FOUND}
+        assert recorded(sweep) == {TOKENS}
 
 
 def test_a_server_that_gives_none_keeps_its_replies(
     sweep: Sweep, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with_them = replace(one_format(sweep), logprobs=True)
+    with_them = replace(single_format(sweep), logprobs=True)
     with ChatServer(ignores) as server:
         assert run(with_them, server) == CALLS
         assert recorded(sweep) == {None}
@@ -157,7 +161,7 @@ def test_a_server_that_gives_none_keeps_its_replies(
 
 
 def test_a_server_that_refuses_is_not_asked_again_and_again(sweep: Sweep) -> None:
-    sweep = one_format(sweep)
+    sweep = single_format(sweep)
     with ChatServer(refuses) as server:
         with pytest.raises(UnfinishedError, match="run without --logprobs"):
             run(replace(sweep, logprobs=True), server)
@@ -166,18 +170,18 @@ def test_a_server_that_refuses_is_not_asked_again_and_again(sweep: Sweep) -> Non
 
 
 def test_where_one_of_two_servers_refuses_the_other_answers() -> None:
-    with ChatServer(refuses) as first, ChatServer(said) as second:
+    with ChatServer(refuses) as first, ChatServer(with_logprobs) as second:
         answers = ask_calls(service([first.url, second.url]), 3, logprobs=True)
         assert [answer.error for answer in answers] == [None] * 3
         assert len(first.asked) == 1
 
 
 def test_a_failed_second_call_leaves_the_first_answer(sweep: Sweep) -> None:
-    sweep = one_format(sweep)
+    sweep = single_format(sweep)
 
     def script(asked: Asked, number: int) -> Answer:
         fails = "logprobs" in asked.body and number < 2 * CALLS
-        return error(413, "too large") if fails else said(asked, number)
+        return error(413, "too large") if fails else with_logprobs(asked, number)
 
     with ChatServer(script) as server:
         run(sweep, server)
@@ -186,12 +190,12 @@ def test_a_failed_second_call_leaves_the_first_answer(sweep: Sweep) -> None:
         assert result.failed == CALLS, "they are asked again by the next run"
         assert {reply.text for reply in read_predictions(result.path)} == {TEXT}
         assert run(with_them, server) == CALLS
-        assert recorded(sweep) == {FOUND}
+        assert recorded(sweep) == {TOKENS}
 
 
 def test_a_model_that_has_none_says_so_once(sweep: Sweep, caplog: pytest.LogCaptureFixture) -> None:
     model = FakeModel()
-    with_them = replace(one_format(sweep), logprobs=True)
+    with_them = replace(single_format(sweep), logprobs=True)
     go(with_them, FakeBackends(model))
     assert model.calls == CALLS
     assert caplog.text.count("FakeModel records no log-probabilities") == 1

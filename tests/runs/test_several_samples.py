@@ -101,7 +101,7 @@ def test_an_image_with_all_its_samples_is_one_cluster(
         ]
         for sample in range(3)
     ]
-    found = mean([estimate_metrics([METRIC], clustered_sums(rows, "x")) for rows in samples])
+    actual = mean([estimate_metrics([METRIC], clustered_sums(rows, "x")) for rows in samples])
     images = sorted({row.source for row in samples[0]})
     count, variance, values = len(images), 0.0, []
     moves = {image: list[float]() for image in images}
@@ -113,10 +113,10 @@ def test_an_image_with_all_its_samples_is_one_cluster(
             moved = sum(2 * row.sums["tp"] - values[-1] * row.sums["n"] for row in inside)
             moves[image].append(moved / whole)
     variance = sum(fmean(each) ** 2 for each in moves.values()) * count / max(1, count - 1)
-    assert found.value("F1") == pytest.approx(100 * fmean(values))
+    assert actual.value("F1") == pytest.approx(100 * fmean(values))
     if count >= FEWEST:
         expected = bounds(fmean(values), variance, count)
-        interval = metric_intervals(found)["F1"]
+        interval = metric_intervals(actual)["F1"]
         assert interval is not None
         assert expected is not None
         assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
@@ -207,8 +207,8 @@ A, NEAR_A, B = [0.0, 0.0, 10.0, 10.0], [0.0, 0.0, 10.0, 8.0], [50.0, 50.0, 60.0,
 def test_agreement_is_the_share_of_other_answers(
     boxes: Any, others: list[ScoredRow], shares: list[float] | None
 ) -> None:
-    (found,) = add_agreement([row(boxes)], [[each] for each in others])
-    assert found.details.get("confidences", {}).get(AGREEMENT) == shares
+    (actual,) = add_agreement([row(boxes)], [[each] for each in others])
+    assert actual.details.get("confidences", {}).get(AGREEMENT) == shares
 
 
 def test_agreement_is_of_a_label_and_a_frame() -> None:
@@ -217,8 +217,8 @@ def test_agreement_is_of_a_label_and_a_frame() -> None:
         row([A, A], labels=["cat.", "dog"], frames=[0, 0]),
         row([A], labels=["dog"], frames=[1]),
     ]
-    (found,) = add_agreement([mine], [[each] for each in others])
-    assert found.details["confidences"][AGREEMENT] == [0.5, 0.5]
+    (actual,) = add_agreement([mine], [[each] for each in others])
+    assert actual.details["confidences"][AGREEMENT] == [0.5, 0.5]
 
 
 # --- consensus ------------------------------------------------------------------------------------
@@ -242,8 +242,8 @@ def box(corners: Sequence[float], label: str = "", frame: int = 0) -> BoxToWrite
     ],
 )
 def test_boxes_of_most_samples_are_merged(samples: Any, merged: Any) -> None:
-    found = fuse([list(map(box, sample)) for sample in samples])
-    assert [each.box for each in found] == [pytest.approx(tuple(each)) for each in merged]
+    actual = fuse([list(map(box, sample)) for sample in samples])
+    assert [each.box for each in actual] == [pytest.approx(tuple(each)) for each in merged]
 
 
 def test_only_boxes_of_one_label_and_frame_are_merged() -> None:
@@ -259,18 +259,18 @@ def test_the_consensus_is_a_reply_like_any_other(world: World) -> None:
     name = "FindIt_Pascal_multilabel_cxcywh_text"
     good = speaking(name, 1.0)
     path = sampled(world, [good, saying("[]"), good], name)
-    found = write_consensus(load_samples(path))
-    assert found.metric_values["F1@0.5"] == found.metric_values["Adherence"] == 100
-    assert found.metric_values["mIoU"] == pytest.approx(100, abs=0.2)
-    assert found.path.parent == world.runs / MORE_SAMPLES / "consensus"
-    assert found.provenance.identity is not None
-    assert found.provenance.identity.answering.sampled == (
+    consensus = write_consensus(load_samples(path))
+    assert consensus.metric_values["F1@0.5"] == consensus.metric_values["Adherence"] == 100
+    assert consensus.metric_values["mIoU"] == pytest.approx(100, abs=0.2)
+    assert consensus.path.parent == world.runs / MORE_SAMPLES / "consensus"
+    assert consensus.provenance.identity is not None
+    assert consensus.provenance.identity.answering.sampled == (
         "replies were sampled at temperature 0.7 (consensus of 3 samples)"
     )
-    before = found.path.read_bytes()
-    assert write_consensus(load_samples(path)).sums == found.sums
-    assert found.path.read_bytes() == before, "written twice it is the same"
-    assert main(["score", str(found.path)]) == 0, "and scored again by anybody"
+    before = consensus.path.read_bytes()
+    assert write_consensus(load_samples(path)).sums == consensus.sums
+    assert consensus.path.read_bytes() == before, "written twice it is the same"
+    assert main(["score", str(consensus.path)]) == 0, "and scored again by anybody"
 
 
 def test_no_box_not_readable_and_failed_stay_three_things(world: World) -> None:
@@ -291,14 +291,14 @@ def test_no_box_not_readable_and_failed_stay_three_things(world: World) -> None:
 
         return reply
 
-    found = write_consensus(load_samples(sampled(world, [answer(at) for at in range(4)])))
+    consensus = write_consensus(load_samples(sampled(world, [answer(at) for at in range(4)])))
     for index, (_, boxes, reason) in replies.items():
-        scored = found.rows[index]
+        scored = consensus.rows[index]
         assert len(scored.details["boxes"]) == boxes, index
         assert scored.reason == reason, index
         assert scored.failed == (reason == "failed call")
-    assert found.failed == 1
-    texts = [each["prediction"] for each in json.loads(found.path.read_text())]
+    assert consensus.failed == 1
+    texts = [each["prediction"] for each in json.loads(consensus.path.read_text())]
     assert texts[2] == "oh no"
     assert "the calls of all samples failed" in texts[3]
 

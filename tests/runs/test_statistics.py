@@ -49,7 +49,7 @@ def with_queries(run: Run, count: int, per_picture: int = 1) -> Run:
         n_gt, n_pred = (int(n) for n in generator.integers(1, 5, 2))
         tp = int(generator.integers(0, min(n_gt, n_pred) + 1))
         sums = (1, int(generator.random() < 0.9), 0, tp, n_pred, n_gt, 0, tp * 0.8)
-        answers.append(one_answer(index, f"{index // per_picture}.jpg", sums))
+        answers.append(scored_row(index, f"{index // per_picture}.jpg", sums))
     return of_answers(run, answers)
 
 
@@ -60,17 +60,17 @@ def of_answers(run: Run, answers: Iterable[ScoredRow]) -> Run:
 
 
 def of_hits(run: Run, hits: Iterable[bool]) -> Run:
-    """Return a run of one box a image, found or not."""
+    """Return a run of a box per image, hit or not."""
     return of_answers(
         run,
         (
-            one_answer(i, f"{i}.jpg", (1, 1, 0, int(hit), 1, 1, 0, float(hit)))
+            scored_row(i, f"{i}.jpg", (1, 1, 0, int(hit), 1, 1, 0, float(hit)))
             for i, hit in enumerate(hits)
         ),
     )
 
 
-def one_answer(index: int, picture: str, sums: Sequence[float]) -> ScoredRow:
+def scored_row(index: int, picture: str, sums: Sequence[float]) -> ScoredRow:
     return ScoredRow(index, picture, dict(zip(SUMS, sums, strict=True)))
 
 
@@ -83,10 +83,10 @@ def sums_by_image(run: Run) -> np.ndarray:
     return built
 
 
-# --- what figures rest on -------------------------------------------------------------------------
+# --- sums and influences -------------------------------------------------------------------------
 
 
-def test_figures_are_the_scores(run: Run, world: World) -> None:
+def test_values_are_the_scores(run: Run, world: World) -> None:
     for item in (run, world.run("Fails", NAME, failing), world.run("Silent", NAME, saying("[]"))):
         actual = estimate(item)
         assert [actual.value(name) for name in item.metric_values] == [
@@ -105,7 +105,7 @@ def test_queries_of_one_image_are_one_cluster(run: Run) -> None:
     assert sums.sum(axis=0).tolist() == pytest.approx([run.sums[name] for name in SUMS])
 
 
-def test_influence_is_what_leaving_a_image_out_does(run: Run) -> None:
+def test_influence_is_what_leaving_an_image_out_does(run: Run) -> None:
     """To first order: the jackknife moves every figure by its influence."""
     many = with_queries(run, 300, per_picture=2)
     actual = estimate(many)
@@ -160,7 +160,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(pictures: int, rate: floa
 
 @pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
 def test_a_mean_draws_shared_images_once(shared: float) -> None:
-    """Against a brute-force bootstrap: a image drawn k times counts k times in every dataset."""
+    """Against a brute-force bootstrap: an image drawn k times counts k times in every dataset."""
     generator = np.random.default_rng(4)
     size, common = 300, round(300 * shared)
     hard = generator.random((common, 2))
@@ -172,7 +172,7 @@ def test_a_mean_draws_shared_images_once(shared: float) -> None:
         parts.append(estimate_from((*names(common), *names(size - common, f"own {at} ")), sums))
     actual = mean(parts)
     assert len(actual.images) == 2 * size - common
-    # Rows of the union: shared pictures, then those of the first dataset, then of the second.
+    # Rows of the union: shared images, then those of the first dataset, then of the second.
     union = np.zeros((2, len(actual.images), 8))
     union[0, :size] = all_sums[0]
     union[1, :common] = all_sums[1][:common]
@@ -215,7 +215,7 @@ def test_paired_differences(run: Run, world: World) -> None:
 
 
 def test_differences_of_a_share_are_students(run: Run) -> None:
-    """One box a image, as many said as there are: the recall's test is the paired t-test."""
+    """With a box and an object per image the recall's test is the paired t-test."""
     generator = np.random.default_rng(6)
     ours, theirs = generator.random(60) < 0.7, generator.random(60) < 0.5
     actual = compare(of_hits(run, ours), of_hits(run, theirs))

@@ -47,19 +47,19 @@ def test_calibration_worked_by_hand() -> None:
     assert calibration_error([]) is None
 
 
-def test_f1_by_threshold_is_that_of_the_boxes_kept() -> None:
+def test_f1_by_threshold_is_that_of_the_remaining_boxes() -> None:
     actual = f1_curve(HAND)
     assert all(a < b for a, b in pairwise(actual.thresholds))
     for at, threshold in enumerate(actual.thresholds):
         stored = np.nan_to_num(HAND.confidence) >= threshold
-        hits, said = HAND.hit[stored].sum(), stored.sum()
-        assert actual.precision[at] == pytest.approx(100 * hits / said, abs=1e-4)
+        hits, count = HAND.hit[stored].sum(), stored.sum()
+        assert actual.precision[at] == pytest.approx(100 * hits / count, abs=1e-4)
         assert actual.recall[at] == pytest.approx(100 * hits / 6, abs=1e-4)
-        assert actual.f1[at] == pytest.approx(100 * 2 * hits / (said + 6), abs=1e-4)
+        assert actual.f1[at] == pytest.approx(100 * 2 * hits / (count + 6), abs=1e-4)
     best = best_threshold(HAND, np.zeros((0, 2)))
     assert best is not None
     assert best.interval is None
-    # 3 of 3 and 4 of 5 are kept at 0.91 and 0.55: 6/9 and 8/11.
+    # 3 of 3 and 4 of 5 remain at 0.91 and 0.55: 6/9 and 8/11.
     assert (best.value, best.f1) == (0.55, pytest.approx(800 / 11))
     assert best.without == pytest.approx(100 * 10 / 14)
     assert f1_curve(boxes((0.5, True, 0), objects=(0,))).recall == (0.0,)
