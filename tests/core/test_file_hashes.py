@@ -43,11 +43,6 @@ def picture(tmp_path: Path) -> Path:
     return path
 
 
-def after(first: FileHashes) -> FileHashes:
-    """Those of the next run."""
-    return FileHashes(first.seen)
-
-
 def rewritten(path: Path, data: bytes = b"new") -> None:
     """Another content of the old modification time."""
     times = path.stat().st_mtime_ns
@@ -74,10 +69,10 @@ def test_a_changed_image_is_read_again(
     first = FileHashes()
     assert first(picture) == first(picture) == file_sha256(picture)
     assert len(read) == 1
-    assert after(first)(picture) == file_sha256(picture)
+    assert FileHashes(first.seen)(picture) == file_sha256(picture)
     assert len(read) == 1, "nothing changed"
     change(picture)
-    assert after(first)(picture) == file_sha256(picture)
+    assert FileHashes(first.seen)(picture) == file_sha256(picture)
     assert len(read) == 2
 
 
@@ -87,5 +82,5 @@ def test_what_was_written_just_before_it_was_read_is_not_remembered(
     """On a clock of two seconds another content could follow at the same time."""
     first = FileHashes()
     first(picture)
-    after(first)(picture)
+    FileHashes(first.seen)(picture)
     assert len(read) == 2

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, write_table
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, own_datasets
+from vlmeval_findit.benchmarks.findit.annotation_tables import find_table
+from vlmeval_findit.benchmarks.findit.findit_datasets import own_datasets
 from vlmeval_findit.core import folders
 from vlmeval_findit.core.folders import DatasetFileError, table_folders
-from vlmeval_findit.core.table_files import source_checksum
-from vlmeval_findit.data.rendered import tables as rendered
 
 
 @pytest.fixture
@@ -73,35 +71,6 @@ def test_a_table_that_is_nowhere_names_the_folders_and_the_command(world: Path) 
     reply = str(error.value)
     assert all(str(folder) in reply for folder in table_folders())
     assert reply.endswith("make it with: python run_findit.py data get Pascal [--from DIR]")
-
-
-# --- rendered tables -------------------------------------------------
-
-
-def test_a_rendered_table_that_is_gone_or_changed_is_made_again(
-    world: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    built: list[str] = []
-
-    def prepare(dataset: object, table: str) -> None:
-        built.append("table")
-        origin = {"source_sha256": rendered.recipe_sha256(table)}
-        write_table(world / "lmu", "Scenes_refexp", [], origin)
-
-    monkeypatch.setattr(rendered, "prepare", prepare)
-    dataset = DATASETS["Scenes_refexp"]
-    for _ in range(2):
-        rendered.ensure(dataset)
-    assert built == ["table"]
-    table = world / "lmu" / "Scenes_refexp.tsv"
-    table.unlink()
-    rendered.ensure(dataset)
-    assert built == ["table"] * 2
-    for content in ("damaged", "[]", "{}", '{"source_sha256": "of other code"}'):
-        table.with_suffix(".meta.json").write_text(content)
-        assert source_checksum(table) != rendered.recipe_sha256("Scenes_refexp")
-        rendered.ensure(dataset)
-    assert built == ["table"] * 6
 
 
 # --- names of datasets become files ---------------------------------------------------------------

@@ -63,30 +63,21 @@ def png_header(width: int, height: int) -> bytes:
     )
 
 
-def sixteen_bits() -> bytes:
-    out = io.BytesIO()
-    Image.fromarray(PIXELS[:, :, 0].astype(np.uint16) * 256).save(out, "PNG")
-    return out.getvalue()
-
-
 ANIMATED = [Image.fromarray(PIXELS), Image.fromarray(255 - PIXELS)]
 
 BAD = {
     "empty": (b"", "is empty"),
     "a page": (b"<!DOCTYPE html><html>", "is a web page, not an image"),
     "SVG": (b'<svg xmlns="http://www.w3.org/2000/svg"/>', "is an SVG drawing, which has no pixels"),
-    "SVG with a head": (b'<?xml version="1.0"?>\n<svg/>', "is an SVG drawing"),
     "text": (b"hello", "is not an image that can be read"),
     "JPEG, its first bytes": (saved("JPEG")[:20], "is not an image that can be read"),
     "400 megapixels": (png_header(20_000, 20_000), "is 20000x20000: more than 178 megapixels"),
-    "16 bits, grey": (sixteen_bits(), "has more than 8 bits a channel"),
     "floating point": (saved("TIFF", "F"), "has more than 8 bits a channel"),
 }
 """Seen in the header: what every check says."""
 
 DAMAGED = {
     "JPEG, truncated": (saved("JPEG")[:-200], "does not decode (image file is truncated"),
-    "PNG, truncated": (saved("PNG")[:-900], "does not decode ("),
     "PNG, a wrong byte": (saved("PNG")[:90] + b"\0\0\0\0" + saved("PNG")[94:], "does not decode ("),
     "PNG, nothing after the header": (png_header(64, 64), "does not decode ("),
 }
@@ -94,17 +85,13 @@ DAMAGED = {
 
 GOOD = {
     "JPEG": saved("JPEG"),
-    "progressive JPEG": saved("JPEG", progressive=True),
     "CMYK": saved("JPEG", "CMYK"),
     "grey": saved("PNG", "L"),
     "palette": saved("PNG", "P"),
-    "one bit": saved("PNG", "1"),
     "transparent": saved("PNG", "RGBA"),
     "WebP": saved("WEBP"),
-    "BMP": saved("BMP"),
     "TIFF": saved("TIFF"),
     "JPEG 2000": saved("JPEG2000", irreversible=False),
-    "PPM": saved("PPM"),
     "MPO": saved("MPO", save_all=True, append_images=ANIMATED[1:]),
     "animated GIF": (saved("GIF", save_all=True, append_images=ANIMATED[1:])),
     "animated PNG": (saved("PNG", save_all=True, append_images=ANIMATED[1:])),
@@ -130,7 +117,7 @@ def checked(path: Path, size: tuple[int, int] | None) -> str | None:
 
 
 @pytest.mark.parametrize(("content", "why"), BAD.values(), ids=BAD)
-def test_a_image_that_cannot_be_used_is_seen_in_its_header(
+def test_an_image_that_cannot_be_used_is_seen_in_its_header(
     file: Callable[[bytes], Path], content: bytes, why: str
 ) -> None:
     path = file(content)
@@ -152,29 +139,6 @@ def test_a_damaged_image_is_seen_when_it_is_decoded(
     with pytest.raises(ImageFileError) as error:
         decode(path)
     assert str(error.value) == f"{path} {reply}"
-
-
-SENDERS: dict[str, Callable[[Path], object]] = {
-    "API": for_provider,
-    "server": as_they_are,
-    "scene": lambda path: make(CachedScene(path, (24, 16))),
-    "local": decode,
-}
-
-
-@pytest.mark.parametrize("send", SENDERS.values(), ids=SENDERS)
-@pytest.mark.parametrize(
-    "content",
-    [*(BAD[name][0] for name in ("empty", "SVG", "text")), *(each for each, _ in DAMAGED.values())],
-    ids=["empty", "SVG", "text", *DAMAGED],
-)
-def test_sending_no_image_is_an_error_of_one_line(
-    file: Callable[[bytes], Path], send: Callable[[Path], object], content: bytes
-) -> None:
-    path = file(content)
-    with pytest.raises(OSError, match=r"picture\.png ") as error:
-        send(path)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("content", GOOD.values(), ids=GOOD)
@@ -239,7 +203,7 @@ def small_limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("small_limit")
-def test_a_image_as_large_as_its_annotations_say_works(file: Callable[[bytes], Path]) -> None:
+def test_an_image_as_large_as_its_annotations_say_works(file: Callable[[bytes], Path]) -> None:
     path = file(saved("PNG"))
     with pytest.raises(Image.DecompressionBombError):
         Image.open(path)
@@ -254,7 +218,7 @@ def test_a_image_as_large_as_its_annotations_say_works(file: Callable[[bytes], P
     assert record.images[0]["sent"] == list(SIZE)
 
 
-def test_a_image_larger_than_its_annotations_say_is_not_decoded(
+def test_an_image_larger_than_its_annotations_say_is_not_decoded(
     file: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Image.Image, "convert", lambda *_: pytest.fail("was decoded"))
@@ -314,13 +278,10 @@ def ghostscript(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return started
 
 
-@pytest.mark.parametrize("send", SENDERS.values(), ids=SENDERS)
-def test_a_image_starts_no_program(
-    file: Callable[[bytes], Path], ghostscript: Path, send: Callable[[Path], object]
-) -> None:
+def test_an_image_starts_no_program(file: Callable[[bytes], Path], ghostscript: Path) -> None:
     path = file(EPS)
     with pytest.raises(ImageFileError, match=r"is not an image that can be read \(PNG, .*JPEG"):
-        send(path)
+        decode(path)
     assert problem(path, None) == checked(path, SIZE)
     with pytest.raises(ImageFileError, match="is not an image"):
         from_bytes(EPS)

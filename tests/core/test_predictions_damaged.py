@@ -187,8 +187,7 @@ def test_a_record_nested_too_deeply_is_left_out() -> None:
 
 @pytest.mark.parametrize(
     "space",
-    [["unit"], "unit", 7, True, float("nan"), {"kind": ["unit"]}, {"kind": "unit", "x": {}},
-     {"kind": "pixels", "scene_max_size": float("nan")}, {"kind": "pixels", "min_pixels": 1e999},
+    [["unit"], 7, {"kind": ["unit"]}, {"kind": "pixels", "scene_max_size": float("nan")},
      {"kind": "pixels", "scene_max_size": 10**400}],
     ids=repr,
 )  # fmt: skip

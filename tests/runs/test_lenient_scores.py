@@ -23,7 +23,6 @@ from vlmeval_findit.core.replies import FAILED, Reply
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown
 from vlmeval_findit.leaderboard.error_tables import lenient_table, rejection_table
-from vlmeval_findit.leaderboard.table import text_of
 from vlmeval_findit.runs.run_errors import LenientGain, gain_by_repair, lenient_gain
 from vlmeval_findit.runs.scored_run import Run
 
@@ -253,20 +252,6 @@ def test_an_empty_list_over_frames_is_a_right_rejection_everywhere(video: ReplyF
     ((event,),) = events_of([item])
     assert event.kind is BoxError.REJECTED
     assert scored_row(item).sums[NegativeOutcome.REJECTED.sum] == 1
-
-
-def test_the_table_of_rejection_has_every_outcome(rejecting: Run) -> None:
-    table = rejection_table(rejecting)
-    assert table.title == "8 of 12 queries have nothing to find"
-    rows = [[text_of(*item) for item in row] for row in table.cells()]
-    counts = {name: (queries, percent) for name, queries, percent in rows}
-    others = ("false alarm", "not readable", "refused", "empty reply", "failed call")
-    assert counts == {
-        "rejected rightly": ("3", "37.5"),
-        **dict.fromkeys(others, ("1", "12.5")),
-        "Rejection accuracy": ("", "42.9"),
-        "False-alarm rate": ("", "14.3"),
-    }
 
 
 def test_without_negatives_there_is_no_rejection(world: World) -> None:
