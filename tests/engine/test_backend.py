@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import threading
 import time
@@ -16,7 +15,6 @@ from engine_fakes import (
     CALLS,
     FakeBackends,
     FakeModel,
-    Killed,
     answered_keys,
     demo_sweep,
     files,
@@ -103,14 +101,6 @@ def test_a_thread_that_hangs_does_not_hold_up_the_end() -> None:
     assert time.monotonic() - began < 30
 
 
-def test_what_a_thread_raises_is_raised() -> None:
-    def die() -> None:
-        raise Killed
-
-    with pytest.raises(Killed):
-        run_sync(in_thread(die))
-
-
 # --- what goes wrong ------------------------------------------------------------------------------
 
 
@@ -125,26 +115,6 @@ def test_what_is_on_its_way_is_kept_where_a_cell_cannot_be_finished(
     with pytest.raises(ArithmeticError):
         go(sweep, FakeBackends(model, threaded(4)))
     assert len(answered_keys(sweep.journal)) == model.calls
-
-
-def test_where_a_run_dies_no_further_cell_is_finished(
-    tmp_path: Path, finishing: Callable[[Finish], None]
-) -> None:
-    died, finished = threading.Event(), []
-
-    def die(number: int, text: str) -> None:
-        if number == CALLS:
-            died.set()
-            raise Killed
-
-    def wait(output: Output) -> None:
-        died.wait(60)
-        finished.append(output)
-
-    finishing(wait)
-    with pytest.raises(Killed):
-        go(demo_sweep(tmp_path), FakeBackends(FakeModel(die)))
-    assert len(finished) == 1, "the one that was begun"
 
 
 def test_the_cells_that_were_complete_are_finished_after_a_stop(
@@ -170,7 +140,7 @@ def test_the_cells_that_were_complete_are_finished_after_a_stop(
 def test_interrupted_it_does_not_wait_for_a_cell(
     tmp_path: Path, finishing: Callable[[Finish], None]
 ) -> None:
-    began, over = threading.Event(), threading.Event()
+    began, over, stop = threading.Event(), threading.Event(), CancelToken()
 
     def hang(output: Output) -> None:
         began.set()
@@ -178,23 +148,18 @@ def test_interrupted_it_does_not_wait_for_a_cell(
 
     def interrupt() -> None:
         began.wait(60)
-        os.kill(os.getpid(), signal.SIGINT)
-        while not told:  # two signals that nobody took yet are one
-            time.sleep(0.005)
-        os.kill(os.getpid(), signal.SIGINT)
+        stop.request()
+        stop.interrupt()
 
-    told: list[str] = []
     finishing(hang)
     thread = threading.Thread(target=interrupt)
+    thread.start()
     start = time.monotonic()
-    with cancelled_by_signals(told.append) as stop:
-        thread.start()
-        with pytest.raises(KeyboardInterrupt):
-            go(demo_sweep(tmp_path), FakeBackends(FakeModel()), stop=stop)
+    with pytest.raises(KeyboardInterrupt):
+        go(demo_sweep(tmp_path), FakeBackends(FakeModel()), stop=stop)
+    assert time.monotonic() - start < 100
     thread.join()
     over.set()
-    assert time.monotonic() - start < 100
-    assert len(told) == 1
 
 
 @pytest.mark.parametrize("kind", ["local", "threads"])

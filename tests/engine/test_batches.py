@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +11,6 @@ from typing import Any
 import pytest
 from batch_server import BatchServer, BatchSettings, one_box
 from engine_fakes import answered_keys, files, records
-from waits import until
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import record_in
@@ -41,36 +36,6 @@ CALLS = 12
 Capsys = pytest.CaptureFixture[str]
 Caplog = pytest.LogCaptureFixture
 
-KILLED = """
-import os, signal, sys
-from vlmeval_findit.cli import main
-from vlmeval_findit.core.replies import record_in
-from vlmeval_findit.engine.batch_backend import Ledger
-from vlmeval_findit.engine.journal.writer import Journal
-from vlmeval_findit.models.http.batch.services import AnthropicBatches, BatchService
-
-def die(*arguments, **more):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-at = sys.argv.pop(1)
-if at == "intended":
-    BatchService.upload = AnthropicBatches.submit = die
-elif at == "collecting":
-    append, count = Journal.append, []
-    def appended(journal, made):
-        append(journal, made)
-        count.append(1)
-        if len(count) == 5:
-            die()
-    Journal.append = appended
-else:
-    note = Ledger.note
-    def noted(ledger, batch, **step):
-        return die() if at in step else note(ledger, batch, **step)
-    Ledger.note = noted
-sys.exit(main(sys.argv[1:]))
-"""
-
 
 def command(folder: Path, *flags: str, text: str = SWEEP) -> list[str]:
     folder.mkdir(exist_ok=True)
@@ -85,20 +50,9 @@ def batched(
     return command(folder, "--base-url", server.url, "--batch", kind, *flags, text=text)
 
 
-def kill(at: str, given: list[str]) -> None:
-    """Return a run that is killed at a step."""
-    done = subprocess.run([sys.executable, "-c", KILLED, at, *given], check=False)
-    assert done.returncode == -signal.SIGKILL
-
-
 def assert_paid_once(server: BatchServer, batches: int = 1) -> None:
     assert len(server.batches) == batches
     assert set(server.asked.values()) == {1}
-
-
-def calls(folder: Path) -> list[dict[str, Any]]:
-    """Return what was recorded of every call."""
-    return [record_of(item)["call"] for item in records(folder / "calls.jsonl")]
 
 
 def record_of(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,41 +116,6 @@ def as_chat(body: Mapping[str, Any]) -> dict[str, Any]:
     return dict(sorted({**body, "messages": messages}.items()))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("at", "kind"),
-    [
-        *((at, kind) for at in ("intended", "id") for kind in NAMES),
-        *((at, "openai") for at in ("uploaded", "collected")),
-        ("collecting", "anthropic"),
-    ],
-)
-def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
-    at: str, kind: str, tmp_path: Path
-) -> None:
-    quiet, killed = tmp_path / "quiet", tmp_path / "killed"
-    with BatchServer(polls=1, outcomes={3: "expired"}) as server:
-        assert main(batched(quiet, server, kind)) == 1
-        server.forget()
-        kill(at, batched(killed, server, kind))
-        assert len(server.batches) == (at not in ("intended", "uploaded"))
-        server.paths.clear()
-        assert main(batched(killed, server, kind)) == 1
-        if at in ("intended", "uploaded") and kind == "openai":
-            assert server.paths[:2] == ["POST /v1/files", "POST /v1/batches"], "nothing to look for"
-        assert len(server.asked) == CALLS
-        assert_paid_once(server)
-        assert files(killed / "out") == files(quiet / "out")
-        keys = answered_keys(killed / "calls.jsonl")
-        assert len(keys) == len(set(keys)) == CALLS - 1
-
-        # What failed is asked again by the next run, and it alone.
-        server.settings.outcomes = {}
-        assert main(batched(killed, server, kind)) == 0
-        assert sum(server.asked.values()) == CALLS + 1
-        assert files(killed / "out").keys() == files(quiet / "out").keys()
-
-
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [
@@ -218,36 +137,6 @@ def test_whatever_a_service_does_its_batch_is_made_once_and_found(
         assert_paid_once(server)
 
 
-@pytest.mark.slow
-def test_an_anthropic_batch_is_told_from_others_by_its_results(tmp_path: Path) -> None:
-    with BatchServer(polls=0) as server:
-        # Somebody else's, of as many requests, at the same time.
-        other: dict[str, Any] = {f"o{n}": {"messages": [{"content": []}]} for n in range(CALLS)}
-        server._made(other, {})
-        given = batched(tmp_path, server, "anthropic")
-        kill("id", given)
-        server._made({**other}, {})
-        for batch in server.batches.values():
-            batch.polls = 1  # they have ended
-        assert main(given) == 0
-        assert {item["batch"] for item in calls(tmp_path)} == {"batch_1"}
-        assert len(server.batches) == 3
-
-
-@pytest.mark.slow
-def test_while_a_batch_may_be_ours_nothing_is_submitted(tmp_path: Path) -> None:
-    with BatchServer(polls=10**6) as server:
-        given = batched(tmp_path, server, "anthropic")
-        kill("id", given)
-        done = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
-        until(lambda: "GET /v1/messages/batches?limit=100" in server.paths)
-        time.sleep(0.5)
-        assert done.poll() is None, "it waits"
-        server.settings.polls = 0
-        assert done.wait(60) == 0
-        assert_paid_once(server)
-
-
 @pytest.mark.parametrize("kind", NAMES)
 def test_failed_requests_are_failed_calls_with_their_reason(kind: str, tmp_path: Path) -> None:
     with BatchServer(outcomes={0: "errored", 5: "expired"}, status="expired") as server:
@@ -264,48 +153,25 @@ def test_failed_requests_are_failed_calls_with_their_reason(kind: str, tmp_path:
     assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
 
 
-def test_a_refused_batch_says_why_and_is_submitted_again_by_the_next_run(
-    tmp_path: Path, capsys: Capsys
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        ("openai", {"refused": "enqueued token limit reached"}, "was refused: enqueued token"),
+        ("openai", {"forgets": 3}, "batch_0 cannot be looked at: HTTP 404"),
+        ("anthropic", {"denies": True}, "this key may not"),
+    ],
+)
+def test_a_refusal_ends_the_run_and_the_next_one_goes_on(
+    kind: str, settings: dict[str, Any], message: str, tmp_path: Path, capsys: Capsys
 ) -> None:
-    with BatchServer(refused="enqueued token limit reached") as server:
-        given = batched(tmp_path, server, "openai")
+    with BatchServer(**settings) as server:
+        given = batched(tmp_path, server, kind)
         assert main(given) == 1
-        assert "was refused: enqueued token limit reached" in capsys.readouterr().err
+        assert message in capsys.readouterr().err
+        assert not answered_keys(tmp_path / "calls.jsonl")
         server.settings = BatchSettings()
         assert main(given) == 0
-        assert len(server.batches) == 2
-
-
-def hanging(given: list[str], server: BatchServer) -> subprocess.Popen[bytes]:
-    """Return a run that waits for the reply to a request."""
-    waiting = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
-    until(lambda: any(path.startswith(server.settings.hangs) for path in server.paths))
-    return waiting
-
-
-@pytest.mark.slow
-def test_stopped_while_it_waits_the_next_run_goes_on(tmp_path: Path, capsys: Capsys) -> None:
-    with BatchServer(hangs="GET /v1/batches/") as server:
-        given = batched(tmp_path, server, "openai")
-        waiting = hanging(given, server)
-        # Neither a second sweep nor calls one by one while it waits.
-        assert main(given) != 0
-        assert "two sweeps cannot write" in capsys.readouterr().err
-        waiting.send_signal(signal.SIGINT)
-        assert waiting.wait(30) == 130
-        assert main(command(tmp_path, "--base-url", server.url)) == 2
-        assert "12 of these calls are on their way in the batch batch_0" in capsys.readouterr().err
-        assert server.single == 0
-        # Nor with log-probabilities, which they were not asked for.
-        assert main([*given, "--logprobs"]) == 2
-        assert "asked without --logprobs" in capsys.readouterr().err
-        server.settings.hangs = "nothing"
-        # A smaller run first: what it does not want stays to be collected.
-        elsewhere = ["--work-dir", str(tmp_path / "few")]
-        assert main([*given, "--limit", "2", *elsewhere]) == 0
-        assert main(given) == 0
-        assert set(server.asked.values()) == {1}
-        assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
+        assert len(server.batches) == (2 if "refused" in settings else 1)
 
 
 def test_limits_split_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -415,25 +281,6 @@ def test_what_could_not_be_kept_is_collected_by_the_next_run(
     assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
 
 
-def test_a_batch_that_is_not_known_three_times_in_a_row_ends_the_run(tmp_path: Path) -> None:
-    with BatchServer(forgets=3) as server:
-        given = batched(tmp_path, server, "openai")
-        assert main(given) == 1
-        assert not answered_keys(tmp_path / "calls.jsonl")
-        assert main(given) == 0
-        assert_paid_once(server)
-
-
-def test_a_refused_key_ends_the_run_and_submits_nothing(tmp_path: Path, capsys: Capsys) -> None:
-    with BatchServer(denies=True) as server:
-        given = batched(tmp_path, server, "anthropic")
-        assert main(given) == 1
-        assert "this key may not" in capsys.readouterr().err
-        server.settings = BatchSettings()
-        assert main(given) == 0
-        assert_paid_once(server)
-
-
 def test_all_models_are_submitted_before_one_is_waited_for(tmp_path: Path) -> None:
     seen: list[int] = []
 
@@ -470,13 +317,10 @@ def test_log_probabilities_are_asked_for_in_batches_too(tmp_path: Path, caplog: 
     [
         (BatchService, {}, "no reply"),
         (BatchService, {"response": [], "error": 7}, "7"),
-        (BatchService, {"response": {"status_code": 400}, "error": "too long"}, "too long"),
         (BatchService, {"response": {"status_code": 200, "body": [1]}}, "not a JSON object"),
         (BatchService, {"response": {"status_code": 500, "body": "down"}}, "HTTP 500: down"),
-        (BatchService, {"response": {"status_code": "?", "body": {"a": 1}}}, "no reply"),
         (AnthropicBatches, {}, "without a result"),
         (AnthropicBatches, {"result": {"type": "canceled"}}, "the request is canceled"),
-        (AnthropicBatches, {"result": {"type": "errored", "error": {}}}, "no reply"),
         (AnthropicBatches, {"result": {"type": "succeeded", "message": 3}}, "succeeded"),
     ],
 )

@@ -192,18 +192,3 @@ def record(call: Call, draw: random.Random) -> dict[str, Any]:
         "error": draw.choice([None, None, "no"]),
         **draw.choice([{}, {"logprobs": True}]),
     }
-
-
-def test_a_message_is_made_once_for_all_models(
-    pictures: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cell = cell_of("", "FindIt_Demo_xyxy_json", pictures, random.Random(3))
-    built = []
-
-    def make(*asked: Any) -> Any:
-        built.append(asked)
-        return message(*asked)
-
-    monkeypatch.setattr(cell.prompts, "words", PromptSet("test", make))
-    count_calls([CallGroup(chat.name, (replace(cell, model=chat.name),), chat) for chat in CHATS])
-    assert len(built) == len(cell.rows) > 0

@@ -14,13 +14,10 @@ from typing import Any
 import pytest
 from asking import KEY, QUICK, ask_call, ask_calls, call_of, service
 from chat_server import (
-    GARBAGE,
     NEVER,
-    NO_CHOICES,
     Answer,
     Asked,
     ChatServer,
-    Script,
     completion,
     error,
     in_turn,
@@ -30,7 +27,6 @@ from waits import until
 
 from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.core.question import image, text
-from vlmeval_findit.core.replies import call_failed, recorded
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.http_backend import HttpBackend, HttpService
 from vlmeval_findit.models.http.chat import chat_model, token_limit
@@ -161,13 +157,10 @@ def test_inputs_that_a_moderator_refuses_end_no_run(said: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("header", "says"),
     [
-        ("601", "asks to come back in 0 h 10 min"),
-        ("86400", "asks to come back in 24 h 00 min"),
-        ("1e300", " days"),
-        ("inf", " days"),
-        ("Fri, 31 Dec 9999 23:59:59 GMT", " days"),
-        ("Fri, 31 Dec 9999 23:59:59 -1200", " days"),
-        ("1" * 5000, " days"),
+        ("601", "asks to come back in 10 minutes"),
+        ("86400", "asks to come back in 24 hours"),
+        ("inf", "asks to come back in inf hours"),
+        ("Fri, 31 Dec 9999 23:59:59 -1200", " hours"),
     ],
 )
 def test_a_server_that_asks_for_a_long_wait_is_not_waited_for(header: str, says: str) -> None:
@@ -175,78 +168,6 @@ def test_a_server_that_asks_for_a_long_wait_is_not_waited_for(header: str, says:
         answer = ask_call(service(server.url))
         assert len(server.asked) == 1
     assert says in (answer.error or "")
-
-
-NESTED = b"[" * 900 + b"]" * 900
-UGLY: list[tuple[Answer, str | None]] = [
-    (GARBAGE, "not JSON"),
-    (NO_CHOICES, "no choices"),
-    (completion(choices=None), "no choices"),
-    (completion(choices=["?"]), "no choices"),
-    (completion(choices=[{"finish_reason": "stop"}]), "no message"),
-    (completion(choices=[{"message": NESTED.decode()}]), "no message"),
-    (Answer(b"[]"), "not a JSON object"),
-    (Answer(b"NaN"), "not a JSON object"),
-    (Answer(b"\xff\xfe"), "not JSON"),
-    (Answer(b"\x80 caf\xe9"), "not JSON"),
-    (Answer(b"[" * 100_000), "not JSON"),
-    (Answer(b'{"usage": {"cost": ' + b"9" * 5000 + b"}}"), "not JSON"),
-    (Answer(b""), "not JSON"),
-    (Answer(b'{"error": ' + NESTED + b"}"), "reports"),
-    (Answer(b'{"error": {"message": {"a": [1]}, "code": 1e400}}'), "reports"),
-    (Answer(b'{"error": {"message": "no", "code": ' + b"9" * 3000 + b"}}"), "reports: no"),
-    (Answer(b'{"error": {"message": "no", "code": true}}'), "reports: no"),
-    (Answer(b'{"error": "\\ud800"}'), "reports"),
-    (Answer(b"\xff\xff", 400), "HTTP 400"),
-    (Answer(b"", 418), "HTTP 418"),
-    (Answer(NESTED, 400), "HTTP 400"),
-    (Answer(b'{"error": {"message": null}}', 400), "HTTP 400: null"),
-    (Answer(b'{"detail": [{"loc": ["body"]}]}', 422), "HTTP 422"),
-    (completion("half \ud800 a pair"), None),
-    (completion(None, finish_reason={"a": 1}), None),
-    (completion("x", finish_reason=["a"], id=[1], model={"a": 1}, provider=5), None),
-    (completion("x", usage=[1]), None),
-    (completion("x", usage={"cost": "1", "prompt_tokens": None}), None),
-    (completion("x", usage={"cost": 10**400, "prompt_tokens": 10**400}), None),
-    (completion("x", usage={"cost": float("nan"), "completion_tokens": float("inf")}), None),
-    (completion("x", usage={"cost": -1, "prompt_tokens": -1, "completion_tokens": True}), None),
-    (completion([{"type": "text"}, {"type": "text", "text": 5}, 7]), None),  # type: ignore[arg-type]
-    (completion(5), None),  # type: ignore[arg-type]
-    (completion("x", message={"reasoning": {"a": 1}, "reasoning_content": [2]}), None),
-]
-
-
-@pytest.mark.parametrize(("answer", "why"), UGLY, ids=range(len(UGLY)))
-def test_whatever_a_server_says_becomes_an_answer_that_can_be_stored(
-    answer: Answer, why: str | None
-) -> None:
-    with ChatServer(in_turn(answer)) as server:
-        got = ask_call(service(server.url))
-        assert len(server.asked) == 1, "it is not paid again"
-    whole = json.dumps([got.text, got.extra, got.error], ensure_ascii=False, allow_nan=False)
-    assert whole.encode("utf-8")
-    record = recorded(got.extra)
-    assert call_failed(got.text, record) is (why is not None)
-    assert json.dumps(json.loads(got.extra), allow_nan=False)
-    assert all(0 <= count < 2**53 for count in record.tokens.values())
-    if why is None:
-        assert got.error is None
-        assert "error" not in record.call
-    else:
-        assert why in (got.error or "")
-        assert record.call["error"] == got.error
-        assert "\n" not in (got.error or "")
-
-
-def test_what_a_server_calls_a_cost_ends_no_limit() -> None:
-    odd = [completion("x", usage={"cost": cost}) for cost in (float("nan"), float("inf"), -5, "1")]
-    for answer in odd:
-        budget = Budget(1.0)
-        with ChatServer(in_turn(answer)) as server:
-            first, second = ask_calls(service(server.url, budget=budget), 2)
-        assert first.text == "x"
-        assert second.stop is StopReason.SPENT, "no cost is known: no limit can be kept"
-        assert budget.spent == 0.0
 
 
 def test_errors_in_replies_of_status_200() -> None:
@@ -351,25 +272,20 @@ def test_every_call_gets_its_own_answer() -> None:
 # --- several servers ------------------------------------------------------------------------------
 
 
-def two(first: Script, second: Script) -> tuple[ChatServer, ChatServer]:
-    return ChatServer(first), ChatServer(second)
-
-
 def test_the_next_attempt_goes_to_another_server_at_once() -> None:
     began = time.monotonic()
-    bad, good = two(in_turn(error(500, "no")), in_turn(completion("ok")))
-    with bad, good:
+    with ChatServer(in_turn(error(500, "no"))) as bad, ChatServer(in_turn(completion())) as good:
         slow = replace(QUICK, backoff=(60.0, 60.0), rest=(60.0, 60.0))
         answers = ask_calls(service([bad.url, good.url], policy=slow), 20)
-        assert [answer.text for answer in answers] == ["ok"] * 20
+        assert not any(answer.error for answer in answers)
         assert {call_of(answer)["server"] for answer in answers} == {good.url}
         assert len(bad.asked) == slow.failures, "then it is left out"
     assert time.monotonic() - began < 30
 
 
 def test_a_hopeless_server_is_left_out_and_only_all_of_them_end_a_run() -> None:
-    refusing, good = two(in_turn(error(401, "who?")), in_turn(completion("ok"), error(402, "pay")))
-    with refusing, good:
+    pays_once = in_turn(completion("ok"), error(402, "pay"))
+    with ChatServer(in_turn(error(401, "who?"))) as refusing, ChatServer(pays_once) as good:
         answers = ask_calls(service([refusing.url, good.url]), 12)
         assert len(refusing.asked) == 3, "no further request"
         assert len(good.asked) == 2, "no further request"
@@ -458,30 +374,27 @@ def test_a_limit_in_dollars_is_an_answer_that_ends_the_run() -> None:
     assert "call" not in last[1].record, "a call that was not made is none"
 
 
-# --- limits of tokens, temperature ----------------------------------------------------------------
-
-
-def fields(asked: Asked) -> dict[str, Any]:
-    return {name: value for name, value in asked.body.items() if name not in ("messages", "model")}
-
-
-UNSUPPORTED = (
-    "Unsupported parameter: 'max_tokens' is not supported with this model. "
-    "Use 'max_completion_tokens' instead."
-)
+# --- limits of tokens -----------------------------------------------------------------------------
 
 
 def test_the_other_field_for_the_limit_is_found_out_once() -> None:
+    why = (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. "
+        "Use 'max_completion_tokens' instead."
+    )
+
     def openai(asked: Asked, number: int) -> Answer:
-        return error(400, UNSUPPORTED) if "max_tokens" in asked.body else completion("ok")
+        return error(400, why) if "max_tokens" in asked.body else completion("ok")
 
     with ChatServer(openai) as server:
         first, second = ask_calls(service(server.url), 2)
         assert call_of(first)["attempts"] == 2
         assert second.text == "ok"
-        asked = [fields(one_) for one_ in server.asked]
-    limits = [{"max_tokens": 768}, *[{"max_completion_tokens": 768}] * 2]
-    assert asked == [{**limit, "temperature": 0.0} for limit in limits]
+        limits = [
+            {name: value for name, value in asked.body.items() if "tokens" in name}
+            for asked in server.asked
+        ]
+    assert limits == [{"max_tokens": 768}, *[{"max_completion_tokens": 768}] * 2]
 
 
 def test_a_limit_that_is_too_large_is_no_unknown_field() -> None:
@@ -492,26 +405,10 @@ def test_a_limit_that_is_too_large_is_no_unknown_field() -> None:
 
 
 @pytest.mark.parametrize("name", ["max_new_tokens", "max_tokens", "max_completion_tokens"])
-def test_a_limit_of_tokens_given_as_a_setting_is_kept(name: str) -> None:
-    limit, rest = token_limit({name: 64, "seed": 3})
-    assert rest == {"seed": 3}
-    with ChatServer(in_turn(completion())) as server:
-        for name, provider in (("Qwen3-VL", None), ("GPT-5.4", "openrouter")):
-            model = chat_model(name, provider, max_tokens=limit)
-            assert ask_call(HttpService(model, [Endpoint(server.url)])).error is None
-        assert [asked.body["max_tokens"] for asked in server.asked] == [64, 64]
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"max_tokens": 0},
-        {"max_new_tokens": "64"},
-        {"max_tokens": True},
-        {"max_tokens": 1.5},
-        {"max_tokens": 5, "max_new_tokens": 6},
-    ],
-)
-def test_a_limit_of_tokens_that_cannot_be_is_refused(settings: dict[str, Any]) -> None:
+def test_a_limit_of_tokens_has_three_names_and_is_a_count(name: str) -> None:
+    assert token_limit({name: 64, "seed": 3}) == (64, {"seed": 3})
+    for limit in (0, "64", True, 1.5):
+        with pytest.raises(ValueError, match="max_"):
+            token_limit({name: limit})
     with pytest.raises(ValueError, match="max_"):
-        token_limit(settings)
+        token_limit({"max_tokens": 5, "max_new_tokens": 6})

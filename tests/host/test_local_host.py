@@ -6,7 +6,6 @@ import json
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from adapters import train_adapter
@@ -18,8 +17,6 @@ from host_runs import (
     require_host,
     run,
 )
-
-from vlmeval_findit.models.model_table import local_names
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -48,26 +45,6 @@ def host() -> SimpleNamespace:
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("checkpoints")
     return {row: str(build(row, folder / row)) for row in ("Qwen3-VL", "InternVL3")}
-
-
-def few_tokens(host: SimpleNamespace, checkpoints: dict[str, str], **more: Any) -> Any:
-    path = checkpoints["Qwen3-VL"]
-    return host.vlm.FindItLocalModel("Qwen3-VL", path, max_new_tokens=8, **more)
-
-
-def test_every_name_is_ours_and_none_of_the_hosts_is_shadowed(host: SimpleNamespace) -> None:
-    for name, (row, identifier) in local_names().items():
-        entry = host.config.supported_VLM[name]
-        assert entry.func is host.vlm.FindItLocalModel, f"{name} is the host's own"
-        assert entry.keywords == {"model_path": identifier, "like": row.name}
-    assert "FindIt" not in repr(host.config.supported_VLM["Qwen3-VL-8B-Instruct"])
-
-
-def test_settings_and_rows_are_checked(host: SimpleNamespace, checkpoints: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="did you mean max_pixels"):
-        few_tokens(host, checkpoints, max_pixel=4)
-    with pytest.raises(ValueError, match="did you mean Qwen3-VL"):
-        host.vlm.FindItLocalModel("Qwen3VL")
 
 
 def test_a_checkpoint_goes_by_the_name_of_its_family(

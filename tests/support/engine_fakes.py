@@ -30,6 +30,16 @@ class Killed(BaseException):
     """Stands for kill -9 in a test that has only this process."""
 
 
+def dying_at(number: int) -> Callable[[int, str], None]:
+    """Return an ``on_call`` that dies at a call, and at every later one."""
+
+    def die(call: int, text: str) -> None:
+        if call >= number:
+            raise Killed
+
+    return die
+
+
 class FakeModel:
     """Answers with a box; counts its calls.
 
@@ -163,3 +173,9 @@ def records(journal: Path) -> Iterator[dict[str, Any]]:
 def answered_keys(journal: Path) -> list[str]:
     """Return the keys of all answers in a journal, in its order."""
     return [record["key"] for record in records(journal) if not record["error"]]
+
+
+def assert_answered_once(journal: Path, calls: int) -> None:
+    """Check that a journal has one answer to each of so many calls."""
+    keys = answered_keys(journal)
+    assert len(keys) == len(set(keys)) == calls

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,13 @@ from engine_fakes import (
     Message,
     answered_keys,
     demo_sweep,
+    dying_at,
     files,
     go,
-    records,
 )
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.identity import SAMPLE, IdentityError
+from vlmeval_findit.core.identity import SAMPLE
 from vlmeval_findit.core.run_files import MORE_SAMPLES
 from vlmeval_findit.sweeps.sweep_file import Sweep, parse_sweep, refuse_samples
 
@@ -81,20 +80,13 @@ def test_each_sample_is_a_run_beside_the_first(undisturbed: dict[str, str]) -> N
     assert len({*replies}) == 3, "other random numbers"
 
 
-@pytest.mark.parametrize("kills", [(1,), (70, 99), (150,)])
+@pytest.mark.parametrize("kills", [(1,), (70, 150)])
 def test_killed_it_goes_on_and_asks_nothing_again(
     kills: tuple[int, ...], undisturbed: dict[str, str], tmp_path: Path
 ) -> None:
-    def die_at(last: int) -> Any:
-        def die(number: int, text: str) -> None:
-            if number >= last:
-                raise Killed
-
-        return die
-
     for kill in kills:
         with pytest.raises(Killed):
-            go(sampled(tmp_path, 3), FakeBackends(Sampler(die_at(kill))))
+            go(sampled(tmp_path, 3), FakeBackends(Sampler(dying_at(kill))))
     before = answered_keys(tmp_path / "calls.jsonl")
     model = Sampler()
     go(sampled(tmp_path, 3), FakeBackends(model))
@@ -111,29 +103,6 @@ def test_more_samples_later_are_the_only_ones_that_are_asked(
         go(sampled(tmp_path, samples), FakeBackends(model))
         assert model.calls == new * CALLS
     assert files(tmp_path / "out") == undisturbed
-
-
-def test_failed_calls_of_any_sample_are_asked_again(
-    undisturbed: dict[str, str], tmp_path: Path
-) -> None:
-    def fail(number: int, text: str) -> None:
-        if number % 7 == 0:
-            raise RuntimeError("went wrong")
-
-    go(sampled(tmp_path, 3), FakeBackends(FakeModel(fail)))
-    failed = [record for record in records(tmp_path / "calls.jsonl") if record["error"]]
-    assert len(failed) == 3 * CALLS // 7
-    again = Sampler()
-    results = go(sampled(tmp_path, 3), FakeBackends(again))
-    assert again.calls == len(failed)
-    assert not any(result.failed for result in results)
-
-
-def test_a_sample_of_another_temperature_is_another_run(tmp_path: Path) -> None:
-    go(sampled(tmp_path, 2), FakeBackends(Sampler()))
-    hotter = parse_sweep(SAMPLED.replace("0.7", "0.9")).models
-    with pytest.raises(IdentityError, match=r"setting temperature: recorded 0\.7, now 0\.9"):
-        go(replace(sampled(tmp_path, 2), models=hotter), FakeBackends(Sampler()))
 
 
 # --- over HTTP ------------------------------------------------------------------------------------

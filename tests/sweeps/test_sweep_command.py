@@ -108,17 +108,8 @@ def test_the_journal_lies_in_the_work_dir_that_the_command_names(
     monkeypatch.setattr("vlmeval_findit.cli.sweep.backends_for", lambda *_: factories)
     (tmp_path / "f.yaml").write_text("models: FullImage\ndatasets: Demo\nlimit: 2\n")
     assert main(["sweep", "f.yaml", "--work-dir", "x"]) == 0
-    searched = [
-        "search",
-        "--model",
-        "FullImage",
-        "--space",
-        "pixels",
-        "--data",
-        "Demo",
-        "--limit",
-        "2",
-    ]
+    searched = ["search", "--model", "FullImage", "--space", "pixels", "--data", "Demo"]
+    searched += ["--limit", "2"]
     assert main([*searched, "--work-dir", "y"]) == 0
     assert main([*searched, "--work-dir", "z", "--journal", "named.jsonl"]) == 0
     assert main(searched) == 0

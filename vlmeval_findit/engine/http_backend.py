@@ -273,7 +273,5 @@ def _later(seconds: float | None) -> str:
     """Say when a server wants to be asked again, if nobody waits that long."""
     if seconds is None or seconds <= LONGEST_WAIT:
         return ""
-    if seconds >= 100 * 3600:
-        return f"; asks to come back in {seconds / 86400:.3g} days"
-    minutes = round(seconds / 60)
-    return f"; asks to come back in {minutes // 60} h {minutes % 60:02} min"
+    count, unit = (seconds / 60, "minutes") if seconds < 7200 else (seconds / 3600, "hours")
+    return f"; asks to come back in {count:.3g} {unit}"

@@ -206,7 +206,7 @@ def test_google_says_in_the_body_how_long_to_wait() -> None:
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "734.5s"}]
     with ChatServer(in_turn(google_error(429, "quota", details), google_reply("ok"))) as server:
         answer = ask(asked_at(GOOGLE, server))
-    assert answer.error == "HTTP 429: quota; asks to come back in 0 h 12 min"
+    assert answer.error == "HTTP 429: quota; asks to come back in 12.2 minutes"
 
 
 INVALID = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]

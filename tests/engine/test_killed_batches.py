@@ -1,0 +1,146 @@
+"""Batches whose run is killed or stopped: the next run finds them, and pays nothing twice."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from batch_server import BatchServer
+from engine_fakes import answered_keys, files, records
+from test_batches import CALLS, NAMES, assert_paid_once, batched, command, record_of
+from waits import until
+
+from vlmeval_findit.cli import main
+
+pytestmark = pytest.mark.slow
+
+KILLED = """
+import os, signal, sys
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.replies import record_in
+from vlmeval_findit.engine.batch_backend import Ledger
+from vlmeval_findit.engine.journal.writer import Journal
+from vlmeval_findit.models.http.batch.services import AnthropicBatches, BatchService
+
+def die(*arguments, **more):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+at = sys.argv.pop(1)
+if at == "intended":
+    BatchService.upload = AnthropicBatches.submit = die
+elif at == "collecting":
+    append, count = Journal.append, []
+    def appended(journal, made):
+        append(journal, made)
+        count.append(1)
+        if len(count) == 5:
+            die()
+    Journal.append = appended
+else:
+    note = Ledger.note
+    def noted(ledger, batch, **step):
+        return die() if at in step else note(ledger, batch, **step)
+    Ledger.note = noted
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def kill(at: str, given: list[str]) -> None:
+    """Return a run that is killed at a step."""
+    done = subprocess.run([sys.executable, "-c", KILLED, at, *given], check=False)
+    assert done.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("at", "kind"),
+    [
+        *((at, kind) for at in ("intended", "id") for kind in NAMES),
+        *((at, "openai") for at in ("uploaded", "collected")),
+        ("collecting", "anthropic"),
+    ],
+)
+def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
+    at: str, kind: str, tmp_path: Path
+) -> None:
+    quiet, killed = tmp_path / "quiet", tmp_path / "killed"
+    with BatchServer(polls=1, outcomes={3: "expired"}) as server:
+        assert main(batched(quiet, server, kind)) == 1
+        server.forget()
+        kill(at, batched(killed, server, kind))
+        assert len(server.batches) == (at not in ("intended", "uploaded"))
+        server.paths.clear()
+        assert main(batched(killed, server, kind)) == 1
+        if at in ("intended", "uploaded") and kind == "openai":
+            assert server.paths[:2] == ["POST /v1/files", "POST /v1/batches"], "nothing to look for"
+        assert len(server.asked) == CALLS
+        assert_paid_once(server)
+        assert files(killed / "out") == files(quiet / "out")
+        keys = answered_keys(killed / "calls.jsonl")
+        assert len(keys) == len(set(keys)) == CALLS - 1
+
+        # What failed is asked again by the next run, and it alone.
+        server.settings.outcomes = {}
+        assert main(batched(killed, server, kind)) == 0
+        assert sum(server.asked.values()) == CALLS + 1
+        assert files(killed / "out").keys() == files(quiet / "out").keys()
+
+
+def test_an_anthropic_batch_is_told_from_others_by_its_results(tmp_path: Path) -> None:
+    with BatchServer(polls=0) as server:
+        # Somebody else's, of as many requests, at the same time.
+        other: dict[str, Any] = {f"o{n}": {"messages": [{"content": []}]} for n in range(CALLS)}
+        server._made(other, {})
+        given = batched(tmp_path, server, "anthropic")
+        kill("id", given)
+        server._made({**other}, {})
+        for batch in server.batches.values():
+            batch.polls = 1  # they have ended
+        assert main(given) == 0
+        calls = [record_of(line)["call"] for line in records(tmp_path / "calls.jsonl")]
+        assert {call["batch"] for call in calls} == {"batch_1"}
+        assert len(server.batches) == 3
+
+
+def test_while_a_batch_may_be_ours_nothing_is_submitted(tmp_path: Path) -> None:
+    with BatchServer(polls=10**6) as server:
+        given = batched(tmp_path, server, "anthropic")
+        kill("id", given)
+        done = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
+        until(lambda: "GET /v1/messages/batches?limit=100" in server.paths)
+        time.sleep(0.5)
+        assert done.poll() is None, "it waits"
+        server.settings.polls = 0
+        assert done.wait(60) == 0
+        assert_paid_once(server)
+
+
+def test_stopped_while_it_waits_the_next_run_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BatchServer(hangs="GET /v1/batches/") as server:
+        given = batched(tmp_path, server, "openai")
+        waiting = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
+        until(lambda: any(path.startswith(server.settings.hangs) for path in server.paths))
+        # Neither a second sweep nor calls one by one while it waits.
+        assert main(given) != 0
+        assert "two sweeps cannot write" in capsys.readouterr().err
+        waiting.send_signal(signal.SIGINT)
+        assert waiting.wait(30) == 130
+        assert main(command(tmp_path, "--base-url", server.url)) == 2
+        assert "12 of these calls are on their way in the batch batch_0" in capsys.readouterr().err
+        assert server.single == 0
+        # Nor with log-probabilities, which they were not asked for.
+        assert main([*given, "--logprobs"]) == 2
+        assert "asked without --logprobs" in capsys.readouterr().err
+        server.settings.hangs = "nothing"
+        # A smaller run first: what it does not want stays to be collected.
+        elsewhere = ["--work-dir", str(tmp_path / "few")]
+        assert main([*given, "--limit", "2", *elsewhere]) == 0
+        assert main(given) == 0
+        assert set(server.asked.values()) == {1}
+        assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
