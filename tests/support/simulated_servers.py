@@ -154,3 +154,17 @@ class Simulation:
 def images(count: int, prompts: int) -> list[tuple[str, int]]:
     """Items over so many images, in order."""
     return [(f"image {at // prompts}", at) for at in range(count * prompts)]
+
+
+def begin(scheduler: Scheduler, now: float = 0.0) -> Assignment:
+    """Return the next assignment, which there must be."""
+    assignment = scheduler.next(now)
+    assert assignment is not None
+    return assignment
+
+
+def ask(scheduler: Scheduler, outcome: CallOutcome, now: float, reason: str = "no") -> Assignment:
+    """Begin an item and end it with an outcome."""
+    begun = begin(scheduler, now)
+    scheduler.ended(begun, outcome, now, "" if outcome is CallOutcome.ANSWERED else reason)
+    return begun

@@ -1,0 +1,162 @@
+"""One server: its breaker, its denials, and how many images it begins."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import pytest
+from simulated_servers import (
+    Call,
+    Reply,
+    Simulation,
+    answers,
+    ask,
+    begin,
+    fails,
+    from_time,
+    images,
+    sometimes,
+)
+
+from vlmeval_findit.engine.scheduler import Scheduler
+from vlmeval_findit.engine.server import CallOutcome, ImageGroup, QueuedItem, Server, ServerPolicy
+
+GOOD = answers(0.5)
+
+
+def one_server(limit: int = 4, items: int = 100, **policy: Any) -> Scheduler:
+    return Scheduler(iter(images(items, 1)), {"a": limit}, ServerPolicy(**policy))
+
+
+def test_a_server_that_keeps_failing_is_left_out_longer_and_longer_then_one_call_tries_it() -> None:
+    scheduler = one_server(failures=3, rest=(1.0, 8.0))
+    now = 0.0
+    for _ in range(3):
+        ask(scheduler, CallOutcome.FAILED, now)
+    rests = []
+    for _ in range(6):
+        assert scheduler.next(now) is None
+        before, now = now, scheduler.servers["a"].back_at
+        rests.append(now - before)
+        begun = begin(scheduler, now)
+        assert scheduler.next(now) is None, "one call at a time"
+        scheduler.ended(begun, CallOutcome.FAILED, now, "no")
+    for rest, expected in zip(rests, (1, 2, 4, 8, 8, 8), strict=True):
+        assert 0.8 * expected <= rest <= 1.2 * expected
+    now = scheduler.servers["a"].back_at
+    ask(scheduler, CallOutcome.ANSWERED, now)
+    assert scheduler.next(now)
+    assert scheduler.next(now), "it is as good as before"
+
+
+def test_a_server_that_is_left_out_gives_its_queue_to_another() -> None:
+    scheduler = Scheduler(iter(images(1, 5)), {"a": 1, "b": 1}, ServerPolicy(failures=1))
+    server = ask(scheduler, CallOutcome.FAILED, 0.0).server
+    assert (server.waiting, scheduler.left) == (0, 5)
+
+
+def test_failures_are_counted_in_a_row() -> None:
+    scheduler = one_server(failures=3)
+    for _ in range(10):
+        for outcome in (CallOutcome.FAILED, CallOutcome.FAILED, CallOutcome.ANSWERED):
+            ask(scheduler, outcome, 0.0)
+        for outcome in (CallOutcome.FAILED, CallOutcome.FAILED, CallOutcome.INVALID):
+            ask(scheduler, outcome, 0.0)
+    assert not scheduler.servers["a"].on_trial
+
+
+def test_what_was_on_its_way_when_a_server_was_left_out_says_nothing() -> None:
+    scheduler = one_server(limit=20, failures=5)
+    for begun in [begin(scheduler) for _ in range(20)]:
+        scheduler.ended(begun, CallOutcome.FAILED, 0.1, "no")
+    assert scheduler.servers["a"].back_at < 0.1 + 1.3, "one rest, not sixteen"
+
+
+def test_an_answer_to_an_earlier_call_does_not_end_a_rest() -> None:
+    scheduler = one_server(limit=6, failures=5)
+    early = begin(scheduler)
+    for _ in range(5):
+        ask(scheduler, CallOutcome.FAILED, 0.0)
+    server = scheduler.servers["a"]
+    assert not server.is_up
+    scheduler.ended(early, CallOutcome.ANSWERED, 0.1)
+    assert not server.is_up
+
+
+def test_three_denials_without_an_answer_end_a_server_and_together_they_are_one() -> None:
+    scheduler = one_server(limit=4)
+    for begun in [begin(scheduler) for _ in range(4)]:
+        scheduler.ended(begun, CallOutcome.DENIED, 1.0, "who?")
+    ask(scheduler, CallOutcome.ANSWERED, 2.0)
+    for _ in range(2):
+        ask(scheduler, CallOutcome.DENIED, 3.0, "who?")
+    assert not scheduler.given_up
+    ask(scheduler, CallOutcome.DENIED, 4.0, "HTTP 401: who?")
+    assert scheduler.given_up == "HTTP 401: who?"
+    assert scheduler.next(5.0) is None
+    assert scheduler.done
+
+
+def test_a_hopeless_call_ends_a_server_at_once_and_a_run_with_the_last() -> None:
+    scheduler = Scheduler(iter(images(9, 1)), {"a": 1, "b": 1})
+    first = ask(scheduler, CallOutcome.HOPELESS, 0.0, "pay")
+    assert not scheduler.given_up
+    other = ask(scheduler, CallOutcome.ANSWERED, 1.0)
+    assert {first.server.name, other.server.name} == {"a", "b"}
+    ask(scheduler, CallOutcome.HOPELESS, 1.0, "pay here")
+    assert scheduler.given_up
+    asked = [item.outcome for item in scheduler.finished if item.reason != scheduler.given_up]
+    assert asked == [CallOutcome.ANSWERED]
+    assert {item.outcome for item in scheduler.finished[1:]} == {CallOutcome.HOPELESS}
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_a_run_gives_up_where_all_servers_are_down_for_too_long(said: bool) -> None:
+    """One that never said a word has a wrong address; one that did may load a large model."""
+    servers = {name: (4, from_time(5.0 if said else 0.0, fails())) for name in "ab"}
+    run = Simulation(servers, images(50, 10)).run()
+    assert run.scheduler.given_up == "no"
+    assert run.now == pytest.approx(630 if said else 75, rel=0.2)
+    assert bool(run.outcomes[CallOutcome.ANSWERED]) == said
+
+
+def test_a_server_that_comes_back_in_time_answers_everything() -> None:
+    def behaviour(call: Call) -> Reply:
+        return (fails() if 10 < call.now < 400 else GOOD)(call)
+
+    run = Simulation({"a": (8, behaviour)}, images(50, 10)).run()
+    assert run.outcomes == {CallOutcome.ANSWERED: 500}
+
+
+def test_a_request_that_fails_again_and_again_fails() -> None:
+    scheduler = Scheduler(iter([("", 0)]), {"a": 1}, ServerPolicy(attempts=4, failures=9))
+    now = 0.0
+    for _ in range(4):
+        now = scheduler.wake_at(now) or now
+        ask(scheduler, CallOutcome.FAILED, now, "HTTP 500: no")
+    (finished,) = scheduler.finished
+    assert (finished.outcome, finished.reason) == (CallOutcome.FAILED, "HTTP 500: no")
+    assert finished.item.attempts == 4
+    assert now > 0.5 * (0.5 + 1 + 2), "it waited longer and longer"
+
+
+def test_nobody_waits_for_an_hour() -> None:
+    behaviour = sometimes(0.1, lambda call: Reply(CallOutcome.REFUSED, 0.1, 3600.0))
+    run = Simulation({"a": (1, behaviour)}, images(50, 1)).run()
+    assert set(run.outcomes) == {CallOutcome.ANSWERED, CallOutcome.REFUSED}
+    assert run.now < 100
+
+
+@pytest.mark.parametrize(
+    ("siblings", "ready", "most"),
+    [(0.0, 0, 32), (1.0, 0, 16), (1.0, 1, 8), (3.0, 15, 4), (3.0, 16, 0)],
+)
+def test_so_many_images_begin_that_their_siblings_fill_the_rest(
+    siblings: float, ready: int, most: int
+) -> None:
+    """Twice as many while no sibling is ready; none while siblings could fill the server."""
+    server = Server("a", 16, ServerPolicy())
+    server.ready.add(ImageGroup("x", deque(QueuedItem("x", at) for at in range(ready))))
+    for server.firsts in range(40):
+        assert server.wants_image(siblings) == (server.firsts < most)
