@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import subprocess
 import sys
-import tracemalloc
 from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
@@ -74,9 +72,7 @@ def test_a_failure_is_no_answer_and_the_first_answer_stays(tmp_path: Path) -> No
         assert answer_of(journal, key("a"))["reply"] == "first"
         assert answered(journal) == 1
         assert journal.get(key("b")) is None
-    assert [item.name for item in path.parent.iterdir()] == ["calls.jsonl"], (
-        "neither lock nor reserve"
-    )
+    assert [item.name for item in path.parent.iterdir()] == ["calls.jsonl"], "no lock, no reserve"
 
 
 def test_an_answer_with_log_probabilities_replaces_one_without(tmp_path: Path) -> None:
@@ -142,9 +138,7 @@ SPOILT = {
     "the error is gone": lambda line: line.replace(b'"error": "Timeout"', b'"error": null'),
     "another key": lambda line: line.replace(b'{"key": "', b'{"key": "0', 1),
     "the checksum": lambda line: line[:-4] + (b"0" if line[-4:-3] != b"0" else b"1") + line[-3:],
-    "two lines in one": lambda line: line[:-1] + line,
     "a NUL": lambda line: line.replace(b"[5", b"\0[5"),
-    "no JSON": lambda line: b"no json\n",
     "no record": lambda line: b'{"key": 5}\n',
     "nothing": lambda line: b"\n",
 }
@@ -175,33 +169,14 @@ def test_what_was_spoilt_is_no_answer(
         assert len(caplog.records) == 1, "one warning, however many lines"
 
 
-def test_opening_holds_one_line_at_a_time(tmp_path: Path) -> None:
-    path = tmp_path / "calls.jsonl"
-    with Journal(path) as journal:
-        for at in range(30):
-            journal.append([record(str(at), "x" * 1_000_000)])
-    tracemalloc.start()
-    try:
-        with Journal(path) as journal:
-            assert answered(journal) == 30
-        assert sum(1 for _ in records(path)) == 30
-        assert tracemalloc.get_traced_memory()[1] < 10_000_000
-    finally:
-        tracemalloc.stop()
-
-
 # --- what is no journal ---------------------------------------------------------------------------
 
 FOREIGN = {
     "text": b"Dear diary,\nnothing happened.\n",
-    "text without an end": b"Dear diary",
-    "a line end": b"\n",
     "one byte": b"x",
     "JSON lines of others": b'{"key": "a", "value": 1}\n{"key": "b"}\n',
     "an object": b"{}",
-    "a list": b"[]\n",
     "NULs": b"\0" * 4096,
-    "a picture": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
     "ours, torn, and more": b'{"key": "0a\n{"key": "0b"}\n',
     "UTF-16": "hello\n".encode("utf-16"),
 }
@@ -218,7 +193,7 @@ def test_a_foreign_file_is_refused_and_left_alone(content: bytes, tmp_path: Path
     assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"], "not even a lock beside it"
 
 
-@pytest.mark.parametrize("kind", ["folder", "fifo", "device", "link"])
+@pytest.mark.parametrize("kind", ["folder", "fifo", "device"])
 def test_what_is_no_regular_file_is_refused(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     if kind == "folder":
@@ -226,8 +201,7 @@ def test_what_is_no_regular_file_is_refused(kind: str, tmp_path: Path) -> None:
     elif kind == "fifo":
         os.mkfifo(path)
     else:
-        path.symlink_to("/dev/full") if kind == "link" else None
-        path = path if kind == "link" else Path("/dev/full")
+        path = Path("/dev/full")
     before = sorted(tmp_path.iterdir())
     with pytest.raises(JournalError, match="is no regular file"):
         Journal(path)
@@ -244,40 +218,11 @@ def test_two_engines_do_not_write_one_journal(
     monkeypatch.setattr("fcntl.flock", lambda *anything: None)
     monkeypatch.setattr("fcntl.lockf", lambda *anything: None)
     path = tmp_path / "calls.jsonl"
-    with Journal(path):
-        with pytest.raises(LockedError, match=f"process {os.getpid()} on .*two sweeps"):
-            Journal(path)
-        other = subprocess.run(
-            [sys.executable, "-c", _open_in_child(path)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert "two sweeps cannot write" in other.stderr
+    with Journal(path), pytest.raises(LockedError, match=f"process {os.getpid()} on .*two sweeps"):
+        Journal(path)
     with Journal(path) as journal:
         assert answered(journal) == 0
     assert [item.name for item in tmp_path.iterdir()] == ["calls.jsonl"]
-
-
-def _open_in_child(path: Path, then: str = "") -> str:
-    return (
-        "import fcntl, os, signal; fcntl.flock = fcntl.lockf = lambda *anything: None\n"
-        "from pathlib import Path; from vlmeval_findit.engine.journal.writer import Journal\n"
-        f"journal = Journal(Path({str(path)!r}))\n{then}"
-    )
-
-
-def test_a_killed_holder_does_not_block(tmp_path: Path) -> None:
-    path = tmp_path / "calls.jsonl"
-    killed = subprocess.run(
-        [sys.executable, "-c", _open_in_child(path, "os.kill(os.getpid(), signal.SIGKILL)")],
-        check=False,
-    )
-    assert killed.returncode == -signal.SIGKILL
-    assert path.with_name("calls.jsonl.lock").exists()
-    with Journal(path) as journal:
-        journal.append([record("a")])
-        assert key("a") in journal
 
 
 def test_a_journal_that_cannot_be_opened_is_not_locked(
@@ -393,28 +338,20 @@ def fill(journal: Journal, name: str = "") -> tuple[int, DiskFullError]:
     raise AssertionError("never full")
 
 
-class SmallDisk:
-    """Writes fail when the files in a folder would hold more than so many bytes."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path, size: int) -> None:
-        real = os.write
-
-        def write(handle: int, data: bytes) -> int:
-            used = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-            room = max(size - used, 0)
-            if not room:
-                raise OSError(errno.ENOSPC, "No space left on device")
-            return real(handle, data[:room])
-
-        monkeypatch.setattr(os, "write", write)
-
-
 def test_a_full_disk_keeps_what_is_on_its_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    real, size = os.write, 8000
+
+    def write(handle: int, data: bytes) -> int:
+        room = size - sum(path.stat().st_size for path in tmp_path.iterdir())
+        if room <= 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(handle, data[:room])
+
     path = tmp_path / "calls.jsonl"
     journal = Journal(path, reserve=4000)
-    SmallDisk(monkeypatch, tmp_path, 8000)
+    monkeypatch.setattr(os, "write", write)
     stored, full = fill(journal)
     assert "every reply is stored" in str(full)
     # The reserve is free now: the reply that found the disk full is kept, and some more are.

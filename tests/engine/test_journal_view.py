@@ -13,7 +13,7 @@ import pytest
 from engine_fakes import records
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_journal import answer_of, answered, key, record
+from test_journal import answered, key, record
 
 from vlmeval_findit.engine.journal.view import JournalError, JournalTail, JournalView, encode
 from vlmeval_findit.engine.journal.writer import Journal
@@ -92,33 +92,6 @@ def test_a_view_says_what_the_writer_says(
                 assert reported == view(journal)
                 journal.append([record("later")])
             assert view(seen) == reported, "although a writer went on"
-
-
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_view_is_a_beginning_of_what_another_process_writes(path: Path) -> None:
-    names = [str(at) for at in range(200)]
-    filled(path, 1)
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        with Journal(path, reserve=0) as journal:
-            for name in names[1:]:
-                journal.append([record(name, name)])
-                os.write(writing, b".")
-        os._exit(0)
-    os.close(writing)
-    told, polls = 1, 0
-    with os.fdopen(reading, "rb", buffering=0) as f:
-        while new := f.read(40):  # not all at once, however late we look
-            told, polls = told + len(new), polls + 1
-            with JournalView(path) as now:
-                actual = [name for name in names if key(name) in now]
-                assert actual == names[: len(actual)]
-                assert len(actual) >= told, "what was kept when it was opened is seen"
-                assert [answer_of(now, key(name))["reply"] for name in actual] == actual
-    assert os.waitpid(child, 0)[1] == 0
-    assert polls > 3
 
 
 def test_where_there_is_no_journal_none_is_made(path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from host_runs import (
     metric_values,
     predictions,
     replies,
-    require_host,
     run,
 )
 from perfect_answers import content, perfect_answers
@@ -37,15 +35,6 @@ LETTERS = "VPBench_Stage1"
 MODEL = "GPT-5.4"
 KEY = "sk-or-v1-c0ffee-SECRET"
 ROWS = 19
-
-
-@pytest.fixture(scope="module")
-def lmu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    require_host()
-    folder = tmp_path_factory.mktemp("lmu")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LMUData", str(folder))
-        yield folder
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,6 @@ from host_runs import (
     metric_values,
     predictions,
     replies,
-    require_host,
     run,
 )
 from upstream import COMMIT, make_clone
@@ -29,12 +28,6 @@ DATA = "FindIt_Demo_xyxy_json"
 MODEL = "FindIt-Nano"
 LIFE, LIFE_ROWS = "FindIt_Scenes_mini_xyxy_json", 50
 """More rows than a model gets at a time under VLMEvalKit's runner, so it can be killed midway."""
-
-
-@pytest.fixture(scope="module")
-def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    require_host()
-    return tmp_path_factory.mktemp("lmu")
 
 
 @pytest.fixture(scope="module")

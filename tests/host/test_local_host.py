@@ -28,58 +28,38 @@ DATA = "FindIt_Demo_xyxy_json"
 
 
 @pytest.fixture(scope="module")
-def host() -> SimpleNamespace:
-    """VLMEvalKit with us registered."""
-    require_host()
-    import vlmeval.config
-    import vlmeval.dataset
-    import vlmeval.vlm
-
-    from vlmeval_findit.host import register
-
-    register()
-    return SimpleNamespace(dataset=vlmeval.dataset, config=vlmeval.config, vlm=vlmeval.vlm)
-
-
-@pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    folder = tmp_path_factory.mktemp("checkpoints")
-    return {row: str(build(row, folder / row)) for row in ("Qwen3-VL", "InternVL3")}
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(build("Qwen3-VL", tmp_path_factory.mktemp("checkpoints") / "Qwen3-VL"))
 
 
 def test_a_checkpoint_goes_by_the_name_of_its_family(
-    host: SimpleNamespace, checkpoints: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    host: SimpleNamespace, checkpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from vlmeval_findit.host.local import make_known
 
-    folder = checkpoints["Qwen3-VL"]
-    monkeypatch.setattr(host.config, "supported_VLM", host.config.supported_VLM)
-    before = dict(host.config.supported_VLM)
-    try:
-        make_known("Qwen3.5-4B-nothink", folder)
-        built = host.config.supported_VLM["Qwen3.5-4B-nothink"]
-        assert built.keywords == {"model_path": folder, "like": "Qwen3.5-nothink"}
-        make_known("my-ft", folder, "Qwen3-VL")
-        built = host.config.supported_VLM["my-ft"]
-        assert built.keywords == {"model_path": folder, "like": "Qwen3-VL"}
-        with pytest.raises(ValueError, match="VLMEvalKit's own"):
-            make_known("Qwen3-VL-8B-Instruct", folder)
-        make_known("my-ft", "Qwen/Qwen3-VL-8B-Instruct", "Qwen3-VL")
-    finally:
-        host.config.supported_VLM.clear()
-        host.config.supported_VLM.update(before)
+    known = dict(host.config.supported_VLM)
+    monkeypatch.setattr(host.config, "supported_VLM", known)
+    make_known("Qwen3.5-4B-nothink", checkpoint)
+    expected = {"model_path": checkpoint, "like": "Qwen3.5-nothink"}
+    assert known["Qwen3.5-4B-nothink"].keywords == expected
+    make_known("my-ft", checkpoint, "Qwen3-VL")
+    assert known["my-ft"].keywords == {"model_path": checkpoint, "like": "Qwen3-VL"}
+    with pytest.raises(ValueError, match="VLMEvalKit's own"):
+        make_known("Qwen3-VL-8B-Instruct", checkpoint)
+    with pytest.raises(ValueError, match="did you mean Qwen3-VL"):
+        host.vlm.FindItLocalModel("Qwen3VL")
 
 
 # --- whole runs -----------------------------------------------------------------------------------
 
 
-def test_an_adapter_runs_under_its_name(checkpoints: dict[str, str], tmp_path: Path) -> None:
+def test_an_adapter_runs_under_its_name(checkpoint: str, tmp_path: Path) -> None:
     """With the row of its base, from run to leaderboard; other weights are another model."""
     pytest.importorskip("peft")
     require_host()
     env = environment(tmp_path / "lmu")
     base = tmp_path / "Qwen3-VL-2B-Instruct"
-    shutil.copytree(checkpoints["Qwen3-VL"], base)
+    shutil.copytree(checkpoint, base)
     folder = train_adapter(base, tmp_path / "ft")
     short = ["--data", DATA, "--limit", "2", "--model", f"tuned={folder}"]
     done = run(RUN_FINDIT, [*short, f"Qwen3-VL={base}"], tmp_path, env)
@@ -96,7 +76,7 @@ def test_an_adapter_runs_under_its_name(checkpoints: dict[str, str], tmp_path: P
     assert "revision: recorded sha256:" in done.stdout
 
 
-def test_a_model_is_asked_in_its_users_words(checkpoints: dict[str, str], tmp_path: Path) -> None:
+def test_a_model_is_asked_in_its_users_words(checkpoint: str, tmp_path: Path) -> None:
     """Through the host too; in other words, or of a class without a system text, it is refused."""
     require_host()
     env = environment(tmp_path / "lmu", OPENAI_API_KEY="none")
@@ -104,7 +84,7 @@ def test_a_model_is_asked_in_its_users_words(checkpoints: dict[str, str], tmp_pa
     (tmp_path / "t.jinja").write_text("{{ images[0] }}Locate {{ label }}.")
     words = ["--system", "system.txt", "--prompt-template", "t.jinja"]
     short = ["--data", DATA, "--limit", "1"]
-    plain = [*short, "--model", f"Qwen3-VL={checkpoints['Qwen3-VL']}"]
+    plain = [*short, "--model", f"Qwen3-VL={checkpoint}"]
     done = run(RUN_FINDIT, [*plain, *words], tmp_path, env)
     assert done.returncode == 0, done.stdout[-2000:]
     answer = replies(predictions(tmp_path / "outputs", "Qwen3-VL", DATA))
@@ -137,11 +117,11 @@ def test_the_hosts_class_is_given_a_system_text(host: SimpleNamespace) -> None:
 
 
 def test_show_prints_what_a_model_sees(
-    checkpoints: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    checkpoint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     require_host()
     env = environment(tmp_path / "lmu")
-    source = f"Qwen3-VL={checkpoints['Qwen3-VL']}"
+    source = f"Qwen3-VL={checkpoint}"
     done = run(
         RUN_FINDIT,
         ["data", "show", DATA, "--index", "3", "--model", source],
