@@ -109,7 +109,7 @@ def test_vlmevalkit_knows_one_that_has_a_checkpoint() -> None:
     add(Path(file_of(rows + "- {name: far, space: unit}")), replaces=False)
     from vlmeval_findit.host.local import local_models
     from vlmeval_findit.host.registration import register_models
-    from vlmeval_findit.host.vlmevalkit_entries import asked_with, described, entry_of
+    from vlmeval_findit.host.vlmevalkit_entries import described, entry_of, key_settings
 
     built = local_models()["hub"]
     assert built.keywords == {"model_path": "me/it", "like": "hub", "max_new_tokens": 9}  # type: ignore[attr-defined]
@@ -124,7 +124,7 @@ def test_vlmevalkit_knows_one_that_has_a_checkpoint() -> None:
         assert (actual.answering.row, actual.answering.checkpoint) == ("hub", "me/it")
         assert actual.answering.settings["max_new_tokens"] == 9
         # Its settings are in the keys of its calls: described anew, it is asked again.
-        assert asked_with(entry, actual.answering)["max_new_tokens"] == 9
+        assert key_settings(entry, actual.answering)["max_new_tokens"] == 9
     finally:
         vlmeval.config.supported_VLM.clear()
         vlmeval.config.supported_VLM.update(before)

@@ -151,7 +151,7 @@ def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
 
 async def _answer(plan: Plan, backend: Backend, sink: ResultSink, cancel: CancelToken) -> None:
     # Other models of the run go on when this one ends.
-    own = CancelToken(cancel)
+    token = CancelToken(cancel)
     async with sink.open(cancel):
         for call in plan.calls(unreadable=True):
             if plan.is_left(call.key):
@@ -160,12 +160,12 @@ async def _answer(plan: Plan, backend: Backend, sink: ResultSink, cancel: Cancel
                 sink.store(WorkResult((call,), (failed,)))
         if sink.ended:
             return
-        async with aclosing(backend.answer(plan, own)) as results:
+        async with aclosing(backend.answer(plan, token)) as results:
             async for result in results:
                 sink.store(result)
                 if sink.ended:
                     # Calls in flight are paid for: wait for them, and store them if there is room.
-                    own.request()
+                    token.request()
 
 
 # --- the cells of several models ------------------------------------------------------------------

@@ -178,10 +178,10 @@ class LocalBackend:
                     yield not_loaded(item, error)
                     return
                 calls = iter(item.calls)
-                coming = answers_in_turn(client, batch_of(item), lambda: cancel.requested)
+                answered = answers_in_turn(client, batch_of(item), lambda: cancel.requested)
                 while True:
                     with cancel.exposed():
-                        answers = next(coming, ())
+                        answers = next(answered, ())
                     if not answers:
                         break
                     yield WorkResult(tuple(islice(calls, len(answers))), answers)
@@ -207,7 +207,7 @@ class ThreadedBackend:
         self, items: Iterable[WorkItem], cancel: CancelToken
     ) -> AsyncGenerator[WorkResult, None]:
         loop, over = asyncio.get_running_loop(), asyncio.Event()
-        coming = (single for item in items for single in single_calls(item))
+        singles = (single for item in items for single in single_calls(item))
         running: dict[asyncio.Task[Any], WorkItem] = {}
 
         def give_up() -> None:
@@ -219,7 +219,7 @@ class ThreadedBackend:
             with suppress(CancelledError), cancel.on_request(give_up):
                 while not over.is_set():
                     while len(running) < self._threads and not cancel.requested:
-                        if (item := next(coming, None)) is None:
+                        if (item := next(singles, None)) is None:
                             break
                         try:
                             with cancel.exposed():
@@ -268,8 +268,8 @@ class ScheduledRun(ABC, Generic[Result]):
                 while not self._cancel.now:
                     self._woken.clear()
                     may_begin = self._begin()
-                    if home := self._finished():
-                        yield home
+                    if finished := self._finished():
+                        yield finished
                     elif self._scheduler.done:
                         return
                     else:
@@ -278,8 +278,8 @@ class ScheduledRun(ABC, Generic[Result]):
                         with suppress(TimeoutError):
                             async with asyncio.timeout_at(wake_at):
                                 await self._woken.wait()
-                if home := self._finished():
-                    yield home
+                if finished := self._finished():
+                    yield finished
         finally:
             for task in self._tasks:
                 task.cancel()

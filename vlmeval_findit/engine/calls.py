@@ -239,7 +239,7 @@ class Call(NamedTuple):
     def scene(self) -> tuple[object, ...]:
         """What calls that are batched over the same images have in common besides messages."""
         question = self.cell.question
-        held = _ENCODER.encode(question.reply_schema)
+        schema = _ENCODER.encode(question.reply_schema)
         tokens = question.max_new_tokens
         return (
             self.image_sha256,
@@ -247,15 +247,15 @@ class Call(NamedTuple):
             question.frames,
             question.has_references,
             tokens,
-            held,
+            schema,
         )
 
 
 def settings_of(question: Question, given: Mapping[str, Any], sample: int = 1) -> dict[str, Any]:
     """Return what answers depend on besides the message: user settings and the protocol's."""
-    held = {} if question.reply_schema is None else {"reply_schema": question.reply_schema}
+    schema = {} if question.reply_schema is None else {"reply_schema": question.reply_schema}
     asked = {"max_new_tokens": question.max_new_tokens, "image_folder": question.images}
-    return {**asked, **held, **given, **sample_setting(sample)}
+    return {**asked, **schema, **given, **sample_setting(sample)}
 
 
 def sample_setting(sample: int) -> dict[str, Any]:
@@ -275,8 +275,8 @@ def given_key(given: Mapping[str, Any], checkpoint: str | None) -> dict[str, Any
 
     ``checkpoint``: a local model's hash of files, so that it may be moved, or identifier.
     """
-    kept = {name: value for name, value in given.items() if name not in NO_ANSWER_DEPENDS}
-    return kept if checkpoint is None else {**kept, "checkpoint": checkpoint}
+    part = {name: value for name, value in given.items() if name not in NO_ANSWER_DEPENDS}
+    return part if checkpoint is None else {**part, "checkpoint": checkpoint}
 
 
 def shared_key(cell: Cell) -> str:
@@ -342,9 +342,9 @@ class CellBuilder:
             if (question, asked, prompt) in self._prompts:
                 return self._prompts[question, asked, prompt]
         task = benchmark_of(question).for_model(self.task(question), model)
-        made = prompts_of(task, self.images, prompt)
-        self._prompts[question, None if task.base_task is None else model, prompt] = made
-        return made
+        prompts = prompts_of(task, self.images, prompt)
+        self._prompts[question, None if task.base_task is None else model, prompt] = prompts
+        return prompts
 
     def _rows_left_out(self, question: Question) -> frozenset[int]:
         at = _rows_of(question)

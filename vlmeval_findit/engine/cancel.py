@@ -87,8 +87,8 @@ class CancelToken:
             raise
 
     @contextmanager
-    def _shield(self, wanted: bool) -> Iterator[None]:
-        before, self._run._shielded = self._run._shielded, wanted
+    def _shield(self, shielded: bool) -> Iterator[None]:
+        before, self._run._shielded = self._run._shielded, shielded
         try:
             yield
         finally:
@@ -96,10 +96,10 @@ class CancelToken:
 
 
 @contextmanager
-def cancelled_by_signals(told: Callable[[str], None] = log.warning) -> Iterator[CancelToken]:
+def cancelled_by_signals(on_first: Callable[[str], None] = log.warning) -> Iterator[CancelToken]:
     """Yield a token that the first Ctrl-C or SIGTERM requests to stop, and the second interrupts.
 
-    ``told`` takes a text on the first signal, inside the signal handler.
+    ``on_first`` takes a text on the first signal, inside the signal handler.
     """
     cancel = CancelToken()
 
@@ -108,7 +108,7 @@ def cancelled_by_signals(told: Callable[[str], None] = log.warning) -> Iterator[
             cancel.interrupt()
         else:
             cancel.request()
-            told(
+            on_first(
                 "stopping: answers of servers are awaited and stored, replies being generated\n"
                 "here are not (Ctrl-C again: stop at once)"
             )

@@ -95,19 +95,19 @@ class HttpBackend:
     async def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken
     ) -> AsyncGenerator[WorkResult, None]:
-        coming = iter(items)
-        if (first := next(coming, None)) is None:
+        remaining = iter(items)
+        if (first := next(remaining, None)) is None:
             return
         try:
             service = self.service
         except (Exception, SystemExit) as error:
             yield not_loaded(first, error)
             return
-        run = _HttpRun(self, _calls_of(chain([first], coming), service), cancel)
+        run = _HttpRun(self, _calls_of(chain([first], remaining), service), cancel)
         async with aclosing(run.answers()) as results:
             with _rare_collections():
-                async for home in results:
-                    yield WorkResult(*zip(*home, strict=True))
+                async for finished in results:
+                    yield WorkResult(*zip(*finished, strict=True))
 
     def ask(self, message: Message, question: Question) -> Answer:
         service = self.service
@@ -116,7 +116,7 @@ class HttpBackend:
         async def asked() -> Answer:
             run = _HttpRun(self, iter([("", (None, call))]), CancelToken())
             async with aclosing(run.answers()) as results:
-                return [answer async for home in results for _, answer in home].pop()
+                return [answer async for finished in results for _, answer in finished].pop()
 
         return run_sync(asked())
 
@@ -176,8 +176,8 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
         try:
             with self._budget.watched_by(self._wake):
                 async with self._client, aclosing(self.results()) as results:
-                    async for home in results:
-                        yield home
+                    async for finished in results:
+                        yield finished
         finally:
             self._images.close()
             self._backend.capacity |= self._scheduler.capacity
@@ -225,14 +225,14 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
             await asyncio.sleep(_LOOK_SECONDS)
             now = self._loop.time()
             try:
-                there = self._service.refresh()
+                names = self._service.refresh()
             except RuntimeError as error:
-                self._lost, there = error_line(error), []
+                self._lost, names = error_line(error), []
                 scheduler.give_up(self._lost, CallOutcome.HOPELESS)
-            for name in there:
+            for name in names:
                 if name not in scheduler.servers:
                     scheduler.add_server(name, self._backend.calls)
-            for name in scheduler.servers.keys() - there:
+            for name in scheduler.servers.keys() - names:
                 scheduler.remove_server(name, now)
             self._woken.set()
 

@@ -121,7 +121,7 @@ def begin(
         identity = merge_for_resume(recorded, now, force, output.path)
     if recorded is None:
         notes = apply_force(
-            _made_otherwise(identity, keys, journal),
+            _other_answers(identity, keys, journal),
             force,
             f"{output.path}: the journal {journal.path} has answers that were made otherwise",
             "Use another journal.",
@@ -133,15 +133,15 @@ def begin(
     return replace(output, identity=identity)
 
 
-def _made_otherwise(
+def _other_answers(
     run: Identity, keys: Iterable[str], journal: JournalView
 ) -> list[IdentityConflict]:
     conflicts: dict[str, IdentityConflict] = {}
     for record in map(journal.get, filter(journal.__contains__, keys)):
-        for what, before in ((record or {}).get("made_by") or {}).items():
-            now = run.made_by.get(what)
+        for field, before in ((record or {}).get("made_by") or {}).items():
+            now = run.made_by.get(field)
             if None not in (before, now) and before != now:
-                conflicts.setdefault(what, IdentityConflict(f"{what} of answers", before, now))
+                conflicts.setdefault(field, IdentityConflict(f"{field} of answers", before, now))
     return list(conflicts.values())
 
 

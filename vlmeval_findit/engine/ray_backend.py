@@ -65,8 +65,8 @@ class RayBackend:
             async with aclosing(
                 _RayRun(self._ray, scheduler, handles, cancel).results()
             ) as results:
-                async for home in results:
-                    for result in home:
+                async for finished in results:
+                    for result in finished:
                         yield result
 
 
@@ -87,7 +87,7 @@ class _RayRun(ScheduledRun[WorkResult]):
         super().__init__(scheduler, cancel)
         self._ray = ray
         self._starting = 0
-        self._home: list[WorkResult] = []
+        self._partial: list[WorkResult] = []
         self._problem: BaseException = RuntimeError("no replica is left")
         actors = (_Actor(f"replica {at}", handle) for at, handle in enumerate(handles, 1))
         self._actors = {actor.name: actor for actor in actors}
@@ -107,8 +107,8 @@ class _RayRun(ScheduledRun[WorkResult]):
         return True
 
     def _finished(self) -> list[WorkResult]:
-        home, self._home = self._home, []
-        return home + super()._finished()
+        partial, self._partial = self._partial, []
+        return partial + super()._finished()
 
     def _result(self, finished: FinishedItem) -> WorkResult | None:
         item: WorkItem = finished.item.value
@@ -163,7 +163,7 @@ class _RayRun(ScheduledRun[WorkResult]):
                     log.log(level, "%s: %s", actor, line)
                 failed += answers
                 if any(answer.error is None or answer.stop is not None for answer in failed):
-                    self._home.append(WorkResult(calls[: len(failed)], tuple(failed)))
+                    self._partial.append(WorkResult(calls[: len(failed)], tuple(failed)))
                     calls, failed = calls[len(failed) :], []
                     self._woken.set()
             if calls and not self._cancel.requested:
@@ -194,7 +194,7 @@ class _RayRun(ScheduledRun[WorkResult]):
             return CallOutcome.FAILED
         for other in others & servers.keys():
             servers[other].works(self._loop.time())
-        self._home.append(result)
+        self._partial.append(result)
         return CallOutcome.INVALID
 
 

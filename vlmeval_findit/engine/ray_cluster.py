@@ -81,8 +81,8 @@ def replicas(ray: Any, load: Loader, inference: CallOptions) -> Iterator[list[An
             f"--gpus 0: each replica would run on processors, and the cluster has {gpus:g} GPUs. "
             "Type --gpus 1, or start Ray with --num-gpus 0"
         )
-    wanted = {"CPU": inference.cpus, "GPU": inference.gpus}
-    needs = {kind: need for kind, need in wanted.items() if need}
+    resources_each = {"CPU": inference.cpus, "GPU": inference.gpus}
+    needs = {kind: need for kind, need in resources_each.items() if need}
     room = min((resources.get(kind, 0) / need for kind, need in needs.items()), default=1)
     if room < 1:
         log.warning("a replica needs %s; until the cluster has them, none starts", needs)

@@ -67,8 +67,8 @@ class Scheduler:
         self.in_flight = 0
         self.given_up = ""  # why nothing more begins
         self.servers_may_come = False  # wait even if no server is left
-        self._coming = _groups(items)
-        self._next = next(self._coming, None)
+        self._groups_left = _groups(items)
+        self._next = next(self._groups_left, None)
         self._random = random.Random(seed)
         self._number = count()
         self._turn = 0
@@ -98,10 +98,10 @@ class Scheduler:
     def _ranked(self, image: str, without: Server | None = None) -> list[Server]:
         """Order servers for an image: those that are up, or else all."""
         alive = [s for s in self.servers.values() if not s.lost and s is not without]
-        there = [s for s in alive if s.is_up] or alive
+        candidates = [s for s in alive if s.is_up] or alive
         if not image:
-            return sorted(there, key=lambda s: (s.in_flight + s.waiting) / s.at_once)
-        return sorted(there, key=lambda s: _weight(s.name, image), reverse=True)
+            return sorted(candidates, key=lambda s: (s.in_flight + s.waiting) / s.at_once)
+        return sorted(candidates, key=lambda s: _weight(s.name, image), reverse=True)
 
     def _place(self, groups: Iterable[ImageGroup]) -> None:
         for group in groups:
@@ -161,7 +161,7 @@ class Scheduler:
     ) -> tuple[QueuedItem, ImageGroup | None] | None:
         wants_image = server.wants_image(self._siblings)
         if wants_image and not server.new:
-            self._look_ahead(server)
+            self._pull_ahead(server)
             if not server.new and not server.on_trial:
                 self._adopt_image(server, slow, now)
         if server.again:
@@ -170,15 +170,15 @@ class Scheduler:
             return server.begin_image()
         return (server.next_ready(), None) if server.ready else None
 
-    def _look_ahead(self, hungry: Server) -> None:
+    def _pull_ahead(self, server: Server) -> None:
         """Pull items until this server has a new image, or too many wait for others."""
         servers = self.servers.values()
         room = _AHEAD * sum(s.at_once for s in servers) - sum(s.new.items_left for s in servers)
-        while (group := self._next) is not None and room > 0 and not hungry.new:
+        while (group := self._next) is not None and room > 0 and not server.new:
             room -= len(group.items)
             self._siblings += (len(group.items) - 1 - self._siblings) / 16
             self._place([group])
-            self._next = next(self._coming, None)
+            self._next = next(self._groups_left, None)
 
     def _adopt_image(self, server: Server, slow: set[Server], now: float) -> None:
         """Take a new image from the server with the longest queue, if that is behind."""
@@ -283,10 +283,12 @@ class Scheduler:
         elif self.given_up:
             self._finish(item, self._outcome)
         else:
-            is_own_fault = (
+            counts_as_attempt = (
                 outcome is not CallOutcome.REFUSED and not was_on_trial and not server.lost
             )
-            self._again(item, server, outcome, now, retry_after, is_own_fault=is_own_fault)
+            self._again(
+                item, server, outcome, now, retry_after, counts_as_attempt=counts_as_attempt
+            )
 
     def _again(
         self,
@@ -296,9 +298,9 @@ class Scheduler:
         now: float,
         retry_after: float | None,
         *,
-        is_own_fault: bool,
+        counts_as_attempt: bool,
     ) -> None:
-        if is_own_fault:
+        if counts_as_attempt:
             item.attempts += 1
             tries, most = item.attempts, max(self.policy.attempts, len(self.servers))
         else:
@@ -342,7 +344,7 @@ class Scheduler:
         for group in groups:
             items += group.items
         self._waiting, self._homeless = [], []
-        self._next, self._coming = None, iter(())
+        self._next, self._groups_left = None, iter(())
         for item in items:
             self._finish(item, outcome)
 

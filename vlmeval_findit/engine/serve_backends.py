@@ -32,7 +32,7 @@ from ..serving.processes import LocalServers, serve
 from ..serving.programs import PROGRAMS, ServeOptions, ServerProgram
 from .backend import CallOptions
 from .calls import given_key
-from .server_backends import ServerBackends, said_of
+from .server_backends import ServerBackends, naming_model
 
 if TYPE_CHECKING:
     from .http_backend import HttpService
@@ -105,8 +105,8 @@ class ServedModel:
         """Return the image bounds in force; empty if the server decides."""
         if not self.program.takes_bounds:
             return Bounds()
-        wanted = {name: getattr(self.settings, name) for name in _BOUNDS}
-        return replace(self._family.bounds(question).overridden(wanted), two_step=False)
+        bounds = {name: getattr(self.settings, name) for name in _BOUNDS}
+        return replace(self._family.bounds(question).overridden(bounds), two_step=False)
 
     def _processor(self, question: Question) -> Mapping[str, Any]:
         bounds, counted = self._bounds(question), self._family.pixels_counted
@@ -171,11 +171,11 @@ class ServedModel:
 
 
 @cache  # all cells share it, and the hub may not answer
-def _revision_at_hub(checkpoint: str, wanted: str | None) -> str | None:
+def _revision_at_hub(checkpoint: str, revision: str | None) -> str | None:
     with suppress(ImportError, OSError, ValueError):
         from huggingface_hub import hf_hub_download
 
-        path = hf_hub_download(checkpoint, "config.json", revision=wanted)
+        path = hf_hub_download(checkpoint, "config.json", revision=revision)
         return revision_of(checkpoint, path)
     return None
 
@@ -231,7 +231,7 @@ class ServeBackends(ServerBackends):
         self._log_folder = work_dir / "servers"
 
     def check(self, entry: ModelEntry) -> None:
-        with said_of(entry):
+        with naming_model(entry):
             if entry.headers or entry.resources:
                 raise ValueError("headers and resources have no effect under --serve")
             refuse_missing(self._model(entry).checkpoint)

@@ -92,10 +92,10 @@ class ImageGroups(OrderedDict[ImageGroup, None]):
 
     def take_part(self, most: int) -> ImageGroup:
         group = self.take(last=True)
-        taken = deque(group.items.pop() for _ in range(min(most, len(group.items))))
-        taken.reverse()
+        part = deque(group.items.pop() for _ in range(min(most, len(group.items))))
+        part.reverse()
         self.add(group)
-        return ImageGroup(group.image, taken)
+        return ImageGroup(group.image, part)
 
 
 @dataclass(slots=True, eq=False)

@@ -67,7 +67,7 @@ class ServerBackends:
         endpoints(urls, headers=headers)  # refuses bad addresses now
 
     def check(self, entry: ModelEntry) -> None:
-        with said_of(entry):
+        with naming_model(entry):
             if "max_usd" in entry.settings:
                 raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
             if entry.checkpoint is not None:
@@ -97,7 +97,7 @@ class ServerBackends:
         return settings(entry)
 
     def describe(self, entry: ModelEntry, question: Question) -> Described:
-        with said_of(entry):
+        with naming_model(entry):
             kind = self._batch
             if kind and question.reply_schema is not None and kind.is_plain:
                 raise ValueError(
@@ -147,8 +147,8 @@ def _refuse_batches(kind: BatchKind, provider: str | None, urls: Sequence[str]) 
         raise ValueError(f"it is asked at {provider}, and --batch {kind.value} is another's")
     if provider is not None and len(urls) > 1:
         raise ValueError(f"--batch {kind.value} is for one address, and there are several")
-    is_one = len(urls) == 1 and not urls[0].startswith("@")
-    if provider is None and not is_one:
+    is_single = len(urls) == 1 and not urls[0].startswith("@")
+    if provider is None and not is_single:
         raise ValueError(
             f"--batch {kind.value} is for one server: --base-url with its address, up to and with "
             "/v1, or --provider"
@@ -156,7 +156,7 @@ def _refuse_batches(kind: BatchKind, provider: str | None, urls: Sequence[str]) 
 
 
 @contextmanager
-def said_of(entry: ModelEntry) -> Iterator[None]:
+def naming_model(entry: ModelEntry) -> Iterator[None]:
     """Prefix errors of a model with its line in the sweep's file; keep their type."""
     try:
         yield

@@ -124,8 +124,8 @@ class FindItOpenRouter(_ChatAPI):
     """
 
     def __init__(self, model: str, **settings: Any) -> None:
-        chat, made = _of_openrouter(model, settings)
-        super().__init__(chat, provider_endpoints(OPENROUTER), made)
+        chat, api_settings = _of_openrouter(model, settings)
+        super().__init__(chat, provider_endpoints(OPENROUTER), api_settings)
 
     @classmethod
     def describe(cls, question: Question, model: str, **settings: Any) -> Described:
@@ -135,10 +135,10 @@ class FindItOpenRouter(_ChatAPI):
 
 
 def _of_openrouter(model: str, settings: Mapping[str, Any]) -> tuple[ChatModel, ApiSettings]:
-    made = settings_of(settings)
-    sampling = {} if made.temperature is None else {"temperature": made.temperature}
-    chat = chat_model(model, OPENROUTER, fields=sampling, max_tokens=made.max_new_tokens)
-    return chat, made
+    api_settings = settings_of(settings)
+    sampling = {} if api_settings.temperature is None else {"temperature": api_settings.temperature}
+    chat = chat_model(model, OPENROUTER, fields=sampling, max_tokens=api_settings.max_new_tokens)
+    return chat, api_settings
 
 
 class _EndpointAPI(_ChatAPI):
@@ -156,7 +156,7 @@ class _EndpointAPI(_ChatAPI):
         return chat.describe(question, lasting(servers))
 
     @classmethod
-    def asked_with(
+    def key_settings(
         cls, model: str, provider: str | None = None, **arguments: Any
     ) -> dict[str, Any]:
         """Return the constructor's arguments that are part of every call's key."""
@@ -229,9 +229,9 @@ def _endpoint_model(
         servers = endpoints(base_url or "", *access)
     else:
         servers = provider_endpoints(provider, base_url, *access, needs_key=needs_key)
-    made = settings_of(settings)
-    chat = chat_model(model, provider, served, space, extra_body, made.max_new_tokens, like)
-    return chat, servers, made
+    api_settings = settings_of(settings)
+    chat = chat_model(model, provider, served, space, extra_body, api_settings.max_new_tokens, like)
+    return chat, servers, api_settings
 
 
 _LOGS = "outputs/servers"
@@ -264,10 +264,13 @@ class FindItServed(_ChatAPI):
     @classmethod
     def backend(cls, calls: int, log_folder: str = _LOGS, **arguments: Any) -> Backend:
         """Return the backend of a run with the constructor's arguments, ``calls`` at a time."""
-        served, how = _served(**arguments)
-        each = max(calls // len(served.serving.devices()), 1)
-        said: dict[str, Any] = {"timeout": how.timeout, "policy": how.policy}
-        return HttpBackend(partial(served.service, Path(log_folder), **said), each)
+        served, calls_settings = _served(**arguments)
+        each_server = max(calls // len(served.serving.devices()), 1)
+        options: dict[str, Any] = {
+            "timeout": calls_settings.timeout,
+            "policy": calls_settings.policy,
+        }
+        return HttpBackend(partial(served.service, Path(log_folder), **options), each_server)
 
     @classmethod
     def describe(cls, question: Question, **arguments: Any) -> Described:
@@ -275,12 +278,12 @@ class FindItServed(_ChatAPI):
         return _served(**arguments)[0].describe(question)
 
     @classmethod
-    def on_this_machine(cls, found: Answering, **arguments: Any) -> Answering:
+    def on_this_machine(cls, answering: Answering, **arguments: Any) -> Answering:
         """Add the revision from the hub."""
-        return _served(**arguments)[0].on_this_machine(found)
+        return _served(**arguments)[0].on_this_machine(answering)
 
     @classmethod
-    def asked_with(cls, **arguments: Any) -> dict[str, Any]:
+    def key_settings(cls, **arguments: Any) -> dict[str, Any]:
         """Return the constructor's arguments that are part of every call's key."""
         return _served(**arguments)[0].key()
 

@@ -58,20 +58,20 @@ class FindItBaseline(FindItModel):
     @classmethod
     def describe(cls, question: Question, baseline: str = "FullImage") -> Described:
         """Describe a run with the constructor's arguments."""
-        made = baseline_for(baseline, question)
-        settings = {"baseline": made.answer.__name__}
-        return Described(Answering(cls.__name__, settings=settings), made.space)
+        row = baseline_for(baseline, question)
+        settings = {"baseline": row.answer.__name__}
+        return Described(Answering(cls.__name__, settings=settings), row.space)
 
     @classmethod
-    def asked_with(cls, baseline: str = "FullImage") -> dict[str, Any]:
+    def key_settings(cls, baseline: str = "FullImage") -> dict[str, Any]:
         """Return the constructor's arguments that are part of every call's key."""
         return {"baseline": baseline_named(baseline).answer.__name__}
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """Return the reply to a message of a dataset of its benchmark."""
         question = question_of(dataset)
-        made = baseline_for(self._name, question)
-        return recorded_reply(*made.answer(from_host_message(message), question))
+        row = baseline_for(self._name, question)
+        return recorded_reply(*row.answer(from_host_message(message), question))
 
 
 REPLAY = "Replay"
@@ -103,12 +103,12 @@ class FindItReplay(FindItModel):
     ) -> Described:
         """Describe a run with the constructor's arguments, by the content of the file."""
         path = recorded_file(replay_source(predictions), question.name)
-        found = _space(path, question, Settings(space=space))
+        known_space = _space(path, question, Settings(space=space))
         settings = {"predictions": path.name, "SHA-256": file_sha256(path)}
-        return Described(Answering(cls.__name__, settings=settings), found)
+        return Described(Answering(cls.__name__, settings=settings), known_space)
 
     @classmethod
-    def asked_with(cls, predictions: str | None = None, **_: Any) -> dict[str, Any]:
+    def key_settings(cls, predictions: str | None = None, **_: Any) -> dict[str, Any]:
         """Return the part of every call's key: the content that is replayed."""
         source = replay_source(predictions)
         return {"replays": fingerprint(source) if source.is_dir() else file_sha256(source)}
@@ -135,17 +135,17 @@ class FindItReplay(FindItModel):
         }
 
 
-def _space(path: Path, question: Question, said: Settings) -> Mapping[str, Any] | None:
+def _space(path: Path, question: Question, settings: Settings) -> Mapping[str, Any] | None:
     """Return the space of the recorded run, of its first reply with a space, or of the model."""
     run = read_identity(path)
     named = name_after_model(path.stem)
     model = run.model if run is not None else named[0] if named else path.stem
-    own = (reply.recorded.space for reply in read_predictions(path))
-    recorded = run.space if run is not None and run.space else next(filter(None, own), None)
+    spaces = (reply.recorded.space for reply in read_predictions(path))
+    recorded = run.space if run is not None and run.space else next(filter(None, spaces), None)
     if recorded is not None:
         return space_from(recorded).as_dict()
     nobody = Described(Answering(), None)
-    return benchmark_of(question).space(model, question, said, nobody)
+    return benchmark_of(question).space(model, question, settings, nobody)
 
 
 def question_of(dataset: str | None) -> Question:
@@ -160,5 +160,5 @@ MODEL_CLASSES: tuple[type[FindItModel], ...] = (FindItBaseline, FindItReplay)
 
 def models() -> dict[str, Callable[..., Any]]:
     """Return the entries of ``supported_VLM`` for models without weights."""
-    own = {name: partial(FindItBaseline, baseline=name) for name in baselines()}
-    return {**own, REPLAY: partial(FindItReplay)}
+    baseline_makers = {name: partial(FindItBaseline, baseline=name) for name in baselines()}
+    return {**baseline_makers, REPLAY: partial(FindItReplay)}

@@ -93,13 +93,13 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
     ) -> None:
         # The host's loop logs what is refused here, goes on, and ends with status 0.
         with OUTCOMES.of("any model", dataset):
-            _refuse_what_cannot_work()
+            _refuse_what_is_not_scored()
             self.task = load(dataset)
             if class_of(dataset) != type(self).__name__:
                 raise QuestionError(f"{dataset}: {type(self).__name__} is not its class")
             given = read_judge_args(judge_args or entries.flag("--judge-args"))
-            said = {"space": space, "reads_like": reads_like, "encoder": encoder}
-            self._config = {**_ours(said), **_ours(given)}
+            own_arguments = {"space": space, "reads_like": reads_like, "encoder": encoder}
+            self._config = {**_our_settings(own_arguments), **_our_settings(given)}
             self.settings = settings_from(self._config)
             check_settings(self.settings)
             self.prompts = prompts_of(self.task)
@@ -119,13 +119,13 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
 
     def load_data(self, dataset: str) -> pd.DataFrame:
         """Return the rows that the host writes into prediction files, without ground truth."""
-        kept = [q for q in self.task.queries.values() if q.index not in self.left_out]
+        asked = [q for q in self.task.queries.values() if q.index not in self.left_out]
         return pd.DataFrame(
             {
-                "index": [q.index for q in kept],
-                "label": [q.label for q in kept],
-                "width": [q.width for q in kept],
-                "height": [q.height for q in kept],
+                "index": [q.index for q in asked],
+                "label": [q.label for q in asked],
+                "width": [q.width for q in asked],
+                "height": [q.height for q in asked],
             }
         )
 
@@ -157,7 +157,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
     def _score(
         self, path: Path, judge_kwargs: Mapping[str, Any]
     ) -> tuple[RunScore, Mapping[str, Any]]:
-        run = score_file(path, settings_from({**self._config, **_ours(judge_kwargs)}))
+        run = score_file(path, settings_from({**self._config, **_our_settings(judge_kwargs)}))
         files = write_score(run, path)
         log.info("FindIt: score in %s, details in %s", files.score, files.details)
         if run.coords_doubt is not None:
@@ -193,7 +193,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         )
 
 
-def _refuse_what_cannot_work() -> None:
+def _refuse_what_is_not_scored() -> None:
     """Refuse renamed datasets, which the host would not score, and ``--api-mode``."""
     for name, dataset in entries.renamed_datasets().items():
         raise QuestionError(renamed(name, dataset))
@@ -215,7 +215,7 @@ def renamed(name: str, dataset: str) -> str:
     )
 
 
-def _ours(values: Mapping[str, Any]) -> dict[str, Any]:
+def _our_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Select FindIt's settings among the host's judge arguments."""
     return {key: values[key] for key in NAMES if values.get(key)}
 
@@ -223,9 +223,10 @@ def _ours(values: Mapping[str, Any]) -> dict[str, Any]:
 def _classes_of(benchmark: Benchmark) -> list[type[QuestionDataset]]:
     """Return the classes of a benchmark, one a name."""
     names = dict.fromkeys(map(class_of, benchmark.listed()))
-    said = {"benchmark": benchmark, "TYPE": benchmark.name, "__module__": __name__}
+    attributes = {"benchmark": benchmark, "TYPE": benchmark.name, "__module__": __name__}
     return [
-        type(name, (QuestionDataset,), {**said, "__doc__": benchmark.__doc__}) for name in names
+        type(name, (QuestionDataset,), {**attributes, "__doc__": benchmark.__doc__})
+        for name in names
     ]
 
 

@@ -46,9 +46,9 @@ from .outcomes import OUTCOMES
 from .vlmevalkit_entries import (
     CUSTOM_PROMPTS,
     Entry,
-    asked_with,
     described,
     entry_of,
+    key_settings,
     on_this_machine,
     with_space,
     with_system,
@@ -94,9 +94,9 @@ def _job(given: Mapping[str, Any]) -> Any:
         model = HostModel(given["model"], name, bool(given.get("use_vllm")), dataset)
         entry = _entry_of_object(given["model"], name)
         run = prepare_run(dataset, name, Path(given["work_dir"]), entry)
-        how = HostCallOptions(int(given["api_nproc"]), bool(given["retry_failed"]))
+        options = HostCallOptions(int(given["api_nproc"]), bool(given["retry_failed"]))
     with Ranks.of_this_process().ending_together(), OUTCOMES.of(name, dataset.dataset_name):
-        outcome.failed_calls, outcome.why_failed = answer_dataset(run, model, how)
+        outcome.failed_calls, outcome.why_failed = answer_dataset(run, model, options)
     return given["model"] if model.loaded is None else model.loaded
 
 
@@ -107,14 +107,14 @@ def _job(given: Mapping[str, Any]) -> Any:
 class HostRun:
     """One model over one dataset under the host."""
 
-    home: Path  # the model's folder, with the run's journal and identity
-    output: Output  # upstream puts its file into a folder below home
+    model_folder: Path  # with the run's journal and identity
+    output: Output  # VLMEvalKit puts its file into a folder below
     entry: Entry
 
     @property
     def path(self) -> Path:
         """Return the prediction file in the model's folder, which later runs read."""
-        return self.home / self.output.path.name
+        return self.model_folder / self.output.path.name
 
     @property
     def paths(self) -> Sequence[Path]:
@@ -151,15 +151,15 @@ def prepare_run(
         ValueError: the entry of the model is invalid.
     """
     check_model_name(model)
-    home = work_dir.parent if _RUN_FOLDER.fullmatch(work_dir.name) else work_dir
+    model_folder = work_dir.parent if _RUN_FOLDER.fullmatch(work_dir.name) else work_dir
     entry = with_space(entry or entry_of(model), dataset.settings.space)
     entry = with_system(entry, CUSTOM_PROMPTS.get(model))
-    found = described(model, entry, dataset.task.question)
-    cell = dataset.cell(model, asked_with(entry, found.answering))
+    described_run = described(model, entry, dataset.task.question)
+    cell = dataset.cell(model, key_settings(entry, described_run.answering))
     cell = replace(cell, logprobs=wants_logprobs())
     path = work_dir / f"{model}_{dataset.dataset_name}.{prediction_format()}"
-    output = prepare_output(path, cell, dataset.settings, found, host_version())
-    return HostRun(home, output, entry)
+    output = prepare_output(path, cell, dataset.settings, described_run, host_version())
+    return HostRun(model_folder, output, entry)
 
 
 def prediction_format() -> str:
@@ -175,7 +175,9 @@ class HostCallOptions:
     again: bool  # make failed calls again
 
 
-def answer_dataset(run: HostRun, model: HostModel, how: HostCallOptions) -> tuple[int, str | None]:
+def answer_dataset(
+    run: HostRun, model: HostModel, options: HostCallOptions
+) -> tuple[int, str | None]:
     """Make the calls that are left, write the prediction file, and return the failed calls.
 
     Returns their number and the reason of the first. Raises IdentityError if another run was
@@ -185,14 +187,14 @@ def answer_dataset(run: HostRun, model: HostModel, how: HostCallOptions) -> tupl
     if not ranks.is_first:
         ranks.wait()
         with Journal(run.journal, shared=True) as journal:
-            _make_calls(run, model, how, journal)
+            _make_calls(run, model, options, journal)
         ranks.wait()
         return 0, None
     with Journal(run.journal) as journal:
         for path in run.paths:
             merge_predictions(replace(run.output, path=path), journal)
         ranks.wait()
-        _make_calls(run, model, how, journal)
+        _make_calls(run, model, options, journal)
         ranks.wait()
         journal.catch_up()
         return _write(run, journal)
@@ -243,34 +245,34 @@ _TAKES_VLLM = ("Llama-4", "Qwen2-VL", "Qwen2.5-VL")
 # --- the calls ------------------------------------------------------------------------------------
 
 
-def _make_calls(run: HostRun, model: HostModel, how: HostCallOptions, journal: Journal) -> None:
+def _make_calls(run: HostRun, model: HostModel, options: HostCallOptions, journal: Journal) -> None:
     """Make this process's share of the calls that are left."""
     ranks = Ranks.of_this_process()
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
-    told = ("space", "system_prompt")
-    arguments = {k: v for k, v in run.entry.arguments.items() if k in told}
+    names = ("space", "system_prompt")
+    arguments = {k: v for k, v in run.entry.arguments.items() if k in names}
 
     def load() -> ModelClient:
         return GenerateClient(model.load(arguments))
 
     backend: Backend = LocalBackend(load)
     if run.entry.cls in API_CLASSES:
-        backend = HttpBackend(lambda: model.load(arguments).service, how.threads)
+        backend = HttpBackend(lambda: model.load(arguments).service, options.threads)
     elif run.entry.cls is FindItServed:
-        backend = FindItServed.backend(how.threads, **run.entry.arguments)
+        backend = FindItServed.backend(options.threads, **run.entry.arguments)
     elif run.entry.is_api:
-        backend = ThreadedBackend(load, how.threads)
+        backend = ThreadedBackend(load, options.threads)
 
     with CallsBar(f"{cell.model}/{cell.task.name}") as bar, cancelled_by_signals() as cancel:
         job = JobSpec(
             outputs=[replace(run.output, cell=cell)],
             backend=backend,
             journal=journal,
-            is_left=unanswered(journal, cell.logprobs, how.again),
+            is_left=unanswered(journal, cell.logprobs, options.again),
             sizes=_SIZES,
             watcher=bar,
-            answering=lambda one: on_this_machine(run.entry, one.identity.answering),
-            identities=lambda one: run.paths if ranks.is_first else (),
+            answering=lambda output: on_this_machine(run.entry, output.identity.answering),
+            identities=lambda output: run.paths if ranks.is_first else (),
         )
         last, is_stopped = None, True
         with suppress(KeyboardInterrupt, StoppedError):
@@ -343,8 +345,8 @@ class Ranks:
 class CallsBar:
     """A progress bar like the host's, over the calls of a run."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, label: str) -> None:
+        self._label = label
         self._bar: Any = None
 
     def __enter__(self) -> CallsBar:
@@ -356,7 +358,7 @@ class CallsBar:
 
     def planned(self, model: str, planned: PlannedCalls) -> None:
         if planned.calls == planned.finished:
-            log.info("FindIt: nothing is left to ask of %s", self._what)
+            log.info("FindIt: nothing is left to ask of %s", self._label)
         else:
             desc = f"Infer {self._what}"
             self._bar = tqdm(total=planned.calls, initial=planned.finished, desc=desc)

@@ -67,15 +67,15 @@ class FindItLocalModel(FindItModel):
         return describe(known, checkpoint, question, config_from(RunSettings, settings))
 
     @classmethod
-    def on_this_machine(cls, found: Answering, **arguments: Any) -> Answering:
+    def on_this_machine(cls, answering: Answering, **arguments: Any) -> Answering:
         """Add the device and the hub's revision; the model is not loaded."""
         given = {k: v for k, v in arguments.items() if k in RunSettings.__dataclass_fields__}
-        return on_this_machine(found, config_from(RunSettings, given))
+        return on_this_machine(answering, config_from(RunSettings, given))
 
-    def cancelled_by(self, told: Callable[[], bool]) -> None:
-        """Generate no further token once ``told`` returns true, if the runner can."""
+    def cancelled_by(self, is_stopped: Callable[[], bool]) -> None:
+        """Generate no further token once ``is_stopped`` returns true, if the runner can."""
         if isinstance(self._runner, Cancellable):
-            self._runner.cancelled_by(told)
+            self._runner.cancelled_by(is_stopped)
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """Return the reply to one message."""
@@ -93,7 +93,7 @@ class FindItLocalModel(FindItModel):
 
         ``seeds`` are of each message's random numbers, if the model samples.
         """
-        asked = [from_host_message(one) for one in messages]
+        asked = [from_host_message(message) for message in messages]
         with self._lock:
             ask = self._runner.answer_batch
             return _replies(ask(asked, question_of(dataset), logprobs=logprobs, seeds=seeds))
@@ -110,7 +110,7 @@ class FindItLocalModel(FindItModel):
 
         ``dataset`` is any of their names: they have images and frames in common.
         """
-        asked = [from_host_message(one) for one in messages]
+        asked = [from_host_message(message) for message in messages]
         with self._lock:
             ask = self._runner.answer_variants
             return _replies(ask(asked, question_of(dataset), logprobs=logprobs, seeds=seeds))
@@ -132,8 +132,13 @@ def local_maker(name: str, row: ModelRow, checkpoint: str) -> Maker:
     """Return an entry of ``supported_VLM``; under ``--use-vllm`` it is served."""
     if has_flag("--use-vllm"):
         folder = f"{flag('--work-dir') or 'outputs'}/servers"
-        said = {"model": name, "checkpoint": checkpoint, "like": row.name, "log_folder": folder}
-        return partial(FindItServed, **said, serve="vllm", retry=6)
+        arguments = {
+            "model": name,
+            "checkpoint": checkpoint,
+            "like": row.name,
+            "log_folder": folder,
+        }
+        return partial(FindItServed, **arguments, serve="vllm", retry=6)
     return partial(FindItLocalModel, model_path=checkpoint, like=row.name, **row.settings)
 
 

@@ -43,12 +43,12 @@ class Outcome:
 class Outcomes:
     """The outcomes of this process, by model and dataset."""
 
-    _found: dict[tuple[str, str], Outcome] = field(default_factory=dict)
+    _outcomes: dict[tuple[str, str], Outcome] = field(default_factory=dict)
 
     @contextmanager
     def of(self, model: str, dataset: str) -> Iterator[Outcome]:
         """Record the exception of a stage of a run and raise it."""
-        outcome = self._found.setdefault((model, dataset), Outcome(model, dataset))
+        outcome = self._outcomes.setdefault((model, dataset), Outcome(model, dataset))
         try:
             yield outcome
         except Exception as error:
@@ -57,31 +57,31 @@ class Outcomes:
             raise
 
     def bad(self) -> list[Outcome]:
-        return [outcome for outcome in self._found.values() if not outcome.is_good]
+        return [outcome for outcome in self._outcomes.values() if not outcome.is_good]
 
     def scores(self) -> list[Mapping[str, Any]]:
         """Return the rows of the runs that were scored, as score files have them."""
-        return [each.score for each in self._found.values() if each.score is not None]
+        return [outcome.score for outcome in self._outcomes.values() if outcome.score is not None]
 
     @property
     def status(self) -> int:
         """Return the exit status of a process with these outcomes."""
         bad = self.bad()
-        return NO_MORE if any(one.disk_full for one in bad) else SOME_FAILED if bad else 0
+        return NO_MORE if any(outcome.disk_full for outcome in bad) else SOME_FAILED if bad else 0
 
     def missing(self, expected: Iterable[tuple[str, str]], *, scored: bool) -> list[str]:
         """Say which (model, dataset) were not run or, with ``scored``, not scored."""
         lines = []
         for model, dataset in expected:
-            found = self._found.get((model, dataset))
-            if found is None:
+            outcome = self._outcomes.get((model, dataset))
+            if outcome is None:
                 lines.append(f"{model} on {dataset}: was not run")
-            elif scored and found.problem is None and found.score is None:
+            elif scored and outcome.problem is None and outcome.score is None:
                 lines.append(f"{model} on {dataset}: was not scored")
         return lines
 
     def clear(self) -> None:
-        self._found.clear()
+        self._outcomes.clear()
 
 
 OUTCOMES = Outcomes()

@@ -29,20 +29,20 @@ from .inference import prepare_run
 from .vlmevalkit_entries import entry_of
 
 
-def preflight(wanted: WantedRuns) -> None:
+def preflight(runs: RequestedRuns) -> None:
     """Make every dataset as the host will, and raise ValueError for what it would skip."""
-    for model in wanted.models:
+    for model in runs.models:
         check_model_name(model)
-        if wanted.datasets and entry_of(model).cls is None:
+        if runs.datasets and entry_of(model).cls is None:
             raise ValueError(f"no model {model!r}{nearest(model, supported_VLM)}")
-    for name in wanted.datasets:
+    for name in runs.datasets:
         known = next(c for c in DATASET_CLASSES if name in c.supported_datasets())
-        dataset = known(name, judge_args=wanted.judge_args, mode=wanted.mode)
-        if wanted.limit is not None:
-            dataset.data = dataset.data.iloc[: wanted.limit]
-        for model in wanted.models:
-            if wanted.mode != "eval":
-                prepare_run(dataset, model, wanted.work_dir / model)
+        dataset = known(name, judge_args=runs.judge_args, mode=runs.mode)
+        if runs.limit is not None:
+            dataset.data = dataset.data.iloc[: runs.limit]
+        for model in runs.models:
+            if runs.mode != "eval":
+                prepare_run(dataset, model, runs.work_dir / model)
 
 
 def check_datasets(names: Iterable[str]) -> None:
@@ -57,7 +57,7 @@ def check_datasets(names: Iterable[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedRuns:
+class RequestedRuns:
     """Models and FindIt datasets of a command line."""
 
     models: Sequence[str]
@@ -73,18 +73,18 @@ def add_replay(path: str) -> None:
     supported_VLM["Replay"] = partial(FindItReplay, predictions=path)
 
 
-def add_server(entry: ModelEntry, how: ModelOptions) -> None:
+def add_server(entry: ModelEntry, options: ModelOptions) -> None:
     """Register a model behind OpenAI-compatible servers.
 
     Args:
         entry: the model; ``settings`` are more fields of every request.
-        how: its ``key``, ``timeout`` and ``header`` are used.
+        options: its ``key``, ``timeout`` and ``header`` are used.
 
     Raises:
         ValueError: the name, a URL, the key or a header is invalid.
     """
-    headers = server_headers(how.header)
-    maker = partial(FindItServer, **_arguments(entry, how), headers=headers)
+    headers = server_headers(options.header)
+    maker = partial(FindItServer, **_arguments(entry, options), headers=headers)
     maker()  # what cannot be used is refused now
     # For this process the user's server goes before an entry of the host's with the same name.
     supported_VLM[entry.name] = maker
@@ -118,15 +118,15 @@ def add_settings(entry: ModelEntry) -> None:
     supported_VLM[entry.name] = partial(supported_VLM[entry.name], **more)
 
 
-def add_provider(entry: ModelEntry, how: ModelOptions) -> None:
+def add_provider(entry: ModelEntry, options: ModelOptions) -> None:
     """Register a model of a provider; the arguments are those of :func:`add_server`."""
-    headers = header_lines(how.header)
+    headers = header_lines(options.header)
     more: dict[str, Any] = {"provider": entry.provider, "headers": headers}
     # For this process the user's choice goes before OpenRouter's entry of the same name.
-    supported_VLM[entry.name] = partial(FindItProvider, **_arguments(entry, how), **more)
+    supported_VLM[entry.name] = partial(FindItProvider, **_arguments(entry, options), **more)
 
 
-def _arguments(entry: ModelEntry, how: ModelOptions) -> dict[str, Any]:
+def _arguments(entry: ModelEntry, options: ModelOptions) -> dict[str, Any]:
     return {
         "model": entry.name,
         "base_url": entry.base_url,
@@ -134,8 +134,8 @@ def _arguments(entry: ModelEntry, how: ModelOptions) -> dict[str, Any]:
         "space": settings_from({"space": entry.space}).space,
         "extra_body": dict(entry.settings),
         "like": entry.like,
-        "key": how.key,
-        "timeout": how.timeout or 600.0,
+        "key": options.key,
+        "timeout": options.timeout or 600.0,
         "retry": 6,
         "prices": entry.prices,
     }
@@ -148,22 +148,22 @@ def share_budget(
 
     Raises ValueError if a key is missing, or if no model costs anything.
     """
-    made = {model: entry_of(model) for model in models}
+    host_entries = {model: entry_of(model) for model in models}
     # What a --config file says of a class goes before the table's entry of the same name.
     entries = [
         entry
         for model, entry in zip(models, map(supported_VLM.get, models), strict=True)
-        if entry is not None and made[model].cls is getattr(entry, "func", entry)
+        if entry is not None and host_entries[model].cls is getattr(entry, "func", entry)
     ]
     over_http = [entry for entry in entries if getattr(entry, "func", None) in API_CLASSES]
     if max_usd is not None and not (over_http and max_usd > 0):
         raise ValueError("--max-usd takes US dollars, and limits models over an API only")
     if mode != "eval":
-        for one in made.values():
-            if one.cls is FindItOpenRouter:
+        for host_entry in host_entries.values():
+            if host_entry.cls is FindItOpenRouter:
                 provider_endpoints(OPENROUTER)  # its key has to be there
-            elif one.cls is FindItProvider:
-                FindItProvider(**one.arguments)
+            elif host_entry.cls is FindItProvider:
+                FindItProvider(**host_entry.arguments)
     budget = Budget(math.inf if max_usd is None else max_usd)
     for entry in over_http:
         entry.keywords["budget"] = budget

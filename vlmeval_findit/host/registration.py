@@ -79,8 +79,8 @@ def asks_us(argv: Sequence[str]) -> bool:
         if begins_with_prefix(value):
             return True
         if flag == "--config" and Path(value).is_file():
-            said = Path(value).read_text(encoding="utf-8", errors="replace")
-            return any(prefix in said for prefix in prefixes())
+            text = Path(value).read_text(encoding="utf-8", errors="replace")
+            return any(prefix in text for prefix in prefixes())
     return False
 
 

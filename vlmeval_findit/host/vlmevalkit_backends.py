@@ -24,9 +24,9 @@ from .api import API_CLASSES
 from .api import settings_of as api_settings
 from .registration import register
 from .vlmevalkit_entries import (
-    asked_with,
     described,
     entry_of,
+    key_settings,
     on_this_machine,
     with_space,
     with_system,
@@ -80,46 +80,46 @@ class VLMEvalKitBackends:
     def _check_settings(self, entry: ModelEntry, maker: Callable[..., Any]) -> None:
         """Refuse settings that its class would refuse or ignore."""
         given = {**entry.settings, **entry.resources}
-        made = with_system(entry_of(entry.name), entry.prompt)
-        if made.cls in API_CLASSES:
+        host_entry = with_system(entry_of(entry.name), entry.prompt)
+        if host_entry.cls in API_CLASSES:
             if "max_usd" in given or "budget" in given:
                 raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
             api_settings(given)
             return
-        if made.is_api and not math.isinf(self._budget.limit):
+        if host_entry.is_api and not math.isinf(self._budget.limit):
             raise ValueError("what VLMEvalKit's own model over an API costs is not known: no limit")
         inspect.signature(maker).bind_partial(**given)
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
-        made = with_system(entry_of(entry.name, entry.settings), entry.prompt)
+        host_entry = with_system(entry_of(entry.name, entry.settings), entry.prompt)
         # What is part of every key is the same on every question.
-        if hasattr(made.cls, "asked_with"):
-            return asked_with(made, Answering())
-        return asked_with(made, described(entry.name, made, any_question()).answering)
+        if hasattr(host_entry.cls, "key_settings"):
+            return key_settings(host_entry, Answering())
+        return key_settings(host_entry, described(entry.name, host_entry, any_question()).answering)
 
     def describe(self, entry: ModelEntry, question: Question) -> Described:
-        made = with_space(entry_of(entry.name, entry.settings), _space(entry))
-        made = with_system(made, entry.prompt)
-        return described(entry.name, made, question)
+        host_entry = with_space(entry_of(entry.name, entry.settings), _space(entry))
+        host_entry = with_system(host_entry, entry.prompt)
+        return described(entry.name, host_entry, question)
 
-    def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
-        return on_this_machine(entry_of(entry.name, entry.settings), found)
+    def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
+        return on_this_machine(entry_of(entry.name, entry.settings), answering)
 
     @property
     def version(self) -> Mapping[str, str]:
         return host_version()
 
     def backend(self, entry: ModelEntry) -> Backend:
-        made = with_system(with_space(entry_of(entry.name), _space(entry)), entry.prompt)
-        arguments = {**made.arguments, **entry.settings, **entry.resources}
-        if made.cls in API_CLASSES:
+        host_entry = with_system(with_space(entry_of(entry.name), _space(entry)), entry.prompt)
+        arguments = {**host_entry.arguments, **entry.settings, **entry.resources}
+        if host_entry.cls in API_CLASSES:
             # Calls over HTTP are made here, whoever else works: one budget, one policy.
             given = {"timeout": self._inference.timeout, **arguments, "budget": self._budget}
             return HttpBackend(lambda: service_of(entry.name, given), self._inference.threads)
         load = partial(load_model, entry.name, arguments)
         if self._make is not None:
             return self._make(load, self._inference)
-        if made.is_api:
+        if host_entry.is_api:
             return ThreadedBackend(load, self._inference.threads)
         return LocalBackend(load)
 

@@ -70,23 +70,23 @@ def entry_of(model: str, settings: Mapping[str, Any] | None = None) -> Entry:
 
     ``settings`` override the entry's arguments.
     """
-    said = dict(_config_models().get(model, {}))
-    if "class" in said:
+    configured = dict(_config_models().get(model, {}))
+    if "class" in configured:
         import vlmeval.api
         import vlmeval.vlm
 
-        name = said.pop("class")
+        name = configured.pop("class")
         cls = getattr(vlmeval.api, name, None) or getattr(vlmeval.vlm, name, None)
-        given = {**said, **(settings or {})}
+        given = {**configured, **(settings or {})}
         return Entry(cls, given, given, _source_of(cls))
     from vlmeval.config import supported_VLM
 
     maker = supported_VLM.get(model)
     cls = getattr(maker, "func", maker)
-    own = getattr(maker, "keywords", {})
-    given = {**_own_settings(model, cls), **said, **(settings or {})}
+    fixed = getattr(maker, "keywords", {})
+    given = {**_settings_of_row(model, cls), **configured, **(settings or {})}
     known = cls if inspect.isclass(cls) else None
-    return Entry(known, {**own, **given}, given, _source_of(cls))
+    return Entry(known, {**fixed, **given}, given, _source_of(cls))
 
 
 def _source_of(maker: object) -> str | None:
@@ -96,9 +96,9 @@ def _source_of(maker: object) -> str | None:
     if package in ("", _package(Entry)):
         return None
     files = set()
-    for one in classes:
+    for base in classes:
         with suppress(TypeError, OSError):
-            if _package(one) == package and (path := inspect.getsourcefile(one)):  # type: ignore[arg-type]
+            if _package(base) == package and (path := inspect.getsourcefile(base)):  # type: ignore[arg-type]
                 files.add(Path(path))
     try:
         hashes = [file_sha256(path) for path in sorted(files)]
@@ -111,7 +111,7 @@ def _package(maker: object) -> str:
     return str(getattr(maker, "__module__", "")).partition(".")[0]
 
 
-def _own_settings(model: str, cls: Any) -> Mapping[str, Any]:
+def _settings_of_row(model: str, cls: Any) -> Mapping[str, Any]:
     """Return the settings of a custom model; its space is recorded with every reply."""
     row = find_model(model) if hasattr(cls, "on_this_machine") else None
     return {k: v for k, v in row.settings.items() if k != "space"} if row else {}
@@ -121,10 +121,10 @@ def described(model: str, entry: Entry, question: Question) -> Described:
     """Describe a run of an entry without loading anything; ValueError if it is invalid."""
     if entry.is_ours:
         try:
-            found: Described = entry.cls.describe(question, **entry.arguments)  # type: ignore[union-attr]
+            description: Described = entry.cls.describe(question, **entry.arguments)  # type: ignore[union-attr]
         except TypeError as error:
             raise ValueError(f"the entry of {model}: {error}") from None
-        return found._replace(answering=replace(found.answering, source=entry.source))
+        return description._replace(answering=replace(description.answering, source=entry.source))
     if question.reply_schema is not None:
         raise ValueError(
             f"{model} is run by VLMEvalKit's own class, which decodes freely: {question.name} "
@@ -152,19 +152,21 @@ def _address(url: str | None) -> str | None:
     return None if url is None else Endpoint(url).name
 
 
-def on_this_machine(entry: Entry, found: Answering) -> Answering:
+def on_this_machine(entry: Entry, answering: Answering) -> Answering:
     """Add the device and the hub's revision, if the model runs here."""
-    look = getattr(entry.cls, "on_this_machine", None)
-    return found if look is None else look(found, **entry.arguments)
+    complete = getattr(entry.cls, "on_this_machine", None)
+    return answering if complete is None else complete(answering, **entry.arguments)
 
 
-def asked_with(entry: Entry, found: Answering) -> dict[str, Any]:
+def key_settings(entry: Entry, answering: Answering) -> dict[str, Any]:
     """Return the part of an entry in every call's key; a checkpoint is known by its content."""
-    own = getattr(entry.cls, "asked_with", None)
-    if own is not None:
-        return dict(own(**entry.arguments))
-    local = entry.is_ours and found.runs_here
-    return given_key(_plain(entry.given), found.revision or found.checkpoint if local else None)
+    of_class = getattr(entry.cls, "key_settings", None)
+    if of_class is not None:
+        return dict(of_class(**entry.arguments))
+    local = entry.is_ours and answering.runs_here
+    return given_key(
+        _plain(entry.given), answering.revision or answering.checkpoint if local else None
+    )
 
 
 # --- the host's own -------------------------------------------------------------------------------
@@ -250,11 +252,11 @@ def renamed_datasets() -> dict[str, str]:
     """Return the datasets that the configuration renames: name -> dataset."""
     data = {**_mapping(config().get("data")), **_mapping(_json_flag("--data-config"))}
     return {
-        name: str(said["dataset"])
-        for name, said in data.items()
-        if isinstance(said, dict)
-        and is_ours_entry(name, said)
-        and said.get("dataset", name) != name
+        name: str(entry["dataset"])
+        for name, entry in data.items()
+        if isinstance(entry, dict)
+        and is_ours_entry(name, entry)
+        and entry.get("dataset", name) != name
     }
 
 

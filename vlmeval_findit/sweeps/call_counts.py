@@ -78,8 +78,8 @@ def read_images(images: Images, track: Track) -> tuple[Array, int]:
         hashes = list(track(pool.map(images.sha256, paths), len(paths), "images read"))
     numbers: dict[tuple[str, ...], int] = {}
     contents = map(images.contents, range(len(images.files)))
-    found = [numbers.setdefault(one, len(numbers)) for one in contents]
-    return np.array(found, np.int64), sum(unread(one) is not None for one in hashes)
+    image_numbers = [numbers.setdefault(content, len(numbers)) for content in contents]
+    return np.array(image_numbers, np.int64), sum(unread(content) is not None for content in hashes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class CallCounter:
     def count(self, cells: Sequence[Cell]) -> CountedCalls:
         shared = [shared_key(cell) for cell in cells]
         numbers = {text: at for at, text in enumerate(dict.fromkeys(shared))}
-        settings = [numbers[one] for one in shared]
+        settings = [numbers[text] for text in shared]
         # Share counts between models that are asked the same; not with a journal, as keys contain
         # the model.
         names = () if self._finished is None else tuple(numbers)
@@ -139,8 +139,8 @@ class CallCounter:
         left[np.unique(asked.view(f"V{asked.itemsize}"), return_index=True)[1]] = True
         calls = int(left.sum())
         if self._finished is not None:
-            wanted = np.split(left, np.cumsum(lengths)[:-1]) if cells else []
-            for cell, part in zip(cells, wanted, strict=True):
+            first_calls = np.split(left, np.cumsum(lengths)[:-1]) if cells else []
+            for cell, part in zip(cells, first_calls, strict=True):
                 key = cell.key_maker()
                 for at in np.flatnonzero(part).tolist():
                     part[at] = not self._finished.serves(key(at), logprobs=cell.logprobs)
@@ -161,7 +161,7 @@ class _SentAlike:
 
     space: Space
     rule: ImageRule
-    wanted: Array  # whether any call sends them
+    is_sent: Array  # whether any call sends them
     weights: Array
     """What they add to a request: count, bytes, tokens; -1 if one is unreadable."""
 
@@ -187,22 +187,22 @@ class CallWeights:
     def note(self, cells: Sequence[Cell], counted: CountedCalls, chat: ChatModel) -> None:
         for cell, left, *_ in counted.parts(cells):
             alike = self._sent_alike(cell.question, chat)
-            alike.wanted[self._messages.of(cell)["shown"][left]] = True
+            alike.is_sent[self._messages.of(cell)["shown"][left]] = True
 
     def encode(self, track: Track) -> None:
         asked = [
             (alike, at, alike.images(*self._shown[at]))
             for alike in self._alike.values()
-            for at in np.flatnonzero(alike.wanted).tolist()
+            for at in np.flatnonzero(alike.is_sent).tolist()
         ]
-        wanted = list(dict.fromkeys(chain.from_iterable(images for *_, images in asked)))
+        distinct = list(dict.fromkeys(chain.from_iterable(images for *_, images in asked)))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = track(pool.map(_encoded, wanted), len(wanted), "images encoded")
-            sent = dict(zip(wanted, found, strict=True))
+            encoded = track(pool.map(_encoded, distinct), len(distinct), "images encoded")
+            sent = dict(zip(distinct, encoded, strict=True))
         for alike, at, images in asked:
-            readable = [one for each in images if (one := sent[each])]
+            readable = [pair for item in images if (pair := sent[item]) is not None]
             if len(readable) == len(images):
-                tokens = sum(image_tokens(one, alike.space) for one, _ in readable)
+                tokens = sum(image_tokens(sent_image, alike.space) for sent_image, _ in readable)
                 alike.weights[at] = len(images), sum(size for _, size in readable), tokens
 
     def load(self, cells: Sequence[Cell], counted: CountedCalls, chat: ChatModel) -> Load:
@@ -258,21 +258,21 @@ def _usd_in(
     """Return US dollars for prompts; only the first of several calls over images writes to the
     cache.
     """
-    kept = several & (beginning >= prices.least)
-    first = prices.first(int(sent[~later].sum()), int(beginning[~later & kept].sum()))
-    return first + prices.another(int(sent[later].sum()), int(beginning[later & kept].sum()))
+    cached = several & (beginning >= prices.least)
+    first = prices.first(int(sent[~later].sum()), int(beginning[~later & cached].sum()))
+    return first + prices.another(int(sent[later].sum()), int(beginning[later & cached].sum()))
 
 
 _NOTHING = SentImage((1, 1), (1, 1), "", b"")
 
 
-def _encoded(wanted: WantedImage) -> tuple[SentImage, int] | None:
+def _encoded(image_to_send: WantedImage) -> tuple[SentImage, int] | None:
     """Return an image as sent, without its bytes, and its size in a request; None if unreadable."""
     try:
-        found = wanted.encoded()
+        sent = image_to_send.encoded()
     except OSError:
         return None
-    return replace(found, base64=b""), len(found.mime) + len(found.base64)
+    return replace(sent, base64=b""), len(sent.mime) + len(sent.base64)
 
 
 # --- runs and sweeps ------------------------------------------------------------------------------
@@ -328,7 +328,8 @@ def count_calls(
                 finished = stack.enter_context(JournalView(journal))
         counter = CallCounter(messages, images, contents, finished)
         asked = [
-            (one, counter.count(one.cells)) for one in track(groups, len(groups), "models counted")
+            (group, counter.count(group.cells))
+            for group in track(groups, len(groups), "models counted")
         ]
     weights = CallWeights(messages, images)
     for group, counted in asked:
@@ -339,8 +340,8 @@ def count_calls(
     for group, counted in asked:
         load = group.chat and weights.load(group.cells, counted, group.chat).paid(group.share)
         queries = sum(len(cell.rows) for cell in group.cells)
-        found = counted.images, counted.calls, counted.finished
-        counts.append(GroupCounts(group.name, len(group.cells), queries, *found, load))
+        counts_of_calls = counted.images, counted.calls, counted.finished
+        counts.append(GroupCounts(group.name, len(group.cells), queries, *counts_of_calls, load))
     files = len({path for shown in images.files for path in shown})
     return DryRun(tuple(counts), files, missing)
 
@@ -364,12 +365,12 @@ def sweep_groups(
     tables = CellBuilder(skip_missing=None)
 
     def cells(entry: ModelEntry) -> tuple[Cell, ...]:
-        found = all_questions(sweep, entry.name)
+        questions = all_questions(sweep, entry.name)
         given = settings[entry.name]
-        how: Any = {"logprobs": sweep.logprobs, "prompt": entry.prompt}
+        options: Any = {"logprobs": sweep.logprobs, "prompt": entry.prompt}
         return tuple(
-            tables.cell(entry.name, one, sweep.limit, given, sample=sample, **how)
-            for one in found
+            tables.cell(entry.name, question, sweep.limit, given, sample=sample, **options)
+            for question in questions
             for sample in range(1, sweep.samples + 1)
         )
 

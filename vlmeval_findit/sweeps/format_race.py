@@ -71,8 +71,8 @@ class FormatRace:
             JournalError: replies cannot be written any more.
         """
         new = [
-            RaceCell(one, tuple(rounds_of(one.cell.task, one.cell.rows, self.race.seed)))
-            for one in outputs
+            RaceCell(output, tuple(rounds_of(output.cell.task, output.cell.rows, self.race.seed)))
+            for output in outputs
         ]
         formats, uneven = _by_format([*self._front, *new])
         results = self.engine.run_model(self.entry, uneven)
@@ -111,7 +111,7 @@ class FormatRace:
             self._spent += out.chance
             why = _why(out, number, formats[out.format], now.going[0].question)
             dropped += self._write(formats[out.format], why)
-        return {one.format: formats[one.format] for one in now.going}, dropped
+        return {standing.format: formats[standing.format] for standing in now.going}, dropped
 
     def _ask(
         self, formats: Formats, number: int, backend: Backend, results: list[CellResult]

@@ -118,13 +118,13 @@ def stage_questions(sweep: Sweep, model: str, stage: int, winner: Any = None) ->
 
 def all_questions(sweep: Sweep, model: str) -> list[Question]:
     """Return a model's questions of all stages, as if the first format won: as many calls."""
-    found: dict[Question, None] = {}
+    questions: dict[Question, None] = {}
     winner = None
     for stage in range(len(sweep.stages)):
         asked = stage_questions(sweep, model, stage, winner)
-        found.update(dict.fromkeys(asked))
+        questions.update(dict.fromkeys(asked))
         winner = next(iter(asked), None)
-    return list(found)
+    return list(questions)
 
 
 def extra_questions(sweep: Sweep) -> dict[Question, bool]:
@@ -134,15 +134,19 @@ def extra_questions(sweep: Sweep) -> dict[Question, bool]:
     cells = cells_of(sweep.tables, formats(sweep.stages[0]), sweep.views)
     of_tables = {benchmark_of(cell).name for cell in cells}
     named = dict.fromkeys(sweep.questions if sweep.tables else ())
-    return {one: benchmark_of(one).name not in of_tables for one in named if one not in cells}
+    return {
+        question: benchmark_of(question).name not in of_tables
+        for question in named
+        if question not in cells
+    }
 
 
-def in_best_formats(sweep: Sweep, found: BestFormats) -> Sweep:
+def in_best_formats(sweep: Sweep, formats_by_model: BestFormats) -> Sweep:
     """Ask every model in its own best format; ValueError if one has none, or it fits no table."""
     by_model = {
         entry.name: tuple(
             dict.fromkeys(
-                found.question(entry.name, question)
+                formats_by_model.question(entry.name, question)
                 for question in stage_questions(sweep, entry.name, 0)
             )
         )
@@ -258,23 +262,23 @@ def _datasets(names: Sequence[str]) -> tuple[tuple[AnnotationTable, ...], tuple[
     """Split names into tables, asked in the formats of the axes, and complete questions."""
     if names == "all":
         return benchmark(), ()
-    known, found = grid_tables(), list[AnnotationTable | Question]()
+    known, chosen = grid_tables(), list[AnnotationTable | Question]()
     for at, name in enumerate(names):
         if name not in known and not begins_with_prefix(name):
             raise MisplacedError(f"no dataset {name!r}{nearest(name, known)}", "datasets", at)
         try:
-            found.append(known.get(name) or parse(name))
+            chosen.append(known.get(name) or parse(name))
         except ValueError as error:
             raise MisplacedError(str(error), "datasets", at) from None
-    refuse_twice([one.name for one in found], "datasets")
-    tables = tuple(one for one in found if isinstance(one, AnnotationTable))
+    refuse_twice([item.name for item in chosen], "datasets")
+    tables = tuple(item for item in chosen if isinstance(item, AnnotationTable))
     if len({table.kind for table in tables}) > 1:
         raise MisplacedError(
             "datasets of several benchmarks have no common best "
             "format: make a sweep of each, or name the questions in full",
             "datasets",
         )
-    return tables, tuple(one for one in found if not isinstance(one, AnnotationTable))
+    return tables, tuple(item for item in chosen if not isinstance(item, AnnotationTable))
 
 
 def grid_tables() -> dict[str, AnnotationTable]:
@@ -286,13 +290,13 @@ def grid_tables() -> dict[str, AnnotationTable]:
 def _stages(file: _SweepFile) -> tuple[FormatAxes, ...]:
     if file.stages is None:
         return (file.axes(may_win=False),)
-    found = []
+    axes_by_stage = []
     for at, stage in enumerate(file.stages):
         try:
-            found.append(stage.axes(may_win=at > 0))
+            axes_by_stage.append(stage.axes(may_win=at > 0))
         except MisplacedError as error:
             raise MisplacedError(str(error), "stages", at, *error.at) from None
-    return tuple(found)
+    return tuple(axes_by_stage)
 
 
 def _views(file: _SweepFile) -> Views:
@@ -310,10 +314,10 @@ def _refuse_several_judgements(sweep: Sweep, file: _SweepFile) -> None:
     ]
     rules = {REPRESENTATIONS[name].match_rule: name for name in reversed(named_by_stages)}
     if len(rules) > 1:
-        each = " and ".join(f"{name} ({rule.value})" for rule, name in rules.items())
+        clashing = " and ".join(f"{name} ({rule.value})" for rule, name in rules.items())
         named = (name for name in ("representations", "stages") if getattr(file, name))
         raise MisplacedError(
-            f"{each} are matched by different rules and have no common best "
+            f"{clashing} are matched by different rules and have no common best "
             "format: make a sweep of each, or name the questions in full",
             next(named, "datasets"),
         )
@@ -347,11 +351,11 @@ def refuse_race(sweep: Sweep) -> None:
     raced = [cell for used in _cells_by_stage(sweep) for cell in used] or sweep.questions
     if len({question.format for question in raced}) < 2:
         raise MisplacedError("there is one format only: nothing to race", "race")
-    found = {one.name: one for one in map(benchmark_of, raced)}
-    if len(found) > 1:
-        why = f"{' and '.join(found)} do not race each other: make a sweep of each"
+    raced_benchmarks = {each.name: each for each in map(benchmark_of, raced)}
+    if len(raced_benchmarks) > 1:
+        why = f"{' and '.join(raced_benchmarks)} do not race each other: make a sweep of each"
         raise MisplacedError(why, "race")
-    (metric,) = next(iter(found.values())).ranking[:1]
+    (metric,) = next(iter(raced_benchmarks.values())).ranking[:1]
     if not metric.share or metric.better is Better.LOWER:
         why = f"only shares race, and {metric.title} is none: ask all formats, without a race"
         raise MisplacedError(why, "race")

@@ -36,8 +36,8 @@ class UnfinishedError(RuntimeError):
     def __init__(self, results: Sequence[CellResult], stopped: Sequence[ModelStoppedError]) -> None:
         super().__init__("\n".join(map(str, stopped)))
         self.results = results
-        self.spent = any(one.stop is StopReason.SPENT for one in stopped)
-        self.later = all(one.stop is StopReason.LATER for one in stopped)
+        self.spent = any(error.stop is StopReason.SPENT for error in stopped)
+        self.later = all(error.stop is StopReason.LATER for error in stopped)
 
 
 def run_sweep(
@@ -64,14 +64,16 @@ def run_sweep(
         stack.enter_context(Lock(sweep_lock, ONE_WRITER))
         for entry in sweep.models:
             folder = sweep.work_dir / entry.name
-            for each in (folder, *folder.glob(f"{MORE_SAMPLES}/*")):
-                clean_up(each)
+            for run_folder in (folder, *folder.glob(f"{MORE_SAMPLES}/*")):
+                clean_up(run_folder)
         return _stages(sweep, engine, CellBuilder(sweep.skip_missing))
 
 
 def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResult]:
     race, count = sweep.race, len(sweep.stages)
-    races = {one.name: FormatRace(engine, one, race, count) for one in sweep.models} if race else {}
+    races = {}
+    if race is not None:
+        races = {entry.name: FormatRace(engine, entry, race, count) for entry in sweep.models}
     results: list[CellResult] = []
     stopped: dict[str, ModelStoppedError] = {}
     extra = extra_questions(sweep)
@@ -82,13 +84,13 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
                 continue
             racing = races.get(entry.name)
             winner = _winner(entry, results, extra, racing) if stage else None
-            done = {one.question for one in results if one.model == entry.name}
+            done = {result.question for result in results if result.model == entry.name}
             done.update(racing.front if racing else ())
-            how: Any = {"logprobs": sweep.logprobs, "prompt": entry.prompt}
+            options: Any = {"logprobs": sweep.logprobs, "prompt": entry.prompt}
             cells = [
-                tables.cell(entry.name, one, sweep.limit, sample=sample, **how)
-                for one in stage_questions(sweep, entry.name, stage, winner)
-                if one not in done
+                tables.cell(entry.name, question, sweep.limit, sample=sample, **options)
+                for question in stage_questions(sweep, entry.name, stage, winner)
+                if question not in done
                 for sample in range(1, sweep.samples + 1)
             ]
             work = _prepare(sweep, engine, entry, cells)
@@ -101,11 +103,12 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
                 engine.submit(entry, work)
         for entry, work in prepared:
             try:
-                found = _answer(engine, entry, work, extra, races.get(entry.name))
+                finished = _answer(engine, entry, work, extra, races.get(entry.name))
             except ModelStoppedError as error:
                 log.error("%s", error)
-                stopped[entry.name], found = error, error.results
-            results += [replace(one, compared=extra.get(one.question, True)) for one in found]
+                stopped[entry.name], finished = error, error.results
+            for result in finished:
+                results.append(replace(result, compared=extra.get(result.question, True)))
     if stopped:
         raise UnfinishedError(results, list(stopped.values()))
     return results
@@ -121,7 +124,11 @@ def _winner(
     if racing is not None:
         return racing.front[0]
     return best_format(
-        [one for one in results if one.model == entry.name and one.question not in extra]
+        [
+            result
+            for result in results
+            if result.model == entry.name and result.question not in extra
+        ]
     )
 
 

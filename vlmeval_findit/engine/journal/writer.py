@@ -154,8 +154,8 @@ class Journal(JournalView):
 
     def _is_held(self) -> bool:
         with suppress(OSError):
-            there = os.path.samestat(os.fstat(self._file), os.stat(self.path))
-            return there and (self._lock is None or self._lock.held())
+            is_same = os.path.samestat(os.fstat(self._file), os.stat(self.path))
+            return is_same and (self._lock is None or self._lock.held())
         return False
 
     def _read_others(self) -> None:
@@ -196,9 +196,9 @@ class Journal(JournalView):
 
     def _free_reserve(self) -> bool:
         """Free its room; False if it was free already."""
-        there = self._reserve.exists()
+        existed = self._reserve.exists()
         self._reserve.unlink(missing_ok=True)
-        return there
+        return existed
 
 
 @contextmanager
