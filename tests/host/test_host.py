@@ -162,7 +162,7 @@ def test_eval_mode_needs_no_images(host, tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["--api-mode"], "--api-mode is VLMEvalKit's own way of asking"),
+        (["--api-mode"], "--api-mode is VLMEvalKit's way of asking"),
         (
             ["--data-config", json.dumps({"mine": {"class": "FindItObjectDetection",
                                                    "dataset": DATA}})],

@@ -44,7 +44,7 @@ def test_a_checkpoint_goes_by_the_name_of_its_family(
     assert known["Qwen3.5-4B-nothink"].keywords == expected
     make_known("my-ft", checkpoint, "Qwen3-VL")
     assert known["my-ft"].keywords == {"model_path": checkpoint, "like": "Qwen3-VL"}
-    with pytest.raises(ValueError, match="VLMEvalKit's own"):
+    with pytest.raises(ValueError, match="is a model of VLMEvalKit"):
         make_known("Qwen3-VL-8B-Instruct", checkpoint)
     with pytest.raises(ValueError, match="did you mean Qwen3-VL"):
         host.vlm.FindItLocalModel("Qwen3VL")

@@ -56,14 +56,14 @@ class BackendFactory(Protocol):
         """Return who answers, and in which space, as far as known before loading."""
 
     def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
-        """Complete ``answering`` before calls are made, with what this machine and the hub know."""
+        """Complete ``answering`` before the first call, with what this machine and the hub know."""
 
     @property
     def version(self) -> Mapping[str, str]:
         """The program that runs the models, as identities record it."""
 
     def backend(self, entry: ModelEntry) -> Backend:
-        """Return what answers its calls; the model loads with the first one."""
+        """Return the backend of its calls; the model loads with the first call."""
 
 
 BackendFactories = Mapping[str, BackendFactory]  # by model name
@@ -79,12 +79,12 @@ class JobSpec:
     outputs: Sequence[Output]
     backend: Backend
     journal: Journal
-    is_left: Callable[[str], bool]  # whether the call with this key is to be made
+    is_left: Callable[[str], bool]  # whether the call with this key is left
     sizes: ItemSizes
     watcher: Watcher
     answering: Callable[[Output], Answering]  # adds what only the asking machine knows
     identities: Callable[[Output], Iterable[Path]] = lambda output: [output.path]
-    """The prediction files beside which a cell's identity is written."""
+    """The prediction files that get the identity of a cell as a neighbour."""
     finish: Callable[[Output], CellResult] | None = None  # writes a cell's files, in a thread
 
 
@@ -93,14 +93,14 @@ class JobResult(NamedTuple):
 
     outputs: Mapping[int, Output]  # complete cells, with what the machine adds
     results: Mapping[int, CellResult]  # of finished cells
-    last: Answer | None  # after which no further call should be made
+    last: Answer | None  # ends the calls of its model
 
 
 def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
-    """Make the calls of a model's cells that were not made before.
+    """Make the calls of a model's cells that the journal has no answer to.
 
     Raises:
-        IdentityError: the run is not the one that was recorded.
+        IdentityError: another run was recorded.
         ValueError: calls are pending in batches, and would be paid twice.
         JournalError: replies cannot be written any more.
         StoppedError: a stop was requested.
@@ -150,7 +150,7 @@ def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
 
 
 async def _answer(plan: Plan, backend: Backend, sink: ResultSink, cancel: CancelToken) -> None:
-    # Other models of the run go on when this one ends.
+    # Other models of the run go on when this model ends.
     token = CancelToken(cancel)
     async with sink.open(cancel):
         for call in plan.calls(unreadable=True):

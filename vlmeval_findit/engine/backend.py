@@ -42,7 +42,7 @@ Loader = Callable[[], ModelClient]
 
 @dataclass(frozen=True, slots=True)
 class CallOptions(Config):
-    """How calls are made; no answer depends on it."""
+    """Options of calls; no answer depends on them."""
 
     threads: Count = 8  # concurrent calls to an API, or to each endpoint
     timeout: Seconds = 600.0  # per attempt
@@ -156,7 +156,7 @@ def not_loaded(item: WorkItem, error: BaseException) -> WorkResult:
 class LocalBackend:
     """One model in this process, loaded with the first item.
 
-    It runs on the loop's own thread, as CUDA's device and torch's grad mode belong to a thread.
+    It runs on the thread of the loop, as CUDA's device and torch's grad mode belong to a thread.
     """
 
     def __init__(self, load: Loader) -> None:

@@ -39,7 +39,7 @@ _REFUSALS = 3  # consecutive failures to learn about a batch that end the run
 
 
 class Ledger:
-    """The batches of a journal, kept as its events.
+    """The batches of a journal, which are its events.
 
     An intended batch is noted before it is submitted, the service's ids after, so after any kill
     the next run knows what to look for. It holds no prompts, images or service keys.
@@ -167,7 +167,7 @@ class _BatchRun:
         return self.service.call(call.message, cell.question, cell.logprobs, shared, call.seed)
 
     async def answers(self) -> AsyncGenerator[WorkResult, None]:
-        """Yield all answers as batches end; if no more can be had, the last one says why."""
+        """Yield all answers as batches end; if no more can be had, the last answer says why."""
         error: CallError | SpendingError | None = None
         for answers in (self.submitted, self._collected):
             try:
@@ -223,8 +223,8 @@ class _BatchRun:
     async def _find(self, batch: BatchRequest) -> bool:
         """Find out whether a batch was created; if so, collect it too.
 
-        A batch that was just submitted may not be listed yet, so it is looked for during one poll
-        interval, counted from the first look: the time of the upload is unknown.
+        A batch that was just submitted may not be listed yet, so it is searched for during one poll
+        interval, counted from the first search: the time of the upload is unknown.
         """
         service, seconds, until = self.service, _waits(self.poll), math.inf
         if not batch.id and service.takes_files and not batch.uploaded:
@@ -238,7 +238,7 @@ class _BatchRun:
                 break
             if perhaps:
                 self.tell(
-                    f"the batch {perhaps} may be one of ours whose submission was "
+                    f"the batch {perhaps} may be a batch of this journal whose submission was "
                     "interrupted: its results say it; nothing is submitted before"
                 )
             elif time.monotonic() < until:

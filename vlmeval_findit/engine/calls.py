@@ -1,4 +1,4 @@
-"""One (image, prompt) call, its images, and its key; cells, which are made of calls.
+"""One (image, prompt) call, its images, and its key; cells, which consist of calls.
 
 The key hashes all that an answer depends on, the *content* of images included: sweeps share equal
 calls; a replaced image or a reworded prompt makes another call.
@@ -67,7 +67,7 @@ def unread(content: str) -> str | None:
 
 
 class PromptHashes(NamedTuple):
-    """What keys are made of: the messages of many rows."""
+    """Hashes of the messages of many rows, which enter their keys."""
 
     images: array[int]  # numbers in :class:`Images`
     sha256: bytes  # of the other parts, 32 bytes each
@@ -159,7 +159,7 @@ class Cell:
     prompts: Prompts = field(repr=False)
     rows: tuple[int, ...]  # asked indices, in the table's order
     left_out: tuple[int, ...]  # rows without a usable image
-    settings: Mapping[str, Any] = field(default_factory=dict)  # beside the messages
+    settings: Mapping[str, Any] = field(default_factory=dict)  # besides the messages
     logprobs: bool = False  # whether log-probabilities are recorded
     sample: int = 1  # which of several replies to each query, from 1
 
@@ -227,7 +227,7 @@ class Call(NamedTuple):
 
     @property
     def seed(self) -> int | None:
-        """Seed of its random numbers, which is its own in every sample; None: greedy."""
+        """Seed of its random numbers, different in every sample; None: greedy."""
         return int(self.key[:8], 16) >> 1 if self.cell.is_sampled else None
 
     @property
@@ -259,7 +259,7 @@ def settings_of(question: Question, given: Mapping[str, Any], sample: int = 1) -
 
 
 def sample_setting(sample: int) -> dict[str, Any]:
-    """Return the setting that tells a sample apart; the first is what one reply a query is."""
+    """Return the setting that tells a sample apart; the first sample has none."""
     return {SAMPLE: sample} if sample > 1 else {}
 
 

@@ -113,7 +113,7 @@ def cancelled_by_signals(on_first: Callable[[str], None] = log.warning) -> Itera
                 "here are not (Ctrl-C again: stop at once)"
             )
 
-    # Not the loop's own handlers, which would wait while a model blocks the loop.
+    # Not handlers of the loop, which would wait while a model blocks the loop.
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         before = {

@@ -80,7 +80,7 @@ def _details(folder: Path | None = None) -> IO[str]:
 
 
 def count_failed(cell: Cell, keys: Iterable[str], journal: JournalView) -> int:
-    """Count rows without an answer, or without the log-probabilities that are wanted."""
+    """Count rows without an answer, or without the log-probabilities that were requested."""
     return sum(not journal.serves(key, logprobs=cell.logprobs) for key in keys)
 
 

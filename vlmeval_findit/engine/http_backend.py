@@ -63,7 +63,7 @@ class HttpService:
         self.refresh()
 
     def refresh(self) -> list[str]:
-        """Return the names of the current servers; what is known of others is kept."""
+        """Return the names of the current servers; what is known of former servers stays."""
         endpoints = self.endpoints() if callable(self.endpoints) else self.endpoints
         by_name = model_servers(endpoints)
         self.servers = {**by_name, **self.servers}

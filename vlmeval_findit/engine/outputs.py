@@ -77,7 +77,7 @@ def prepare_output(
     benchmark = benchmark_of(question)
     benchmark.check(question, settings)
     space = benchmark.space(cell.model, question, settings, described)
-    # Hashing builds all messages once, for keys too; not where a model has messages of its own.
+    # Hashing builds all messages once, for keys too; not where messages depend on the model.
     known = cell.prompts.hash if cell.rows and cell.task.base_task is None else None
     words, custom = cell.prompts.words, cell.prompts.custom
     identity = run_identity(
@@ -108,11 +108,11 @@ def begin(
     Args:
         answering: who answers, with what only the asking machine knows; None if no call is made.
         keys: of calls that the journal may have.
-        journal: its answers must have been made as this run makes them.
-        paths: the prediction files beside which it is written.
+        journal: its answers must be of this run, or of an equal one.
+        paths: the prediction files that get it as a neighbour.
 
     Raises:
-        IdentityError: it contradicts what was recorded, or answers were made otherwise.
+        IdentityError: it contradicts what was recorded, or the journal has answers of another run.
     """
     identity, recorded = output.identity, read_identity(output.path)
     force = output.settings.force
@@ -123,7 +123,7 @@ def begin(
         notes = apply_force(
             _other_answers(identity, keys, journal),
             force,
-            f"{output.path}: the journal {journal.path} has answers that were made otherwise",
+            f"{output.path}: the journal {journal.path} has answers of another run",
             "Use another journal.",
         )
         identity = replace(identity, forced=tuple(notes))
@@ -148,7 +148,7 @@ def _other_answers(
 def record_of(call: Call, answer: Answer, run: Identity, logprobs: bool) -> dict[str, Any]:
     """Return the journal's record of a call; ``logprobs``: they were requested."""
     cell = call.cell
-    # Our own models have done this already, those of plug-ins have not.
+    # FindIt's models have done this already, those of plug-ins have not.
     answer = refused_if_it_quotes(answer)
     extra, error = scrubbed([as_json_value(answer.extra), answer.error])
     return {

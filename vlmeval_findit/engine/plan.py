@@ -1,7 +1,7 @@
 """Plan calls: equal calls once, and all variants of one image together.
 
-Items are cut from the *whole* plan, so a resumed run has the same batches. Keys are made on demand:
-memory grows with rows and images, not with calls.
+Items are cut from the *whole* plan, so a resumed run has the same batches. Keys are computed on
+demand: memory grows with rows and images, not with calls.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Plan:
                 yield Call(key, self.cells[cells[0]], place, tuple(cells))
 
     def __iter__(self) -> Iterator[WorkItem]:
-        """Yield what is left and readable, cut as if all calls were made."""
+        """Yield what is left and readable, cut as if nothing was answered."""
         for item in work_items(self.calls(), self._sizes):
             calls = [call for call in item.calls if self.is_left(call.key)]
             if calls and self._unreadable:
@@ -126,7 +126,7 @@ class PlanCounts(NamedTuple):
 def calls_left(plan: Plan, journal: JournalView, noted: Set[str] = frozenset()) -> PlanCounts:
     """Count the calls that are left, and find ``noted`` keys.
 
-    An answered call is left if log-probabilities are wanted and missing.
+    An answered call is left if log-probabilities are requested and missing.
     """
     calls = again = count = 0
     waits, known, noted_here = [0] * len(plan.cells), set[int](), set[str]()

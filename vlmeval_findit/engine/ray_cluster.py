@@ -71,7 +71,7 @@ def cluster(ray: Any) -> Iterator[None]:
 
 @contextmanager
 def replicas(ray: Any, load: Loader, inference: CallOptions) -> Iterator[list[Any]]:
-    """Yield a model's actors, as many as wanted or fit; ValueError if GPUs would not be used."""
+    """Yield a model's actors, as many as requested or fit; ValueError if GPUs would be idle."""
     from ray.util.placement_group import placement_group, remove_placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from .server import LONGEST_WAIT, CallOutcome, ImageGroup, QueuedItem, Server, ServerPolicy
 
-_AHEAD = 8  # rounds of items, over all limits, to look ahead for a server's own image
+_AHEAD = 8  # rounds of items, over all limits, to pull ahead for an image of a server
 _REFUSALS_HERE = 3  # refusals of an item after which another server is tried
 _LARGEST_GROUP = 512  # items over one image handled together; larger groups are split
 

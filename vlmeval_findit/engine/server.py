@@ -13,12 +13,12 @@ LONGEST_WAIT = 600.0  # longest accepted Retry-After in seconds; beyond it the n
 OPEN_IMAGES = 0.6  # share of the limit: most images begun at a time, as prefix caches are bounded
 
 _DENIALS = 3  # successive denials after which a server is lost; gateways deny for a moment
-_WINDOW = 32  # calls over which the share of refusals is taken
+_WINDOW = 32  # calls over which the share of refusals counts
 _TOLERATED = 0.1  # tolerated share of refusals: fewer calls do not avoid random ones
 
 _PATIENCE, _FIRST_PATIENCE = 600.0, 60.0
-"""Seconds a server may be down: long enough to restart a large model; less for one that never
-replied, whose address is probably wrong.
+"""Seconds a server may be down: long enough to restart a large model; less for a server that
+never replied, whose address is probably wrong.
 """
 
 _LATE, _JITTER = 2.0, 0.5  # late: so many times the usual time, plus seconds of noise
@@ -30,9 +30,9 @@ class CallOutcome(Enum):
     """The outcome of one attempt."""
 
     ANSWERED = "there is an answer"
-    REFUSED = "too much at once: the same call is taken later"
+    REFUSED = "too much at once: the same call is accepted later"
     FAILED = "the same call may be answered later, or by another server"
-    INVALID = "this one request is not taken, by any server"
+    INVALID = "no server accepts this request"
     DENIED = "key, permission or model: mostly every request to this server is refused"
     HOPELESS = "every request to this server is refused"
 
@@ -107,7 +107,7 @@ class Server:
     policy: ServerPolicy
     at_once: int = 0  # the current limit
     in_flight: int = 0
-    firsts: int = 0  # of these, first ones over an image whose siblings wait
+    firsts: int = 0  # of these, first calls over an image whose siblings wait
 
     again: deque[QueuedItem] = field(default_factory=deque)  # retries, which go first
     new: ImageGroups = field(default_factory=ImageGroups)  # images not begun
@@ -296,7 +296,7 @@ class Server:
         return item
 
     def first_ended(self, group: ImageGroup, *, answered: bool) -> None:
-        """Release the siblings; if the first got no answer, the next one is the first."""
+        """Release the siblings; if the first call got no answer, the next is the first."""
         if group in self.reading:
             self.reading.discard(group)
             if answered:
@@ -306,7 +306,7 @@ class Server:
 
     def release_all(self) -> list[ImageGroup]:
         groups = [*self.reading, *self.ready, *self.new]
-        # New groups, so that a first call that ends later does not find its own.
+        # New groups, so that a first call that ends later does not find its group.
         given = [ImageGroup(group.image, group.items) for group in groups]
         given += (ImageGroup(item.image, deque([item])) for item in self.again)
         self.again = deque()

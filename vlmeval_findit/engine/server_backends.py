@@ -37,7 +37,7 @@ class ServerBackends:
     Args:
         urls: base URLs including ``/v1``, or ``@`` and a file of them, of models whose entry has
             none. A model with a provider is asked there in its protocol; without URLs, at the
-            provider's own address.
+            provider's address.
         headers: ``NAME: VALUE`` each, sent with every request.
         budget: what all models may spend together (None: only count).
         batch: the batch service to use (None: single calls).
@@ -78,8 +78,8 @@ class ServerBackends:
             for name in LOCAL_SETTINGS:
                 if name in entry.settings or name in entry.resources:
                     raise ValueError(
-                        f"{name} is of a model on this machine, and a server is asked, which has "
-                        "its own. Leave it out"
+                        f"{name} is of a model on this machine, and a server is asked, which "
+                        "decides it. Leave it out"
                     )
             if self._batch is not None:
                 _refuse_batches(self._batch, entry.provider, self._urls_of(entry))

@@ -23,7 +23,7 @@ class PlannedCalls(NamedTuple):
 
     cells: int
     calls: int
-    finished: int  # calls made before
+    finished: int  # calls with an answer from before
 
 
 class Watcher(Protocol):
@@ -33,13 +33,13 @@ class Watcher(Protocol):
         """A model's work begins."""
 
     def answered(self, answers: Sequence[Answer]) -> None:
-        """Calls were made."""
+        """Calls have ended."""
 
     def scored(self, result: CellResult) -> None:
         """A cell's files are written."""
 
     def model_finished(self, model: str, servers: Mapping[str, int]) -> None:
-        """A model's calls were made, with each server's concurrency."""
+        """A model's calls have ended, with each server's concurrency."""
 
 
 class ResultSink:
@@ -49,7 +49,7 @@ class ResultSink:
 
     Args:
         waits: per cell, how many calls it waits for.
-        finish: writes the files of a cell (None: not wanted now).
+        finish: writes the files of a cell (None: later).
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class ResultSink:
         self.complete: list[int] = []  # cells whose calls are all done
         self.results: dict[int, CellResult] = {}  # of finished cells
         self.error: JournalError | None = None  # later answers are still stored where possible
-        self.last: Answer | None = None  # after which no further call should be made
+        self.last: Answer | None = None  # ends the calls of its model
 
     @property
     def ended(self) -> bool:
@@ -92,7 +92,7 @@ class ResultSink:
             raise self._problem
 
     def store(self, result: WorkResult) -> None:
-        """Store answers; calls that were not made have none."""
+        """Store answers; calls that did not begin have none."""
         pairs = zip(result.calls, result.answers, strict=True)
         stored = [(call, answer) for call, answer in pairs if answer.stop not in NOT_MADE]
         try:

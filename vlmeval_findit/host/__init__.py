@@ -1,11 +1,11 @@
-"""The one place that touches VLMEvalKit: datasets and models as the host wants them.
+"""The only room that imports VLMEvalKit: FindIt's datasets and models as it expects them.
 
 :func:`register` makes them known to a host that is imported by it; the start-up hook
 (:mod:`.._autoload`) calls its parts when the host's modules are imported by somebody else.
 """
 
-# First: whoever imports one of our modules here imports the host before it.  They subclass the
-# host's, and the start-up hook asks for them as soon as it is loaded.
+# First: VLMEvalKit must be imported before any module of this room. They subclass its classes,
+# and the start-up hook asks for them as soon as it is loaded.
 import vlmeval.dataset  # noqa: F401
 
 from .registration import asks_us as asks_us

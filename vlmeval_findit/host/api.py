@@ -52,7 +52,7 @@ class ApiSettings(Config):
 
     @property
     def policy(self) -> ServerPolicy:
-        # Being refused is not a call's own fault: it may take more attempts.
+        # A refusal is no fault of the call: it may take more attempts.
         usual, attempts = ServerPolicy(), max(self.retry, 1)
         return replace(
             usual, attempts=attempts, refusals=attempts * usual.refusals // usual.attempts
@@ -120,7 +120,7 @@ class FindItOpenRouter(_ChatAPI):
         settings: the fields of :class:`.ApiSettings`.
 
     Raises:
-        ValueError: no such model or setting, or no key.
+        ValueError: unknown model or setting, or no key.
     """
 
     def __init__(self, model: str, **settings: Any) -> None:
@@ -175,7 +175,7 @@ class FindItServer(_EndpointAPI):
             ``@`` and a file of them.
         served: the servers' name for the model (default: the same).
         space: the coordinate space, if the model table does not have it.
-        extra_body: more fields of every request; one that is None is not sent.
+        extra_body: more fields of every request; a field that is None is not sent.
         like: known model whose prompts and coordinates it shares (default: that of its name).
         settings: the fields of :class:`.ApiSettings`; ``key`` (default: the environment variable
             FINDIT_SERVER_KEY), ``headers`` by name, in addition to FINDIT_SERVER_HEADERS.
@@ -190,7 +190,7 @@ class FindItServer(_EndpointAPI):
 
 
 class FindItProvider(_EndpointAPI):
-    """A model at a provider, in its own protocol and with the user's key.
+    """A model at a provider, in the provider's protocol and with the user's key.
 
     Args:
         model: what results are called; its row of the model table says how it is asked.
@@ -203,7 +203,7 @@ class FindItProvider(_EndpointAPI):
 
     Raises:
         SpaceError: the coordinate space is not known.
-        ValueError: no such provider, no key; a setting cannot be used.
+        ValueError: unknown provider, no key; a setting cannot be used.
     """
 
     def __init__(self, model: str, provider: str, **arguments: Any) -> None:
@@ -309,7 +309,7 @@ API_CLASSES = (FindItOpenRouter, FindItServer, FindItProvider)
 
 
 def api_models() -> dict[str, Callable[..., Any]]:
-    """Our API entries of the host's ``supported_VLM``: proprietary models by their own names."""
+    """Return the entries of VLMEvalKit's ``supported_VLM`` for proprietary models."""
     # `retry` is named so that the host's --retry reaches it.
     return {
         row.entry: partial(FindItOpenRouter, model=row.entry, retry=6)

@@ -81,7 +81,7 @@ class FindItReplay(FindItModel):
     """Answers from a recorded prediction file: the same message gets the same reply.
 
     Args:
-        predictions: a file ``<model>_<dataset>.<json|tsv|xlsx>`` or a folder of such files
+        predictions: a file ``<model>_<dataset>.<json|tsv|xlsx>`` or a folder of them
             (default: FINDIT_REPLAY).
         space: the coordinate space, if neither the files nor the model table state it.
     """

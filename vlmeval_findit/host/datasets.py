@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class Names(Sequence[str]):
-    """Names that a class supports: it contains every valid question and lists one a table."""
+    """Names that a class supports: contains all valid questions, lists the first of each table."""
 
     def __init__(self, benchmark: Benchmark, host_class: str) -> None:
         self._class = host_class
@@ -60,14 +60,14 @@ def class_of(name: str) -> str:
 
 
 class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
-    """A question over its table as a dataset of the host; :func:`dataset_classes` are made of it.
+    """A question over its table as a dataset of VLMEvalKit; :func:`dataset_classes` subclass it.
 
     Args:
         dataset: a question's name, or another that its benchmark takes for it.
         skip_noimg: the host's; images are checked here in any case.
         space: the coordinate space of the replies (``--config`` files; else ``--judge-args``).
         reads_like: a model whose way of answering ``unconstrained`` prompts is expected.
-        encoder: what scores captions, where the dataset's own is not wanted.
+        encoder: what scores captions (default: the dataset's).
         skip_missing: leave out rows without a usable image; the result says which.
         judge_args, mode: the host's command line, where it passes them.
 
@@ -202,7 +202,7 @@ def _refuse_what_is_not_scored() -> None:
 
 
 NO_API_MODE = (
-    "--api-mode is VLMEvalKit's own way of asking. FindIt's datasets are asked by FindIt, "
+    "--api-mode is VLMEvalKit's way of asking. FindIt's datasets are asked by FindIt, "
     "--api-nproc calls at a time: leave the flag out"
 )
 
@@ -221,7 +221,7 @@ def _our_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _classes_of(benchmark: Benchmark) -> list[type[QuestionDataset]]:
-    """Return the classes of a benchmark, one a name."""
+    """Return the classes of a benchmark, one for each name."""
     names = dict.fromkeys(map(class_of, benchmark.listed()))
     attributes = {"benchmark": benchmark, "TYPE": benchmark.name, "__module__": __name__}
     return [

@@ -68,7 +68,7 @@ _RUN_FOLDER = re.compile(r"T\d{8}(-\d{6}|_G[0-9a-fA-F]+)")
 def install(inference: ModuleType) -> None:
     """Replace the host's function for FindIt's datasets."""
     in_vlmevalkit = inference.infer_data_job
-    if getattr(in_vlmevalkit, "answers_ours", False):
+    if getattr(in_vlmevalkit, "answers_findit", False):
         return
     signature = inspect.signature(in_vlmevalkit)
 
@@ -79,7 +79,7 @@ def install(inference: ModuleType) -> None:
             return in_vlmevalkit(*arguments, **named)
         return _job(given.arguments)
 
-    infer_data_job.answers_ours = True  # type: ignore[attr-defined]
+    infer_data_job.answers_findit = True  # type: ignore[attr-defined]
     inference.infer_data_job = infer_data_job  # type: ignore[attr-defined]
 
 
@@ -127,7 +127,7 @@ class HostRun:
 
 
 def _entry_of_object(model: Any, name: str) -> Entry | None:
-    """Return the entry of a model object made by a caller; None if it is known by its name."""
+    """Return the entry of a model object that a caller passes; None if its name tells."""
     arguments = getattr(model, "arguments", None)
     if isinstance(model, str) or arguments is None or getattr(model, "loaded_as", None) == name:
         return None
@@ -143,7 +143,7 @@ def prepare_run(
         dataset: with the rows that the host asks.
         model: the model's name.
         work_dir: the host's folder for the predictions.
-        entry: how the model was made (default: by its name).
+        entry: class and arguments of the model (default: by its name).
 
     Raises:
         SpaceError: the model's coordinate space is not known.
@@ -169,7 +169,7 @@ def prediction_format() -> str:
 
 @dataclass(frozen=True, slots=True)
 class HostCallOptions:
-    """How calls are made."""
+    """Options of calls."""
 
     threads: int  # to an API
     again: bool  # make failed calls again

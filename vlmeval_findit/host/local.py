@@ -1,4 +1,4 @@
-"""Models on this machine as VLMEvalKit's: one class, whatever the family."""
+"""Models on this machine as VLMEvalKit's: one class for all families."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def make_known(name: str, checkpoint: str, like: str | None = None) -> None:
     entry = supported_VLM.get(name)
     if entry is not None and not hasattr(getattr(entry, "func", entry), "describe"):
         near = nearest(name, local_names())
-        raise ValueError(f"{name}={checkpoint}: {name} is VLMEvalKit's own model{near}")
+        raise ValueError(f"{name}={checkpoint}: {name} is a model of VLMEvalKit{near}")
     supported_VLM[name] = local_maker(name, known, checkpoint)
 
 

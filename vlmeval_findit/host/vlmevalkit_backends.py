@@ -36,10 +36,10 @@ MakeBackend = Callable[[Loader, CallOptions], Backend]
 
 
 class VLMEvalKitBackends:
-    """Answers with the models that VLMEvalKit knows, ours among them.
+    """Answers with the models that VLMEvalKit knows, FindIt's among them.
 
     Args:
-        inference: how calls are made.
+        inference: options of calls.
         make: a backend from a loader; None answers in this process.
         budget: what all models over HTTP may spend together (None: only count).
 
@@ -87,7 +87,7 @@ class VLMEvalKitBackends:
             api_settings(given)
             return
         if host_entry.is_api and not math.isinf(self._budget.limit):
-            raise ValueError("what VLMEvalKit's own model over an API costs is not known: no limit")
+            raise ValueError("the cost of VLMEvalKit's model over an API is not known: no limit")
         inspect.signature(maker).bind_partial(**given)
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
@@ -113,7 +113,7 @@ class VLMEvalKitBackends:
         host_entry = with_system(with_space(entry_of(entry.name), _space(entry)), entry.prompt)
         arguments = {**host_entry.arguments, **entry.settings, **entry.resources}
         if host_entry.cls in API_CLASSES:
-            # Calls over HTTP are made here, whoever else works: one budget, one policy.
+            # All calls over HTTP share one budget and one policy, so they are made here.
             given = {"timeout": self._inference.timeout, **arguments, "budget": self._budget}
             return HttpBackend(lambda: service_of(entry.name, given), self._inference.threads)
         load = partial(load_model, entry.name, arguments)

@@ -40,7 +40,7 @@ class Entry:
         return bool(getattr(self.cls, "is_api", False))
 
     @property
-    def is_ours(self) -> bool:
+    def is_findit(self) -> bool:
         return hasattr(self.cls, "describe")
 
 
@@ -49,14 +49,14 @@ CUSTOM_PROMPTS: dict[str, CustomPrompt] = {}
 
 
 def with_system(entry: Entry, prompt: CustomPrompt | None) -> Entry:
-    """Return an entry of the host's own class that is given the system text of a prompt.
+    """Give an entry of a VLMEvalKit class the system text of a prompt.
 
-    Our classes get it with every message.
+    FindIt's classes get it with every message.
 
     Raises:
         ValueError: the class takes none.
     """
-    if prompt is None or prompt.system is None or entry.is_ours:
+    if prompt is None or prompt.system is None or entry.is_findit:
         return entry
     if entry.cls is None or "system_prompt" not in inspect.signature(entry.cls).parameters:
         name = entry.cls.__name__ if entry.cls else "class"
@@ -119,7 +119,7 @@ def _settings_of_row(model: str, cls: Any) -> Mapping[str, Any]:
 
 def described(model: str, entry: Entry, question: Question) -> Described:
     """Describe a run of an entry without loading anything; ValueError if it is invalid."""
-    if entry.is_ours:
+    if entry.is_findit:
         try:
             description: Described = entry.cls.describe(question, **entry.arguments)  # type: ignore[union-attr]
         except TypeError as error:
@@ -127,8 +127,8 @@ def described(model: str, entry: Entry, question: Question) -> Described:
         return description._replace(answering=replace(description.answering, source=entry.source))
     if question.reply_schema is not None:
         raise ValueError(
-            f"{model} is run by VLMEvalKit's own class, which decodes freely: {question.name} "
-            "needs a model of ours, or a server (--base-url)"
+            f"{model} is run by a class of VLMEvalKit, which decodes freely: {question.name} "
+            "needs a model of FindIt, or a server (--base-url)"
         )
     row = find_model(model)
     space = stock_space(model, entry) or (row.space(question).as_dict() if row else None)
@@ -163,22 +163,22 @@ def key_settings(entry: Entry, answering: Answering) -> dict[str, Any]:
     of_class = getattr(entry.cls, "key_settings", None)
     if of_class is not None:
         return dict(of_class(**entry.arguments))
-    local = entry.is_ours and answering.runs_here
+    local = entry.is_findit and answering.runs_here
     return given_key(
         _plain(entry.given), answering.revision or answering.checkpoint if local else None
     )
 
 
-# --- the host's own -------------------------------------------------------------------------------
+# --- classes of VLMEvalKit ------------------------------------------------------------------------
 
 
 def stock_space(model: str, entry: Entry) -> Mapping[str, Any] | None:
-    """Return the space of the host's own Qwen2.5-VL entries, by their resize bounds.
+    """Return the space of VLMEvalKit's Qwen2.5-VL entries, by their resize bounds.
 
     They differ from the paper's; with the wrong bounds, the recall of perfect boxes is near 0.
     """
     words = entry.arguments
-    if not model.startswith("Qwen2.5-VL") or entry.is_ours:
+    if not model.startswith("Qwen2.5-VL") or entry.is_findit:
         return None
     if "min_pixels" not in words or "max_pixels" not in words:
         return None
@@ -213,7 +213,7 @@ def _sampling_flags() -> dict[str, Any]:
 def flag(name: str) -> str | None:
     """Return the value of a flag of this process's command line (None: not given).
 
-    Upstream's runner passes flags to its own datasets and models only.
+    VLMEvalKit's runner passes flags to its datasets and models only.
     """
     for word, value in pairwise([*sys.argv[1:], ""]):
         if word == name and value:
@@ -272,7 +272,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def with_space(entry: Entry, space: Any) -> Entry:
-    """Add a coordinate space to an entry that takes one."""
-    if space is None or not entry.is_ours or not hasattr(entry.cls, "takes_space"):
+    """Add a coordinate space to an entry whose class takes it."""
+    if space is None or not entry.is_findit or not hasattr(entry.cls, "takes_space"):
         return entry
     return replace(entry, arguments={**entry.arguments, "space": space})

@@ -89,7 +89,7 @@ class CountedCalls:
     images: int  # files
     calls: int
     finished: int  # calls with a suitable answer in the journal
-    left: Array  # calls to be made
+    left: Array  # whether the call is left
     later: Array  # an earlier call has the same images
     several: Array  # any other call has the same images
 
@@ -163,7 +163,7 @@ class _SentAlike:
     rule: ImageRule
     is_sent: Array  # whether any call sends them
     weights: Array
-    """What they add to a request: count, bytes, tokens; -1 if one is unreadable."""
+    """What they add to a request: count, bytes, tokens; -1 if an image is unreadable."""
 
     def images(self, shown: Sequence[Path], references: Sequence[bool]) -> list[WantedImage]:
         message = tuple(
@@ -383,7 +383,7 @@ def sweep_groups(
 def fewest_race_calls(sweep: Sweep, race: Race, cells: Sequence[Cell]) -> int:
     """Count a model's queries if one format is left after the first round of a race.
 
-    Questions named beside tables are asked in full.
+    Questions named besides tables are asked in full.
     """
     least, rest = 0, {}
     for cell in cells:

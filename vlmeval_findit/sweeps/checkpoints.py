@@ -1,4 +1,4 @@
-"""Checkpoints of a training: which are complete, and evaluating one of them.
+"""Checkpoints of a training: which are complete, and how to evaluate a checkpoint.
 
 A checkpoint is a folder whose name ends in its step, as ``checkpoint-300``.  Its runs have the
 model name ``NAME-step-300``, by which :mod:`..leaderboard.learning_curve` orders them.
@@ -99,9 +99,9 @@ def _is_whole(file: Path) -> bool:
 
 
 def evaluate(checkpoint: Checkpoint, name: str, flags: Sequence[str]) -> int:
-    """Run ``findit run`` on a checkpoint in a process of its own; returns the exit status.
+    """Run ``findit run`` on a checkpoint in another process; returns the exit status.
 
-    The process frees what the model took.  ``flags`` are flags of ``run``, among them ``--data``.
+    Its end frees the memory of the model. ``flags`` are flags of ``run``, among them ``--data``.
     """
     model = f"{checkpoint.model(name)}={checkpoint.path}"
     command = [sys.executable, "-m", "vlmeval_findit", "run", "--model", model, *flags]

@@ -59,7 +59,7 @@ class FormatRace:
         return tuple(cell.whole.cell.question for cell in self._front)
 
     def stage(self, outputs: Sequence[Output]) -> list[CellResult]:
-        """Race the formats of a stage against each other and the leading one.
+        """Race the formats of a stage against each other and the leading format.
 
         Returns the results of all formats but the new leader, which may have been asked only some
         rows; after the last stage it is asked the rest and included.

@@ -109,7 +109,7 @@ class Sweep(SweepOptions):
 
 
 def stage_questions(sweep: Sweep, model: str, stage: int, winner: Any = None) -> list[Question]:
-    """Return a model's questions in a stage; ``winner`` is in the best format of the one before."""
+    """Return a model's questions in a stage; ``winner`` has the best format of the stage before."""
     if sweep.questions_by_model:
         return list(sweep.questions_by_model[model])
     cells = cells_of(sweep.tables, formats(sweep.stages[stage].after(winner)), sweep.views)
@@ -142,7 +142,7 @@ def extra_questions(sweep: Sweep) -> dict[Question, bool]:
 
 
 def in_best_formats(sweep: Sweep, formats_by_model: BestFormats) -> Sweep:
-    """Ask every model in its own best format; ValueError if one has none, or it fits no table."""
+    """Ask every model in its best format; ValueError if a model has none, or it fits no table."""
     by_model = {
         entry.name: tuple(
             dict.fromkeys(
@@ -253,7 +253,7 @@ def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
         if not has_space and find_model(name) is None and name not in baselines():
             raise MisplacedError(
                 f"no model {name!r} in the model table{nearest(name, [*MODELS, *baselines()])}; "
-                "one that the table does not have needs `like` or `space`",
+                "a model that the table does not have needs `like` or `space`",
                 *("models", at, "name"),
             )
 
@@ -381,7 +381,7 @@ def refuse_samples(sweep: Sweep) -> None:
         if "seed" in entry.settings:
             raise ValueError(
                 f"{where}samples: {entry.name} has the seed of every sample in its settings: "
-                "leave `seed` out, each sample has its own"
+                "leave `seed` out, each sample has another"
             )
 
 

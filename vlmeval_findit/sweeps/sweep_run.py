@@ -43,7 +43,7 @@ class UnfinishedError(RuntimeError):
 def run_sweep(
     sweep: Sweep, factories: BackendFactories, watcher: Watcher, cancel: CancelToken
 ) -> list[CellResult]:
-    """Make every call of a sweep that was not made before, and write all its files.
+    """Make every call of a sweep that has no answer yet, and write all its files.
 
     Raises:
         ValueError: something was refused before the first call.

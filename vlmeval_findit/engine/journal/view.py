@@ -198,7 +198,7 @@ def check_journal(path: Path) -> None:
 
 
 class JournalTail:
-    """What was added to a journal since the last look, ``left`` bytes short of its end.
+    """Follows a journal: what was added since the last read, ``left`` bytes short of its end.
 
     The journal may not exist yet.
     """
@@ -211,7 +211,7 @@ class JournalTail:
         self._file: tuple[int, int] | None = None  # device and inode of the file that was read
 
     def is_another(self) -> bool:
-        """Return whether the journal was replaced or truncated; the next look starts over."""
+        """Return whether the journal was replaced or truncated; the next read starts over."""
         try:
             stat = self.path.stat()
         except OSError:
