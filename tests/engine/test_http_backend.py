@@ -92,18 +92,6 @@ def test_what_calls_share_is_marked_for_the_cache_and_what_was_cached_is_recorde
     assert call_of(answer)["cache_discount"] == -0.0015
 
 
-def test_429_waits_as_long_as_the_server_asks() -> None:
-    times = []
-
-    def script(asked: Asked, number: int) -> Answer:
-        times.append(time.monotonic())
-        return completion("ok") if number else error(429, "slow", Retry_After="0.4")
-
-    with ChatServer(script) as server:
-        assert ask_call(service(server.url)).text == "ok"
-    assert times[1] - times[0] >= 0.4
-
-
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 529])
 def test_statuses_that_are_tried_again(status: int) -> None:
     with ChatServer(in_turn(error(status, "not now"))) as server:
@@ -199,17 +187,6 @@ def test_what_failed_attempts_cost_is_added_up() -> None:
         "error": "HTTP 400: no (2 attempts)",
     }
     assert budget.spent == pytest.approx(0.76)
-
-
-def test_a_image_that_cannot_be_read_is_a_failed_call(tmp_path: Any) -> None:
-    path = tmp_path / "a.png"
-    path.write_bytes(b"no picture")
-    message = (image(str(path)),)
-    with ChatServer(in_turn(completion())) as server:
-        answer = ask_call(service(server.url), message=message)
-        assert not server.asked
-    assert "is not an image" in (answer.error or "")
-    assert call_of(answer)["error"] == answer.error
 
 
 def test_the_key_is_in_no_message(caplog: pytest.LogCaptureFixture) -> None:

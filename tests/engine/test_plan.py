@@ -14,7 +14,6 @@ import pytest
 
 from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.grid import (
-    AnnotationTable,
     AnswerFormat,
     FormatAxes,
     Views,
@@ -28,7 +27,6 @@ from vlmeval_findit.core.question import image, text
 from vlmeval_findit.engine.calls import Call, Cell, CellBuilder, Images, Prompts
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.engine.plan import ItemSizes, Plan, calls_left, unanswered, work_items
-from vlmeval_findit.sweeps.format_search import STAGES
 
 Settings = Mapping[str, Any]
 
@@ -54,25 +52,6 @@ def plan(tables: CellBuilder) -> Plan:
 # --- cells ----------------------------------------------------------------------------------------
 
 
-def test_the_first_stage_of_the_search_is_the_papers() -> None:
-    names = [v.name for v in variants([AnnotationTable("Pascal")], formats(STAGES[0]))]
-    assert len(names) == 16
-    assert names[:2] == ["FindIt_Pascal_xyxy_text", "FindIt_Pascal_xyxy_json_bbox_2d"]
-
-
-def test_the_second_stage_has_the_winner_in_every_key() -> None:
-    axes = STAGES[1].after(AnswerFormat("yxyx", "text"))
-    names = [v.name for v in variants([AnnotationTable("Pascal")], formats(axes))]
-    assert names == [
-        f"FindIt_Pascal_yxyx_json{key}" for key in ("", "_bbox_2d", "_coordinates", "_bounding_box")
-    ]
-    assert len(variants([AnnotationTable("Pascal", True)], formats(axes))) == 5, (
-        "class_name is for labels"
-    )
-    with pytest.raises(ValueError, match="winner needs a stage before"):
-        STAGES[1].after(None)
-
-
 def test_frames_that_a_table_does_not_have_are_left_out() -> None:
     requested = [AnswerFormat("xyxy", "json")]
     both = [all_tables()["Pascal"], all_tables()["iGround"], all_tables()["RoboTools"]]
@@ -82,19 +61,6 @@ def test_frames_that_a_table_does_not_have_are_left_out() -> None:
         ("RoboTools", 1), ("RoboTools", 8), ("RoboTools", 64),
     ]  # fmt: skip
     assert [v.frames for v in variants(both, requested)] == [1, 8, 64]
-
-
-def test_a_mark_is_not_taken_where_there_is_no_reference_image() -> None:
-    """As text has no key: `marks: [none, box]` is one cell of Pascal and two of HR-InsDet."""
-    tables = [all_tables()[name] for name in ("Pascal", "HRInsDet_easy")]
-    axes = FormatAxes(("xyxy",), ("json",), marks=("none", "box"))
-    assert [v.name for v in variants(tables, formats(axes))] == [
-        "FindIt_Pascal_xyxy_json",
-        "FindIt_HRInsDet_easy_xyxy_json",
-        "FindIt_HRInsDet_easy_xyxy_json_vp-box",
-    ]
-    alone = variants(tables, formats(FormatAxes(("xyxy",), ("json",), marks=("box",))))
-    assert [v.mark for v in alone] == [None, "box"]
 
 
 # --- calls ----------------------------------------------------------------------------------------

@@ -19,11 +19,9 @@ from engine_fakes import Killed
 from host_runs import environment, require_host, run
 from paths import SUPPORT
 
-from vlmeval_findit.core.identity import IdentityError, read_identity
+from vlmeval_findit.core.identity import IdentityError
 from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.engine.journal import writer as journal_module
-from vlmeval_findit.engine.journal.writer import DiskFullError
 from vlmeval_findit.runs.run_score import score_file
 
 pytestmark = pytest.mark.host
@@ -174,15 +172,9 @@ def test_a_full_disk_is_a_status_of_its_own(
     def full(*anything: Any) -> Any:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(inference, "write_rows", full)
-        with pytest.raises(OSError, match="No space left"):
-            ask(host, Model(), tmp_path / "calls")
-    assert host.outcomes.status == 3
-    host.outcomes.clear()
-    monkeypatch.setattr(journal_module.Journal, "_write", lambda *anything: None)
-    with pytest.raises(DiskFullError):
-        ask(host, Model(), tmp_path / "more")
+    monkeypatch.setattr(inference, "write_rows", full)
+    with pytest.raises(OSError, match="No space left"):
+        ask(host, Model(), tmp_path)
     assert host.outcomes.status == 3
 
 
@@ -262,47 +254,34 @@ def test_a_space_of_the_environment_is_refused_though_it_is_forced(
     assert model.calls == 0
 
 
-SOURCE = """
-class Asked:
-    def __init__(self, **how):
-        self.how = how
+def test_a_class_whose_code_changed_is_another_model(host: Any, tmp_path: Path) -> None:
+    path, run = tmp_path / "user_class.py", tmp_path / "run"
 
-    def generate(self, message, dataset):
-        return '[{"bbox": [1, 2, 3, %d]}]'
-"""
-
-
-@pytest.fixture
-def own_class(host: Any, tmp_path: Path) -> Callable[[int], None]:
-    """Writes a class of one's own and makes it known, as an edited file and a new process do."""
-    path = tmp_path / "class_of_mine.py"
-
-    def write(reported: int) -> None:
-        path.write_text(SOURCE % reported)
-        module = ModuleType("class_of_mine")
+    def write(reply: str) -> None:
+        """Make a user's class known, as an edited file and a new process do."""
+        path.write_text(
+            "class Asked:\n"
+            "    def __init__(self, width): pass\n"
+            f"    def generate(self, message, dataset): return {reply!r}\n"
+        )
+        module = ModuleType("user_class")
         module.__file__ = str(path)
-        sys.modules["class_of_mine"] = module
+        sys.modules["user_class"] = module
         exec(path.read_text(), module.__dict__)
         host.models["Mine"] = partial(module.Asked, width=1)
 
-    return write
-
-
-def test_a_class_whose_code_changed_is_another_model(
-    host: Any, own_class: Callable[[int], None], tmp_path: Path
-) -> None:
-    own_class(800)
-    ask(host, "Mine", tmp_path / "run")
-    before = replies(tmp_path / "run")
-    ask(host, "Mine", tmp_path / "run")
-    own_class(900)
+    write('[{"bbox": [1, 2, 3, 800]}]')
+    ask(host, "Mine", run)
+    before = replies(run)
+    ask(host, "Mine", run)
+    write('[{"bbox": [1, 2, 3, 900]}]')
     with pytest.raises(IdentityError, match="source of the class: recorded sha256:"):
-        ask(host, "Mine", tmp_path / "run")
-    assert replies(tmp_path / "run") == before
+        ask(host, "Mine", run)
+    assert replies(run) == before
     # Not by way of its journal either.
-    (tmp_path / "run" / f"Mine_{DATA}_identity.json").unlink()
+    (run / f"Mine_{DATA}_identity.json").unlink()
     with pytest.raises(IdentityError, match="source of the class of answers: recorded sha256:"):
-        ask(host, "Mine", tmp_path / "run")
+        ask(host, "Mine", run)
 
 
 def test_forced_it_goes_on_and_says_so(
@@ -329,26 +308,6 @@ def test_fewer_rows_are_refused_and_more_are_asked(host: Any, tmp_path: Path) ->
     with pytest.raises(IdentityError, match="rows: recorded 0-18, now 0-4"):
         ask(host, Model(), tmp_path, limit=5)
     assert len(replies(tmp_path)) == ROWS
-
-
-# --- upstream's folders ---------------------------------------------------------------------------
-
-
-def test_upstream_begins_a_folder_with_every_run(host: Any, tmp_path: Path) -> None:
-    """What an earlier run answered is in the model's folder, whatever the new one is called."""
-    first, second = (tmp_path / f"T20260101-00000{at}" for at in (1, 2))
-
-    with pytest.raises(Killed):
-        ask(host, Model(die_at_8), first)
-    model = Model()
-    ask(host, model, second)
-    assert model.calls == ROWS - 7
-    assert len(replies(second)) == ROWS
-    assert not (first / f"Mine_{DATA}.json").exists()
-    assert (tmp_path / f"Mine_{DATA}_calls.jsonl").is_file()
-    assert read_identity(second / f"Mine_{DATA}.json") == read_identity(
-        tmp_path / f"Mine_{DATA}.json"
-    )
 
 
 # --- torchrun -------------------------------------------------------------------------------------

@@ -15,11 +15,9 @@ from engine_fakes import (
     CONFIG,
     FakeBackends,
     FakeModel,
-    Killed,
     Message,
     answered_keys,
     demo_sweep,
-    dying_at,
     files,
     go,
 )
@@ -78,21 +76,6 @@ def test_each_sample_is_a_run_beside_the_first(undisturbed: dict[str, str]) -> N
         assert identity["answering"]["settings"] == settings
         replies.append(undisturbed[f"{folder}/{stem}.json"])
     assert len({*replies}) == 3, "other random numbers"
-
-
-@pytest.mark.parametrize("kills", [(1,), (70, 150)])
-def test_killed_it_goes_on_and_asks_nothing_again(
-    kills: tuple[int, ...], undisturbed: dict[str, str], tmp_path: Path
-) -> None:
-    for kill in kills:
-        with pytest.raises(Killed):
-            go(sampled(tmp_path, 3), FakeBackends(Sampler(dying_at(kill))))
-    before = answered_keys(tmp_path / "calls.jsonl")
-    model = Sampler()
-    go(sampled(tmp_path, 3), FakeBackends(model))
-    keys = answered_keys(tmp_path / "calls.jsonl")
-    assert len(keys) == len({*keys}) == 3 * CALLS == len(before) + model.calls
-    assert files(tmp_path / "out") == undisturbed
 
 
 def test_more_samples_later_are_the_only_ones_that_are_asked(

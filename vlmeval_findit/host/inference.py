@@ -360,7 +360,7 @@ class CallsBar:
         if planned.calls == planned.finished:
             log.info("FindIt: nothing is left to ask of %s", self._label)
         else:
-            desc = f"Infer {self._what}"
+            desc = f"Infer {self._label}"
             self._bar = tqdm(total=planned.calls, initial=planned.finished, desc=desc)
 
     def answered(self, answers: Sequence[Answer]) -> None:
