@@ -73,10 +73,10 @@ def test_servers_come_and_go_while_they_are_asked(
     monkeypatch.setattr(http_backend, "_LOOK_SECONDS", 0.05)
     path = tmp_path / "servers"
     asked_when_gone: list[int] = []
-    polls, look = list[list[str]](), HttpService.refresh
+    polls, refresh = list[list[str]](), HttpService.refresh
 
     def counted(service: HttpService) -> list[str]:
-        polls.append(look(service))
+        polls.append(refresh(service))
         return polls[-1]
 
     monkeypatch.setattr(HttpService, "refresh", counted)

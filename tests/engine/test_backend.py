@@ -104,7 +104,7 @@ def test_a_thread_that_hangs_does_not_hold_up_the_end() -> None:
 # --- what goes wrong ------------------------------------------------------------------------------
 
 
-def test_what_is_on_its_way_is_kept_where_a_cell_cannot_be_finished(
+def test_calls_in_flight_are_stored_if_a_cell_cannot_be_finished(
     tmp_path: Path, finishing: Callable[[Finish], None]
 ) -> None:
     def fail(output: Output) -> None:

@@ -63,11 +63,11 @@ def record_of(line: Mapping[str, Any]) -> dict[str, Any]:
 def test_batches_send_and_end_as_single_calls_do_and_leave_nothing_to_ask(tmp_path: Path) -> None:
     single, bodies = tmp_path / "single", list[Any]()
 
-    def said(body: Mapping[str, Any]) -> str:
+    def answer(body: Mapping[str, Any]) -> str:
         bodies.append(body)
         return one_box(body)
 
-    with BatchServer(said, polls=2) as server:
+    with BatchServer(answer, polls=2) as server:
         assert main(command(single, "--base-url", server.url)) == 0
         sent = sorted(map(json.dumps, map(as_chat, bodies)))
         assert len(sent) == CALLS
@@ -86,9 +86,9 @@ def test_batches_send_and_end_as_single_calls_do_and_leave_nothing_to_ask(tmp_pa
     scores = {n: t for n, t in files(single / "out").items() if "score" in n}
     assert scores
     for kind in NAMES:
-        ours = {item["key"]: item for item in records(tmp_path / kind / "calls.jsonl")}
-        assert ours.keys() == expected.keys()
-        for key, item in ours.items():
+        stored = {item["key"]: item for item in records(tmp_path / kind / "calls.jsonl")}
+        assert stored.keys() == expected.keys()
+        for key, item in stored.items():
             record, other = record_of(item), record_of(expected[key])
             call = record.pop("call")
             assert call["batch"] == "batch_0"
@@ -126,7 +126,7 @@ def as_chat(body: Mapping[str, Any]) -> dict[str, Any]:
         ("anthropic", {"falls_over": 2, "forgets": 2}),
     ],
 )
-def test_whatever_a_service_does_its_batch_is_made_once_and_found(
+def test_a_batch_is_created_once_whatever_the_service_does(
     kind: str, settings: dict[str, Any], tmp_path: Path, caplog: Caplog
 ) -> None:
     with BatchServer(**settings) as server:
@@ -194,7 +194,7 @@ def test_limits_split_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "too large for a batch" in next(records(tmp_path / "none" / "calls.jsonl"))["error"]
 
 
-def test_no_key_is_in_a_file_and_each_service_gets_it_as_it_wants(
+def test_no_key_is_in_a_file_and_each_service_gets_its_header(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FINDIT_SERVER_KEY", "a-key-of-my-own")
@@ -227,7 +227,7 @@ def test_no_key_is_in_a_file_and_each_service_gets_it_as_it_wants(
         (["--batch", "openai", "--base-url", "http://a/v1", "--max-usd", "1"], "not known"),
     ],
 )
-def test_what_contradicts_is_refused(
+def test_contradicting_flags_are_refused(
     flags: list[str], message: str, tmp_path: Path, capsys: Capsys
 ) -> None:
     assert main(command(tmp_path, *flags)) == 2
@@ -257,7 +257,7 @@ def test_a_dry_run_halves_the_price(tmp_path: Path, capsys: Capsys) -> None:
         assert ("half of the price" in out) == bool(flags)
 
 
-def test_what_could_not_be_kept_is_collected_by_the_next_run(
+def test_the_next_run_collects_answers_that_a_full_disk_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append, appended = Journal.append, []
@@ -281,7 +281,7 @@ def test_what_could_not_be_kept_is_collected_by_the_next_run(
     assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
 
 
-def test_all_models_are_submitted_before_one_is_waited_for(tmp_path: Path) -> None:
+def test_all_models_are_submitted_before_the_first_wait(tmp_path: Path) -> None:
     seen: list[int] = []
 
     class Counting(BatchServer):
@@ -324,14 +324,14 @@ def test_log_probabilities_are_asked_for_in_batches_too(tmp_path: Path, caplog: 
         (AnthropicBatches, {"result": {"type": "succeeded", "message": 3}}, "succeeded"),
     ],
 )
-def test_results_that_are_none_say_why(
+def test_a_result_without_a_reply_says_why(
     service: type[BatchService], line: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(CallError, match=re.escape(message)):
         service.completion(line, False)
 
 
-def test_a_constrained_question_is_held_in_batches_too_or_refused(
+def test_a_constrained_question_is_constrained_in_batches_or_refused(
     tmp_path: Path, capsys: Capsys
 ) -> None:
     name = "FindIt_Demo_xyxy_json_constrained"

@@ -27,7 +27,7 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "number"), [("threads", signal.SIGINT), ("http", signal.SIGTERM)])
-def test_once_what_is_on_its_way_is_kept_and_nothing_else_begins(
+def test_first_signal_stores_calls_in_flight_and_begins_no_other(
     number: int, kind: str, tmp_path: Path
 ) -> None:
     with hanging(kind, tmp_path) as run:
@@ -44,7 +44,7 @@ def test_once_what_is_on_its_way_is_kept_and_nothing_else_begins(
     ("kind", "number"),
     [("threads", signal.SIGTERM), ("http", signal.SIGINT), *[("local", item) for item in SIGNALS]],
 )
-def test_twice_what_came_is_kept_and_it_ends_at_once(
+def test_second_signal_ends_at_once_and_loses_no_answer(
     number: int, kind: str, tmp_path: Path
 ) -> None:
     hang = 1 if kind == "local" else THREADS
@@ -63,9 +63,7 @@ def test_twice_what_came_is_kept_and_it_ends_at_once(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["local", "threads", "http"])
-def test_killed_it_goes_on_and_no_answer_is_lost_or_paid_for_twice(
-    kind: str, tmp_path: Path
-) -> None:
+def test_a_killed_run_goes_on_and_pays_no_answer_twice(kind: str, tmp_path: Path) -> None:
     hang = 1 if kind == "local" else THREADS
     with hanging(kind, tmp_path) as run:
         run.until(lambda: run.asked() == QUICK + hang and run.answered() == QUICK)
@@ -82,10 +80,10 @@ def test_killed_it_goes_on_and_no_answer_is_lost_or_paid_for_twice(
 # --- in this process ------------------------------------------------------------------------------
 
 
-def test_handlers_are_put_back_and_told_once() -> None:
+def test_handlers_are_restored_and_the_message_comes_once() -> None:
     before = [signal.getsignal(number) for number in SIGNALS]
-    told: list[str] = []
-    with cancelled_by_signals(told.append) as stop:
+    messages: list[str] = []
+    with cancelled_by_signals(messages.append) as stop:
         assert not stop.requested
         signal.raise_signal(signal.SIGTERM)
         assert stop.requested
@@ -93,7 +91,7 @@ def test_handlers_are_put_back_and_told_once() -> None:
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
         assert stop.now
-    assert len(told) == 1
+    assert len(messages) == 1
     assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
@@ -112,38 +110,38 @@ def test_other_threads_have_no_signals() -> None:
 
 def test_an_interruption_waits_for_what_is_shielded() -> None:
     stop = CancelToken()
-    told: list[str] = []
+    events: list[str] = []
     with pytest.raises(KeyboardInterrupt):  # noqa: SIM117, PT012
-        with stop.shielded(), stop.on_request(lambda: told.append("outer")):
-            with stop.shielded(), stop.on_request(lambda: told.append("inner")):
+        with stop.shielded(), stop.on_request(lambda: events.append("outer")):
+            with stop.shielded(), stop.on_request(lambda: events.append("inner")):
                 stop.interrupt()
-                told.append("went on")
-            told.append("and on")
-    assert told == ["outer", "inner", "went on", "and on"]
+                events.append("went on")
+            events.append("and on")
+    assert events == ["outer", "inner", "went on", "and on"]
     with pytest.raises(KeyboardInterrupt):
         stop.interrupt()
 
 
 def test_what_is_exposed_is_interrupted_within_a_shield() -> None:
     stop = CancelToken()
-    told: list[str] = []
+    events: list[str] = []
     with pytest.raises(KeyboardInterrupt), stop.shielded():  # noqa: PT012
         with pytest.raises(CancelledError), CancelToken(stop).exposed():  # noqa: PT012
             stop.interrupt()
-            told.append("went on")
+            events.append("went on")
         with pytest.raises(CancelledError), stop.exposed():
-            told.append("began")
-    assert not told
+            events.append("began")
+    assert not events
 
 
-def test_who_comes_late_is_called_at_once() -> None:
+def test_a_late_callback_is_called_at_once() -> None:
     stop = CancelToken()
-    told: list[str] = []
+    events: list[str] = []
     stop.request()
-    with stop.on_request(lambda: told.append("late")):
-        assert told == ["late"]
+    with stop.on_request(lambda: events.append("late")):
+        assert events == ["late"]
     stop.request()
-    assert told == ["late"], "who is gone is not called"
+    assert events == ["late"], "who is gone is not called"
 
 
 def test_a_part_stops_with_the_whole_and_not_the_other_way_round() -> None:

@@ -36,7 +36,7 @@ from vlmeval_findit.models.http.spending import Budget
 # --- one server -----------------------------------------------------------------------------------
 
 
-def test_an_answer_comes_with_all_that_is_known_of_its_call() -> None:
+def test_an_answer_records_its_call() -> None:
     with ChatServer(in_turn(completion("[5]", message={"reasoning": "hm"}))) as server:
         answer = ask_call(service(server.url))
         (asked,) = server.asked
@@ -65,7 +65,7 @@ def test_an_answer_comes_with_all_that_is_known_of_its_call() -> None:
     assert asked.body["max_tokens"] == 768
 
 
-def test_what_calls_share_is_marked_for_the_cache_and_what_was_cached_is_recorded(
+def test_shared_images_are_marked_for_the_cache_and_cached_tokens_recorded(
     tmp_path: Path,
 ) -> None:
     """Marking what no other call reads costs more; OpenAI and Google need no mark."""
@@ -82,7 +82,7 @@ def test_what_calls_share_is_marked_for_the_cache_and_what_was_cached_is_recorde
         with ChatServer(in_turn(reply)) as server:
             asked = HttpService(chat_model(name, "openrouter"), [Endpoint(server.url)])
             answer, *_ = ask_calls(asked, 3, message, images=["x", "x", "y"])
-            contents = [one.body["messages"][0]["content"] for one in server.asked]
+            contents = [call.body["messages"][0]["content"] for call in server.asked]
         marks[name] = [["cache_control" in part for part in content] for content in contents]
     nothing = [False] * 4
     assert marks["Claude-Opus-5.5"] == [*[[False, False, True, False]] * 2, nothing]
@@ -105,7 +105,7 @@ def test_statuses_that_are_tried_again(status: int) -> None:
     ("status", "asked"),
     [(302, 6), (400, 5), (401, 3), (402, 1), (403, 3), (404, 3), (413, 6), (422, 5)],
 )
-def test_statuses_that_are_not_and_are_shown_once(
+def test_statuses_that_are_final_are_shown_once(
     status: int, asked: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without credit no other call is worth its way; without key or model, three in a row say;
@@ -124,7 +124,7 @@ def test_statuses_that_are_not_and_are_shown_once(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "problem",
     [
         {"message": "Your request was flagged by our moderation"},
         {"message": "no", "code": "content_policy_violation"},
@@ -133,13 +133,13 @@ def test_statuses_that_are_not_and_are_shown_once(
         {"message": "no", "metadata": {"reasons": ["too nice"]}},
     ],
 )
-def test_inputs_that_a_moderator_refuses_end_no_run(said: dict[str, Any]) -> None:
-    refused = Answer(json.dumps({"error": said}).encode(), 403)
+def test_a_moderated_input_ends_no_run(problem: dict[str, Any]) -> None:
+    refused = Answer(json.dumps({"error": problem}).encode(), 403)
     with ChatServer(in_turn(refused)) as server:
         answers = ask_calls(service(server.url), 5)
         assert len(server.asked) == 5
     assert {answer.stop for answer in answers} == {None}
-    assert {answer.error for answer in answers} == {f"HTTP 403: {said['message']}"}
+    assert {answer.error for answer in answers} == {f"HTTP 403: {problem['message']}"}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_inputs_that_a_moderator_refuses_end_no_run(said: dict[str, Any]) -> Non
         ("Fri, 31 Dec 9999 23:59:59 -1200", " hours"),
     ],
 )
-def test_a_server_that_asks_for_a_long_wait_is_not_waited_for(header: str, says: str) -> None:
+def test_a_long_retry_after_is_not_waited_for(header: str, says: str) -> None:
     with ChatServer(in_turn(error(429, "slow", Retry_After=header), completion("ok"))) as server:
         answer = ask_call(service(server.url))
         assert len(server.asked) == 1
@@ -170,7 +170,7 @@ def test_errors_in_replies_of_status_200() -> None:
     assert call_of(answer)["status"] == 400
 
 
-def test_what_failed_attempts_cost_is_added_up() -> None:
+def test_costs_of_failed_attempts_add_up() -> None:
     broken = {"error": {"code": 502, "message": "upstream"}, "usage": {"cost": 0.25}}
     dear = Answer(json.dumps(broken).encode())
     budget = Budget(10.0)
@@ -197,17 +197,17 @@ def test_the_key_is_in_no_message(caplog: pytest.LogCaptureFixture) -> None:
     quoting += [error(400, "x" * n + KEY) for n in (460, 485, 492, 496)]
     # And some servers cut it themselves.
     quoting += [error(400, f"no such key: {KEY[:12]}"), error(400, f"no such key: {KEY[:9]}...")]
-    said = []
+    outputs = []
     for answer in quoting:
         with ChatServer(in_turn(answer)) as server:
             backend = HttpBackend(lambda url=server.url: service(url))  # type: ignore[misc]
-            said += [
+            outputs += [
                 repr(ask_call(backend)),
                 repr(backend),
                 repr(vars(backend)),
                 repr(backend.service),
             ]
-    text = "\n".join([*said, caplog.text])
+    text = "\n".join([*outputs, caplog.text])
     assert "***" in text
     assert KEY[:4] not in text
 
@@ -233,7 +233,7 @@ def test_a_reply_that_quotes_a_key_is_a_failed_call(
         assert '{"key": "***", "bbox": [1, 2, 3, 4]}' in caplog.text
 
 
-def test_every_call_gets_its_own_answer() -> None:
+def test_every_call_gets_the_answer_to_its_message() -> None:
     def script(asked: Asked, number: int) -> Answer:
         if number % 3 == 0:
             return error(429, "slow down", Retry_After="0")
@@ -309,18 +309,18 @@ class Running:
         return self._answers
 
 
-def test_a_run_that_is_told_to_stop_waits_for_no_other_attempt() -> None:
+def test_a_stopped_run_waits_for_no_further_attempt() -> None:
     with ChatServer(in_turn(error(429, "slow", Retry_After="500"), completion())) as server:
         running = Running(service(server.url), 5)
         until(lambda: server.asked)
         time.sleep(0.1)  # by now it waits; if it does not yet, it ends alike
         running.cancel.request()
-        (answer,) = [one for one in running.answers() if one.error]
+        (answer,) = [answer for answer in running.answers() if answer.error]
     assert answer.error == "HTTP 429: slow"
     assert answer.stop is None
 
 
-def test_what_is_sent_comes_home_and_nothing_begins() -> None:
+def test_a_stopped_run_awaits_calls_in_flight_and_begins_none() -> None:
     with ChatServer(held := Held(completion("late"))) as server:
         running = Running(service(server.url), 20, at_once=3)
         until(lambda: len(server.asked) == 3)
@@ -330,7 +330,7 @@ def test_what_is_sent_comes_home_and_nothing_begins() -> None:
         assert len(server.asked) == 3
 
 
-def test_calls_on_their_way_are_given_up_and_did_not_fail() -> None:
+def test_an_interruption_abandons_calls_in_flight_without_a_failure() -> None:
     with ChatServer(in_turn(NEVER)) as server:
         running = Running(service(server.url), 20, at_once=3)
         until(lambda: len(server.asked) == 3)
@@ -354,7 +354,7 @@ def test_a_limit_in_dollars_is_an_answer_that_ends_the_run() -> None:
 # --- limits of tokens -----------------------------------------------------------------------------
 
 
-def test_the_other_field_for_the_limit_is_found_out_once() -> None:
+def test_the_other_field_for_the_limit_is_discovered_once() -> None:
     why = (
         "Unsupported parameter: 'max_tokens' is not supported with this model. "
         "Use 'max_completion_tokens' instead."

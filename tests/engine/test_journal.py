@@ -75,7 +75,7 @@ def test_a_failure_is_no_answer_and_the_first_answer_stays(tmp_path: Path) -> No
     assert [item.name for item in path.parent.iterdir()] == ["calls.jsonl"], "no lock, no reserve"
 
 
-def test_an_answer_with_log_probabilities_replaces_one_without(tmp_path: Path) -> None:
+def test_an_answer_with_log_probabilities_replaces_an_answer_without(tmp_path: Path) -> None:
     with Journal(tmp_path / "calls.jsonl") as journal:
         journal.append([record("a", "plain")])
         assert journal.serves(key("a"), logprobs=False)
@@ -122,7 +122,7 @@ def test_a_file_that_was_cut_anywhere_keeps_its_whole_records(
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(st.characters(codec=None, categories=None), max_size=40))
-def test_a_reply_comes_back_as_it_came(reply: str) -> None:
+def test_any_reply_is_read_back_unchanged(reply: str) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "calls.jsonl"
         with Journal(path, reserve=0) as journal:
@@ -146,7 +146,7 @@ SPOILT = {
 
 @pytest.mark.parametrize("error", [None, "Timeout"])
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
-def test_what_was_spoilt_is_no_answer(
+def test_a_damaged_line_is_no_answer(
     spoil: Callable[[bytes], bytes],
     error: str | None,
     tmp_path: Path,
@@ -194,7 +194,7 @@ def test_a_foreign_file_is_refused_and_left_alone(content: bytes, tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", ["folder", "fifo", "device"])
-def test_what_is_no_regular_file_is_refused(kind: str, tmp_path: Path) -> None:
+def test_only_a_regular_file_is_a_journal(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     if kind == "folder":
         path.mkdir()
@@ -211,7 +211,7 @@ def test_what_is_no_regular_file_is_refused(kind: str, tmp_path: Path) -> None:
 # --- one process at a time ------------------------------------------------------------------------
 
 
-def test_two_engines_do_not_write_one_journal(
+def test_two_sweeps_cannot_open_the_same_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As on a network file system that grants every lock of the operating system to everybody.
@@ -256,7 +256,7 @@ def somebody_takes_it_away(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize("happens", [lose_the_lock, somebody_appends, somebody_takes_it_away])
-def test_nothing_is_written_over_and_nothing_is_lost(
+def test_a_lost_lock_overwrites_nothing_and_loses_nothing(
     happens: Callable[[Journal], None], tmp_path: Path
 ) -> None:
     path = tmp_path / "calls.jsonl"
@@ -281,7 +281,7 @@ def test_nothing_is_written_over_and_nothing_is_lost(
 
 
 @pytest.mark.slow
-def test_processes_of_a_run_append_to_one_journal(tmp_path: Path) -> None:
+def test_processes_of_a_run_append_to_the_same_journal(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     with Journal(path) as journal:
         others = [
@@ -338,7 +338,7 @@ def fill(journal: Journal, name: str = "") -> tuple[int, DiskFullError]:
     raise AssertionError("never full")
 
 
-def test_a_full_disk_keeps_what_is_on_its_way(
+def test_a_full_disk_stores_calls_in_flight(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, size = os.write, 8000
@@ -367,7 +367,7 @@ def test_a_full_disk_keeps_what_is_on_its_way(
         assert key(f"more {more}") not in journal
 
 
-def test_a_disk_that_fails_otherwise_is_no_full_disk(
+def test_another_disk_error_is_no_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "calls.jsonl"
@@ -386,7 +386,7 @@ def test_a_disk_that_fails_otherwise_is_no_full_disk(
 
 
 @pytest.mark.parametrize(("seconds", "syncs"), [(0.0, 3), (1e9, 0)])
-def test_replies_are_made_to_last_now_and_then_and_at_the_end(
+def test_the_journal_is_synced_each_second_and_at_the_end(
     seconds: float, syncs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []

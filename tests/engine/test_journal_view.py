@@ -37,7 +37,7 @@ def filled(path: Path, count: int) -> list[str]:
     return names
 
 
-def source_checksum(calls: list[tuple[str, str]], numbers: Iterator[int]) -> list[dict[str, Any]]:
+def encoded_calls(calls: list[tuple[str, str]], numbers: Iterator[int]) -> list[dict[str, Any]]:
     built = []
     for name, kind in calls:
         number = next(numbers)
@@ -75,13 +75,13 @@ def traces(folder: Path) -> dict[str, tuple[int, int, int]]:
     rubbish=st.lists(st.sampled_from([b"", b"no record\n", b"\xff\xfe\n", b"\0\0\n"]), max_size=2),
     torn=st.integers(0, 300),
 )
-def test_a_view_says_what_the_writer_says(
+def test_a_view_reads_what_the_writer_reads(
     appended: list[Any], rubbish: list[bytes], torn: int
 ) -> None:
     with TemporaryDirectory() as name:
         folder, numbers = Path(name), iter(range(1000))
         path = folder / "calls.jsonl"
-        lines = list(map(encode, source_checksum(appended, numbers)))
+        lines = list(map(encode, encoded_calls(appended, numbers)))
         end = encode(record("torn off"))[:torn]
         path.write_bytes(b"".join([*lines, *(rubbish if lines else ()), end]))
         before = traces(folder)
@@ -94,7 +94,7 @@ def test_a_view_says_what_the_writer_says(
             assert view(seen) == reported, "although a writer went on"
 
 
-def test_where_there_is_no_journal_none_is_made(path: Path) -> None:
+def test_a_view_creates_no_journal(path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         JournalView(path)
     assert not list(path.parent.iterdir())
@@ -105,7 +105,7 @@ def test_where_there_is_no_journal_none_is_made(path: Path) -> None:
 # --- what is no call ------------------------------------------------------------------------------
 
 
-def test_what_is_noted_is_read_back_in_order(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_are_read_back_in_order(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events = [{"batch": "b1", "keys": [key("a")]}, {"batch": "b1", "id": "ä\n"}, {"error": None}]
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
@@ -130,7 +130,7 @@ def test_what_is_noted_is_read_back_in_order(path: Path, monkeypatch: pytest.Mon
 # --- followed -------------------------------------------------------------------------------------
 
 
-def test_a_tail_tells_every_whole_line_once(path: Path) -> None:
+def test_a_tail_yields_every_complete_line_once(path: Path) -> None:
     tail = JournalTail(path)
     assert not list(tail.records())
     with Journal(path) as journal:
@@ -149,12 +149,12 @@ def test_a_tail_tells_every_whole_line_once(path: Path) -> None:
         assert tail.left == 0
 
 
-@pytest.mark.parametrize("how", ["replaced", "cut"])
-def test_another_journal_is_noticed(how: str, path: Path) -> None:
+@pytest.mark.parametrize("change", ["replaced", "cut"])
+def test_another_journal_is_noticed(change: str, path: Path) -> None:
     filled(path, 3)
     tail = JournalTail(path)
     assert len(list(tail.records())) == 3
-    if how == "cut":
+    if change == "cut":
         os.truncate(path, len(path.read_bytes().splitlines(keepends=True)[0]))
     else:
         path.rename(path.with_name("old"))

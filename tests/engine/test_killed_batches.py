@@ -64,7 +64,7 @@ def kill(at: str, given: list[str]) -> None:
         ("collecting", "anthropic"),
     ],
 )
-def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
+def test_a_killed_run_ends_as_an_undisturbed_run_and_asks_nothing_twice(
     at: str, kind: str, tmp_path: Path
 ) -> None:
     quiet, killed = tmp_path / "quiet", tmp_path / "killed"
@@ -90,7 +90,7 @@ def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
         assert files(killed / "out").keys() == files(quiet / "out").keys()
 
 
-def test_an_anthropic_batch_is_told_from_others_by_its_results(tmp_path: Path) -> None:
+def test_results_tell_an_anthropic_batch_from_others(tmp_path: Path) -> None:
     with BatchServer(polls=0) as server:
         # Somebody else's, of as many requests, at the same time.
         other: dict[str, Any] = {f"o{n}": {"messages": [{"content": []}]} for n in range(CALLS)}
@@ -106,7 +106,7 @@ def test_an_anthropic_batch_is_told_from_others_by_its_results(tmp_path: Path) -
         assert len(server.batches) == 3
 
 
-def test_while_a_batch_may_be_ours_nothing_is_submitted(tmp_path: Path) -> None:
+def test_nothing_is_submitted_while_a_batch_may_be_of_this_journal(tmp_path: Path) -> None:
     with BatchServer(polls=10**6) as server:
         given = batched(tmp_path, server, "anthropic")
         kill("id", given)
@@ -119,7 +119,7 @@ def test_while_a_batch_may_be_ours_nothing_is_submitted(tmp_path: Path) -> None:
         assert_paid_once(server)
 
 
-def test_stopped_while_it_waits_the_next_run_goes_on(
+def test_a_run_goes_on_after_a_stop_while_waiting(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with BatchServer(hangs="GET /v1/batches/") as server:

@@ -121,7 +121,7 @@ def test_a_cell_waits_for_each_of_its_calls_once(tables: CellBuilder, tmp_path: 
 
 
 @pytest.mark.parametrize("settings", [{}, {"é": 1.5, "a": [None, "}"]}, {"n": {3: 1, 10: 2}}])
-def test_a_key_is_the_hash_of_what_a_record_says(
+def test_a_key_is_the_hash_of_its_record(
     tables: CellBuilder, settings: Settings, tmp_path: Path
 ) -> None:
     (cell,) = cells_of(tables, ["Demo"], FormatAxes(("xyxy",), ("json",)))
@@ -139,7 +139,9 @@ def test_a_key_is_the_hash_of_what_a_record_says(
         assert call.key == hashlib.sha256(whole.encode()).hexdigest()
 
 
-def test_what_an_answer_depends_on_is_in_its_key(tables: CellBuilder, tmp_path: Path) -> None:
+def test_a_key_changes_with_all_that_an_answer_depends_on(
+    tables: CellBuilder, tmp_path: Path
+) -> None:
     (cell,) = cells_of(tables, ["Demo"], FormatAxes(("xyxy",), ("json",)))
 
     def keys(other: Cell) -> set[str]:
@@ -158,18 +160,18 @@ def test_what_an_answer_depends_on_is_in_its_key(tables: CellBuilder, tmp_path: 
     moved = tmp_path / "elsewhere"
     shutil.copytree(cell.prompts.folder.path, moved)
 
-    def there() -> Prompts:
+    def moved_prompts() -> Prompts:
         return Prompts(cell.task, Folder("Demo", moved, "test"), PromptSet("test", message))
 
-    assert keys(replace(cell, prompts=there())) == same, "the content counts, not the place"
+    assert keys(replace(cell, prompts=moved_prompts())) == same, "the content counts, not the place"
     first = cell.task.queries[0].images[0]
     with (moved / first).open("ab") as f:
         f.write(b"\0")
-    changed = keys(replace(cell, prompts=there()))
+    changed = keys(replace(cell, prompts=moved_prompts()))
     assert 0 < len(same - changed) < len(same)
 
 
-def test_messages_are_made_once_for_their_hash_and_all_keys(tables: CellBuilder) -> None:
+def test_messages_are_built_once_for_their_hash_and_all_keys(tables: CellBuilder) -> None:
     (cell,) = cells_of(tables, ["Demo"], FormatAxes(("xyxy",), ("json",)))
     built: list[int] = []
 
@@ -187,7 +189,7 @@ def test_messages_are_made_once_for_their_hash_and_all_keys(tables: CellBuilder)
 # --- items ----------------------------------------------------------------------------------------
 
 
-def test_units_hold_every_call_once_in_order(plan: Plan) -> None:
+def test_items_hold_every_call_once_in_order(plan: Plan) -> None:
     cut = list(Plan(plan.cells, sizes=ItemSizes(variants=4, batch=3)))
     assert [call for unit in cut for call in unit.calls] == list(plan.calls())
     assert max(len(unit.calls) for unit in cut) == 4
@@ -207,7 +209,7 @@ def test_few_calls_over_one_image_are_part_of_a_batch(tables: CellBuilder) -> No
     assert len(shared) > 3
 
 
-def test_what_is_left_keeps_its_units(plan: Plan) -> None:
+def test_remaining_calls_stay_in_their_items(plan: Plan) -> None:
     sizes = ItemSizes(variants=4, batch=3)
     whole = list(Plan(plan.cells, sizes=sizes))
     left = {call.key for unit in whole[5:] for call in unit.calls}

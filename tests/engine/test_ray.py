@@ -35,7 +35,7 @@ def _workers_find_us(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def own_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def short_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return a folder for temporary files whose path is short, as Ray's sockets need it."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         monkeypatch.setattr(tempfile, "tempdir", folder)
@@ -53,7 +53,9 @@ def listening() -> set[str]:
     return actual
 
 
-def test_it_listens_on_this_machine_alone_and_leaves_nothing(own_tmp: Path, tmp_path: Path) -> None:
+def test_it_listens_on_this_machine_alone_and_leaves_nothing(
+    short_tmp: Path, tmp_path: Path
+) -> None:
     before = dict(os.environ), signal.getsignal(signal.SIGTERM)
     assert not listening()
     heard: set[str] = set()
@@ -69,7 +71,7 @@ def test_it_listens_on_this_machine_alone_and_leaves_nothing(own_tmp: Path, tmp_
     go(demo_sweep(tmp_path, SMALL), host, watcher=Watching())
     assert heard == {"127.0.0.1"}
     assert set(handlers) == {before[1]}, "Ray's own handler of SIGTERM ends the process at once"
-    assert not list(own_tmp.iterdir())
+    assert not list(short_tmp.iterdir())
     changed = {name for name, _ in os.environ.items() ^ before[0].items()}
     # The others Ray sets itself, and leaves.
     assert changed <= {"RAY_USAGE_STATS_ENABLED", "RAY_AUTH_MODE", "PYTHONBREAKPOINT"}
@@ -87,11 +89,11 @@ def rays(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("number", "times"), [(signal.SIGINT, 1), (signal.SIGTERM, 2), (signal.SIGKILL, 1)]
 )
-def test_signals_end_it_and_no_answer_is_lost(number: int, times: int, own_tmp: Path) -> None:
+def test_signals_end_it_and_no_answer_is_lost(number: int, times: int, short_tmp: Path) -> None:
     begun, answered = RAY_REPLICAS * (QUICK + 1), RAY_REPLICAS * QUICK
-    with hanging("ray", own_tmp) as run:
+    with hanging("ray", short_tmp) as run:
         run.until(lambda: run.asked() == begun and run.answered() == answered)
-        assert rays(own_tmp)
+        assert rays(short_tmp)
         if number == signal.SIGKILL:
             os.killpg(run.process.pid, number)
             assert run.ends() == -number
@@ -105,12 +107,12 @@ def test_signals_end_it_and_no_answer_is_lost(number: int, times: int, own_tmp: 
                 answered = begun
             assert run.ends() == 130
             assert stop_line(run)
-            assert not list(own_tmp.glob("findit-ray-*"))
-            assert not rays(own_tmp)
+            assert not list(short_tmp.glob("findit-ray-*"))
+            assert not rays(short_tmp)
     assert run.answered() == answered
     assert run.asked() == begun, "nothing else began"
     model = FakeModel()
-    go(demo_sweep(own_tmp), FakeBackends(model))
+    go(demo_sweep(short_tmp), FakeBackends(model))
     assert model.calls == 100 - answered
-    keys = answered_keys(own_tmp / "calls.jsonl")
+    keys = answered_keys(short_tmp / "calls.jsonl")
     assert len(keys) == len(set(keys)) == 100

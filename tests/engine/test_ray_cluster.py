@@ -106,10 +106,10 @@ def machines(cluster: Any) -> Iterator[Machines]:
     built.remove_all()
 
 
-def load(how: Mapping[str, str], marks: Path) -> GenerateClient:
+def load(behaviours: Mapping[str, str], marks: Path) -> GenerateClient:
     """Return a model that does on each machine what is said of that, and writes down its calls."""
     here = ray.get_runtime_context().get_node_id()
-    kind, calls = how.get(here, ""), marks / "calls"
+    kind, calls = behaviours.get(here, ""), marks / "calls"
     (marks / f"{kind or 'well'}-{os.getpid()}").touch()
     if kind == "does not load":
         raise OSError("no such checkpoint")
@@ -151,13 +151,13 @@ def is_gone(kind: str, marks: Path) -> bool:
 class Run:
     """A sweep over machines, and what is seen of it."""
 
-    def __init__(self, folder: Path, how: Mapping[str, str], inference: CallOptions) -> None:
+    def __init__(self, folder: Path, behaviours: Mapping[str, str], inference: CallOptions) -> None:
         self.folder = folder
         self.marks = folder / "marks"
         self.marks.mkdir(parents=True)
         self.watcher = Silent()
         self._host = FakeBackends(
-            None, lambda _: RayBackend(partial(load, dict(how), self.marks), inference)
+            None, lambda _: RayBackend(partial(load, dict(behaviours), self.marks), inference)
         )
 
     def go(self) -> Run:
@@ -195,7 +195,7 @@ def check(run: Run, undisturbed: Mapping[str, str]) -> None:
     assert files(run.folder / "out") == undisturbed
 
 
-def test_who_dies_in_the_middle_costs_no_answer(
+def test_a_replica_that_dies_costs_no_answer(
     machines: Machines, tmp_path: Path, undisturbed: Mapping[str, str]
 ) -> None:
     """A process by itself, and a machine with all that is on it."""
@@ -237,8 +237,8 @@ def test_replicas_that_are_sick_slow_or_late_hold_up_nobody(
     monkeypatch.setenv("FINDIT_SERVER_KEY", "a-key-of-a-server")
     monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"X-Auth": "a-key-of-a-server"}')
     monkeypatch.setenv("FINDIT_SCENES_MB", "77")
-    how = {bad: "does not load", sick: "fails", slow: "slow", late: "late", well: "warns"}
-    run = Run(tmp_path, how, CallOptions(replicas=5)).go()
+    behaviours = {bad: "does not load", sick: "fails", slow: "slow", late: "late", well: "warns"}
+    run = Run(tmp_path, behaviours, CallOptions(replicas=5)).go()
     check(run, undisturbed)
     assert not any(answer.error for answer in run.watcher.answers)
     assert run.calls()[bad] == 0

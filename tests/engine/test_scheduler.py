@@ -37,7 +37,7 @@ GOOD = answers(0.5)
 NEVER_AGAIN = ServerPolicy(rest=(math.inf, math.inf))
 
 
-def with_one(bad: Behaviour, good: Behaviour = GOOD) -> Simulation:
+def seven_and(bad: Behaviour, good: Behaviour = GOOD) -> Simulation:
     """4,000 calls at eight servers of 16, one of them odd: 15.6 s where all are well."""
     servers = {f"s{at}": (16, good) for at in range(7)} | {"bad": (16, bad)}
     return Simulation(servers, images(100, 40)).run()
@@ -158,9 +158,11 @@ def test_caching_servers_read_every_image_once_and_do_not_wait_for_it() -> None:
         *("hangs", "begins to hang", "asks for an hour"),
     ],
 )
-def test_one_of_eight_costs_little(bad: Behaviour, seconds: float, most_calls: int) -> None:
+def test_a_bad_server_among_eight_costs_little(
+    bad: Behaviour, seconds: float, most_calls: int
+) -> None:
     """Without it 17.9 s are possible; calls that hang come home when they time out."""
-    run = with_one(bad)
+    run = seven_and(bad)
     assert run.outcomes == {CallOutcome.ANSWERED: 4000}
     assert run.last_home < seconds
     assert run.calls["bad"] <= most_calls
@@ -177,7 +179,7 @@ def test_random_failures_cost_little(outcome: CallOutcome, retry_after: float | 
     assert run.scheduler.servers["a"].at_once == 32
 
 
-def test_a_server_takes_as_many_as_it_takes() -> None:
+def test_the_limit_of_a_server_is_discovered() -> None:
     run = Simulation({f"s{at}": (16, takes(6, 0.5)) for at in range(8)}, images(100, 40)).run()
     assert run.outcomes == {CallOutcome.ANSWERED: 4000}
     assert run.last_home < 1.15 * 4000 * 0.5 / (8 * 6)
@@ -214,7 +216,7 @@ def test_the_first_server_begins_while_others_are_to_come() -> None:
     assert run.last_home < 50
 
 
-def test_one_that_is_not_tried_again_is_retired_after_so_many_failures() -> None:
+def test_a_server_without_trials_is_retired_after_a_few_failures() -> None:
     run = Simulation({"a": (2, fails()), "b": (2, answers())}, images(20, 5), NEVER_AGAIN).run()
     assert run.outcomes == {CallOutcome.ANSWERED: 100}
     assert run.calls["a"] <= 6
@@ -223,7 +225,7 @@ def test_one_that_is_not_tried_again_is_retired_after_so_many_failures() -> None
 
 
 @pytest.mark.parametrize("outcome", [CallOutcome.REFUSED, CallOutcome.FAILED])
-def test_what_a_removed_server_does_not_answer_goes_to_another(outcome: CallOutcome) -> None:
+def test_calls_of_a_removed_server_go_to_another(outcome: CallOutcome) -> None:
     scheduler = Scheduler(iter(images(1, 2)), {"a": 1, "b": 1})
     begun = begin(scheduler)
     scheduler.remove_server(begun.server.name, 0.5)
@@ -252,7 +254,7 @@ def test_an_image_belongs_to_the_same_server_whoever_lists_them() -> None:
     assert all(without[image] == name for image, name in actual.items() if name != "c")
 
 
-def test_the_first_over_an_image_goes_alone_and_its_siblings_when_it_is_home() -> None:
+def test_the_first_call_over_an_image_goes_before_its_siblings() -> None:
     scheduler = Scheduler(iter(images(1, 5)), {"a": 8})
     first = begin(scheduler)
     assert first.first
@@ -266,7 +268,7 @@ def test_the_first_over_an_image_goes_alone_and_its_siblings_when_it_is_home() -
     assert [item.first for item in rest] == [False] * 4
 
 
-def test_what_is_left_of_an_item_goes_on() -> None:
+def test_the_rest_of_an_item_goes_on() -> None:
     scheduler = Scheduler(iter([("x", "abcd")]), {"a": 1, "b": 1})
     begun = begin(scheduler)
     scheduler.ended(begun, CallOutcome.FAILED, 1.0, "died", remaining="cd")
@@ -274,7 +276,7 @@ def test_what_is_left_of_an_item_goes_on() -> None:
     assert (other.item.value, other.server is begun.server) == ("cd", False)
 
 
-def test_the_last_items_over_an_image_are_shared_even_if_only_one_can_be() -> None:
+def test_the_last_items_over_an_image_are_shared() -> None:
     scheduler = Scheduler(iter(images(1, 4)), {"a": 1, "b": 1})
     first = begin(scheduler)
     scheduler.ended(first, CallOutcome.ANSWERED, 1.0)

@@ -25,12 +25,12 @@ from vlmeval_findit.engine.server import CallOutcome, ImageGroup, QueuedItem, Se
 GOOD = answers(0.5)
 
 
-def one_server(limit: int = 4, items: int = 100, **policy: Any) -> Scheduler:
+def single_server(limit: int = 4, items: int = 100, **policy: Any) -> Scheduler:
     return Scheduler(iter(images(items, 1)), {"a": limit}, ServerPolicy(**policy))
 
 
-def test_a_server_that_keeps_failing_is_left_out_longer_and_longer_then_one_call_tries_it() -> None:
-    scheduler = one_server(failures=3, rest=(1.0, 8.0))
+def test_a_failing_server_rests_longer_and_longer_and_a_single_call_tests_it() -> None:
+    scheduler = single_server(failures=3, rest=(1.0, 8.0))
     now = 0.0
     for _ in range(3):
         ask(scheduler, CallOutcome.FAILED, now)
@@ -50,14 +50,14 @@ def test_a_server_that_keeps_failing_is_left_out_longer_and_longer_then_one_call
     assert scheduler.next(now), "it is as good as before"
 
 
-def test_a_server_that_is_left_out_gives_its_queue_to_another() -> None:
+def test_a_resting_server_gives_its_queue_to_another() -> None:
     scheduler = Scheduler(iter(images(1, 5)), {"a": 1, "b": 1}, ServerPolicy(failures=1))
     server = ask(scheduler, CallOutcome.FAILED, 0.0).server
     assert (server.waiting, scheduler.left) == (0, 5)
 
 
 def test_failures_are_counted_in_a_row() -> None:
-    scheduler = one_server(failures=3)
+    scheduler = single_server(failures=3)
     for _ in range(10):
         for outcome in (CallOutcome.FAILED, CallOutcome.FAILED, CallOutcome.ANSWERED):
             ask(scheduler, outcome, 0.0)
@@ -66,15 +66,15 @@ def test_failures_are_counted_in_a_row() -> None:
     assert not scheduler.servers["a"].on_trial
 
 
-def test_what_was_on_its_way_when_a_server_was_left_out_says_nothing() -> None:
-    scheduler = one_server(limit=20, failures=5)
+def test_calls_in_flight_when_the_breaker_opens_do_not_count() -> None:
+    scheduler = single_server(limit=20, failures=5)
     for begun in [begin(scheduler) for _ in range(20)]:
         scheduler.ended(begun, CallOutcome.FAILED, 0.1, "no")
     assert scheduler.servers["a"].back_at < 0.1 + 1.3, "one rest, not sixteen"
 
 
 def test_an_answer_to_an_earlier_call_does_not_end_a_rest() -> None:
-    scheduler = one_server(limit=6, failures=5)
+    scheduler = single_server(limit=6, failures=5)
     early = begin(scheduler)
     for _ in range(5):
         ask(scheduler, CallOutcome.FAILED, 0.0)
@@ -84,8 +84,8 @@ def test_an_answer_to_an_earlier_call_does_not_end_a_rest() -> None:
     assert not server.is_up
 
 
-def test_three_denials_without_an_answer_end_a_server_and_together_they_are_one() -> None:
-    scheduler = one_server(limit=4)
+def test_three_successive_denials_end_a_server_and_concurrent_denials_count_once() -> None:
+    scheduler = single_server(limit=4)
     for begun in [begin(scheduler) for _ in range(4)]:
         scheduler.ended(begun, CallOutcome.DENIED, 1.0, "who?")
     ask(scheduler, CallOutcome.ANSWERED, 2.0)
@@ -111,14 +111,14 @@ def test_a_hopeless_call_ends_a_server_at_once_and_a_run_with_the_last() -> None
     assert {item.outcome for item in scheduler.finished[1:]} == {CallOutcome.HOPELESS}
 
 
-@pytest.mark.parametrize("said", [False, True])
-def test_a_run_gives_up_where_all_servers_are_down_for_too_long(said: bool) -> None:
+@pytest.mark.parametrize("replied", [False, True])
+def test_a_run_gives_up_where_all_servers_are_down_for_too_long(replied: bool) -> None:
     """One that never said a word has a wrong address; one that did may load a large model."""
-    servers = {name: (4, from_time(5.0 if said else 0.0, fails())) for name in "ab"}
+    servers = {name: (4, from_time(5.0 if replied else 0.0, fails())) for name in "ab"}
     run = Simulation(servers, images(50, 10)).run()
     assert run.scheduler.given_up == "no"
-    assert run.now == pytest.approx(630 if said else 75, rel=0.2)
-    assert bool(run.outcomes[CallOutcome.ANSWERED]) == said
+    assert run.now == pytest.approx(630 if replied else 75, rel=0.2)
+    assert bool(run.outcomes[CallOutcome.ANSWERED]) == replied
 
 
 def test_a_server_that_comes_back_in_time_answers_everything() -> None:
@@ -152,7 +152,7 @@ def test_nobody_waits_for_an_hour() -> None:
     ("siblings", "ready", "most"),
     [(0.0, 0, 32), (1.0, 0, 16), (1.0, 1, 8), (3.0, 15, 4), (3.0, 16, 0)],
 )
-def test_so_many_images_begin_that_their_siblings_fill_the_rest(
+def test_as_many_images_begin_as_siblings_leave_room_for(
     siblings: float, ready: int, most: int
 ) -> None:
     """Twice as many while no sibling is ready; none while siblings could fill the server."""

@@ -142,7 +142,7 @@ def test_a_provider_and_a_server_are_asked_by_their_classes(
     assert (asked.body["model"], asked.body["temperature"]) == ("tiny", 0.0)
 
 
-def test_the_engine_asks_as_a_model_of_ours_says(
+def test_the_engine_has_a_backend_for_each_kind_of_model(
     registered: dict[str, Any], keyed: pytest.MonkeyPatch
 ) -> None:
     from vlmeval_findit.engine.backend import LocalBackend
@@ -166,7 +166,7 @@ def test_the_engine_asks_as_a_model_of_ours_says(
         ("FullImage", {"max_new_tokens": 64}, "unexpected keyword"),
     ],
 )
-def test_settings_of_a_sweep_that_nobody_heeds_are_refused_before_the_first_call(
+def test_unknown_settings_of_a_sweep_are_refused_before_the_first_call(
     registered: dict[str, Any], name: str, settings: dict[str, Any], why: str
 ) -> None:
     from vlmeval_findit.host.vlmevalkit_backends import VLMEvalKitBackends
@@ -178,7 +178,7 @@ def test_settings_of_a_sweep_that_nobody_heeds_are_refused_before_the_first_call
     host.check(ModelEntry(name))
 
 
-def test_a_limit_in_dollars_is_refused_where_nobody_says_costs(
+def test_a_limit_in_dollars_is_refused_where_costs_are_not_known(
     registered: dict[str, Any],
 ) -> None:
     from vlmeval_findit.host.vlmevalkit_backends import VLMEvalKitBackends

@@ -28,7 +28,7 @@ def test_registering_twice_registers_once(host) -> None:
     assert host.dataset.SUPPORTED_DATASETS == names
 
 
-def test_every_variant_belongs_to_exactly_one_class(host) -> None:
+def test_every_variant_belongs_to_a_single_class(host) -> None:
     from vlmeval_findit.host.datasets import dataset_classes
 
     supported = [cls.supported_datasets() for cls in dataset_classes()]
@@ -126,15 +126,15 @@ def test_our_names_do_not_shadow_the_hosts(host) -> None:
     from vlmeval_findit.host.local import local_models
 
     names = {**models(), **local_models(), **api_models()}
-    own = {name: host.config.supported_VLM[name] for name in names}
+    makers = {name: host.config.supported_VLM[name] for name in names}
     expected = object()
     fake = SimpleNamespace(supported_VLM={"FullImage": expected})
     register_models(fake)
     assert fake.supported_VLM["FullImage"] is expected
-    assert set(fake.supported_VLM) == set(own)
+    assert set(fake.supported_VLM) == set(makers)
 
 
-def test_stock_entries_are_scored_within_their_own_bounds(host, tmp_path: Path) -> None:
+def test_stock_entries_are_scored_within_their_bounds(host, tmp_path: Path) -> None:
     """VLMEvalKit's Qwen2.5-VL resizes within other bounds than the paper's: those are recorded."""
     from vlmeval_findit.host.inference import prepare_run
 
@@ -170,7 +170,7 @@ def test_eval_mode_needs_no_images(host, tmp_path: Path, monkeypatch: pytest.Mon
         ),
     ],
 )  # fmt: skip
-def test_what_the_host_could_not_score_is_refused(
+def test_runs_that_vlmevalkit_would_not_score_are_refused(
     host, argv: list[str], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["run.py", *argv])

@@ -101,12 +101,12 @@ def test_the_life_of_a_run(program: str, finished: Path, lmu: Path, tmp_path: Pa
     path = predictions(tmp_path / "outputs", MODEL, LIFE)
     whole = predictions(finished, MODEL, LIFE)
 
-    def look(at: Path) -> None:
+    def check(at: Path) -> None:
         assert metric_values(at) == metric_values(whole)
         assert digest(at) == digest(whole)
         assert replies(at) == replies(whole)
 
-    look(path)
+    check(path)
     journal = next((tmp_path / "outputs").rglob("*calls.jsonl"))
     assert journal.read_bytes().count(b"\n") == LIFE_ROWS, "no call was made twice"
 
@@ -123,20 +123,20 @@ def test_the_life_of_a_run(program: str, finished: Path, lmu: Path, tmp_path: Pa
         assert recorded is not None
         assert recorded.host == {"VLMEvalKit": COMMIT[:12]}
     path = min((tmp_path / "outputs").rglob(path.name), key=lambda p: len(p.parts))
-    look(path)
+    check(path)
 
     moved = tmp_path / "elsewhere"
     shutil.move(tmp_path / "outputs", moved)
     path = moved / path.relative_to(tmp_path / "outputs")
     assert run(RUN_FINDIT, ["score", str(path)], tmp_path, env).returncode == 0
-    look(path)
+    check(path)
     export = ["export", str(path), "--to", "coco", "--out", "coco"]
     assert run(RUN_FINDIT, export, tmp_path, env).returncode == 0
     boxes = json.loads((tmp_path / "coco" / f"{path.stem}_coco_results.json").read_text())
-    assert len(boxes) == figures_of(path)["n_pred"]
+    assert len(boxes) == totals_of(path)["n_pred"]
 
 
-def figures_of(path: Path) -> dict[str, int]:
+def totals_of(path: Path) -> dict[str, int]:
     return json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())["totals"]
 
 
@@ -168,7 +168,7 @@ def test_where_there_is_no_runner_it_says_what_to_type(lmu: Path, tmp_path: Path
     assert f" --data {DATA} --model {MODEL}\n" in done.stdout
 
 
-def test_another_checkpoint_under_one_name_is_refused(lmu: Path, tmp_path: Path) -> None:
+def test_another_checkpoint_of_the_same_name_is_refused(lmu: Path, tmp_path: Path) -> None:
     """A replay of other replies is what another checkpoint is to a model with weights."""
     env = environment(lmu)
     for number, box in enumerate(("[1, 2, 3, 4]", "[5, 6, 700, 800]")):
@@ -223,7 +223,7 @@ def test_the_stock_runner_refuses_an_unknown_space_before_any_call(
     assert "Infer" not in done.stdout
 
 
-def test_what_failed_ends_the_stock_runner_with_a_status(
+def test_a_failure_ends_the_stock_runner_with_a_status(
     finished: Path, lmu: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(finished, tmp_path / "outputs")

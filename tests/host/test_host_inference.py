@@ -76,11 +76,11 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     OUTCOMES.clear()
 
 
-def ask(host: Any, model: Any, folder: Path, name: str = "Mine", **how: Any) -> Any:
+def ask(host: Any, model: Any, folder: Path, name: str = "Mine", **options: Any) -> Any:
     """As the host's loop does it."""
     folder.mkdir(parents=True, exist_ok=True)
-    how = {"api_nproc": 4, "retry_failed": True, "use_vllm": False, **how}
-    return host.job(model, str(folder), name, host.dataset(DATA), **how)
+    options = {"api_nproc": 4, "retry_failed": True, "use_vllm": False, **options}
+    return host.job(model, str(folder), name, host.dataset(DATA), **options)
 
 
 def replies(folder: Path, suffix: str = "json") -> dict[int, str]:
@@ -111,7 +111,7 @@ def test_a_run_and_the_same_run_again(host: Any, tmp_path: Path) -> None:
     assert ask(host, "Mine", tmp_path) == "Mine"
 
 
-def test_failed_calls_are_made_again_and_alone(host: Any, tmp_path: Path) -> None:
+def test_only_failed_calls_are_repeated(host: Any, tmp_path: Path) -> None:
     """Of the host's own wrappers, too, which record nothing."""
     ask(host, Model(lambda n: f"{FAILED} via API." if n % 5 == 0 else None), tmp_path)
     reported = replies(tmp_path)
@@ -129,7 +129,7 @@ def test_failed_calls_are_made_again_and_alone(host: Any, tmp_path: Path) -> Non
     assert not any(text.startswith(FAILED) for text in replies(tmp_path).values())
 
 
-def test_an_exception_is_a_failed_call_whose_reason_is_told(
+def test_an_exception_is_a_failed_call_with_its_reason(
     host: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def raises(number: int) -> None:
@@ -205,7 +205,7 @@ def test_predictions_without_a_journal_are_gone_on_from(host: Any, tmp_path: Pat
     assert model.calls == 1
 
 
-def test_a_torn_prediction_file_is_kept_and_asked_again(host: Any, tmp_path: Path) -> None:
+def test_a_torn_prediction_file_is_set_aside_and_asked_again(host: Any, tmp_path: Path) -> None:
     (tmp_path / f"Mine_{DATA}.json").write_text('[{"index": 0, "predic')
     model = Model()
     ask(host, model, tmp_path)
@@ -232,9 +232,7 @@ def change(folder: Path, **values: Any) -> None:
     path.write_text(json.dumps({**recorded, **values}))
 
 
-def test_what_contradicts_the_record_is_refused_before_the_first_call(
-    host: Any, begun: Path
-) -> None:
+def test_a_contradiction_is_refused_before_the_first_call(host: Any, begun: Path) -> None:
     change(begun, prompt_hash="other words")
     model = Model()
     with pytest.raises(IdentityError, match="hash of the prompts: recorded other words"):

@@ -98,8 +98,8 @@ def test_a_model_is_asked_in_its_users_words(checkpoint: str, tmp_path: Path) ->
     done = run(RUN_FINDIT, [*plain, "--work-dir", "other"], tmp_path, env)
     assert done.returncode == 0, done.stdout[-2000:]
     assert replies(predictions(tmp_path / "other", "Qwen3-VL", DATA)) != answer
-    theirs = [*short, "--model", "instructblip_7b", "--space", "pixels", *words]
-    done = run(RUN_FINDIT, theirs, tmp_path, env)
+    stock = [*short, "--model", "instructblip_7b", "--space", "pixels", *words]
+    done = run(RUN_FINDIT, stock, tmp_path, env)
     assert done.returncode == 2
     assert "--system: VLMEvalKit's InstructBLIP takes no system text" in done.stdout
 

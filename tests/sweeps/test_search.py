@@ -91,7 +91,7 @@ def result(name: str, f1: int = 50) -> CellResult:
     return CellResult("M", parse(name), sums, 100, 0, Path("x.json"), 100)
 
 
-def test_the_best_average_is_over_what_every_format_was_run_on() -> None:
+def test_the_best_average_is_over_the_tables_of_all_formats() -> None:
     results = [
         result("FindIt_Pascal_xyxy_text", 80), result("FindIt_SVG_xyxy_text", 20),
         result("FindIt_Pascal_xywh_text", 60), result("FindIt_SVG_xywh_text", 50),
@@ -107,7 +107,9 @@ def test_the_best_average_is_over_what_every_format_was_run_on() -> None:
 # --- the file -------------------------------------------------------------------------------------
 
 
-def test_the_file_is_what_sweeps_take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sweeps_read_the_file_of_a_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     results, _ = searched(tmp_path, [BEST, "FindIt_Demo_yxhw_json_bbox_2d"], limit=19)
     path = tmp_path / "best_formats.yaml"
     report_formats(results, path)

@@ -73,7 +73,7 @@ def test_a_sweep_leaves_the_files_of_a_run(undisturbed: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("kills", [(1,), (2, 3, 50), (100, 30)])
-def test_killed_and_continued_it_ends_with_the_same_files(
+def test_a_killed_sweep_goes_on_to_the_same_files(
     kills: tuple[int, ...], undisturbed: dict[str, str], tmp_path: Path
 ) -> None:
     calls = 0
@@ -97,18 +97,18 @@ def test_killed_and_continued_it_ends_with_the_same_files(
 
 
 def test_a_second_run_asks_nothing_and_touches_nothing(tmp_path: Path) -> None:
-    def there() -> dict[Path, tuple[int, bytes]]:
+    def all_files() -> dict[Path, tuple[int, bytes]]:
         actual = (path for path in tmp_path.rglob("*") if path.is_file())
         return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in actual}
 
     go(demo_sweep(tmp_path), FakeBackends(FakeModel()))
-    before = there()
+    before = all_files()
     assert len(before) == 8 * 5 + 1, "the results and the journal, and no lock"
     model, watcher = FakeModel(), Silent()
     go(demo_sweep(tmp_path), FakeBackends(model), watcher=watcher)
     assert model.calls == 0
     assert watcher.finished == [CALLS]
-    assert there() == before
+    assert all_files() == before
 
 
 def test_equal_calls_of_two_sweeps_are_paid_once(
@@ -143,7 +143,7 @@ def test_failures_are_recorded_retried_and_never_answers(
     assert files(tmp_path / "out") == undisturbed
 
 
-def test_the_record_of_a_reply_is_kept(tmp_path: Path) -> None:
+def test_the_record_of_a_reply_is_stored(tmp_path: Path) -> None:
     extra = {"findit": {"finish_reason": "length", "tokens": {"prompt": 7, "completion": 768}}}
 
     class Recording(FakeModel):
@@ -204,7 +204,7 @@ def test_one_format_goes_in_batches(tmp_path: Path) -> None:
     assert model.sizes == [-4, -3]
 
 
-def test_a_batch_that_fails_is_asked_one_by_one() -> None:
+def test_the_calls_of_a_failed_batch_are_made_singly() -> None:
     class Fragile(FakeModel):
         def generate_batch(self, messages: list[Message]) -> list[str]:
             raise RuntimeError("out of memory")
@@ -226,7 +226,7 @@ def test_threads_give_the_same_files(undisturbed: dict[str, str], tmp_path: Path
 # --- stopping -------------------------------------------------------------------------------------
 
 
-def test_a_full_disk_stops_it_and_what_is_on_its_way_is_kept(
+def test_a_full_disk_stops_a_sweep_and_stores_calls_in_flight(
     undisturbed: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, journal = FakeModel(), tmp_path / "calls.jsonl"
@@ -250,7 +250,7 @@ def test_a_full_disk_stops_it_and_what_is_on_its_way_is_kept(
 # --- what is refused ------------------------------------------------------------------------------
 
 
-def test_two_sweeps_do_not_write_one_work_dir(tmp_path: Path) -> None:
+def test_two_sweeps_cannot_write_the_same_work_dir(tmp_path: Path) -> None:
     def second(number: int, text: str) -> None:
         other = demo_sweep(tmp_path, journal=tmp_path / "other.jsonl")
         with pytest.raises(LockedError, match="two sweeps cannot write"):
@@ -261,7 +261,7 @@ def test_two_sweeps_do_not_write_one_work_dir(tmp_path: Path) -> None:
         go(demo_sweep(tmp_path), FakeBackends(FakeModel(second)))
 
 
-def test_replies_of_others_are_not_written_over(tmp_path: Path) -> None:
+def test_unknown_replies_are_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "out" / "FullImage" / "FullImage_FindIt_Demo_xyxy_text.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps([{"index": 3, "prediction": "[1, 2, 3, 4]"}]))
@@ -272,7 +272,7 @@ def test_replies_of_others_are_not_written_over(tmp_path: Path) -> None:
     assert json.loads(path.read_text())[0]["prediction"] == "[1, 2, 3, 4]"
 
 
-def test_what_is_forced_over_another_run_keeps_its_files_once(tmp_path: Path) -> None:
+def test_force_sets_the_files_of_another_run_aside_once(tmp_path: Path) -> None:
     first = replace(demo_sweep(tmp_path), models=(ModelEntry("FullImage", settings={"a": 1}),))
     go(first, FakeBackends(FakeModel()))
     other = replace(first, models=(ModelEntry("FullImage", settings={"a": 2}),))
@@ -287,7 +287,7 @@ def test_what_is_forced_over_another_run_keeps_its_files_once(tmp_path: Path) ->
         assert {name.split(".")[1] for name in stored} == {"replaced-1"}
 
 
-def test_answers_of_a_journal_that_were_made_otherwise_are_refused(tmp_path: Path) -> None:
+def test_answers_of_another_run_in_the_journal_are_refused(tmp_path: Path) -> None:
     class At(FakeBackends):
         def __init__(self, where: str, model: FakeModel) -> None:
             super().__init__(model)
@@ -341,9 +341,7 @@ class SaysItsSpace(FakeBackends):
 
 
 @pytest.mark.parametrize("twice", ["first run", "again"])
-def test_another_space_cannot_be_said_of_a_model_that_records_its_own(
-    tmp_path: Path, twice: str
-) -> None:
+def test_a_model_that_records_its_space_cannot_be_given_another(tmp_path: Path, twice: str) -> None:
     sweep = demo_sweep(tmp_path)
     reported = [replace(entry, space="unit") for entry in sweep.models]
     agreeing = [replace(entry, space="grid1000") for entry in sweep.models]
