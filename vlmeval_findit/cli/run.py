@@ -234,7 +234,7 @@ def _run(
     try:
         from ..host import register
         from ..host.outcomes import OUTCOMES
-        from ..host.preflight import RequestedRuns, check_datasets, preflight, share_budget
+        from ..host.preflight import check_datasets, preflight, share_budget
         from ..host.registration import run_host
     except ImportError as error:
         raise ValueError(
@@ -250,7 +250,7 @@ def _run(
     if not any(word.partition("=")[0] == "--data-config" for word in run.rest):
         check_datasets([name for name in run.data if name not in datasets])
     settings = json.dumps(run.settings) if run.settings else None
-    preflight(RequestedRuns(models, datasets, run.mode, Path(run.work_dir), settings, run.limit))
+    preflight(models, datasets, run.mode, Path(run.work_dir), settings, run.limit)
     budget = share_budget(models, run.mode, options.max_usd, options.timeout)
     if not is_quiet():
         print_note(f"VLMEvalKit: {runner.what}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,20 +29,27 @@ from .inference import prepare_run
 from .vlmevalkit_entries import entry_of
 
 
-def preflight(runs: RequestedRuns) -> None:
-    """Make every dataset as the host will, and raise ValueError for what it would skip."""
-    for model in runs.models:
+def preflight(
+    models: Sequence[str],
+    datasets: Sequence[str],
+    mode: str,
+    work_dir: Path,
+    judge_args: str | None = None,
+    limit: int | None = None,
+) -> None:
+    """Build every FindIt dataset as VLMEvalKit will; raise ValueError for what it would skip."""
+    for model in models:
         check_model_name(model)
-        if runs.datasets and entry_of(model).cls is None:
+        if datasets and entry_of(model).cls is None:
             raise ValueError(f"no model {model!r}{nearest(model, supported_VLM)}")
-    for name in runs.datasets:
+    for name in datasets:
         known = next(c for c in DATASET_CLASSES if name in c.supported_datasets())
-        dataset = known(name, judge_args=runs.judge_args, mode=runs.mode)
-        if runs.limit is not None:
-            dataset.data = dataset.data.iloc[: runs.limit]
-        for model in runs.models:
-            if runs.mode != "eval":
-                prepare_run(dataset, model, runs.work_dir / model)
+        dataset = known(name, judge_args=judge_args, mode=mode)
+        if limit is not None:
+            dataset.data = dataset.data.iloc[:limit]
+        for model in models:
+            if mode != "eval":
+                prepare_run(dataset, model, work_dir / model)
 
 
 def check_datasets(names: Iterable[str]) -> None:
@@ -54,18 +61,6 @@ def check_datasets(names: Iterable[str]) -> None:
         if not is_known and not is_users_table(name):
             known = [*SUPPORTED_DATASETS, *supported_video_datasets]
             raise ValueError(f"VLMEvalKit has no dataset {name!r}{nearest(name, known)}")
-
-
-@dataclass(frozen=True, slots=True)
-class RequestedRuns:
-    """Models and FindIt datasets of a command line."""
-
-    models: Sequence[str]
-    datasets: Sequence[str]
-    mode: str
-    work_dir: Path
-    judge_args: str | None = None
-    limit: int | None = None
 
 
 def add_replay(path: str) -> None:

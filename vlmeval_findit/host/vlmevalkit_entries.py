@@ -70,7 +70,7 @@ def entry_of(model: str, settings: Mapping[str, Any] | None = None) -> Entry:
 
     ``settings`` override the entry's arguments.
     """
-    configured = dict(_config_models().get(model, {}))
+    configured = dict(_of_config("model").get(model, {}))
     if "class" in configured:
         import vlmeval.api
         import vlmeval.vlm
@@ -130,26 +130,22 @@ def described(model: str, entry: Entry, question: Question) -> Described:
             f"{model} is run by a class of VLMEvalKit, which decodes freely: {question.name} "
             "needs a model of FindIt, or a server (--base-url)"
         )
-    row = find_model(model)
+    row, url = find_model(model), flag("--base-url")
     space = stock_space(model, entry) or (row.space(question).as_dict() if row else None)
+    flags = {name.lstrip("-"): value for name in _SAMPLING if (value := flag(name)) is not None}
     checkpoint = entry.arguments.get("model_path") or entry.arguments.get("model")
     answering = Answering(
         kind=entry.cls.__name__ if entry.cls is not None else None,
         row=row.name if row else None,
         checkpoint=str(checkpoint) if checkpoint else None,
         revision=known_revision(str(checkpoint)) if checkpoint else None,
-        endpoint=_address(flag("--base-url")),
-        settings=scrubbed({**_plain(entry.arguments), **_sampling_flags()}),
+        endpoint=None if url is None else Endpoint(url).name,  # without credentials
+        settings=scrubbed({**_plain(entry.arguments), **flags}),
         source=entry.source,
         runs_here=not entry.is_api,
         in_vlmevalkit=True,
     )
     return Described(answering, space)
-
-
-def _address(url: str | None) -> str | None:
-    """Return a server's address without credentials."""
-    return None if url is None else Endpoint(url).name
 
 
 def on_this_machine(entry: Entry, answering: Answering) -> Answering:
@@ -200,11 +196,7 @@ def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _SAMPLING = ("--temperature", "--top-k", "--top-p", "--repetition-penalty", "--max-tokens")
-
-
-def _sampling_flags() -> dict[str, Any]:
-    """Return the host's sampling flags."""
-    return {name.lstrip("-"): value for name in _SAMPLING if (value := flag(name)) is not None}
+"""VLMEvalKit's flags of sampling."""
 
 
 # --- the host's command line ----------------------------------------------------------------------
@@ -228,29 +220,33 @@ def has_flag(name: str) -> bool:
     return name in sys.argv[1:]
 
 
-def config() -> Mapping[str, Any]:
-    """Return the host's ``--config`` file of this process, or nothing."""
+def _of_config(name: str) -> Mapping[str, Any]:
+    """Return the models or the data of this process's ``--config`` file, if it has one."""
     path = flag("--config")
-    return _read_config(path) if path else {}
+    return _mapping(_mapping(_read_json(Path(path)) if path else {}).get(name))
 
 
 @cache
-def _read_config(path: str) -> Mapping[str, Any]:
-    try:
-        values = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}  # the host says what is wrong with it
-    return values if isinstance(values, dict) else {}
+def _read_json(path: Path) -> Any:
+    with suppress(OSError):  # VLMEvalKit says what is wrong with it
+        return _json_or_none(path.read_text(encoding="utf-8"))
+    return None
 
 
-def _config_models() -> Mapping[str, Mapping[str, Any]]:
-    models = config().get("model")
-    return models if isinstance(models, dict) else {}
+def _json_or_none(text: str) -> Any:
+    with suppress(ValueError):
+        return json.loads(text)
+    return None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def renamed_datasets() -> dict[str, str]:
     """Return the datasets that the configuration renames: name -> dataset."""
-    data = {**_mapping(config().get("data")), **_mapping(_json_flag("--data-config"))}
+    given = _json_or_none(flag("--data-config") or "")
+    data = {**_of_config("data"), **_mapping(given)}
     return {
         name: str(entry["dataset"])
         for name, entry in data.items()
@@ -258,17 +254,6 @@ def renamed_datasets() -> dict[str, str]:
         and is_ours_entry(name, entry)
         and entry.get("dataset", name) != name
     }
-
-
-def _json_flag(name: str) -> Any:
-    try:
-        return json.loads(flag(name) or "null")
-    except ValueError:
-        return None
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def with_space(entry: Entry, space: Any) -> Entry:
