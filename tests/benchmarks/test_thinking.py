@@ -23,8 +23,8 @@ from vlmeval_findit.core.replies import (
     split_thought,
 )
 from vlmeval_findit.models.http.completion import read_completion
-from vlmeval_findit.models.local.run_settings import RunSettings
-from vlmeval_findit.models.local.runner import plan, spoken
+from vlmeval_findit.models.local.local_runner import spoken
+from vlmeval_findit.models.local.run_plan import RunSettings, plan
 from vlmeval_findit.models.model_table import MODELS
 
 BOX = '[{"bbox": [100, 200, 500, 800]}]'

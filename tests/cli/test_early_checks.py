@@ -21,8 +21,7 @@ from paths import ROOT
 from vlmeval_findit.cli import early_checks
 from vlmeval_findit.cli.access import access_of
 from vlmeval_findit.cli.early_checks import check_model
-from vlmeval_findit.models.entry import ModelEntry
-from vlmeval_findit.models.options import ModelOptions
+from vlmeval_findit.models.model_entry import ModelEntry, ModelOptions
 
 DATA = "FindIt_Scenes_mini_xyxy_json"
 ADAPTER = write_adapter(Path(mkdtemp(prefix="findit-refused-")), "/nowhere")

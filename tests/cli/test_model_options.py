@@ -18,8 +18,7 @@ from vlmeval_findit.cli.sweep import command as sweep
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.server_backends import ServerBackends
-from vlmeval_findit.models.entry import ModelEntry
-from vlmeval_findit.models.options import ModelOptions
+from vlmeval_findit.models.model_entry import ModelEntry, ModelOptions
 from vlmeval_findit.sweeps.sweep_file import parse_sweep
 
 URL = "http://127.0.0.1:9/v1"

@@ -61,7 +61,7 @@ def _nothing_stays() -> Iterator[None]:
 
 HEAD = (
     "from vlmeval_findit.models.model_row import *\n"
-    "from vlmeval_findit.models.bounds import *\n"
+    "from vlmeval_findit.models.model_row import *\n"
     "from vlmeval_findit.boxes.spaces import SpaceKind, Space\n"
     "from vlmeval_findit.boxes.representation import Representation\n"
     "GRID = lambda question: Space('grid1000')\n"
@@ -157,19 +157,15 @@ def test_a_broken_plugin_is_reported_once_and_refused_where_it_was_named(
     assert why in streams.err
 
 
-def test_a_name_of_vlmevalkit_is_refused_with_both(
+def test_a_name_of_vlmevalkit_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In a file of rows, and of a custom model."""
     monkeypatch.setattr(model_row, "model_names", lambda: ["SmolVLM2"])
-    monkeypatch.setenv("LMUData", str(tmp_path))
     row = f"ModelRow('Smol', 'Smol(VLM2)?', GRID, local={FAMILY.format('SmolVLM2', '')})"
     file = written(tmp_path / "smol.py", f"{HEAD}MODELS = {row}")
-    right = written(tmp_path / "own.yaml", "- {name: SmolVLM2, like: Qwen3-VL, checkpoint: a/b}")
-    for words in (["--plugin", str(file)], ["--add", str(right)]):
-        with known_here():
-            assert main(["models", *words]) == 2
-        assert "is the name of a model of VLMEvalKit" in capsys.readouterr().err
+    with known_here():
+        assert main(["models", "--plugin", str(file)]) == 2
+    assert "is the name of a model of VLMEvalKit" in capsys.readouterr().err
     os.environ.pop(plugin_rows.FILES_VARIABLE)
 
 

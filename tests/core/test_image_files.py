@@ -33,8 +33,7 @@ from vlmeval_findit.core.image_files import (
     unusable,
 )
 from vlmeval_findit.core.question import image, text
-from vlmeval_findit.models.http.images import as_they_are, for_provider
-from vlmeval_findit.models.scene_cache import CachedScene, make
+from vlmeval_findit.models.http.sent_images import as_they_are, for_provider
 from vlmeval_findit.report.gallery import thumbnails
 
 SIZE = (48, 32)
@@ -212,7 +211,6 @@ def test_an_image_as_large_as_its_annotations_say_works(file: Callable[[bytes], 
     assert np.array_equal(np.asarray(decode(path)), PIXELS)
     assert for_provider(path, 16).original == SIZE
     assert as_they_are(path).sent == SIZE
-    assert make(CachedScene(path, (24, 16)))
     assert len(thumbnails([path])) == 1
     _, record = full_image((image(str(path)), text("find")), parse("FindIt_Pascal_xyxy_json"))
     assert record.images[0]["sent"] == list(SIZE)

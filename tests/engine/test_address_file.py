@@ -18,10 +18,10 @@ from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.serving.addresses import AddressFile
+from vlmeval_findit.models.http.endpoints import AddressFile
 
 
-def names(followed: AddressFile[Endpoint]) -> list[str]:
+def names(followed: AddressFile) -> list[str]:
     return [item.name for item in followed()]
 
 

@@ -236,7 +236,7 @@ def test_replicas_that_are_sick_slow_or_late_hold_up_nobody(
     bad, sick, slow, late, well = machines.add(5)
     monkeypatch.setenv("FINDIT_SERVER_KEY", "a-key-of-a-server")
     monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"X-Auth": "a-key-of-a-server"}')
-    monkeypatch.setenv("FINDIT_SCENES_MB", "77")
+    monkeypatch.setenv("FINDIT_SOMETHING", "77")
     behaviours = {bad: "does not load", sick: "fails", slow: "slow", late: "late", well: "warns"}
     run = Run(tmp_path, behaviours, CallOptions(replicas=5)).go()
     check(run, undisturbed)
@@ -249,7 +249,7 @@ def test_replicas_that_are_sick_slow_or_late_hold_up_nobody(
     assert len(list(run.marks.glob("fails-*"))) == 1, "it is not started again"
     assert re.search(r"replica \d on \S+: it is hot in here", caplog.text)
     environment = (run.marks / "environment").read_text()
-    assert "'FINDIT_SCENES_MB': '77'" in environment
+    assert "'FINDIT_SOMETHING': '77'" in environment
     assert "a-key-of-a-server" not in environment
 
 

@@ -22,9 +22,9 @@ from provider_servers import GOOGLE, address
 from provider_servers import KEY as PROVIDER_KEY
 
 from vlmeval_findit.engine.backend import CallOptions
-from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.models.model_client import to_host_message
+from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.models.model_table import find_model
 
 pytestmark = pytest.mark.host

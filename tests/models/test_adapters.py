@@ -17,12 +17,9 @@ from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core import plugin_rows
 from vlmeval_findit.models import adapter as adapters
 from vlmeval_findit.models.adapter import adapter_of, refuse_adapter, refuse_without_peft
-from vlmeval_findit.models.entry import ModelEntry
-from vlmeval_findit.models.local.run_settings import RunSettings
-from vlmeval_findit.models.local.runner import describe
-from vlmeval_findit.models.model_store import add
-from vlmeval_findit.models.model_table import MODELS, NANO, SHIPPED, find_model, row_of_checkpoint
-from vlmeval_findit.models.options import ModelOptions
+from vlmeval_findit.models.local.run_plan import RunSettings, describe
+from vlmeval_findit.models.model_entry import ModelOptions
+from vlmeval_findit.models.model_table import MODELS, NANO, SHIPPED, row_of_checkpoint
 from vlmeval_findit.models.revision import known_revision, refuse_missing
 from vlmeval_findit.sweeps.sweep_file import parse_sweep
 
@@ -68,17 +65,6 @@ def test_another_base_needs_like(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Say which model it is run like: --like Qwen3-VL"):
         row_of_checkpoint("my-ft", folder)
     assert ModelOptions(like="Qwen3-VL").entry(f"my-ft={folder}").like == "Qwen3-VL"
-
-
-def test_an_adapter_is_stored_as_a_model(tmp_path: Path) -> None:
-    folder = write_adapter(tmp_path / "ft", HUB)
-    file = tmp_path / "models.yaml"
-    file.write_text(f"- {{name: my-ft, checkpoint: {folder}}}")
-    assert [model.like for model in add(file, replaces=False)] == ["Qwen3-VL"]
-    row = find_model("my-ft")
-    assert row is not None
-    assert row.local is not None
-    assert row.local.checkpoints == {"my-ft": str(folder)}
 
 
 # --- refusals -------------------------------------------------------------------------------------
@@ -226,7 +212,7 @@ def base_and_adapter() -> tuple[Path, Path]:
 def answers(checkpoint: Path, **settings: Any) -> list[Any]:
     from test_local_models import questions, variants
 
-    from vlmeval_findit.models.local.runner import load_local
+    from vlmeval_findit.models.local.local_runner import load_local
 
     row = MODELS["Qwen3-VL"]
     runner = load_local(str(checkpoint), row, RunSettings(max_new_tokens=12, **settings))
@@ -273,8 +259,3 @@ def test_weights_that_fit_nowhere_are_refused() -> None:
     (foreign / "adapter_config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match=f"foreign does not fit {base}: 4 of its weights are miss"):
         answers(foreign)
-
-
-def test_an_entry_without_an_adapter_is_left_alone(tmp_path: Path) -> None:
-    base = write_base(tmp_path / "Qwen3-VL-2B-Instruct")
-    assert ModelOptions().applied(ModelEntry("ft", checkpoint=str(base))).like is None

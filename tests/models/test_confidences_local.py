@@ -16,15 +16,15 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.question import Message, image, text
-from vlmeval_findit.models.local.run_settings import RunSettings
-from vlmeval_findit.models.local.runner import LocalReply, LocalRunner, load_local
+from vlmeval_findit.models.local.local_runner import LocalReply, LocalRunner, load_local
+from vlmeval_findit.models.local.run_plan import RunSettings
 from vlmeval_findit.models.model_table import MODELS, NANO_CHECKPOINT
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from tiny_checkpoints import build  # noqa: E402
 
-from vlmeval_findit.models.local import runner as runners  # noqa: E402
+from vlmeval_findit.models.local import local_runner as runners  # noqa: E402
 from vlmeval_findit.models.local import shared_prefix, transformer  # noqa: E402
 from vlmeval_findit.models.local.logits import LogprobRecorder  # noqa: E402
 

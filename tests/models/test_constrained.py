@@ -36,9 +36,9 @@ from vlmeval_findit.engine.calls import settings_of
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.completion import Completion
 from vlmeval_findit.models.http.schema import SchemaRoot, response_format, unwrapped
-from vlmeval_findit.models.local import runner
-from vlmeval_findit.models.local.run_settings import RunSettings
-from vlmeval_findit.models.local.runner import describe, load_local, plan
+from vlmeval_findit.models.local import run_plan
+from vlmeval_findit.models.local.local_runner import load_local
+from vlmeval_findit.models.local.run_plan import RunSettings, describe, plan
 from vlmeval_findit.models.model_table import MODELS
 from vlmeval_findit.runs.run_statistics import constrained_twin, syntax_cost
 
@@ -202,7 +202,7 @@ def test_a_model_that_thinks_is_refused() -> None:
 def test_a_library_that_is_not_there_is_named_before_anything_is_loaded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(runner, "find_spec", lambda name: None)
+    monkeypatch.setattr(run_plan, "find_spec", lambda name: None)
     row = MODELS["FindIt-Nano"]
     with pytest.raises(ValueError, match=r"_constrained needs llguidance: pip install"):
         describe(row, "anywhere", HELD, RunSettings())

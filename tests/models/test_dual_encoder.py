@@ -19,7 +19,7 @@ from vlmeval_findit.models.dual_encoder.encoder import (
     EncoderError,
     Padding,
 )
-from vlmeval_findit.models.dual_encoder.feature_cache import FOLDER, FeatureCache
+from vlmeval_findit.models.dual_encoder.towers import FOLDER, FeatureCache
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -21,14 +21,13 @@ from vlmeval_findit.core.answers import CancelledError
 from vlmeval_findit.core.image_files import decode
 from vlmeval_findit.core.question import Message, Task, image, system, text
 from vlmeval_findit.core.replies import Reply
-from vlmeval_findit.models.local.images import ImageSet, limited
-from vlmeval_findit.models.local.runner import (
+from vlmeval_findit.models.local.local_runner import (
     LocalReply,
     LocalRunner,
-    RunSettings,
     load_local,
-    plan,
 )
+from vlmeval_findit.models.local.model_images import ImageSet, limited
+from vlmeval_findit.models.local.run_plan import RunSettings, plan
 from vlmeval_findit.models.model_table import MODELS
 from vlmeval_findit.runs.open_predictions import check_replies
 from vlmeval_findit.runs.run_score import score_rows

@@ -22,7 +22,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from tiny_checkpoints import build  # noqa: E402
 
-from vlmeval_findit.models.local.runner import RunSettings, load_local  # noqa: E402
+from vlmeval_findit.models.local.local_runner import load_local  # noqa: E402
+from vlmeval_findit.models.local.run_plan import RunSettings  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread"), pytest.mark.slow]
 

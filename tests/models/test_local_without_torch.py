@@ -16,13 +16,17 @@ from vlmeval_findit.boxes.reading import reader
 from vlmeval_findit.boxes.records import FormatFailure
 from vlmeval_findit.core.replies import Recorded, Reply
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.models.bounds import Bounds
-from vlmeval_findit.models.local.batching import BatchLimit, in_batches, is_out_of_memory
-from vlmeval_findit.models.local.device import Machine, choose
-from vlmeval_findit.models.local.images import ImageSet, ModelImage, expected_length, limited
 from vlmeval_findit.models.local.layout import Grid, ImageLayout, LayoutError, Positions
-from vlmeval_findit.models.local.run_settings import RunSettings
-from vlmeval_findit.models.local.runner import plan
+from vlmeval_findit.models.local.machine import (
+    BatchLimit,
+    Machine,
+    choose,
+    in_batches,
+    is_out_of_memory,
+)
+from vlmeval_findit.models.local.model_images import ImageSet, ModelImage, expected_length, limited
+from vlmeval_findit.models.local.run_plan import RunSettings, plan
+from vlmeval_findit.models.model_row import Bounds
 from vlmeval_findit.models.model_table import MODELS, find_model, local_names
 
 # --- rows -----------------------------------------------------------------------------------------

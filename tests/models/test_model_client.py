@@ -34,8 +34,8 @@ from vlmeval_findit.core.identity import Described
 from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, recorded
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
-from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_client import answer_from
+from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.sweeps.sweep_run import UnfinishedError
 
 

@@ -16,7 +16,7 @@ from vlmeval_findit.coords.conventions import SPACES, row_of
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.http.chat import server_space
-from vlmeval_findit.models.local.run_settings import RunSettings
+from vlmeval_findit.models.local.run_plan import RunSettings
 from vlmeval_findit.models.model_table import MODELS, NANO, NANO_PX, SHIPPED, find_model
 from vlmeval_findit.runs.open_predictions import check_replies
 from vlmeval_findit.runs.run_score import score_rows
@@ -114,8 +114,8 @@ def test_its_processor_shows_the_very_size_that_is_read(
 
     from vlmeval_findit.core.question import image, text
     from vlmeval_findit.models.local.encoding import MessageEncoder
-    from vlmeval_findit.models.local.images import ImageSet
-    from vlmeval_findit.models.local.runner import plan
+    from vlmeval_findit.models.local.model_images import ImageSet
+    from vlmeval_findit.models.local.run_plan import plan
 
     Image.new("RGB", size).save(tmp_path / "a.png")
     how = plan(MODELS[NANO_PX], parse(SCENES), RunSettings())

@@ -26,7 +26,7 @@ from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.estimate import FEWEST
 from vlmeval_findit.core.statistics import ALPHA, chance_of_lead, difference
 from vlmeval_findit.engine.calls import CellBuilder
-from vlmeval_findit.models.entry import ModelEntry
+from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.runs.format_file import best_format, race_calls
 from vlmeval_findit.runs.race import ROUNDS, rounds_of
 from vlmeval_findit.runs.run_score import CellResult, SearchError

@@ -19,7 +19,7 @@ from vlmeval_findit.benchmarks.findit.grid import all_tables
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.config import ConfigError
-from vlmeval_findit.models.entry import ModelEntry
+from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.runs.format_file import (
     BestFormats,
     averages,

@@ -44,8 +44,8 @@ from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.journal.writer import DiskFullError
 from vlmeval_findit.engine.server_backends import ServerBackends
-from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_client import GenerateClient
+from vlmeval_findit.models.model_entry import ModelEntry
 
 
 @pytest.fixture(scope="module")

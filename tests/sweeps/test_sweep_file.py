@@ -12,7 +12,7 @@ from vlmeval_findit.boxes.representation import BOX_KEYS, KEYS
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.server_backends import ServerBackends
-from vlmeval_findit.models.entry import ModelEntry
+from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.models.model_table import find_model
 from vlmeval_findit.sweeps.format_search import STAGES
 from vlmeval_findit.sweeps.sweep_file import parse_sweep, read_sweep, stage_questions

@@ -20,7 +20,7 @@ from ..core.formatting import nearest
 from ..core.image_files import header
 from ..core.question import Message, Question
 from ..core.replies import Reply, recorded
-from ..models.http.providers.table import OPENROUTER
+from ..models.http.providers.provider_table import OPENROUTER
 from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, find_model, local_names, row_of_base
 from .custom_questions import SpaceLike, custom_query
@@ -157,7 +157,7 @@ def open_model(
         system: a file with a text that goes before every question.
         prompt_template: a file with a Jinja template of the question, in place of FindIt's words.
         settings: of a model on this machine, fields of
-            :class:`..models.local.run_settings.RunSettings`: ``batch_size``, ``dtype``,
+            :class:`..models.local.run_plan.RunSettings`: ``batch_size``, ``dtype``,
             ``device`` and so on.
 
     Raises:
@@ -212,8 +212,8 @@ def _refuse(settings: dict[str, Any], why: str) -> None:
 
 def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
     # torch is imported only if a model is loaded.
-    from ..models.local.run_settings import RunSettings
-    from ..models.local.runner import load_local
+    from ..models.local.local_runner import load_local
+    from ..models.local.run_plan import RunSettings
 
     runner = load_local(checkpoint, row, config_from(RunSettings, settings))
 

@@ -7,7 +7,7 @@ from enum import Enum
 
 from ..benchmarks import baselines
 from ..core.vlmevalkit import may_have_model
-from ..models.entry import ModelEntry
+from ..models.model_entry import ModelEntry
 from ..models.model_table import find_model, local_names
 
 REPLAY = "Replay"

@@ -101,7 +101,7 @@ def _checkpoint(named: str, family: LocalFamily) -> str:
 
 def _print_shown(row: ModelRow, checkpoint: str, question: Question, message: Message) -> None:
     """Print the text after the chat template and the sizes of images; nothing is downloaded."""
-    from ..models.local.runner import ProcessorMissingError, shown
+    from ..models.local.local_runner import ProcessorMissingError, shown
 
     try:
         inputs = shown(row, checkpoint, question, message)
@@ -126,7 +126,7 @@ def _print_shown(row: ModelRow, checkpoint: str, question: Question, message: Me
 def _print_request(message: Message, question: Question, model: str) -> None:
     """Print the request for a message: fields as they are, images as their sizes."""
     from ..models.http.chat import chat_model
-    from ..models.http.providers.table import OPENROUTER
+    from ..models.http.providers.provider_table import OPENROUTER
 
     try:
         request = chat_model(model, OPENROUTER).request(message, question)

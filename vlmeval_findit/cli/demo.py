@@ -27,9 +27,8 @@ from ..engine.cancel import cancelled_by_signals
 from ..leaderboard.board import OVERALL, TIED, Board
 from ..leaderboard.board_files import write_board
 from ..leaderboard.table import Field, FieldType, Table, TableCell, Value, value
-from ..models.entry import ModelEntry
+from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import NANO, NANO_PX
-from ..models.options import ModelOptions
 from ..runs.format_file import BestFormats, averages
 from ..runs.run_score import CellResult
 from ..runs.scored_run import RowData

@@ -17,10 +17,10 @@ from ..engine.serve_backends import served_model
 from ..engine.server_backends import chat_of, settings
 from ..leaderboard.table import Field, Table
 from ..leaderboard.table import count as number_of
-from ..models.entry import ModelEntry
 from ..models.http.chat import ChatModel, chat_model, token_limit
-from ..models.http.providers.table import OPENROUTER
+from ..models.http.providers.provider_table import OPENROUTER
 from ..models.http.spending import Load
+from ..models.model_entry import ModelEntry
 from ..models.model_table import find_model, local_names
 from ..models.prices import AS_OF
 from ..models.revision import known_revision

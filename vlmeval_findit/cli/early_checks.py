@@ -31,9 +31,9 @@ from ..core.vlmevalkit import (
 from ..engine.backend import CallOptions
 from ..engine.calls import CellBuilder
 from ..models.adapter import refuse_without_peft
-from ..models.entry import ModelEntry
 from ..models.http.endpoints import provider_endpoints
-from ..models.http.providers.table import OPENROUTER
+from ..models.http.providers.provider_table import OPENROUTER
+from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import (
     MODELS,
     find_model,
@@ -41,7 +41,6 @@ from ..models.model_table import (
     local_names,
     row_of_checkpoint,
 )
-from ..models.options import ModelOptions
 from ..models.revision import refuse_missing
 from ..runs.prediction_names import recorded_file, replay_source
 from ..serving.programs import visible_gpus
@@ -164,8 +163,7 @@ def check_model(entry: ModelEntry, access: Access) -> None:
     elif access is Access.REPLAY:
         replay_source(entry.checkpoint)
     elif access in (Access.LOCAL, Access.SERVED):
-        row, checkpoint = local_names()[entry.name]
-        checkpoint = str(row.settings.get("model_path", checkpoint))
+        _, checkpoint = local_names()[entry.name]
         refuse_missing(checkpoint)
         if access is Access.LOCAL:
             refuse_without_peft(checkpoint)

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from ..models.http.batch.records import BatchKind
-from ..models.options import ModelOptions
+from ..models.http.batch import BatchKind
+from ..models.model_entry import ModelOptions
 from ..serving.programs import PROGRAMS
 from .options import space_option
 

@@ -1,9 +1,8 @@
-"""``run_findit.py models``: the model table, and custom models."""
+"""``run_findit.py models``: the model table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -11,11 +10,10 @@ import click
 from ..benchmarks import baselines
 from ..benchmarks.findit.dataset_names import parse
 from ..core.command import as_called
-from ..core.folders import custom_models_file
 from ..core.question import Question
 from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, known_model
-from .options import PATH, Command, complete_models
+from .options import Command, complete_models
 from .printing import print_columns
 
 _GENERAL: Question = parse("FindIt_Pascal_xyxy_json")
@@ -28,40 +26,17 @@ _VIDEO: Question = parse("FindIt_RoboTools_xyxy_json")
     examples=["python run_findit.py models", "python run_findit.py models Qwen3-VL"],
 )
 @click.argument("names", metavar="[NAME...]", nargs=-1, shell_complete=complete_models)
-@click.option(
-    "--add",
-    type=PATH,
-    metavar="FILE.yaml",
-    help="Add the models of a file: what probe --save wrote, or a list of rows.",
-)
-@click.option("--replace", is_flag=True, help="--add replaces models of the same names.")
-@click.option("--remove", metavar="NAME", help="Delete a custom model.")
-def command(names: tuple[str, ...], add: Path | None, replace: bool, remove: str | None) -> int:
-    """List the models whose coordinate space is known, or describe some; add or remove your own.
+def command(names: tuple[str, ...]) -> int:
+    """List the models whose coordinate space is known, or describe some.
 
     With NAME: checkpoints, coordinate spaces by task, and how many pixels images may have.
     """
-    if sum(map(bool, (names, add, remove))) > 1:
-        raise ValueError("NAME, --add and --remove: one at a time")
-    if replace and add is None:
-        raise ValueError("--replace needs --add FILE.yaml")
-    # They import a YAML writer, which a list need not wait for.
-    from ..models import model_store
-
-    if add is not None:
-        for model in model_store.add(add, replaces=replace):
-            print(f"{model.name}: known to every command from now on")
-        print(f"stored in {custom_models_file()}")
-    elif remove is not None:
-        model_store.remove(remove)
-        print(f"{remove}: removed; its runs stay; to score them again add it, or use --force")
-    elif names:
-        for name in names:
-            row = known_model(name, "NAME")
-            print(_title(row))
-            for what, value in _facts(row):
-                print(f"  {what:<9}{value}")
-    else:
+    for name in names:
+        row = known_model(name, "NAME")
+        print(_title(row))
+        for what, value in _facts(row):
+            print(f"  {what:<9}{value}")
+    if not names:
         print_columns(map(_columns, MODELS.values()), "model", "space", "runs")
         print(as_called("\ncheckpoints, bounds, spaces by task: python run_findit.py models NAME"))
         print("a local model from another checkpoint: --model NAME=FOLDER_OR_IDENTIFIER")
@@ -78,8 +53,6 @@ def _columns(row: ModelRow) -> tuple[str, str, str]:
         places.append("OpenRouter")
     if row.name in baselines():
         places.append("here, without a checkpoint")
-    if row.served is not None:
-        places.append(f"served as {row.served}")
     return _title(row), str(row.space(_GENERAL).as_dict()["kind"]), ", ".join(places)
 
 
@@ -97,16 +70,12 @@ def _facts(row: ModelRow) -> list[tuple[str, str]]:
         limit = f", {api.max_tokens:,} output tokens" if api.max_tokens else ""
         through = f"{api.identifier} through OpenRouter, {reasoning}{limit}"
         facts.append(("runs", f"--model {row.entry}: {through}"))
-    if row.served is not None:
-        facts.append(("served", row.served))
     if row.local is None:
         return facts
     bounds = row.local.bounds
     facts += _by_task("bounds", lambda question: bounds(question).as_dict())
     if row.local.template:
         facts.append(("template", _settings_text(row.local.template)))
-    if row.settings:
-        facts.append(("settings", _settings_text(row.settings)))
     facts += [("runs", f"--model {n}: {where}") for n, where in row.local.checkpoints.items()]
     return facts
 

@@ -22,10 +22,9 @@ from ..core.files import atomic_write, sha256_of
 from ..core.question import Question
 from ..core.settings import Settings, settings_from
 from ..data.probe_scenes import COUNT, SIZES
-from ..models.entry import ModelEntry
 from ..models.http.chat import server_space
+from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import find_model, known_model
-from ..models.options import ModelOptions
 from ..runs.open_predictions import open_predictions
 from ..sweeps.sweep_file import Sweep
 from .early_checks import check_amounts, refuse_untabled
@@ -92,7 +91,7 @@ _PLACEHOLDER = "grid1000"
     "--save",
     type=PATH,
     metavar="FILE.yaml",
-    help="Write the model and its coordinates as a sweep file, for sweep and models --add.",
+    help="Write the model and its coordinates as a sweep file, for sweep.",
 )
 @model_options(DRY_RUN, EXECUTOR, REPLICAS)
 def command(

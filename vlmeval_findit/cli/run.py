@@ -36,12 +36,11 @@ from ..core.vlmevalkit import (
 from ..engine.backend import CallOptions
 from ..engine.serve_backends import served_model
 from ..engine.server_backends import ServerBackends
-from ..models.entry import ModelEntry
 from ..models.http.endpoints import provider_endpoints
-from ..models.http.providers.table import OPENROUTER
+from ..models.http.providers.provider_table import OPENROUTER
 from ..models.http.spending import Budget
+from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import check_settings, known_model
-from ..models.options import ModelOptions
 from ..serving.processes import end
 from ..sweeps.sweep_file import Sweep, refuse_samples
 from .access import FINDIT_ONLY, REPLAY, Access, access_of, flag_name, refuse_unused

@@ -10,8 +10,8 @@ from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.grid import AnnotationTable
 from ..benchmarks.findit.variant import MARKS
 from ..core.formatting import nearest
+from ..models.model_entry import ModelOptions
 from ..models.model_table import find_model
-from ..models.options import ModelOptions
 from ..runs.best_format import rule
 from ..sweeps.format_search import search_sweep, search_target
 from ..sweeps.sweep_file import Race

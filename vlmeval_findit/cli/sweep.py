@@ -29,9 +29,8 @@ from ..engine.cancel import cancelled_by_signals
 from ..engine.journal.writer import DiskFullError, JournalTakenError
 from ..engine.serve_backends import ServeBackends
 from ..engine.server_backends import ServerBackends
-from ..models.entry import ModelEntry
 from ..models.http.spending import Budget
-from ..models.options import ModelOptions
+from ..models.model_entry import ModelEntry, ModelOptions
 from ..runs.best_format import worst
 from ..runs.format_file import (
     BestFormats,

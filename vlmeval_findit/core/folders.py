@@ -49,14 +49,6 @@ def custom_datasets_file() -> Path:
     return lmu_data_root() / "findit_datasets.json"
 
 
-CUSTOM_MODELS = "findit_models.yaml"
-
-
-def custom_models_file() -> Path:
-    """Return the file of custom models; it need not exist."""
-    return lmu_data_root() / CUSTOM_MODELS
-
-
 # --- custom datasets ------------------------------------------------------------------------------
 
 

@@ -66,12 +66,6 @@ class Offer(NamedTuple):
     row: Any
 
 
-class Later(NamedTuple):
-    """A row that is made once the rows before it exist."""
-
-    make: Callable[[], object]
-
-
 class Broken(NamedTuple):
     """A part of a plug-in that cannot be used."""
 
@@ -237,8 +231,7 @@ class PluginTable(Mapping[str, Row]):
     """Built-in rows and, on a miss or when listed, those of plug-ins.
 
     A plug-in never replaces a row. Our modules must not list a table while imported, since plug-ins
-    import them. ``problem`` says or raises why a row cannot be used; ``more`` returns rows of other
-    origin, and the same object as long as nothing changed there.
+    import them. ``problem`` says or raises why a row cannot be used.
 
     >>> table = PluginTable(Group.SPACES, {"a": 1}, int, name=str)
     >>> table["a"], "b" in table, list(table.builtin)
@@ -252,14 +245,12 @@ class PluginTable(Mapping[str, Row]):
         kind: type,
         problem: Callable[[Any], str | None] = lambda row: None,
         name: Callable[[Any], str] = attrgetter("name"),
-        more: Callable[[], Sequence[Offer]] = tuple,
     ) -> None:
         self.group = group
         self.builtin = builtin
         self._kind = kind
         self._problem = problem
         self._name = name
-        self._more = more
         self._asked: tuple[object, ...] = ()
         self._added: Mapping[str, Offer] = {}
         self._asking: dict[str, Offer] | None = None
@@ -292,13 +283,12 @@ class PluginTable(Mapping[str, Row]):
             if self._asking is not None:
                 # A plug-in's row asks for another: it sees those before it.
                 return dict(self._asking)
-            more = self._more()
-            asked = (_STATE, named_files(), more)
+            asked = (_STATE, named_files())
             if asked == self._asked:
                 return self._added
             self._asking = {}
             try:
-                for offer in (*offered(self.group), *more):
+                for offer in offered(self.group):
                     self._take(offer)
                 offers = self._asking
             finally:
@@ -311,8 +301,6 @@ class PluginTable(Mapping[str, Row]):
         assert self._asking is not None
         row, name, reason = offer.row, "", None
         try:
-            if isinstance(row, Later):
-                row = row.make()
             if not isinstance(row, self._kind):
                 reason = f"should be a {self._kind.__name__}, and is {row!r:.60}"
             else:

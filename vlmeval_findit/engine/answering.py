@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from ..core.answers import Answer
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..models.entry import ModelEntry
+from ..models.model_entry import ModelEntry
 from ..runs.run_score import CellResult
 from .backend import Backend, WorkResult, run_sync
 from .batch_backend import BatchBackend, Ledger

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from ..core.answers import Answer, CancelledError, StopReason, error_line
 from ..core.files import sha256_of
-from ..models.http.batch.records import BatchRequest, BatchStatus
+from ..models.http.batch import BatchRequest, BatchStatus
 from ..models.http.completion import CallError
 from ..models.http.spending import SpendingError
 from .backend import WorkResult, single_calls

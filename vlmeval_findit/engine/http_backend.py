@@ -22,8 +22,8 @@ from ..models.http.chat_call import ChatCall
 from ..models.http.client import HttpClient
 from ..models.http.completion import REFUSED, CallError
 from ..models.http.endpoint import Endpoint
-from ..models.http.images import EncodedImages
 from ..models.http.model_server import ModelServer, model_servers
+from ..models.http.sent_images import EncodedImages
 from ..models.http.spending import Budget, SpendingError
 from .backend import ScheduledRun, WorkResult, image_name, not_loaded, run_sync, single_calls
 from .calls import Call

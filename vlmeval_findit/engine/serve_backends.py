@@ -20,12 +20,11 @@ from ..core.formatting import nearest
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..models.adapter import Adapter, adapter_of
-from ..models.bounds import Bounds, space_within
-from ..models.entry import ModelEntry
 from ..models.http.chat import ChatModel, chat_model, token_limit
 from ..models.http.endpoint import Endpoint
-from ..models.local.run_settings import RunSettings
-from ..models.model_row import LocalFamily, ModelRow
+from ..models.local.run_plan import RunSettings
+from ..models.model_entry import ModelEntry
+from ..models.model_row import Bounds, LocalFamily, ModelRow, space_within
 from ..models.model_table import local_names, row_of_checkpoint
 from ..models.revision import base_settings, known_revision, refuse_missing, revision_of
 from ..serving.processes import LocalServers, serve
@@ -119,7 +118,7 @@ class ServedModel:
     def _space(self, usual: Callable[[Question], Space], question: Question) -> Space:
         """Return the row's space within the bounds in force; ``usual`` if none are known."""
         space = self.row.space(question)
-        if space.kind != "smart_resize" or self.row.states_space:
+        if space.kind != "smart_resize":
             return space
         for bounds in (self._bounds(question), _bounds_of_files(Path(self._weights))):
             if bounds.min_pixels is not None and bounds.max_pixels is not None:
@@ -201,7 +200,7 @@ def served_model(entry: ModelEntry, serving: ServeOptions) -> ServedModel:
     else:
         near = nearest(entry.name, local_names())
         raise ValueError(f"no model {entry.name!r} on this machine{near}")
-    limit, given = token_limit({**row.settings, "space": entry.space, **entry.settings})
+    limit, given = token_limit({"space": entry.space, **entry.settings})
     for name in given.keys() & _ELSEWHERE.keys():
         raise ValueError(f"{name} has no effect under --serve: {_ELSEWHERE[name]}")
     checkpoint = str(given.pop("model_path", checkpoint))

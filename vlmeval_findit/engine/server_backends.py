@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..models.entry import LOCAL_SETTINGS, ModelEntry
-from ..models.http.batch.records import BatchKind
+from ..models.http.batch import BatchKind
 from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
 from ..models.http.endpoints import (
     Endpoints,
@@ -22,7 +21,7 @@ from ..models.http.endpoints import (
     provider_endpoints,
 )
 from ..models.http.spending import Budget
-from ..models.options import urls_of
+from ..models.model_entry import LOCAL_SETTINGS, ModelEntry, urls_of
 from .backend import Backend, CallOptions
 from .batch_backend import BatchBackend
 

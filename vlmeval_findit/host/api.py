@@ -24,13 +24,13 @@ from ..engine.backend import Backend
 from ..engine.http_backend import HttpBackend, HttpService
 from ..engine.serve_backends import ServedModel, served_model
 from ..engine.server import ServerPolicy
-from ..models.entry import ModelEntry
 from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
 from ..models.http.endpoint import Endpoint
 from ..models.http.endpoints import Endpoints, endpoints, lasting, provider_endpoints
-from ..models.http.providers.table import OPENROUTER
+from ..models.http.providers.provider_table import OPENROUTER
 from ..models.http.spending import Budget
 from ..models.model_client import HostMessage, from_host_message
+from ..models.model_entry import ModelEntry
 from ..models.model_table import MODELS
 from ..models.prices import PricesField
 from ..serving.programs import ServeOptions
@@ -194,7 +194,7 @@ class FindItProvider(_EndpointAPI):
 
     Args:
         model: what results are called; its row of the model table says how it is asked.
-        provider: a row of :data:`..models.http.providers.table.PROVIDERS`.
+        provider: a row of :data:`..models.http.providers.provider_table.PROVIDERS`.
         served: the provider's name for the model (default: that of the model table).
         base_url: another address that speaks the provider's protocol.
         space, extra_body, like: as of :class:`FindItServer`.

@@ -14,13 +14,11 @@ from ..core.config import config_from
 from ..core.formatting import nearest
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..models.local.run_settings import RunSettings
-from ..models.local.runner import (
+from ..models.local.local_runner import (
     LocalReply,
-    describe,
     load_local,
-    on_this_machine,
 )
+from ..models.local.run_plan import RunSettings, describe, on_this_machine
 from ..models.model_client import HostMessage, from_host_message
 from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, local_names, row_of_checkpoint
@@ -40,7 +38,7 @@ class FindItLocalModel(FindItModel):
     Args:
         like: a row of the model table.
         model_path: a folder or an identifier (default: the first checkpoint of the row).
-        settings: the fields of :class:`..models.local.run_settings.RunSettings`.
+        settings: the fields of :class:`..models.local.run_plan.RunSettings`.
 
     Raises:
         ValueError: an unknown row or setting.
@@ -139,7 +137,7 @@ def local_maker(name: str, row: ModelRow, checkpoint: str) -> Maker:
             "log_folder": folder,
         }
         return partial(FindItServed, **arguments, serve="vllm", retry=6)
-    return partial(FindItLocalModel, model_path=checkpoint, like=row.name, **row.settings)
+    return partial(FindItLocalModel, model_path=checkpoint, like=row.name)
 
 
 def make_known(name: str, checkpoint: str, like: str | None = None) -> None:

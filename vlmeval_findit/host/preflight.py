@@ -17,11 +17,10 @@ from ..core.formatting import nearest
 from ..core.predictions import check_model_name
 from ..core.settings import settings_from
 from ..core.table_files import is_users_table
-from ..models.entry import ModelEntry
 from ..models.http.endpoints import header_lines, provider_endpoints, server_headers
-from ..models.http.providers.table import OPENROUTER
+from ..models.http.providers.provider_table import OPENROUTER
 from ..models.http.spending import Budget
-from ..models.options import ModelOptions
+from ..models.model_entry import ModelEntry, ModelOptions
 from ..serving.programs import ServeOptions
 from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServed, FindItServer
 from .baseline_models import FindItReplay

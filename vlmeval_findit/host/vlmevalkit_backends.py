@@ -17,9 +17,9 @@ from ..core.settings import settings_from
 from ..core.vlmevalkit import host_version
 from ..engine.backend import Backend, CallOptions, Loader, LocalBackend, ThreadedBackend
 from ..engine.http_backend import HttpBackend, HttpService
-from ..models.entry import ModelEntry
 from ..models.http.spending import Budget
 from ..models.model_client import GenerateClient
+from ..models.model_entry import ModelEntry
 from .api import API_CLASSES
 from .api import settings_of as api_settings
 from .registration import register

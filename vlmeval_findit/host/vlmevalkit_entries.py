@@ -84,7 +84,7 @@ def entry_of(model: str, settings: Mapping[str, Any] | None = None) -> Entry:
     maker = supported_VLM.get(model)
     cls = getattr(maker, "func", maker)
     fixed = getattr(maker, "keywords", {})
-    given = {**_settings_of_row(model, cls), **configured, **(settings or {})}
+    given = {**configured, **(settings or {})}
     known = cls if inspect.isclass(cls) else None
     return Entry(known, {**fixed, **given}, given, _source_of(cls))
 
@@ -109,12 +109,6 @@ def _source_of(maker: object) -> str | None:
 
 def _package(maker: object) -> str:
     return str(getattr(maker, "__module__", "")).partition(".")[0]
-
-
-def _settings_of_row(model: str, cls: Any) -> Mapping[str, Any]:
-    """Return the settings of a custom model; its space is recorded with every reply."""
-    row = find_model(model) if hasattr(cls, "on_this_machine") else None
-    return {k: v for k, v in row.settings.items() if k != "space"} if row else {}
 
 
 def described(model: str, entry: Entry, question: Question) -> Described:

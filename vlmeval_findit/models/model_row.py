@@ -1,10 +1,10 @@
-"""One row of the model table (protocol sections 3, 4 and 7), and the checks of a foreign one."""
+"""One row of the model table (protocol sections 3, 4 and 7), and the checks of a plug-in's row."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..boxes.representation import ReplyFormat
@@ -14,7 +14,6 @@ from ..core.predictions import check_model_name
 from ..core.question import PlainQuestion, Question
 from ..core.replies import ThoughtMarks
 from ..core.vlmevalkit import model_names
-from .bounds import BoundsRule, processors_own
 from .local.layout import ImageLayout
 from .prices import TokenPrices
 
@@ -22,6 +21,82 @@ SpaceRule = Callable[[Question], Space]
 
 Schemes = Mapping[tuple[str, bool], ReplyFormat]
 """By the prompt's output format and whether it has several labels."""
+
+
+# --- bounds of the images that local models are shown (protocol sections 4 and 7) -----------------
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bounds of an image; None leaves it to the checkpoint's processor."""
+
+    min_pixels: int | None = None  # area after the processor's resize, in pixels
+    max_pixels: int | None = None
+    patches: int | None = None  # most tiles (InternVL)
+    two_step: bool = False  # Qwen's chat interface resizes before the processor does
+
+    def as_dict(self) -> dict[str, Any]:
+        return {k: v for k, v in asdict(self).items() if v not in (None, False)}
+
+    def overridden(self, values: Mapping[str, Any]) -> Bounds:
+        """Return these bounds with a run's values, if not None; ValueError if they contradict."""
+        new = replace(self, **{k: v for k, v in values.items() if v is not None})
+        if new.min_pixels and new.max_pixels and new.min_pixels > new.max_pixels:
+            raise ValueError(f"min_pixels {new.min_pixels} > max_pixels {new.max_pixels}")
+        return new
+
+
+BoundsRule = Callable[[Question], Bounds]
+
+
+def processor_bounds(question: Question) -> Bounds:
+    """Leave all bounds to the checkpoint's processor."""
+    return Bounds()
+
+
+def qwen2_5_bounds(question: Question) -> Bounds:
+    """Return the paper's bounds: the simple interface for instance detection, else the chat one."""
+    if question.has_references:
+        return Bounds(min_pixels=200_704, max_pixels=12_845_056)
+    return Bounds(min_pixels=200_704, max_pixels=1_605_632, two_step=True)
+
+
+def qwen3_bounds(question: Question) -> Bounds:
+    """Return the bounds of Qwen2.5-VL without its second resize.
+
+    The protocol states ``max_pixels`` for instance detection only; the rest is taken from
+    Qwen2.5-VL. These models answer in thousandths, so it cannot shift boxes.
+    """
+    return replace(qwen2_5_bounds(question), two_step=False)
+
+
+def internvl3_bounds(question: Question) -> Bounds:
+    """Allow 64 tiles for instance detection, else the processor's default of twelve."""
+    return Bounds(patches=64 if question.has_references else 12)
+
+
+NANO_FACTOR = 24
+"""Pixels of the side of a visual token of the models that ship: two patches of 12."""
+
+
+def nano_px_bounds(question: Question) -> Bounds:
+    """Repeat the processor's bounds, within which its replies are read."""
+    return Bounds(min_pixels=4 * NANO_FACTOR**2, max_pixels=168 * 168)
+
+
+def space_within(space: Space, bounds: Bounds) -> Space:
+    """Return a space with a run's bounds, where it depends on them."""
+    if space.kind != "smart_resize":
+        return space
+    return replace(
+        space,
+        min_pixels=bounds.min_pixels,
+        max_pixels=bounds.max_pixels,
+        two_step=bounds.two_step,
+    )
+
+
+# --- rows -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +119,7 @@ class LocalFamily:
     """How the models of a family run with transformers' ``AutoModelForImageTextToText``."""
 
     checkpoints: Mapping[str, str]  # by name: hub identifier or folder
-    bounds: BoundsRule = processors_own
+    bounds: BoundsRule = processor_bounds
     layout: type[ImageLayout] = ImageLayout  # of its image processor
     template: Mapping[str, Any] = field(default_factory=dict)  # chat template switches
     stops: tuple[str, ...] = ()  # end a reply, in addition to the checkpoint's
@@ -70,9 +145,6 @@ class ModelRow:
     api: ApiFacts | None = None  # if it is proprietary
     opens_thought: bool = False  # the chat template opens a thought, so replies lack its mark
     local: LocalFamily | None = None  # if it runs on this machine
-    served: str | None = None  # a custom model's name at servers; None: its name
-    settings: Mapping[str, Any] = field(default_factory=dict)  # of a custom model's local runs
-    states_space: bool = False  # whether its owner stated the space
 
     @property
     def entry(self) -> str:
@@ -95,19 +167,17 @@ def find_row(rows: Iterable[ModelRow], name: str) -> ModelRow | None:
     return None
 
 
-# --- checks of a foreign row ----------------------------------------------------------------------
+# --- checks of a plug-in's row -------------------------------------------------------------------
 
 _ANY_QUESTION = PlainQuestion("any", table="any", images="any", family_name="any", in_boxes=True)
 _SCENES = replace(_ANY_QUESTION, images="HRInsDet", has_references=True)
 
 
-def row_problem(
-    row: ModelRow, table: PluginTable[ModelRow], replaces: Collection[str] = ()
-) -> str | None:
-    """Return why a row cannot join a table, except for rows it replaces; None if it can."""
+def row_problem(row: ModelRow, table: PluginTable[ModelRow]) -> str | None:
+    """Return why a row cannot join a table; None if it can."""
     check_model_name(row.entry)
     re.compile(row.names)
-    others = [other for other in table.values() if other.name not in replaces]
+    others = list(table.values())
     for name in (row.name, *_entries(row)):
         other = find_row(others, name)
         if other is not None:

@@ -7,42 +7,37 @@ how it runs on this machine, if it does. A name without a row is an error, never
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
-from ..core.folders import custom_models_file
 from ..core.formatting import closest, nearest
-from ..core.plugin_rows import Broken, Group, Offer, Plugin, PluginTable, report, why
+from ..core.plugin_rows import Group, PluginTable
 from ..core.predictions import check_model_name
 from ..core.question import Question
 from ..core.replies import CHANNEL, THINK
 from ..core.settings import Settings
 from . import prices
 from .adapter import adapter_of
-from .bounds import (
-    NANO_FACTOR,
-    BoundsRule,
-    internvl3_bounds,
-    nano_px_bounds,
-    processors_own,
-    qwen2_5_bounds,
-    qwen3_bounds,
-    space_within,
-)
-from .custom_models import ModelDescription, offers
 from .local.layout import Grid, Positions, Tiles
 from .model_row import (
+    NANO_FACTOR,
     ApiFacts,
+    BoundsRule,
     LocalFamily,
     ModelRow,
     Schemes,
     SpaceRule,
     find_row,
+    internvl3_bounds,
+    nano_px_bounds,
+    processor_bounds,
+    qwen2_5_bounds,
+    qwen3_bounds,
     row_problem,
+    space_within,
 )
 from .revision import refuse_missing
 
@@ -315,21 +310,10 @@ _ROWS = (
         ),
     ),
     # Models that ship with the package, and their baselines.
-    _shipped(NANO, _GRID, _QWEN_ALL_TEXT, processors_own),
+    _shipped(NANO, _GRID, _QWEN_ALL_TEXT, processor_bounds),
     _shipped(NANO_PX, _smart_resize(nano_px_bounds, NANO_FACTOR), _NANO_PX, nano_px_bounds),
     ModelRow("FullImage", r"FullImage", _GRID),
 )
-
-
-def _custom() -> Sequence[Offer]:
-    path = custom_models_file()
-    if not path.is_file():
-        return ()
-    try:
-        return offers(path, known_model)
-    except (ValueError, OSError) as error:
-        report(Broken(Group.MODELS, Plugin(path.name, "", str(path)), "", why(error)))
-        return ()
 
 
 def _problem(row: ModelRow) -> str | None:
@@ -337,7 +321,7 @@ def _problem(row: ModelRow) -> str | None:
 
 
 MODELS: PluginTable[ModelRow] = PluginTable(
-    Group.MODELS, {row.name: row for row in _ROWS}, ModelRow, _problem, more=_custom
+    Group.MODELS, {row.name: row for row in _ROWS}, ModelRow, _problem
 )
 
 
@@ -414,21 +398,6 @@ def row_of_base(checkpoint: str) -> ModelRow | None:
             return row
     known = find_model(adapter.base) or find_model(name)
     return known if known is not None and known.local is not None else None
-
-
-D = TypeVar("D", bound=ModelDescription)
-
-
-def like_its_base(model: D) -> D:
-    """Return a model that is like the base of its adapter, if nothing else says what it is like.
-
-    Raises:
-        ValueError: the adapter's settings cannot be read.
-    """
-    if model.checkpoint is None or model.like is not None or find_model(model.name) is not None:
-        return model
-    row = row_of_base(model.checkpoint)
-    return model if row is None else replace(model, like=row.name)
 
 
 def space_options(value: str) -> str:

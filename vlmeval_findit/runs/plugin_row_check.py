@@ -52,7 +52,7 @@ def check_model(
         return
     bounds = row.local.bounds(task.question).as_dict()
     yield Finding(f"image bounds: {bounds or 'the checkpoint decides'}")
-    from ..models.local.runner import ProcessorMissingError, shown
+    from ..models.local.local_runner import ProcessorMissingError, shown
 
     checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
     folder = image_folder(task.question.images).path

@@ -13,12 +13,11 @@ from ..boxes.spaces import KINDS
 from ..core.benchmark_protocol import PromptSet
 from ..core.command import installed
 from ..core.files import file_sha256
-from ..core.folders import CUSTOM_MODELS
 from ..core.identity import ENGINES, PLUGIN, PROVIDER, Answering, Identity, IdentityConflict
 from ..core.plugin_rows import Group, PluginTable
 from ..core.question import AnyTask, Question
 from ..data.sources import SOURCES
-from ..models.http.providers.table import PROVIDERS
+from ..models.http.providers.provider_table import PROVIDERS
 from ..models.model_table import MODELS
 
 _AT_INFERENCE = ("vlmeval-findit", *ENGINES, "pillow")
@@ -102,6 +101,4 @@ def plugin_conflicts(recorded: Mapping[str, str]) -> list[IdentityConflict]:
 
 def _absent(name: str) -> str:
     remedy = f"--plugin …/{name}" if name.endswith(".py") else f"pip install {name}"
-    if name.startswith(f"{CUSTOM_MODELS}:"):
-        remedy = "run_findit.py models --add FILE.yaml"
     return f"not here: {remedy}"

@@ -22,11 +22,11 @@ from ..boxes.spaces import Space
 from ..core.question import Part, PartKind, Question, image, reference
 from ..engine.calls import Cell, CellBuilder, Images, Prompts, shared_key, unread
 from ..engine.journal.view import JournalView
-from ..models.entry import ModelEntry
-from ..models.http.batch.records import HALF
+from ..models.http.batch import HALF
 from ..models.http.chat import ChatModel
-from ..models.http.images import ImageRule, SentImage, WantedImage, pieces, wanted_images
+from ..models.http.sent_images import ImageRule, SentImage, WantedImage, pieces, wanted_images
 from ..models.http.spending import CHARACTERS_A_TOKEN, Load, image_tokens, words_of
+from ..models.model_entry import ModelEntry
 from ..models.prices import TokenPrices
 from ..runs.race import rounds_of
 from .sweep_file import Race, Sweep, all_questions

@@ -19,7 +19,7 @@ from ..engine.answering import Engine, ModelStoppedError
 from ..engine.backend import Backend
 from ..engine.cell_files import in_memory
 from ..engine.outputs import Output, begin
-from ..models.entry import ModelEntry
+from ..models.model_entry import ModelEntry
 from ..runs.race import ROUNDS, Elimination, allowance, rank_round, rounds_of
 from ..runs.run_score import CellResult, DroppedFormat, RunScore, refuse_unanswered, result_of
 from .sweep_file import Race

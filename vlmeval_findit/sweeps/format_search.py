@@ -12,7 +12,7 @@ from ..benchmarks.findit.variant import Variant
 from ..boxes.representation import KEYS, MatchRule
 from ..core.formatting import nearest
 from ..core.question import Question
-from ..models.entry import ModelEntry
+from ..models.model_entry import ModelEntry
 from .sweep_file import Race, Sweep, grid_tables, refuse_race
 
 STAGES = (

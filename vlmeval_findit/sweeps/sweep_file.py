@@ -41,9 +41,9 @@ from ..core.formatting import nearest
 from ..core.metric import Better
 from ..core.question import Question
 from ..engine.backend import CallOptions
-from ..models.entry import ModelEntry, entry_values
-from ..models.http.batch.records import BatchKind
-from ..models.model_table import MODELS, find_model, like_its_base
+from ..models.http.batch import BatchKind
+from ..models.model_entry import ModelEntry, entry_values, like_its_base
+from ..models.model_table import MODELS, find_model
 from ..runs.format_file import BestFormats
 from ..serving.programs import ServeOptions
 

@@ -21,7 +21,7 @@ from ..engine.journal.writer import ONE_WRITER, Journal
 from ..engine.outputs import Output, of_sample, prediction_path, prepare_output
 from ..engine.plan import ItemSizes
 from ..engine.sink import Watcher
-from ..models.entry import ModelEntry
+from ..models.model_entry import ModelEntry
 from ..runs.format_file import best_format
 from ..runs.run_score import CellResult
 from .format_race import FormatRace

@@ -5,7 +5,7 @@ import urllib.error
 import urllib.request
 
 from vlmeval_findit.models.http.completion import CallError
-from vlmeval_findit.models.http.providers.table import Provider
+from vlmeval_findit.models.http.providers.provider_table import Provider
 
 
 def chat(body, endpoint, timeout):

@@ -18,7 +18,7 @@ from vlmeval_findit.core.question import image, text
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.images import ChatRequest, SentImage
+from vlmeval_findit.models.http.sent_images import ChatRequest, SentImage
 from vlmeval_findit.models.http.spending import (
     Budget,
     Load,

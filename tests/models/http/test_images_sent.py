@@ -16,7 +16,7 @@ from PIL import Image
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.question import image, text
 from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.images import (
+from vlmeval_findit.models.http.sent_images import (
     EncodedImages,
     SentImage,
     WantedImage,

@@ -38,10 +38,10 @@ from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.endpoints import provider_endpoints
-from vlmeval_findit.models.http.providers import table
+from vlmeval_findit.models.http.providers import provider_table
 from vlmeval_findit.models.http.providers.anthropic_messages import messages_request
 from vlmeval_findit.models.http.providers.google_content import content_request
-from vlmeval_findit.models.http.providers.table import Provider
+from vlmeval_findit.models.http.providers.provider_table import Provider
 from vlmeval_findit.models.http.schema import WORDS
 
 BY_NAME = [pytest.param(item, id=item.provider) for item in PROTOCOLS]
@@ -50,7 +50,7 @@ every_provider = pytest.mark.parametrize("protocol", BY_NAME)
 
 @pytest.fixture(autouse=True)
 def _no_keys_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    for row in table.PROVIDERS.values():
+    for row in provider_table.PROVIDERS.values():
         for name in (*row.keys, row.address_variable):
             monkeypatch.delenv(name, raising=False)
 
@@ -302,7 +302,7 @@ def mine(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def made(chat: Any, timeout: float = 60.0, **more: Any) -> HttpService:
         row = Provider("mine", chat, "http://localhost/v9", **more)
-        monkeypatch.setattr(table, "PROVIDERS", {**table.PROVIDERS, "mine": row})
+        monkeypatch.setattr(provider_table, "PROVIDERS", {**provider_table.PROVIDERS, "mine": row})
         model = chat_model("Qwen3-VL", "mine", "q3", space="grid1000")
         return HttpService(model, provider_endpoints("mine"), timeout, policy=THRICE)
 
@@ -373,11 +373,11 @@ def test_one_that_holds_to_no_format_is_not_asked_for_one(mine: Any) -> None:
 def test_addresses(
     name: str, given: str | None, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(table.PROVIDERS[name].keys[-1], KEY)
+    monkeypatch.setenv(provider_table.PROVIDERS[name].keys[-1], KEY)
     (actual,) = provider_endpoints(name, given, needs_key=False)
     assert actual.name == path
     if given is not None:
-        monkeypatch.setenv(table.PROVIDERS[name].address_variable, given)
+        monkeypatch.setenv(provider_table.PROVIDERS[name].address_variable, given)
         assert provider_endpoints(name, needs_key=False)[0].name == path
 
 

@@ -18,8 +18,12 @@ from vlmeval_findit.core.replies import (
     split_thought,
     token_logprobs,
 )
-from vlmeval_findit.models.http.completion import read_completion
-from vlmeval_findit.models.http.logprobs import LogprobsError, refuses_logprobs, reply_logprobs
+from vlmeval_findit.models.http.completion import (
+    LogprobsError,
+    read_completion,
+    refuses_logprobs,
+    reply_logprobs,
+)
 from vlmeval_findit.models.reply_tokens import answer_span, byte_ends
 
 # --- the record -----------------------------------------------------------------------------------

@@ -6,8 +6,10 @@ share a batch with others of their length.
 
 from __future__ import annotations
 
+import json
+import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +19,8 @@ import torch
 import transformers as hf
 
 from ...core.command import installed
-from ...core.files import file_sha256, sha256_of
+from ...core.files import file_sha256, sha256_of, write_once
+from ...core.folders import lmu_data_root
 from ...core.image_files import decode
 from ..revision import known_revision, refuse_missing, refuse_unreachable, revision_of
 from .encoder import (
@@ -30,9 +33,12 @@ from .encoder import (
     checkpoint_of,
     identifier_of,
 )
-from .feature_cache import FeatureCache
+
+log = logging.getLogger(__name__)
 
 _Item = TypeVar("_Item")
+
+FOLDER = "findit_features"
 
 _BATCH = 16
 _UNMASKED = ("siglip", "siglip2")
@@ -203,3 +209,52 @@ class _NamedEncoder:
         tokens = tuple(self._towers.lengths(captions))
         limit = self._towers.limit(padding)
         return TextFeatures(vectors, tokens, tuple(count > limit for count in tokens))
+
+
+class FeatureCache:
+    """Disk cache of features: one file per vector, named by content and encoder.
+
+    Processes may share it: files are written atomically, and equal features are equal files. A
+    vector takes at most 5 KB, so nothing is evicted.
+
+    Args:
+        made_by: all that vectors depend on besides the content.
+        folder: default: in VLMEvalKit's data folder.
+    """
+
+    def __init__(self, made_by: Mapping[str, str], folder: Path | None = None) -> None:
+        self._made_by = json.dumps(dict(made_by), sort_keys=True).encode()
+        self._folder = lmu_data_root() / FOLDER if folder is None else folder
+
+    def of(self, contents: Sequence[str], make: Callable[[Sequence[int]], Vectors]) -> Vectors:
+        """Return the vectors of contents given by SHA-256: n x d.
+
+        ``make`` gets the indices of contents that are not stored, each content once, and returns
+        their vectors in that order.
+        """
+        found = {content: self._read(content) for content in set(contents)}
+        first = {content: i for i, content in reversed([*enumerate(contents)])}
+        missing = sorted(first[content] for content, known in found.items() if known is None)
+        if missing:
+            for i, vector in zip(missing, make(missing), strict=True):
+                found[contents[i]] = vector
+                self._write(contents[i], vector)
+        vectors = [vector for content in contents if (vector := found[content]) is not None]
+        return np.stack(vectors) if vectors else np.zeros((0, 0), dtype=np.float32)
+
+    def _path(self, content: str) -> Path:
+        key = sha256_of(self._made_by, b"\0", content.encode())
+        return self._folder / key[:2] / f"{key}.f32"
+
+    def _read(self, content: str) -> Vectors | None:
+        try:
+            return np.frombuffer(self._path(content).read_bytes(), dtype="<f4")
+        except OSError:
+            return None  # not stored or unreadable: it is computed
+
+    def _write(self, content: str, vector: Vectors) -> None:
+        path = self._path(content)
+        try:
+            write_once(path, vector.astype("<f4").tobytes())
+        except OSError as error:
+            log.warning("FindIt: a feature cannot be kept at %s: %s", path, error)

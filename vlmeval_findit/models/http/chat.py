@@ -19,7 +19,9 @@ from ..model_table import MODELS, find_model, known_model, space_options, unknow
 from ..prices import TokenPrices
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
-from .images import (
+from .providers.provider_table import OPENROUTER, find_provider
+from .schema import SchemaRoot, response_format, unwrapped
+from .sent_images import (
     ChatRequest,
     ImageRule,
     SentImage,
@@ -29,8 +31,6 @@ from .images import (
     marked_urls,
     wanted_images,
 )
-from .providers.table import OPENROUTER, find_provider
-from .schema import SchemaRoot, response_format, unwrapped
 from .spending import load_of
 
 LIMITS = ("max_new_tokens", *LIMIT_FIELDS)  # settings that limit a reply's tokens
@@ -237,7 +237,7 @@ def chat_model(
 
     Args:
         name: of the results; its row of the model table has the space.
-        provider: a row of :data:`.providers.table.PROVIDERS` (None: servers).
+        provider: a row of :data:`.providers.provider_table.PROVIDERS` (None: servers).
         served: the service's name for the model (None: the model table's, else ``name``).
         space: the coordinate space, if the model table does not have it.
         fields: further fields of every request; None removes one.
@@ -262,7 +262,7 @@ def chat_model(
     if provider is None:
         if name.lower().endswith("-nothink"):
             sent["chat_template_kwargs"] = {"enable_thinking": False}
-        service_name = served or default_served_name(name)
+        service_name = served or name
     else:
         row, service_name = find_provider(provider), provider_name(provider, name, served)
         if row.relays:
@@ -294,7 +294,7 @@ def model_key(
     without ``served`` is ``fields`` alone.
     """
     if provider is None:
-        return {**fields, "served": served or default_served_name(name)}
+        return {**fields, "served": served or name}
     if provider == OPENROUTER and not served:
         return dict(fields)
     return {**fields, "served": provider_name(provider, name, served), "provider": provider}
@@ -302,9 +302,9 @@ def model_key(
 
 def provider_name(provider: str, name: str, served: str | None) -> str:
     """Return a provider's name for a model: ``served``, else its row's, else ValueError."""
+    if served:
+        return served
     known = find_model(name)
-    if stated := served or (known and known.served):
-        return stated
     names = _names_by_provider(known.api if known else None)
     if provider not in names:
         rows = (row for row in MODELS.values() if provider in _names_by_provider(row.api))
@@ -320,17 +320,11 @@ def _names_by_provider(facts: ApiFacts | None) -> Mapping[str, str]:
     return {OPENROUTER: facts.identifier, **facts.provider_names} if facts else {}
 
 
-def default_served_name(model: str) -> str:
-    """Return a model's name at servers: its row's, else its own."""
-    row = find_model(model)
-    return (row and row.served) or model
-
-
 def server_name(model: str) -> tuple[str, str]:
     """Split ``NAME``, ``NAME=SERVED`` or ``a/b/NAME`` into result name and server's name."""
     name, given, served = model.partition("=")
     if not given:
-        name, served = model.rstrip("/").rsplit("/", 1)[-1], default_served_name(model)
+        name, served = model.rstrip("/").rsplit("/", 1)[-1], model
     if not name or not served or "/" in name:  # results are files of this name
         raise ValueError(f"--model {model}: with --base-url it is NAME or NAME=THE_SERVERS_NAME")
     return name, served
@@ -352,7 +346,7 @@ def server_space(model: str, stated: str | Mapping[str, Any] | None) -> Callable
         if row is None:
             raise unknown_space(model)
         space = row.space(question)
-        if space.kind == "smart_resize" and not row.states_space:
+        if space.kind == "smart_resize":
             factor = f', "factor": {space.factor}' if space.factor else ""
             value = f'{{"kind": "smart_resize", "min_pixels": …, "max_pixels": …{factor}}}'
             raise SpaceError(

@@ -12,12 +12,11 @@ from ...core.answers import Answer, StopReason, refused_if_it_quotes
 from ...core.question import Message, Question
 from .chat import ChatModel
 from .client import HttpClient
-from .completion import CallError, Completion, read_completion
+from .completion import LOGPROBS_FIELDS, CallError, Completion, read_completion, refuses_logprobs
 from .endpoint import LIMIT_FIELDS
-from .images import ChatRequest, EncodedImages
-from .logprobs import FIELDS, refuses_logprobs
 from .model_server import ModelServer, is_unknown
 from .schema import check_request, is_unconstrained, refuse_unconstrained, without_schema
+from .sent_images import ChatRequest, EncodedImages
 from .spending import Budget
 
 _ALWAYS = {"model", "messages", "max_tokens", "temperature", "usage", "provider", "reasoning"}
@@ -58,7 +57,7 @@ class ChatCall:
             request = self.request or await self.made_request(images)
             if self.is_constrained:
                 await self._check_schemas(server, client, request)
-            more = FIELDS if self.logprobs else {}
+            more = LOGPROBS_FIELDS if self.logprobs else {}
             completion = await self._sent(server, client, {**request.body, **more}, self.logprobs)
         except CallError as error:
             self._pay(error.cost)

@@ -3,20 +3,71 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ...serving.addresses import AddressFile
 from .endpoint import Endpoint
-from .providers.table import Provider, find_provider
+from .providers.provider_table import Provider, find_provider
+
+log = logging.getLogger(__name__)
 
 HEADERS_VARIABLE = "FINDIT_SERVER_HEADERS"
 
 Headers = Sequence[str] | Mapping[str, str]  # ``NAME: VALUE`` lines, or by name
-Endpoints = Sequence[Endpoint] | AddressFile[Endpoint]  # fixed, or those of a followed file
+
+
+class AddressFile:
+    """The servers of a file that may change during a run: a base URL per line, ``#`` comments.
+
+    An unterminated last line is still being written, and ignored. The file may be created later;
+    ValueError if its folder is missing or a line is no base URL.
+    """
+
+    def __init__(self, path: Path, endpoint: Callable[[str], Endpoint]) -> None:
+        if not path.absolute().parent.is_dir():
+            raise ValueError(f"--base-url @{path}: no such folder")
+        self._path = path
+        self._endpoint = endpoint
+        self._stamp: tuple[int, ...] = ()
+        self._servers: list[Endpoint] = []
+        self._read()
+
+    def __call__(self) -> list[Endpoint]:
+        """Return the current servers, or the previous ones if the file cannot be read."""
+        try:
+            self._read()
+        except (OSError, ValueError) as error:
+            log.warning("%s: the previous servers are asked", error)
+        return self._servers
+
+    def _read(self) -> None:
+        try:
+            stat = self._path.stat()
+            stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            if stamp == self._stamp:
+                return
+            text = self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            self._stamp, self._servers = (), []
+            return
+        self._stamp = stamp  # a bad line is reported once
+        by_url: dict[str, Endpoint] = {}
+        for number, line in enumerate(text.splitlines(keepends=True), start=1):
+            url = line.partition("#")[0].strip()
+            if not url or not line.endswith("\n"):
+                continue
+            try:
+                by_url.setdefault(url, self._endpoint(url))
+            except ValueError as error:
+                raise ValueError(f"{self._path}, line {number}: {error}") from None
+        self._servers = list(by_url.values())
+
+
+Endpoints = Sequence[Endpoint] | AddressFile  # fixed, or those of a file
 
 
 def lasting(servers: Endpoints) -> Sequence[Endpoint]:

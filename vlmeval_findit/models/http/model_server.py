@@ -16,8 +16,8 @@ from ...core.answers import error_line, in_thread
 from .client import HttpClient, HttpRequest
 from .completion import MODERATED, CallError, object_in
 from .endpoint import Endpoint
-from .images import SentImage, pieces
-from .providers.table import OPENAI_CHAT, Chat, WireFormat, find_provider
+from .providers.provider_table import OPENAI_CHAT, Chat, WireFormat, find_provider
+from .sent_images import SentImage, pieces
 
 log = logging.getLogger(__name__)
 

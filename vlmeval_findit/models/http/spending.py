@@ -18,7 +18,7 @@ from ...boxes.spaces import Space, reference_size
 from ...core.question import Message, PartKind
 
 if TYPE_CHECKING:
-    from .images import ChatRequest, SentImage
+    from .sent_images import ChatRequest, SentImage
 
 CHARACTERS_A_TOKEN = 4  # usual for English
 _PATCHES = {"claude_standard": 28, "claude_highres": 28}

@@ -15,12 +15,11 @@ from typing import Any
 import torch
 
 from ...core.question import Message, PartKind, split_system
-from ..bounds import Bounds
-from ..model_row import LocalFamily
+from ..model_row import Bounds, LocalFamily
 from ..reply_tokens import id_ends
-from .images import ImageSet, ModelImage
 from .layout import ImageLayout
 from .logits import grammar_tokenizer
+from .model_images import ImageSet, ModelImage
 
 _TOKEN_KEYS = ("input_ids", "attention_mask", "mm_token_type_ids")
 """A processor's outputs per token; the others are per image, patch or tile."""

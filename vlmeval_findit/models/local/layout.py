@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from ..bounds import Bounds
-    from .images import ModelImage
+    from ..model_row import Bounds
+    from .model_images import ModelImage
 
 Features = Mapping[str, Any]
 """What a processor returns."""
@@ -35,7 +35,7 @@ class ImageLayout:
     """
 
     takes: ClassVar[frozenset[str]] = frozenset()
-    """The bounds (:class:`..bounds.Bounds`) that a run may set."""
+    """The bounds (:class:`..model_row.Bounds`) that a run may set."""
 
     def __init__(self, image_processor: Any, bounds: Bounds, counted: int = 1) -> None:
         self.image_processor = image_processor

@@ -15,9 +15,9 @@ from ...core.answers import CancelledError
 from ..adapter import Adapter, adapter_of
 from ..reply_tokens import GeneratedTokens
 from ..revision import refuse_unreachable, revision_of
-from .device import DeviceChoice
 from .encoding import Encoded, MessageEncoder, collate
 from .logits import LogprobRecorder, SchemaMask, SeededSampler
+from .machine import DeviceChoice
 
 log = logging.getLogger(__name__)
 

@@ -19,13 +19,20 @@ from ....core.question import Message, Question
 from ..chat import ChatModel
 from ..chat_call import ChatCall
 from ..client import HttpClient, HttpRequest
-from ..completion import CallError, Completion, error_of, mapping, object_in, read_completion
+from ..completion import (
+    LOGPROBS_FIELDS,
+    CallError,
+    Completion,
+    error_of,
+    mapping,
+    object_in,
+    read_completion,
+)
 from ..endpoint import Endpoint
-from ..images import EncodedImages, pieces
-from ..logprobs import FIELDS
 from ..providers.anthropic_messages import anthropic_headers, chat_reply, messages_request
+from ..sent_images import EncodedImages, pieces
 from ..spending import Budget
-from .records import HALF, BatchKind, BatchRequest, BatchStatus
+from . import HALF, BatchKind, BatchRequest, BatchStatus
 
 _SKEW = 3600.0  # seconds by which our clock and a service's may differ
 _NAME = "findit_batch"
@@ -98,7 +105,7 @@ class BatchService:
     async def request_line(self, key: str, call: ChatCall) -> tuple[bytes, float | None]:
         """Return the request of a call, and its greatest cost in US dollars (None: unknown)."""
         asked = await call.made_request(self._images)
-        fields = {**asked.body, **(FIELDS if call.logprobs else {})}
+        fields = {**asked.body, **(LOGPROBS_FIELDS if call.logprobs else {})}
         fields[self._endpoint.limit_field] = fields.pop("max_tokens")
         at_most = call.at_most()
         line = b"".join(pieces(self.line(key, fields), asked.images))

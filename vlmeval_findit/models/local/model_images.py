@@ -1,22 +1,20 @@
 """Images as they are sent: decoded once, RGB, as stored.
 
 FindIt's widths, heights and boxes refer to *stored* pixels (:mod:`...core.image_files`). An image
-of another size than its row's is refused before a run (:mod:`...core.image_files`), so annotations
-of a rotated file do not go unnoticed.
+of another size than its row's is refused before a run, so annotations of a rotated file do not go
+unnoticed.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from ...boxes.spaces import chat_resize
 from ...core.image_files import decode, header
-from ..bounds import Bounds
+from ..model_row import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,43 +28,17 @@ class ModelImage:
 
     pixels: Image.Image
     original: tuple[int, int]  # of the file
-    sent: tuple[int, int]  # after the run's own limits
+    sent: tuple[int, int]  # after the run's limits
 
 
-class RecentPixels:
-    """An LRU cache of decoded images, of at most ``most`` bytes (3 per pixel)."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept: OrderedDict[tuple[str, int, int], Image.Image] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, path: str) -> Image.Image:
-        """Return the stored pixels of a file as RGB; OSError if it is missing or broken."""
-        state = Path(path).stat()
-        key = (path, state.st_mtime_ns, state.st_size)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        pixels = decode(path)
-        with self._lock:
-            self._kept[key] = pixels
-            while sum(map(_bytes_of, self._kept.values())) > self._most:
-                self._kept.popitem(last=False)
-        return pixels
-
-
-def _bytes_of(pixels: Image.Image) -> int:
-    return 3 * pixels.width * pixels.height
-
-
-_RECENT = RecentPixels(most=512 * 2**20)
-"""Three scenes of HR-InsDet, or a thousand photographs of COCO."""
+@lru_cache(maxsize=4)
+def _decoded(path: str, mtime: int, size: int) -> Image.Image:
+    """Return the stored pixels of a file as RGB; four scenes of HR-InsDet take 600 MB."""
+    return decode(path)
 
 
 def limited(pixels: Image.Image, bounds: Bounds) -> ModelImage:
-    """Apply the run's own limits: the first of two resizes of Qwen's chat interface (bicubic)."""
+    """Apply the run's limits: the first of two resizes of Qwen's chat interface (bicubic)."""
     original = pixels.size
     if bounds.two_step:
         size = chat_resize(original)
@@ -83,8 +55,11 @@ class ImageSet:
         self._known: dict[str, ModelImage] = {}
 
     def get(self, path: str) -> ModelImage:
+        """Return the image of a file; OSError if it is missing or broken."""
         if path not in self._known:
-            self._known[path] = limited(_RECENT.get(path), self._bounds)
+            state = Path(path).stat()
+            pixels = _decoded(path, state.st_mtime_ns, state.st_size)
+            self._known[path] = limited(pixels, self._bounds)
         return self._known[path]
 
 

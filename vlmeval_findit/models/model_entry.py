@@ -1,23 +1,153 @@
-"""How models are chosen and asked, in the words of the command line."""
+"""How a model is named and asked: entries of a sweep's file, options of the command line."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..boxes.spaces import space_from
+from ..core.config import (
+    Checked,
+    Config,
+    Count,
+    Expected,
+    MisplacedError,
+    Name,
+    Number,
+    Text,
+    Values,
+    config_from,
+)
+from ..core.custom_prompt import CustomPrompt, custom_prompt
 from ..core.formatting import nearest
 from ..core.predictions import check_model_name
 from ..core.settings import settings_from
 from ..serving.programs import ServeOptions
-from .entry import ModelEntry
-from .http.batch.records import BatchKind
 from .http.chat import extra_fields, server_name
-from .http.providers.table import find_provider
-from .model_table import like_its_base
-from .prices import prices_from
+from .http.providers.provider_table import find_provider
+from .model_table import MODELS, find_model, row_of_base
+from .prices import PricesField, prices_from
+
+if TYPE_CHECKING:
+    from .http.batch import BatchKind
+
+
+def _known_row(name: str) -> str:
+    if find_model(name) is None:
+        raise ValueError(f"no model {name!r} in the model table{nearest(name, MODELS)}")
+    return name
+
+
+def _provider(name: str) -> str:
+    return find_provider(name).name
+
+
+def _space(value: str | Mapping[str, Any]) -> str | Mapping[str, Any]:
+    try:
+        space_from(value)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry(Config):
+    """A model of a sweep."""
+
+    name: Annotated[Name, Checked(check_model_name)]
+    """What its results are called."""
+    settings: Values = field(default_factory=dict)
+    """For its class or, with endpoints, every request; part of every call's key."""
+    space: Annotated[str | Mapping[str, Any], Checked(_space)] | None = None
+    """Coordinate space, if not its row's."""
+    checkpoint: Name | None = None
+    """Folder or identifier, for a local model."""
+    like: Annotated[Name, Checked(_known_row)] | None = None
+    """Known model whose prompts and coordinates it shares."""
+    served: Name | None = None
+    """Name at a server or provider."""
+    line: int = field(default=0, compare=False)  # in the file
+    resources: Values = field(default_factory=dict)
+    """Arguments of its class, like ``settings``, on which no answer depends."""
+    reads_like: Annotated[Name, Checked(_known_row)] | None = None  # see :class:`.Settings`
+    provider: Annotated[Name, Checked(_provider)] | None = None
+    """Who is asked, in its own protocol; None: OpenRouter, a server or this machine."""
+    base_url: Name | None = field(default=None, repr=False)
+    """Addresses of its servers with commas between them, or ``@FILE``; may hold a key."""
+    prices: PricesField | None = None
+    """Prices, if the model table has none."""
+    system: Name | None = None  # file with a system text
+    prompt_template: Name | None = None  # file with a template of the request
+    headers: Mapping[Text, Annotated[str, Expected("a text", secret=True, strict=True)]] | None = (
+        field(default=None, repr=False)
+    )
+    """Sent with every request, recorded nowhere."""
+
+    @property
+    def prompt(self) -> CustomPrompt | None:
+        """The user's words; None: the benchmark's own. Raises as :func:`.custom_prompt`."""
+        return custom_prompt(self.system, self.prompt_template)
+
+
+@dataclass(frozen=True, slots=True)
+class _CallKeys(Config):
+    """Keys of a model in a file that are settings or resources of it."""
+
+    temperature: Number | None = None
+    dtype: Name | None = None
+    batch_size: Count | None = None
+    device: Name | None = None
+
+
+LOCAL_SETTINGS = ("dtype", "batch_size", "device")
+"""Settings that servers do not take."""
+
+_PLACES = {
+    "temperature": "settings",
+    "dtype": "settings",
+    "batch_size": "resources",
+    "device": "resources",
+}
+
+
+def entry_values(entry: Any) -> Any:
+    """Return the values of a :class:`ModelEntry` from a file: a name, or a mapping.
+
+    Keys such as ``temperature`` become settings or resources.
+
+    Raises:
+        ValueError: one is given twice, or its value cannot be used.
+    """
+    if isinstance(entry, str):
+        return {"name": entry}
+    if not isinstance(entry, Mapping) or not (keys := _PLACES.keys() & entry.keys()):
+        return entry
+    given = {key: entry[key] for key in keys}
+    config_from(_CallKeys, given)
+    values = {key: value for key, value in entry.items() if key not in keys}
+    for key, value in given.items():
+        inner = values.get(_PLACES[key]) or {}
+        if not isinstance(inner, Mapping):
+            break  # its type is refused afterwards
+        if key in inner:
+            raise MisplacedError(f"{key} stands here and in {_PLACES[key]}", key)
+        values[_PLACES[key]] = {**inner, key: value}
+    return values
+
+
+def like_its_base(model: ModelEntry) -> ModelEntry:
+    """Return a model that is like the base of its adapter, if nothing else says what it is like.
+
+    Raises:
+        ValueError: the adapter's settings cannot be read.
+    """
+    if model.checkpoint is None or model.like is not None or find_model(model.name) is not None:
+        return model
+    row = row_of_base(model.checkpoint)
+    return model if row is None else replace(model, like=row.name)
+
 
 DTYPES = ("bfloat16", "float16", "float32", "float64", "half", "float")
 """Types of the weights on this machine; programs of servers have names of their own."""
@@ -78,10 +208,10 @@ class ModelOptions:
         if self.provider is None and (self.base_url or self.batch):
             name, where = server_name(model)
         if self.provider or self.base_url or self.batch:
-            made = ModelEntry(check_model_name(name), served=where or None)
+            entry = ModelEntry(check_model_name(name), served=where or None)
         else:
-            made = ModelEntry(check_model_name(name), checkpoint=where if given else None)
-        return self.applied(made)
+            entry = ModelEntry(check_model_name(name), checkpoint=where if given else None)
+        return self.applied(entry)
 
     def applied(self, entry: ModelEntry) -> ModelEntry:
         """Return a model with the options that are set; they override a sweep's file.
@@ -131,24 +261,24 @@ class ModelOptions:
         """
         if self.serve is None and file is None:
             return None
-        made = file
-        if made is None or self.serve not in (None, made.program):
+        serving = file
+        if serving is None or self.serve not in (None, serving.program):
             assert self.serve is not None
-            made = ServeOptions(self.serve)
+            serving = ServeOptions(self.serve)
         if self.gpus is not None:
             if self.gpus != int(self.gpus):
                 raise ValueError(
                     f"--gpus {self.gpus:g}: a whole number of this machine's, for --serve"
                 )
-            made = replace(made, gpus=int(self.gpus))
+            serving = replace(serving, gpus=int(self.gpus))
         if self.tensor_parallel is not None:
-            made = replace(made, tensor_parallel=self.tensor_parallel)
+            serving = replace(serving, tensor_parallel=self.tensor_parallel)
         if self.serve_args is not None:
             try:
-                made = replace(made, arguments=tuple(shlex.split(self.serve_args)))
+                serving = replace(serving, arguments=tuple(shlex.split(self.serve_args)))
             except ValueError as error:
                 raise ValueError(f"--serve-args {self.serve_args}: {error}") from None
-        return made
+        return serving
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

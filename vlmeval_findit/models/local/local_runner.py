@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...boxes.spaces import space_from
-from ...core.command import install
-from ...core.formatting import nearest
-from ...core.identity import Answering, Described
 from ...core.question import Message, PartKind, Question
 from ...core.replies import FAILED, Recorded, opened_by, split_thought
-from ..adapter import adapter_of, refuse_without_peft
-from ..bounds import Bounds, space_within
-from ..model_row import LocalFamily, ModelRow
+from ..adapter import refuse_without_peft
+from ..model_row import Bounds, LocalFamily, ModelRow
 from ..reply_tokens import GeneratedTokens, answer_tokens
-from ..revision import base_settings, known_revision, refuse_missing, refuse_unreachable
-from .batching import BatchLimit, in_batches, is_out_of_memory
-from .device import DeviceChoice, first_try
-from .images import ImageSet, expected_length
-from .run_settings import RunSettings
+from ..revision import refuse_missing, refuse_unreachable
+from .machine import (
+    BatchLimit,
+    DeviceChoice,
+    choose,
+    first_try,
+    in_batches,
+    is_out_of_memory,
+    this_machine,
+)
+from .model_images import ImageSet, expected_length
+from .run_plan import GenerationPlan, RunSettings, plan
 
 if TYPE_CHECKING:
     from .encoding import Encoded, MessageEncoder
 
 log = logging.getLogger(__name__)
-
-HOST_CLASS = "FindItLocalModel"
-"""VLMEvalKit's class of all local models."""
-
-GRAMMARS = "llguidance"
-"""The library for constrained decoding (:mod:`.logits`)."""
 
 
 class LocalReply(NamedTuple):
@@ -43,105 +38,6 @@ class LocalReply(NamedTuple):
 
     text: str
     recorded: Recorded
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationPlan:
-    """How the queries of a question are run and recorded."""
-
-    row: ModelRow
-    family: LocalFamily
-    bounds: Bounds
-    limit: int
-    space: dict[str, Any]
-    schema: Mapping[str, Any] | None = None
-    logprobs: bool = False
-
-
-def plan(
-    row: ModelRow, question: Question, settings: RunSettings, *, logprobs: bool = False
-) -> GenerationPlan:
-    """Combine the protocol and the user's settings for a question.
-
-    Raises:
-        ValueError: the row does not run locally, bounds contradict or are not the processor's, or a
-            thinking model should be constrained.
-    """
-    if row.local is None:
-        raise ValueError(f"{row.name} does not run on this machine")
-    if question.reply_schema is not None and row.opens_thought:
-        raise ValueError(
-            f"{row.name} thinks before it answers, and a grammar holds from the first word: "
-            f"{question.name} needs a model that does not"
-        )
-    given = asdict(settings)
-    said = space_from(settings.space) if settings.space is not None else row.space(question)
-    wanted = {key: given[key] for key in ("min_pixels", "max_pixels", "patches")}
-    for key in wanted.keys() - row.local.layout.takes:
-        if wanted[key] is not None:
-            takes = nearest(key, sorted(row.local.layout.takes))
-            raise ValueError(f"{key}: the image processor of {row.name} takes no such bound{takes}")
-    bounds = row.local.bounds(question).overridden(wanted)
-    return GenerationPlan(
-        row=row,
-        family=row.local,
-        bounds=bounds,
-        limit=settings.max_new_tokens or question.max_new_tokens,
-        space=(said if settings.space is not None else space_within(said, bounds)).as_dict(),
-        schema=question.reply_schema,
-        logprobs=logprobs,
-    )
-
-
-def describe(
-    row: ModelRow, checkpoint: str, question: Question, settings: RunSettings
-) -> Described:
-    """Describe a run of a checkpoint without torch or network; raises as :func:`plan`."""
-    how = plan(row, question, settings)
-    if how.schema is not None and find_spec(GRAMMARS) is None:
-        raise ValueError(f"{question.name} needs {GRAMMARS}: {install('local')}")
-    refuse_without_peft(checkpoint)
-    set_by_user = {
-        "bounds": how.bounds.as_dict(),
-        "max_new_tokens": how.limit,
-        "template": {**how.family.template, **settings.template},
-        "engine": "transformers",
-        "dtype": settings.dtype,
-        "attention": settings.attention,
-        **({} if how.schema is None else {"reply_schema": how.schema}),
-        **({"temperature": settings.temperature} if settings.temperature else {}),
-        **base_settings(checkpoint, settings.revision, settings.merge_adapter),
-    }
-    return Described(
-        Answering(
-            kind=HOST_CLASS,
-            row=row.name,
-            checkpoint=checkpoint,
-            revision=known_revision(checkpoint, settings.revision),
-            settings=set_by_user,
-            runs_here=True,
-        ),
-        how.space,
-    )
-
-
-def on_this_machine(found: Answering, settings: RunSettings) -> Answering:
-    """Add what torch and the hub know, without loading the model."""
-    from .device import choose, this_machine
-    from .transformer import checkpoint_revision
-
-    assert found.checkpoint is not None
-    placed = choose(this_machine(), settings.device, settings.dtype, settings.attention)
-    known = {"dtype": placed.dtype, "attention": placed.attention}
-    adapter = adapter_of(found.checkpoint)
-    if adapter is not None and adapter.base_folder is None:
-        revision = adapter.base_revision(settings.revision)
-        known["base_revision"] = checkpoint_revision(adapter.base, revision)
-    return replace(
-        found,
-        revision=checkpoint_revision(found.checkpoint, settings.revision),
-        settings={**found.settings, **known},
-    )
 
 
 class LocalRunner:
@@ -352,7 +248,6 @@ def free_memory() -> None:
 
 def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRunner:
     """Load a checkpoint for this machine; OSError if it does not exist."""
-    from .device import choose, this_machine
     from .encoding import MessageEncoder
     from .transformer import load, load_processor
 

@@ -6,6 +6,7 @@ Pixels are as stored, which is how annotations count them; the sent image has no
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import re
 from base64 import b64decode, b64encode
@@ -18,12 +19,14 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, NamedTuple
 
+from PIL import Image
+
 from ...boxes.spaces import Space, as_sent, reference_size
-from ...core.image_files import Size, check, header, orientation
+from ...core.image_files import Size, check, decode, header, orientation
 from ...core.question import Message, PartKind, Reference
-from ..scene_cache import CachedScene, encoded
 
 JPEG_FROM = 2048  # pixels of the longer side from which JPEG is sent, not PNG
+JPEG_QUALITY = 95
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +108,18 @@ def as_they_are(path: Path, limit: int | None = None) -> SentImage:
 
 
 def _sent(path: Path, original: Size, size: Size, kind: str) -> SentImage:
-    data = encoded(CachedScene(path, size, kind), original)
-    return SentImage(original, size, f"image/{kind.lower()}", b64encode(data))
+    return SentImage(original, size, f"image/{kind.lower()}", b64encode(encode(path, size, kind)))
+
+
+def encode(path: Path, size: Size, kind: str) -> bytes:
+    """Encode the stored pixels, resized, without profile or orientation; raises OSError."""
+    image = decode(path)
+    if image.size != size:
+        image = image.resize(size, Image.Resampling.LANCZOS)
+    image.info.clear()
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **({"quality": JPEG_QUALITY} if kind == "JPEG" else {}))
+    return buffer.getvalue()
 
 
 class WantedImage(NamedTuple):
@@ -130,13 +143,13 @@ def wanted_images(message: Message, space: Space, rule: ImageRule) -> list[Wante
 
 
 _THREADS = 4  # encoded in parallel: a scene of HR-InsDet takes 150 MB
-_KEPT = 64 << 20  # bytes of images kept for further prompts
+_CAPACITY = 512 << 20  # bytes of images that wait for further prompts: some 60 scenes of HR-InsDet
 
 
 class EncodedImages:
     """Encodes each image once, in threads, with an LRU cache of bounded size."""
 
-    def __init__(self, limit: int = _KEPT) -> None:
+    def __init__(self, limit: int = _CAPACITY) -> None:
         self._limit = limit
         self._size = 0
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="findit-images")
@@ -152,10 +165,10 @@ class EncodedImages:
             return future.result() if future.done() else await asyncio.shield(future)
         loop = asyncio.get_running_loop()
         future = self._known[image] = loop.run_in_executor(self._threads, image.encoded)
-        future.add_done_callback(partial(self._came, image))
+        future.add_done_callback(partial(self._note_size, image))
         return await asyncio.shield(future)  # other calls await it too
 
-    def _came(self, image: WantedImage, future: asyncio.Future[SentImage]) -> None:
+    def _note_size(self, image: WantedImage, future: asyncio.Future[SentImage]) -> None:
         if future.cancelled() or future.exception() is not None:
             del self._known[image]
             return

@@ -1,0 +1,143 @@
+"""Settings of a local run, and what follows from them before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from importlib.util import find_spec
+from typing import Any, ClassVar
+
+from ...boxes.spaces import space_from
+from ...core.command import install
+from ...core.config import Config, Count, Name, Number, Values, YesNo
+from ...core.formatting import nearest
+from ...core.identity import Answering, Described
+from ...core.question import Question
+from ..adapter import adapter_of, refuse_without_peft
+from ..model_row import Bounds, LocalFamily, ModelRow, space_within
+from ..revision import base_settings, known_revision
+from .machine import choose, this_machine
+
+HOST_CLASS = "FindItLocalModel"
+"""VLMEvalKit's class of all local models."""
+
+GRAMMARS = "llguidance"
+"""The library for constrained decoding (:mod:`.logits`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings(Config):
+    """User settings of a run; None: decided by the row, the checkpoint or the machine."""
+
+    called: ClassVar[str] = "setting"
+    revision: Name | None = None
+    space: str | Mapping[str, Any] | None = None  # if not the row's
+    device: Name | None = None
+    dtype: Name | None = None
+    attention: Name | None = None
+    min_pixels: Count | None = None  # this and the next two: of an image (bounds.Bounds)
+    max_pixels: Count | None = None
+    patches: Count | None = None
+    max_new_tokens: Count | None = None
+    batch_size: Count | None = None  # most queries at once
+    temperature: Number | None = None  # of sampling; None or 0: greedy
+    merge_adapter: YesNo | None = None  # into its base; None: yes
+    template: Values = field(default_factory=dict)  # chat template switches
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationPlan:
+    """How the queries of a question are run and recorded."""
+
+    row: ModelRow
+    family: LocalFamily
+    bounds: Bounds
+    limit: int
+    space: dict[str, Any]
+    schema: Mapping[str, Any] | None = None
+    logprobs: bool = False
+
+
+def plan(
+    row: ModelRow, question: Question, settings: RunSettings, *, logprobs: bool = False
+) -> GenerationPlan:
+    """Combine the protocol and the user's settings for a question.
+
+    Raises:
+        ValueError: the row does not run locally, bounds contradict or are not the processor's, or a
+            thinking model should be constrained.
+    """
+    if row.local is None:
+        raise ValueError(f"{row.name} does not run on this machine")
+    if question.reply_schema is not None and row.opens_thought:
+        raise ValueError(
+            f"{row.name} thinks before it answers, and a grammar holds from the first word: "
+            f"{question.name} needs a model that does not"
+        )
+    given = asdict(settings)
+    said = space_from(settings.space) if settings.space is not None else row.space(question)
+    wanted = {key: given[key] for key in ("min_pixels", "max_pixels", "patches")}
+    for key in wanted.keys() - row.local.layout.takes:
+        if wanted[key] is not None:
+            takes = nearest(key, sorted(row.local.layout.takes))
+            raise ValueError(f"{key}: the image processor of {row.name} takes no such bound{takes}")
+    bounds = row.local.bounds(question).overridden(wanted)
+    return GenerationPlan(
+        row=row,
+        family=row.local,
+        bounds=bounds,
+        limit=settings.max_new_tokens or question.max_new_tokens,
+        space=(said if settings.space is not None else space_within(said, bounds)).as_dict(),
+        schema=question.reply_schema,
+        logprobs=logprobs,
+    )
+
+
+def describe(
+    row: ModelRow, checkpoint: str, question: Question, settings: RunSettings
+) -> Described:
+    """Describe a run of a checkpoint without torch or network; raises as :func:`plan`."""
+    how = plan(row, question, settings)
+    if how.schema is not None and find_spec(GRAMMARS) is None:
+        raise ValueError(f"{question.name} needs {GRAMMARS}: {install('local')}")
+    refuse_without_peft(checkpoint)
+    set_by_user = {
+        "bounds": how.bounds.as_dict(),
+        "max_new_tokens": how.limit,
+        "template": {**how.family.template, **settings.template},
+        "engine": "transformers",
+        "dtype": settings.dtype,
+        "attention": settings.attention,
+        **({} if how.schema is None else {"reply_schema": how.schema}),
+        **({"temperature": settings.temperature} if settings.temperature else {}),
+        **base_settings(checkpoint, settings.revision, settings.merge_adapter),
+    }
+    return Described(
+        Answering(
+            kind=HOST_CLASS,
+            row=row.name,
+            checkpoint=checkpoint,
+            revision=known_revision(checkpoint, settings.revision),
+            settings=set_by_user,
+            runs_here=True,
+        ),
+        how.space,
+    )
+
+
+def on_this_machine(found: Answering, settings: RunSettings) -> Answering:
+    """Add what torch and the hub know, without loading the model."""
+    from .transformer import checkpoint_revision
+
+    assert found.checkpoint is not None
+    placed = choose(this_machine(), settings.device, settings.dtype, settings.attention)
+    known = {"dtype": placed.dtype, "attention": placed.attention}
+    adapter = adapter_of(found.checkpoint)
+    if adapter is not None and adapter.base_folder is None:
+        revision = adapter.base_revision(settings.revision)
+        known["base_revision"] = checkpoint_revision(adapter.base, revision)
+    return replace(
+        found,
+        revision=checkpoint_revision(found.checkpoint, settings.revision),
+        settings={**found.settings, **known},
+    )
