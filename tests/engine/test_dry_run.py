@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -135,7 +134,7 @@ def load_slowly(calls: Sequence[Call], chat: ChatModel) -> Load:
         except OSError:
             continue
         limit = chat.max_tokens(question)
-        item = replace(load_of(asked, call.message, space, limit), size=len(json.dumps(asked.body)))
+        item = load_of(asked, call.message, space, limit)
         if place:
             item = replace(item, tokens_again=item.tokens_beginning)
         if chat.prices is not None:

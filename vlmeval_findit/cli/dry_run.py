@@ -29,7 +29,6 @@ from ..sweeps.call_counts import (
     DryRun,
     Track,
     count_calls,
-    fewest_race_calls,
     sweep_groups,
 )
 from ..sweeps.sweep_file import Sweep
@@ -87,9 +86,8 @@ def of_sweep(sweep: Sweep) -> int:
     loads = [(each.name, each.load) for each in dry.counts if each.load is not None]
     print_lines([f"{name} over HTTP: {_line(load)}" for name, load in loads], _REST)
     _print_sums(dry, sweep.batch is not None)
-    if sweep.race is not None:
-        least = sum(fewest_race_calls(sweep, sweep.race, group.cells) for group in groups)
-        print(f"the race makes at least {least:,} of these calls, at most all")
+    if sweep.race:
+        print("the race makes at most these calls")
     return 0
 
 
@@ -172,6 +170,6 @@ def _line(load: Load) -> str:
     if load.usd_in:
         price = f"; ${load.usd_in:,.2f} in, at most ${load.usd_out_at_most:,.2f} out"
     return (
-        f"{load.calls:,} calls, {load.images:,} images, {load.size:,} bytes, about "
+        f"{load.calls:,} calls, {load.images:,} images, about "
         f"{load.tokens_in:,} tokens in{again}, at most {load.tokens_out_at_most:,} out{price}"
     )

@@ -14,7 +14,6 @@ from ..models.model_entry import ModelOptions
 from ..models.model_table import find_model
 from ..runs.best_format import rule
 from ..sweeps.format_search import search_sweep, search_target
-from ..sweeps.sweep_file import Race
 from .early_checks import check_amounts, refuse_untabled
 from .model_options import (
     BATCH,
@@ -103,7 +102,7 @@ def command(
         work_dir or Path("outputs/search"),
         journal or (work_dir or Path("outputs")) / "calls.jsonl",
     )
-    sweep = search_sweep(entry, table, limit, places, _marks(marks), Race() if race else None)
+    sweep = search_sweep(entry, table, limit, places, _marks(marks), race)
     return run_or_count(with_options(sweep, options), options, out)
 
 

@@ -44,7 +44,6 @@ from ..runs.run_score import CellResult
 from ..serving.processes import end
 from ..serving.programs import PROGRAMS
 from ..sweeps.sweep_file import (
-    Race,
     Sweep,
     all_questions,
     in_best_formats,
@@ -113,7 +112,7 @@ def command(
     sweep = replace(sweep, limit=limit or sweep.limit, journal=journal or sweep.journal)
     refuse_samples(sweep)
     if formats is not None:
-        if sweep.race is not None:
+        if sweep.race:
             raise ValueError(
                 f"{config} races formats, and --formats asks each model in a single format"
             )
@@ -321,7 +320,7 @@ def _print_coordinate_checks(results: Sequence[CellResult]) -> None:
 def report_formats(
     results: Sequence[CellResult],
     path: Path,
-    race: Race | None = None,
+    race: bool = False,
     entries: Sequence[ModelEntry] = (),
 ) -> None:
     """Name the best format of every model and benchmark with several, and write them down."""
@@ -334,7 +333,7 @@ def report_formats(
             contests.setdefault(key, []).append(result)
     for (model, name), contest in contests.items():
         ranked, benchmark = averages(contest), benchmark_of(contest[0].question)
-        if race is not None and len({result.question.format for result in contest}) > 1:
+        if race and len({result.question.format for result in contest}) > 1:
             _print_race(contest)
         several = len(ranked) > 1 or any(result.dropped is not None for result in contest)
         if not several or any(result.failed >= result.rows for result in contest):
@@ -347,9 +346,8 @@ def report_formats(
             continue
         over = f", on average over {best.datasets} tables" if best.datasets > 1 else ""
         print(f"{model}: best format on {name} {best.format} ({headline} {value:.1f}{over})")
-        seed = None if race is None else race.seed
         prompts = prompt_set(benchmark, words.get(model)).name
-        outcomes.setdefault(model, {})[name] = outcome(contest, prompts, seed)
+        outcomes.setdefault(model, {})[name] = outcome(contest, prompts, race)
     if outcomes:
         write_formats(path, outcomes)
         print_folded(f"Formats with intervals: {path} (sweep … --formats {path})")

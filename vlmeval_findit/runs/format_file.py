@@ -51,10 +51,10 @@ def best_format(results: Sequence[CellResult]) -> Question:
 # --- the file -------------------------------------------------------------------------------------
 
 
-def outcome(results: Sequence[CellResult], prompts: str, seed: int | None = None) -> dict[str, Any]:
+def outcome(results: Sequence[CellResult], prompts: str, raced: bool = False) -> dict[str, Any]:
     """Return the entry of a model and a benchmark in a file of formats.
 
-    ``seed`` is that of their race (None: no race); formats that it dropped have no averages.
+    ``raced``: the results are of a race; formats that it dropped have no averages.
     """
     winner = best_format(results)
     benchmark = benchmark_of(results[0].question)
@@ -64,7 +64,7 @@ def outcome(results: Sequence[CellResult], prompts: str, seed: int | None = None
         "tables": tables,
         "prompts": prompts,
         "rule": rule(benchmark),
-        **_raced(results, seed),
+        **(_race(results) if raced else {}),
         "averages": [
             {"format": average.format, **_rounded(average)} for average in averages(results)
         ],
@@ -96,14 +96,11 @@ def dropped_formats(results: Iterable[CellResult]) -> list[CellResult]:
     return list(by_format.values())
 
 
-def _raced(results: Sequence[CellResult], seed: int | None) -> dict[str, Any]:
+def _race(results: Sequence[CellResult]) -> dict[str, Any]:
     """Return the entry of a race in a file of formats."""
-    if seed is None:
-        return {}
     asked, of = race_calls(results)
     return {
         "race": {
-            "seed": seed,
             "rule": RULE,
             "calls": asked,
             "calls without a race": of,

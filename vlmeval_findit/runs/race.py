@@ -34,16 +34,16 @@ RULE = (
 """How formats are dropped, in the words of every output."""
 
 
-def rounds_of(task: AnyTask, rows: Sequence[int], seed: int) -> list[tuple[int, ...]]:
+def rounds_of(task: AnyTask, rows: Sequence[int]) -> list[tuple[int, ...]]:
     """Return the rows that are asked by the end of each round, in their order.
 
     Each round holds those before it. Queries of an image come together: an image is one piece
-    of evidence, and costs most when it is sent twice. The order of images depends on the seed and
-    their names only, so it is the same for every format and on every machine.
+    of evidence, and costs most when it is sent twice. The order of images depends on their
+    names only, so it is the same for every format and on every machine.
     """
     queries = task.queries
     images = {queries[row].images for row in rows}
-    order = sorted(images, key=lambda images: (_drawn(seed, images), images))
+    order = sorted(images, key=lambda images: (_drawn(images), images))
     place = {images: at for at, images in enumerate(order)}
     return [
         tuple(row for row in rows if place[queries[row].images] < ceil(share * len(order)))
@@ -51,8 +51,8 @@ def rounds_of(task: AnyTask, rows: Sequence[int], seed: int) -> list[tuple[int, 
     ]
 
 
-def _drawn(seed: int, images: tuple[str, ...]) -> str:
-    return hashlib.sha256("\n".join((str(seed), *images)).encode()).hexdigest()
+def _drawn(images: tuple[str, ...]) -> str:
+    return hashlib.sha256("\n".join(("0", *images)).encode()).hexdigest()
 
 
 # --- who is out -----------------------------------------------------------------------------------

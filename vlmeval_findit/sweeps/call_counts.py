@@ -1,4 +1,4 @@
-"""Count the calls of a run and weigh what they send, without a model, a network or a key.
+"""Count the calls of a run and their tokens, without a model, a network or a key.
 
 Every message is built once for all models, and reduced to numbers in arrays. An image is read and
 encoded once. Missing images are told apart by name, and calls over them weigh nothing.
@@ -19,17 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..boxes.spaces import Space
-from ..core.question import Part, PartKind, Question, image, reference
+from ..core.question import Question, image, reference
 from ..engine.calls import Cell, CellBuilder, Images, Prompts, shared_key, unread
 from ..engine.journal.view import JournalView
 from ..models.http.batch import HALF
 from ..models.http.chat import ChatModel
-from ..models.http.sent_images import ImageRule, SentImage, WantedImage, pieces, wanted_images
+from ..models.http.sent_images import ImageRule, SentImage, WantedImage, wanted_images
 from ..models.http.spending import CHARACTERS_A_TOKEN, Load, image_tokens, words_of
 from ..models.model_entry import ModelEntry
 from ..models.prices import TokenPrices
-from ..runs.race import rounds_of
-from .sweep_file import Race, Sweep, all_questions
+from .sweep_file import Sweep, all_questions
 
 Array = npt.NDArray[Any]
 
@@ -39,11 +38,9 @@ Track = Callable[[Iterable[Any], int, str], Iterable[Any]]
 MESSAGE = np.dtype(
     [
         ("shown", "i4"),  # number of its images
-        ("kinds", "i4"),  # number of its sequence of part kinds
         ("sha256", "V32"),  # hash of the other parts
         ("length", "i8"),  # of its texts, in characters
         ("beginning", "i8"),  # of these, before the last image
-        ("size", "i8"),  # bytes of its texts as JSON without quotes
     ]
 )
 """One message."""
@@ -53,7 +50,6 @@ class MessageIndex:
     """The messages of cells, each built once."""
 
     def __init__(self) -> None:
-        self.kinds: dict[tuple[PartKind, ...], int] = {}
         self._known: dict[tuple[Prompts, tuple[int, ...]], Array] = {}
 
     def of(self, cell: Cell) -> Array:
@@ -64,8 +60,7 @@ class MessageIndex:
 
     def _read(self, prompts: Prompts, rows: Iterable[int]) -> Iterator[tuple[Any, ...]]:
         for shown, sha256, parts in prompts.read(rows):
-            kinds = self.kinds.setdefault(tuple([kind for kind, _ in parts]), len(self.kinds))
-            yield shown, kinds, sha256, *words_of(parts)
+            yield shown, sha256, *words_of(parts)
 
 
 def read_images(images: Images, track: Track) -> tuple[Array, int]:
@@ -163,7 +158,7 @@ class _SentAlike:
     rule: ImageRule
     is_sent: Array  # whether any call sends them
     weights: Array
-    """What they add to a request: count, bytes, tokens; -1 if an image is unreadable."""
+    """What they add to a request: count, tokens; -1 if an image is unreadable."""
 
     def images(self, shown: Sequence[Path], references: Sequence[bool]) -> list[WantedImage]:
         message = tuple(
@@ -181,7 +176,6 @@ class CallWeights:
     def __init__(self, messages: MessageIndex, images: Images) -> None:
         self._messages = messages
         self._shown = tuple(zip(images.files, images.references, strict=True))
-        self._kinds = tuple(messages.kinds)
         self._alike: dict[tuple[object, ...], _SentAlike] = {}
 
     def note(self, cells: Sequence[Cell], counted: CountedCalls, chat: ChatModel) -> None:
@@ -197,13 +191,13 @@ class CallWeights:
         ]
         distinct = list(dict.fromkeys(chain.from_iterable(images for *_, images in asked)))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            encoded = track(pool.map(_encoded, distinct), len(distinct), "images encoded")
-            sent = dict(zip(distinct, encoded, strict=True))
+            results = track(pool.map(_encoded, distinct), len(distinct), "images encoded")
+            sent = dict(zip(distinct, results, strict=True))
         for alike, at, images in asked:
-            readable = [pair for item in images if (pair := sent[item]) is not None]
+            readable = [encoded for item in images if (encoded := sent[item]) is not None]
             if len(readable) == len(images):
-                tokens = sum(image_tokens(sent_image, alike.space) for sent_image, _ in readable)
-                alike.weights[at] = len(images), sum(size for _, size in readable), tokens
+                tokens = sum(image_tokens(encoded, alike.space) for encoded in readable)
+                alike.weights[at] = len(images), tokens
 
     def load(self, cells: Sequence[Cell], counted: CountedCalls, chat: ChatModel) -> Load:
         """Sum what calls send; those over unreadable images fail and send nothing."""
@@ -214,15 +208,12 @@ class CallWeights:
             weights = self._sent_alike(question, chat).weights[read["shown"]]
             readable = weights[:, 0] >= 0
             read, later, several = read[readable], later[readable], several[readable]
-            images, sizes, tokens = weights[readable].T
-            kinds, of = np.unique(read["kinds"], return_inverse=True)
-            bare = np.array([self._bare_size(at, question, chat) for at in kinds], "i8")
+            images, tokens = weights[readable].T
             sent = read["length"] // CHARACTERS_A_TOKEN + tokens
             beginning = read["beginning"] // CHARACTERS_A_TOKEN + tokens
             load = Load(
                 calls=len(read),
                 images=int(images.sum()),
-                size=int((bare[of] + read["size"] + sizes).sum()),
                 tokens_in=int(sent.sum()),
                 tokens_out_at_most=chat.max_tokens(question) * len(read),
                 tokens_beginning=int(beginning.sum()),
@@ -240,16 +231,9 @@ class CallWeights:
         rule, count = chat.image_rule(space), len(self._shown)
         key = rule, space
         if key not in self._alike:
-            arrays = np.zeros(count, bool), np.full((count, 3), -1)
+            arrays = np.zeros(count, bool), np.full((count, 2), -1)
             self._alike[key] = _SentAlike(space, rule, *arrays)
         return self._alike[key]
-
-    def _bare_size(self, kinds: int, question: Question, chat: ChatModel) -> int:
-        """Return the bytes of a request without its texts and images."""
-        message = tuple([Part(kind, "") for kind in self._kinds[kinds]])
-        nothing = [_NOTHING] * sum(part.kind is PartKind.IMAGE for part in message)
-        asked = chat.request(message, question, nothing)
-        return sum(map(len, pieces(asked.body, asked.images)))
 
 
 def _usd_in(
@@ -263,16 +247,11 @@ def _usd_in(
     return first + prices.another(int(sent[later].sum()), int(beginning[later & cached].sum()))
 
 
-_NOTHING = SentImage((1, 1), (1, 1), "", b"")
-
-
-def _encoded(image_to_send: WantedImage) -> tuple[SentImage, int] | None:
-    """Return an image as sent, without its bytes, and its size in a request; None if unreadable."""
-    try:
-        sent = image_to_send.encoded()
-    except OSError:
-        return None
-    return replace(sent, base64=b""), len(sent.mime) + len(sent.base64)
+def _encoded(image_to_send: WantedImage) -> SentImage | None:
+    """Return an image as sent, without its bytes; None if it is unreadable."""
+    with suppress(OSError):
+        return replace(image_to_send.encoded(), base64=b"")
+    return None
 
 
 # --- runs and sweeps ------------------------------------------------------------------------------
@@ -378,19 +357,3 @@ def sweep_groups(
     return [
         CallGroup(entry.name, cells(entry), chats.get(entry.name), share) for entry in sweep.models
     ]
-
-
-def fewest_race_calls(sweep: Sweep, race: Race, cells: Sequence[Cell]) -> int:
-    """Count a model's queries if one format is left after the first round of a race.
-
-    Questions named besides tables are asked in full.
-    """
-    least, rest = 0, {}
-    for cell in cells:
-        if sweep.tables and cell.question in sweep.questions:
-            least += len(cell.rows)
-            continue
-        asked = len(rounds_of(cell.task, cell.rows, race.seed)[0])
-        least += asked
-        rest[cell.question.board_dataset] = len(cell.rows) - asked
-    return least + sum(rest.values())

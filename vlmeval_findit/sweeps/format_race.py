@@ -22,7 +22,6 @@ from ..engine.outputs import Output, begin
 from ..models.model_entry import ModelEntry
 from ..runs.race import ROUNDS, Elimination, allowance, rank_round, rounds_of
 from ..runs.run_score import CellResult, DroppedFormat, RunScore, refuse_unanswered, result_of
-from .sweep_file import Race
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,6 @@ class FormatRace:
 
     engine: Engine
     entry: ModelEntry
-    race: Race
     stages: int
     _done: int = field(default=0, init=False)  # stages
     _spent: float = field(default=0.0, init=False)
@@ -71,7 +69,7 @@ class FormatRace:
             JournalError: replies cannot be written any more.
         """
         new = [
-            RaceCell(output, tuple(rounds_of(output.cell.task, output.cell.rows, self.race.seed)))
+            RaceCell(output, tuple(rounds_of(output.cell.task, output.cell.rows)))
             for output in outputs
         ]
         formats, uneven = _by_format([*self._front, *new])

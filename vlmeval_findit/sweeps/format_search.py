@@ -13,7 +13,7 @@ from ..boxes.representation import KEYS, MatchRule
 from ..core.formatting import nearest
 from ..core.question import Question
 from ..models.model_entry import ModelEntry
-from .sweep_file import Race, Sweep, grid_tables, refuse_race
+from .sweep_file import Sweep, grid_tables, refuse_race
 
 STAGES = (
     FormatAxes(keys=("bbox_2d",)),
@@ -28,7 +28,7 @@ def search_sweep(
     limit: int,
     places: tuple[Path, Path],
     marks: Sequence[str] = (),
-    race: Race | None = None,
+    race: bool = False,
 ) -> Sweep:
     """Return the format search of one model; ``places`` are work dir and journal.
 

@@ -32,7 +32,6 @@ from ..core.config import (
     Name,
     Several,
     SeveralOrAll,
-    Whole,
     YamlText,
     YesNo,
     refuse_twice,
@@ -48,23 +47,8 @@ from ..runs.format_file import BestFormats
 from ..serving.programs import ServeOptions
 
 
-@dataclass(frozen=True, slots=True)
-class Race(Config):
-    """Drops formats early that can hardly win."""
-
-    seed: Whole = 0  # orders the images
-
-
 def _serving(value: Any) -> Any:
     return {"program": value} if isinstance(value, str) else value
-
-
-def _race(value: Any) -> Any:
-    if value is None or isinstance(value, dict):
-        return value
-    if not isinstance(value, bool):
-        raise ValueError(f"race: {value!r} should be true or false, or have a seed")
-    return {} if value else None
 
 
 def _batch(value: Any) -> Any:
@@ -83,8 +67,7 @@ class SweepOptions(Config):
     logprobs: YesNo = False  # record log-probabilities of the replies' tokens
     inference: CallOptions = field(default_factory=CallOptions)
     max_usd: Dollars | None = None
-    race: Annotated[Race | None, Checked(_race, before=True)] = None
-    """Race the formats of a stage; None: ask all of them everything."""
+    race: YesNo = False  # drop formats early that can hardly win
     batch: Annotated[BatchKind | None, Checked(_batch, before=True)] = None
     """The batch service to use; None: single calls."""
     serve: Annotated[ServeOptions | None, Checked(_serving, before=True)] = None
@@ -346,7 +329,7 @@ def _refuse_unused(sweep: Sweep, file: _SweepFile) -> None:
 
 def refuse_race(sweep: Sweep) -> None:
     """Refuse a race that could drop no format, or has no metric to decide it."""
-    if sweep.race is None:
+    if not sweep.race:
         return
     raced = [cell for used in _cells_by_stage(sweep) for cell in used] or sweep.questions
     if len({question.format for question in raced}) < 2:
@@ -369,7 +352,7 @@ def refuse_samples(sweep: Sweep) -> None:
     """
     if sweep.samples == 1:
         return
-    if sweep.race is not None or len(sweep.stages) > 1:
+    if sweep.race or len(sweep.stages) > 1:
         raise ValueError("samples: formats are chosen by greedy replies: no race, and no stages")
     for entry in sweep.models:
         where = f"line {entry.line}: " if entry.line else ""

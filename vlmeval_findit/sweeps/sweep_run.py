@@ -70,10 +70,9 @@ def run_sweep(
 
 
 def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResult]:
-    race, count = sweep.race, len(sweep.stages)
-    races = {}
-    if race is not None:
-        races = {entry.name: FormatRace(engine, entry, race, count) for entry in sweep.models}
+    count = len(sweep.stages)
+    racers = sweep.models if sweep.race else ()
+    races = {entry.name: FormatRace(engine, entry, count) for entry in racers}
     results: list[CellResult] = []
     stopped: dict[str, ModelStoppedError] = {}
     extra = extra_questions(sweep)
@@ -98,7 +97,7 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
         for _, work in prepared:
             for output in work:
                 merge_predictions(output, engine.journal)
-        if sweep.batch is not None and race is None and len(prepared) > 1:
+        if sweep.batch is not None and not sweep.race and len(prepared) > 1:
             for entry, work in prepared:
                 engine.submit(entry, work)
         for entry, work in prepared:

@@ -1,11 +1,10 @@
 """What calls cost: estimates without a network, and a shared limit in US dollars.
 
-Calls, images and bytes are exact, tokens are estimates.
+Calls and images are exact, tokens are estimates.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 CHARACTERS_A_TOKEN = 4  # usual for English
 _PATCHES = {"claude_standard": 28, "claude_highres": 28}
 _PATCH = 32
-_quoted = json.encoder.encode_basestring_ascii
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,6 @@ class Load:
 
     calls: int = 0
     images: int = 0
-    size: int = 0  # bytes
     tokens_in: int = 0
     tokens_out_at_most: int = 0
     tokens_beginning: int = 0  # up to the last image: cacheable
@@ -48,21 +45,20 @@ class Load:
         return replace(self, usd_in=self.usd_in * share, usd_out_at_most=out)
 
 
-def words_of(message: Message) -> tuple[int, int, int]:
-    """Count a message's characters: all, those before the last image, and as unquoted JSON."""
-    count = beginning = as_json = 0
+def words_of(message: Message) -> tuple[int, int]:
+    """Count a message's characters: all, and those before the last image."""
+    count = beginning = 0
     for kind, value in message:
         if kind is PartKind.IMAGE:
             beginning = count
         else:
             count += len(value)
-            as_json += len(_quoted(value)) - 2
-    return count, beginning, as_json
+    return count, beginning
 
 
 def load_of(asked: ChatRequest, message: Message, space: Space, limit: int) -> Load:
-    """Return what one request sends, without its size; ``limit`` is of the reply's tokens."""
-    words, beginning, _ = words_of(message)
+    """Return what one request sends; ``limit`` is of the reply's tokens."""
+    words, beginning = words_of(message)
     images = sum(image_tokens(image, space) for image in asked.images)
     return Load(
         calls=1,
