@@ -33,7 +33,6 @@ Importing this package costs nothing: a room is imported when a name of it is us
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .api.answer_drawing import draw as draw
-    from .api.checkpoint_callback import checkpoint_callback as checkpoint_callback
     from .api.custom_questions import Family as Family
     from .api.custom_questions import prompt as prompt
     from .api.dataframes import compare as compare
@@ -46,26 +45,27 @@ if TYPE_CHECKING:
     from .api.open_models import Model as Model
     from .api.open_models import ModelAnswer as ModelAnswer
     from .api.open_models import open_model as open_model
-    from .api.reply_boxes import ReplyBoxes as ReplyBoxes
-    from .api.reply_boxes import ReplyKind as ReplyKind
-    from .api.reply_boxes import read as read
+    from .api.reply_scores import ReplyBoxes as ReplyBoxes
+    from .api.reply_scores import ReplyKind as ReplyKind
     from .api.reply_scores import Score as Score
+    from .api.reply_scores import read as read
     from .api.reply_scores import score as score
     from .api.rewards import reward as reward
-    from .api.trainer_rewards import reward_function as reward_function
+    from .api.trainers import checkpoint_callback as checkpoint_callback
+    from .api.trainers import reward_function as reward_function
 
 __version__ = "1.0.0"
 
 _HOMES = {
     "Family": "api.custom_questions",
-    "ReplyKind": "api.reply_boxes",
+    "ReplyKind": "api.reply_scores",
     "Model": "api.open_models",
     "ModelAnswer": "api.open_models",
-    "ReplyBoxes": "api.reply_boxes",
+    "ReplyBoxes": "api.reply_scores",
     "Score": "api.reply_scores",
     "Ignored": "api.inputs",
     "Truth": "api.inputs",
-    "checkpoint_callback": "api.checkpoint_callback",
+    "checkpoint_callback": "api.trainers",
     "compare": "api.dataframes",
     "draw": "api.answer_drawing",
     "load_runs": "api.dataframes",
@@ -73,9 +73,9 @@ _HOMES = {
     "open_model": "api.open_models",
     "open_runs": "api.dataframes",
     "prompt": "api.custom_questions",
-    "read": "api.reply_boxes",
+    "read": "api.reply_scores",
     "reward": "api.rewards",
-    "reward_function": "api.trainer_rewards",
+    "reward_function": "api.trainers",
     "score": "api.reply_scores",
     "truth": "api.inputs",
 }

@@ -140,7 +140,7 @@ def test_what_is_no_picture_or_no_format_is_refused_before_the_call(tmp_path) ->
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_the_model_that_ships_with_the_package_answers() -> None:
+def test_the_shipped_model_answers() -> None:
     pytest.importorskip("transformers")
     picture = Image.new("RGB", (128, 96), (200, 60, 60))
     answer = findit.open_model("FindIt-Nano", max_new_tokens=8).ask(picture, "red square")

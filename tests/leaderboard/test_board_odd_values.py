@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from boards import LABELS_JSON, NOW, world
+from boards import LABELS_JSON, world
 from scored_runs import World, speaking
 
 from vlmeval_findit.cli.leaderboard import print_remarks
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown
-from vlmeval_findit.leaderboard.openvlm import to_openvlm
 from vlmeval_findit.report.cards import choose_cards
 from vlmeval_findit.report.differences import pair_values
 from vlmeval_findit.report.gallery import gallery_data
@@ -53,7 +52,6 @@ def refusal(world: World) -> str | None:
     except RunError as error:
         return str(error)
     assert as_markdown(board)
-    assert to_openvlm(board, NOW)
     print_remarks(board, "leaderboard.md")
     runs = [row.run for row in board.runs]
     transcripts, _ = gather(runs)

@@ -19,7 +19,7 @@ from ..core.image_files import decode
 from ..core.replies import Reply
 from .inputs import BoxesLike, ImageLike, in_memory, is_file
 from .inputs import truth as truth_from
-from .reply_boxes import ReplyBoxes
+from .reply_scores import ReplyBoxes
 
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw

@@ -25,7 +25,7 @@ from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, find_model, local_names, row_of_base
 from .custom_questions import SpaceLike, custom_query
 from .inputs import ImageLike, as_list, in_memory, is_file
-from .reply_boxes import ReplyBoxes, read
+from .reply_scores import ReplyBoxes, read
 
 if TYPE_CHECKING:
     from ..models.http.endpoints import Endpoints

@@ -172,18 +172,20 @@ def command(**flags: Any) -> int:
 
 
 def _read(path: Path, source: Format, flags: Mapping[str, Any], folder: Path) -> Samples:
-    from ..data.custom import coco, csv_file, jsonl, voc, yolo
+    from ..data.custom.box_files import read_coco, read_csv, read_voc
+    from ..data.custom.jsonl import read_jsonl
+    from ..data.custom.yolo import read_yolo
 
     units = Units(flags["units"]) if flags["units"] else None
     if source is Format.COCO:
-        return coco.read_coco(path, folder)
+        return read_coco(path, folder)
     if source is Format.JSONL:
-        return jsonl.read_jsonl(path, folder, units, flags["frames"])
+        return read_jsonl(path, folder, units, flags["frames"])
     if source is Format.YOLO:
-        return yolo.read_yolo(path, folder, flags["split"])
+        return read_yolo(path, folder, flags["split"])
     if source is Format.VOC:
-        return voc.read_voc(path, folder)
-    return csv_file.read_csv(path, folder, units)
+        return read_voc(path, folder)
+    return read_csv(path, folder, units)
 
 
 def _refuse(flags: Mapping[str, Any], names: Iterable[str], of: str) -> None:

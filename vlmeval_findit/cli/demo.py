@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -196,7 +195,7 @@ def _run_all(demo: Demonstration) -> None:
     runs = list(dict.fromkeys(result.path for result in (*searched, *answered)))
     with StageBar("writing the leaderboard"), demo.logged():
         (board,) = boards_from(runs, (), RowData.SUMS)
-        write_board(board, demo.folder / "leaderboard", datetime.now(UTC))
+        write_board(board, demo.folder / "leaderboard")
     print_table(_families(board), "leaderboard.md")
     print(f"F1@0.5 in percent, with 95 % intervals. {TIED}: the difference may be chance.")
     _report(demo, runs)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -61,7 +60,7 @@ def command(runs: tuple[Path, ...], out: Path, formats: tuple[str, ...], best_ma
         if len(boards) > 1:
             print(f"{board.benchmark.name}:")
         folder = board_folder(board, out)
-        files = write_board(board, folder, datetime.now(UTC))
+        files = write_board(board, folder)
         _print_board(board)
         print_remarks(board, "leaderboard.md")
         print_folded(f"{folder}/: {', '.join(path.name for path in files)}")

@@ -1,11 +1,21 @@
-"""Write the leaderboard to a folder, in every file format."""
+"""Write the leaderboard to a folder, in every file format; a workbook by openpyxl."""
 
 from __future__ import annotations
 
-from datetime import datetime
+import json
+import re
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
-from ..core.files import atomic_write
+from openpyxl import Workbook
+from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
+from openpyxl.utils import get_column_letter
+from openpyxl.worksheet.page import PageMargins
+
+from ..core.files import atomic_write, replacing
+from ..core.formatting import printable
 from .board import HOME, Board
 from .board_tables import (
     EXCLUDED,
@@ -13,15 +23,14 @@ from .board_tables import (
     formats_table,
     metric_table,
     overall_table,
+    slices_table,
+    slices_tables,
     sweep_table,
     values_table,
 )
 from .error_tables import errors_table, lost_table
-from .openvlm import to_openvlm
-from .render import markdown_page, to_csv, to_latex
-from .slices import slices_table, slices_tables
-from .table import Table
-from .workbook import write_sheets
+from .render import all_notes, markdown_page, to_csv, to_json, to_latex
+from .table import Field, FieldType, Table, TableCell, bounds_of, sign_of
 
 
 def board_folder(board: Board, out: Path) -> Path:
@@ -29,7 +38,7 @@ def board_folder(board: Board, out: Path) -> Path:
     return out if board.benchmark.name == HOME else out / board.benchmark.name
 
 
-def write_board(board: Board, out: Path, time: datetime) -> list[Path]:
+def write_board(board: Board, out: Path) -> list[Path]:
     """Write the leaderboard into a folder; return the files.
 
     Slices have a file if there are any.
@@ -45,7 +54,8 @@ def write_board(board: Board, out: Path, time: datetime) -> list[Path]:
     if not lists["slices.csv"].rows:
         del lists["slices.csv"]
     texts = {name: to_csv(table) for name, table in lists.items()}
-    texts["leaderboard.json"] = to_openvlm(board, time)
+    content = to_json(lists["leaderboard.csv"])
+    texts["leaderboard.json"] = json.dumps(content, indent=1, ensure_ascii=False)
     texts["leaderboard.md"] = as_markdown(board)
     texts["leaderboard.tex"] = as_latex(board)
     for name, text in texts.items():
@@ -83,3 +93,116 @@ def as_latex(board: Board) -> str:
     """Write a ``table*`` for each metric, with all notes: it may be copied alone."""
     tables = map(to_latex, _metric_tables(board))
     return "\n".join([r"% needs \usepackage{booktabs,graphicx}", *tables])
+
+
+# --- the workbook ---------------------------------------------------------------------------------
+
+_FORMATS = {FieldType.VALUE: "0.0", FieldType.DIFFERENCE: "+0.0;-0.0;0.0", FieldType.P: "0.0000"}
+_FACE = "Arial"
+_PLAIN = Font(name=_FACE, size=10)
+_BOLD = Font(name=_FACE, size=10, bold=True)
+_FAINT = Font(name=_FACE, size=9, color="666666")
+_QUOTED = Font(name=_FACE, size=10, italic=True)
+_HEAD = PatternFill("solid", start_color="E8ECF1")
+_AVERAGE = PatternFill("solid", start_color="F5F7FA")
+_RULE = Border(bottom=Side(style="thin", color="8A94A0"))
+_CENTRE = Alignment(horizontal="center", vertical="center", wrap_text=True)
+_TEXT, _NUMBER = Alignment(horizontal="left", indent=1), Alignment(horizontal="right")
+_WIDEST = 60
+_LONGEST_NAME = 31
+_NOTES_WIDTH = 110
+_INTERVAL_WIDTH = 12
+
+
+def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
+    """Write a workbook of tables by the names of their sheets; the last has all notes."""
+    book = Workbook()
+    book.remove(book.active)
+    for name, table in tables.items():
+        _fill(_sheet(book, name), table)
+    notes = _sheet(book, "Notes")
+    notes.column_dimensions["A"].width = _NOTES_WIDTH
+    lines = [
+        f"{title}: {line}" if title else line
+        for title, lines in all_notes(tables.values())
+        for line in lines
+    ]
+    for row, line in enumerate(lines, 1):
+        _put(notes, row, 1, line).alignment = Alignment(wrap_text=True, vertical="top")
+        # Not every program computes the height of folded text.
+        notes.row_dimensions[row].height = 14 * (1 + len(line) // _NOTES_WIDTH)
+    with replacing(path) as temporary:
+        book.save(temporary)
+
+
+def _sheet(book: Workbook, name: str) -> Any:
+    """Add a sheet, on paper one page wide."""
+    sheet: Any = book.create_sheet(re.sub(r"[][*?:/\\]", "", name)[:_LONGEST_NAME])
+    sheet.page_setup.orientation = "landscape"
+    sheet.page_setup.paperSize = sheet.PAPERSIZE_A4
+    sheet.page_setup.fitToHeight = 0
+    sheet.page_margins = PageMargins(left=0.3, right=0.3, top=0.4, bottom=0.4)
+    sheet.sheet_properties.pageSetUpPr.fitToPage = True
+    return sheet
+
+
+def _put(sheet: Any, row: int, column: int, value: Any, font: Font = _PLAIN) -> Any:
+    """Set a cell; text stays text, even if it begins like a formula."""
+    cell = sheet.cell(row, column)
+    cell.value = printable(value) if isinstance(value, str) else value
+    cell.font = font
+    if isinstance(value, str):
+        cell.data_type = "s"
+    return cell
+
+
+_NAMES, _FIRST = 3, 4
+"""The rows of the columns' names and of the first values, below title and notes."""
+
+
+def _fill(sheet: Any, table: Table) -> None:
+    """Fill a sheet: a column for every field, followed by a column of its intervals and signs."""
+    _put(sheet, 1, 1, table.title, _BOLD)
+    rows = [[cell for _, cell in row] for row in table.cells()]
+    left = 1
+    for at, field in enumerate(table.fields):
+        _fill_column(sheet, left, field, [row[at] for row in rows], table.quoted)
+        left += 1 + field.interval
+    keys = len(list(takewhile(lambda field: field.is_key, table.fields)))
+    sheet.freeze_panes = sheet.cell(_FIRST, keys + 1)
+    sheet.print_title_rows = f"1:{_NAMES}"
+    sheet.row_dimensions[2].height = 36
+    sheet.row_dimensions[_NAMES].height = 38  # Three lines: a metric's name may be long.
+    end = sheet.cell(max(_NAMES, sheet.max_row), left - 1).coordinate
+    sheet.auto_filter.ref = f"A{_NAMES}:{end}"
+
+
+def _fill_column(
+    sheet: Any, at: int, field: Field, cells: Sequence[TableCell], quoted: int
+) -> None:
+    """Fill the column of a field, whose last ``quoted`` values are published."""
+    _put_head(sheet, at, field.name, field.note)
+    texts = [printable(cell.value) for cell in cells if isinstance(cell.value, str)]
+    longest = max(map(len, [*texts, field.name])) if field.kind is FieldType.TEXT else 6
+    sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, longest + 3)
+    if field.interval:
+        _put_head(sheet, at + 1, "95 % interval")
+        sheet.column_dimensions[get_column_letter(at + 1)].width = _INTERVAL_WIDTH
+    for place, cell in enumerate(cells):
+        font = _QUOTED if place >= len(cells) - quoted else _BOLD if cell.best else _PLAIN
+        filled = [_put(sheet, _FIRST + place, at, cell.value, font)]
+        filled[0].number_format = _FORMATS.get(field.kind, "General")
+        filled[0].alignment = _TEXT if field.kind is FieldType.TEXT else _NUMBER
+        if field.kind is FieldType.RANK and cell.sign:
+            filled[0].number_format = f'0" {cell.sign}"'
+        if field.interval:
+            interval = (bounds_of(field, cell) + sign_of(cell)).strip()
+            filled.append(_put(sheet, _FIRST + place, at + 1, interval or None, _FAINT))
+        for filled_cell in filled if field.is_mean else ():
+            filled_cell.fill = _AVERAGE
+
+
+def _put_head(sheet: Any, at: int, name: str, note: str = "") -> None:
+    _put(sheet, _NAMES - 1, at, note, _FAINT).alignment = _CENTRE
+    head = _put(sheet, _NAMES, at, name, _BOLD)
+    head.fill, head.alignment, head.border = _HEAD, _CENTRE, _RULE

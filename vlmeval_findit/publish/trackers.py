@@ -15,8 +15,8 @@ from ..core.files import sha256_of
 from ..core.formatting import counted
 from ..core.image_files import decode
 from ..core.scored_row import ScoredRow
+from ..leaderboard.board_tables import run_slices_table
 from ..leaderboard.learning_curve import CurvePoint, learning_curves
-from ..leaderboard.slices import run_slices_table
 from ..report.transcripts import Transcript, gather
 from ..runs.scored_run import Run
 from .export_folder import check_whole, private_of

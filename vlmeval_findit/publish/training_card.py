@@ -25,7 +25,7 @@ class TrainingSample:
 
     message: Message  # Its images are files
     answer: str
-    columns: Mapping[str, Any]  # For rewards: :func:`..api.trainer_rewards.reward_function`
+    columns: Mapping[str, Any]  # For rewards: :func:`..api.trainers.reward_function`
 
 
 # --- trainers -------------------------------------------------------------------------------------

@@ -17,10 +17,9 @@ from .. import __version__
 from ..core.formatting import counted, printable
 from ..core.metric import Metric
 from ..leaderboard.board import Board
-from ..leaderboard.board_tables import EXCLUDED, excluded_table, metric_table
+from ..leaderboard.board_tables import EXCLUDED, excluded_table, metric_table, slices_tables
 from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
 from ..leaderboard.render import to_html
-from ..leaderboard.slices import slices_tables
 from ..runs.run_statistics import HIT_SCORE
 from ..runs.scored_run import Run
 from .cards import CARDS, FEWEST, choose_cards

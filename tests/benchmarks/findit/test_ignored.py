@@ -24,7 +24,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.table_files import TableError, meta_path
-from vlmeval_findit.data.custom.masks import mask_of_coco
+from vlmeval_findit.data.custom.annotation_values import mask_of_coco
 from vlmeval_findit.marks.region import packed_mask
 from vlmeval_findit.runs.coco_boxes import boxes_of_rows
 

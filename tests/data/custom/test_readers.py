@@ -15,9 +15,7 @@ from custom_data import coco_values, make_images
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.cli import main
 from vlmeval_findit.data.annotated_samples import AnnotatedBox, AnnotationError, Samples
-from vlmeval_findit.data.custom.coco import read_coco
-from vlmeval_findit.data.custom.csv_file import read_csv
-from vlmeval_findit.data.custom.voc import read_voc
+from vlmeval_findit.data.custom.box_files import read_coco, read_csv, read_voc
 from vlmeval_findit.data.custom.yolo import read_yolo
 
 pytestmark = pytest.mark.usefixtures("data_root")

@@ -415,7 +415,7 @@ def test_the_list_fits_a_terminal_and_names_every_licence(capsys) -> None:
 
 PLUGIN = """
 from functools import partial
-from vlmeval_findit.data.custom.coco import read_coco
+from vlmeval_findit.data.custom.box_files import read_coco
 from vlmeval_findit.data.sources import PublishedPart, DataSource
 
 SOURCES = DataSource(

@@ -20,8 +20,7 @@ from typing import Any
 from ...benchmarks.findit.findit_datasets import Family
 from ...core.formatting import nearest
 from ..annotated_samples import IGNORED, AnnotatedBox, AnnotationError, Sample, Samples, Units
-from .masks import mask_of
-from .text import CORNERS, json_of, lines_of, numbers, units_of
+from .annotation_values import CORNERS, json_of, lines_of, mask_of, numbers, units_of
 
 IMAGES = ("image", "images")
 TARGETS = ("label", "labels", "expression", "references")

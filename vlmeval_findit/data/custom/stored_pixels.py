@@ -142,35 +142,38 @@ def to_stored_pixels(
     Args:
         samples: what was read.
         images: their images.
-        exif: which pixels boxes refer to when EXIF turns the image; the stated size may tell, too.
+        exif: which pixels boxes refer to when EXIF turns the image; None: as the stated size says.
 
     Raises:
-        AnnotationError: it is not known, or the stated size contradicts it.
+        AnnotationError: nothing says which pixels they are.
     """
     boxed = dict.fromkeys(q.images[box.frame] for q in samples.queries for box in q.boxes)
     turning = {name: images[name] for name in boxed if images[name].orientation != 1}
-    pixels = _exif_pixels(samples.source, turning, exif)
+    pixels = {name: exif or image.pixels for name, image in turning.items()}
+    unknown = [name for name, value in pixels.items() if value is None]
+    if unknown:
+        raise AnnotationError(
+            f"{samples.source}: {len(unknown)} images have an EXIF orientation by which viewers "
+            f"turn them, the first: {unknown[0]} (orientation {turning[unknown[0]].orientation}). "
+            "Do boxes refer to the stored image, or to the turned one? Say --exif stored or "
+            "--exif turned"
+        )
 
-    def convert(query: Sample, box: AnnotatedBox) -> AnnotatedBox:
-        name = query.images[box.frame]
-        is_turned = pixels.get(name) is ExifPixels.TURNED
-        return _converted(box, images[name], is_turned, samples.units)
+    def converted(query: Sample) -> Sample:
+        named = ((box, query.images[box.frame]) for box in query.boxes)
+        boxes = (
+            _converted(box, images[name], pixels.get(name) is ExifPixels.TURNED, samples.units)
+            for box, name in named
+        )
+        return replace(query, boxes=tuple(boxes))
 
-    queries = tuple(
-        replace(query, boxes=tuple(convert(query, box) for box in query.boxes))
-        for query in samples.queries
-    )
-    by_value = {
-        value: [name for name, image in turning.items() if image.pixels is value]
-        for value in ExifPixels
-    }
-    notes = (
+    notes = [
         f"{len(names)} images with an EXIF orientation, the first: {names[0]}: boxes refer to the "
-        f"{value.value} image, whose size the annotations state"
-        for value, names in by_value.items()
-        if names
-    )
-    return queries, tuple(notes)
+        f"{value.value} image"
+        for value in ExifPixels
+        if (names := [name for name, known in pixels.items() if known is value])
+    ]
+    return tuple(map(converted, samples.queries)), tuple(notes)
 
 
 def _converted(
@@ -190,24 +193,3 @@ def _converted(
             raise AnnotationError(f"{box.where}: {error}") from None
         mask = packed_mask(mask_to_stored(inside, image.orientation))
     return replace(box, corners=corners, mask=mask)
-
-
-def _exif_pixels(
-    source: Path, turning: Mapping[str, CheckedImage], exif: ExifPixels | None
-) -> dict[str, ExifPixels]:
-    for name, image in turning.items():
-        if exif is not None and image.pixels not in (None, exif):
-            raise AnnotationError(
-                f"{source}: --exif {exif.value}, but the size stated for {name} is that of the "
-                f"{image.pixels.value if image.pixels else ''} image"
-            )
-    known = {name: pixels for name, image in turning.items() if (pixels := image.pixels or exif)}
-    unknown = [name for name in turning if name not in known]
-    if unknown:
-        orientation = turning[unknown[0]].orientation
-        raise AnnotationError(
-            f"{source}: {len(unknown)} images have an EXIF orientation by which viewers turn them, "
-            f"the first: {unknown[0]} (orientation {orientation}). Do boxes refer to the stored "
-            "image, or to the turned one? Say --exif stored or --exif turned"
-        )
-    return known

@@ -15,7 +15,7 @@ from typing import Any
 from ...core.files import unsafe
 from ...core.formatting import nearest
 from ..annotated_samples import AnnotatedBox, AnnotationError, Samples, Units, detection_samples
-from .text import IMAGE_SUFFIXES, text_of, written_number
+from .annotation_values import IMAGE_SUFFIXES, text_of, written_number
 
 
 def read_yolo(folder: Path, images: Path, split: str | None = None) -> Samples:

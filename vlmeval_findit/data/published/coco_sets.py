@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ..annotated_samples import AnnotationError, Samples
-from ..custom.coco import read_coco
+from ..custom.box_files import read_coco
 from ..sources import ODINW_13, PublishedPart
 
 INSTANCES = "instances_val2017.json"

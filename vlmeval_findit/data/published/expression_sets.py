@@ -44,8 +44,17 @@ from ...core.formatting import nearest
 from ...core.image_files import Size
 from ...marks.region import packed_mask
 from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples, expression_samples
-from ..custom.masks import mask_of, mask_pixels
-from ..custom.text import CORNERS, SIDES, json_of, line_of, numbers, state_size, text_of
+from ..custom.annotation_values import (
+    CORNERS,
+    SIDES,
+    json_of,
+    line_of,
+    mask_of,
+    mask_pixels,
+    numbers,
+    state_size,
+    text_of,
+)
 from ..sources import PublishedPart
 
 _ROWS_AT_ONCE = 16

@@ -1,16 +1,26 @@
-"""Rewards as TRL, verl and OpenRLHF call them."""
+"""Rewards as TRL, verl and OpenRLHF call them; checkpoints inside a training of transformers."""
 
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from pages import PAGES, blocks
+from scored_runs import World, speaking, world
 
 import vlmeval_findit as findit
+from vlmeval_findit.sweeps import checkpoints
+from vlmeval_findit.sweeps.checkpoints import Checkpoint, is_complete
+
+__all__ = ["world"]
+
+DATA = "FindIt_Pascal_xyxy_json_bbox_2d"
 
 BOX = [[64.0, 48.0, 320.0, 240.0]]
 QUERY: dict[str, Any] = {
@@ -128,32 +138,27 @@ def test_fixed_columns_and_other_rewards() -> None:
 def test_threads_share_a_function() -> None:
     compute_score = findit.reward_function("verl")
 
-    def is_right(at: int) -> bool:
-        place = at % len(MIXED)
-        query = QUERIES[place]
-        value = compute_score("mine", REPLIES[place], query["truth"], query)
-        return bool(value == pytest.approx(RIGHT[place]))
+    def reward(at: int) -> Any:
+        return compute_score("mine", REPLIES[at], QUERIES[at]["truth"], QUERIES[at])
 
     with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(is_right, range(400)))
+        assert list(pool.map(reward, [*range(len(MIXED))] * 30)) == pytest.approx(RIGHT * 30)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("trainer", "by", "fixed", "message"),
     [
-        (("trll",), "no trainer 'trll': did you mean trl"),
-        (("trl", "miou"), "by: no reward 'miou': did you mean iou"),
-        (("trl", "pointing", {"format": "xyxy_text"}), "xyxy has no pointing"),
-        (("trl", "f1", {"sizes": (1, 1)}), "no column 'sizes': did you mean size"),
-        (("trl", "f1", {"format": "xyxy_jsn"}), "no output format 'jsn': did you mean json"),
-        (
-            ("trl", "f1", {"space": "grid100"}),
-            "no coordinate space 'grid100': did you mean grid1000",
-        ),
+        ("trll", "f1", {}, "no trainer 'trll': did you mean trl"),
+        ("trl", "miou", {}, "by: no reward 'miou': did you mean iou"),
+        ("trl", "pointing", {"format": "xyxy_text"}, "xyxy has no pointing"),
+        ("trl", "f1", {"sizes": (1, 1)}, "no column 'sizes': did you mean size"),
+        ("trl", "f1", {"format": "xyxy_jsn"}, "no output format 'jsn': did you mean json"),
+        ("trl", "f1", {"space": "grid100"}, "no coordinate space 'grid100': did you mean grid1000"),
     ],
 )
-def test_what_is_refused_before_training(arguments: Any, message: str) -> None:
-    trainer, by, fixed = (*arguments, "f1", {})[:3] if len(arguments) != 2 else (*arguments, {})
+def test_what_is_refused_before_training(
+    trainer: Any, by: Any, fixed: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         findit.reward_function(trainer, by, **fixed)
 
@@ -178,3 +183,46 @@ def test_the_files_of_the_page_are_what_trainers_load() -> None:
     )
     result = names["reward_func"]([f"Where?{REPLIES[0]}"], ["Where?"], [QUERY])
     assert value == result["rewards"].tolist()[0] == 1
+
+
+# --- checkpoints ----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_each_saved_checkpoint_is_evaluated_and_a_failure_does_not_end_the_training(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+
+    monkeypatch.chdir(world.folder)
+    calls = []
+
+    def evaluate(checkpoint: Checkpoint, name: str, flags: Sequence[str]) -> int:
+        assert is_complete(checkpoint.path)
+        calls.append((checkpoint.step, list(flags)))
+        model = checkpoint.model(name)
+        if checkpoint.step == 2:
+            return 1
+        world.predict(model, DATA, speaking(DATA, 1.0), folder=f"../outputs/{model}")
+        return 0
+
+    monkeypatch.setattr(checkpoints, "evaluate", evaluate)
+    callback = findit.checkpoint_callback(DATA, name="ft", like="FindIt-Nano", flags=["-q"])
+    arguments = TrainingArguments(
+        "training", max_steps=3, save_steps=1, use_cpu=True, report_to=[], disable_tqdm=True
+    )
+    model = GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=1, n_embd=8, vocab_size=11))
+    words = [{"input_ids": [1, 2], "labels": [1, 2]}] * 8
+    trainer = Trainer(model, arguments, train_dataset=words, callbacks=[callback])  # type: ignore[arg-type]
+    with caplog.at_level(logging.WARNING):
+        trainer.train()
+    flags = ["--data", DATA, "--work-dir", "outputs", "--like", "FindIt-Nano", "-q"]
+    assert calls == [(step, flags) for step in (1, 2, 3)]
+    logged = [entry for entry in trainer.state.log_history if f"findit/{DATA}" in entry]
+    assert logged == [{"step": step, f"findit/{DATA}": 100.0} for step in (1, 3)]
+    assert f"{Path('training', 'checkpoint-2')}: findit run ended with status 1" in caplog.text
+
+
+def test_a_misspelt_dataset_is_refused_before_the_training() -> None:
+    with pytest.raises(ValueError, match="Pascal"):
+        findit.checkpoint_callback("FindIt_Pascl_xyxy_json", name="ft")

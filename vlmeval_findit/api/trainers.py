@@ -1,17 +1,28 @@
-"""The reward as trainers call it: TRL, verl and OpenRLHF, none of which is imported."""
+"""What trainers call: the reward for TRL, verl and OpenRLHF, and a callback for transformers.
+
+None of them is imported before it is needed.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+from ..benchmarks import parse
 from ..boxes.records import Ignored
 from ..boxes.spaces import Space, space_from
 from ..core.formatting import nearest
 from .custom_questions import ReplyLike, variant_of
 from .inputs import plain, sizes_of, truth
 from .rewards import By, metric_of, rewards_of
+
+if TYPE_CHECKING:
+    from transformers import TrainerCallback
+
+_LOG = logging.getLogger(__name__)
 
 Trainer = Literal["trl", "verl", "openrlhf"]
 RewardFunction = Callable[..., Any]
@@ -222,3 +233,65 @@ def _stated(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     return {key: plain(each) for key, each in value.items() if each is not None}
+
+
+# --- checkpoints ----------------------------------------------------------------------------------
+
+
+def checkpoint_callback(
+    data: str | Sequence[str],
+    *,
+    name: str,
+    like: str | None = None,
+    work_dir: str | Path = "outputs",
+    flags: Sequence[str] = (),
+) -> TrainerCallback:
+    """Make a callback of ``transformers.Trainer`` that evaluates each checkpoint it saves.
+
+    A checkpoint is evaluated by ``findit run`` in a separate process, as the model
+    ``NAME-step-STEP``, while the training waits. Its score is added to ``state.log_history`` as
+    ``findit/<dataset>``, in percent, and to the curve that ``findit report`` draws.  Processes but
+    the first do nothing.
+
+    Args:
+        data: names of datasets, as of ``run --data``: queries that the training does not see.
+        name: name of the training.
+        like: the known model whose prompts and coordinates the checkpoints share.
+        work_dir: folder of the results.
+        flags: more flags of ``run``, as ``["--limit", "100", "--device", "cuda:1"]``.
+
+    Raises:
+        ValueError: a dataset is unknown.
+    """
+    from transformers import TrainerCallback
+
+    # They import scipy, which rewards do not need.
+    from ..leaderboard.learning_curve import learning_curves
+    from ..runs.scored_run import RowData, load_runs
+    from ..sweeps.checkpoints import Checkpoint, evaluate
+
+    datasets = [data] if isinstance(data, str) else list(data)
+    words = [word for dataset in datasets for word in ("--data", parse(dataset).name)]
+    words += ["--work-dir", str(work_dir), *(["--like", like] if like else []), *flags]
+
+    class CheckpointCallback(TrainerCallback):  # type: ignore[misc]
+        """Evaluates each checkpoint when it is saved."""
+
+        def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if not state.is_world_process_zero:
+                return
+            folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+            checkpoint = Checkpoint(state.global_step, folder)
+            if status := evaluate(checkpoint, name, words):
+                # A failed evaluation must not end the training.
+                _LOG.warning(
+                    "%s: findit run ended with status %s; findit watch-checkpoints %s evaluates "
+                    "it again", folder, status, args.output_dir,
+                )  # fmt: skip
+                return
+            runs = load_runs([Path(work_dir) / checkpoint.model(name)], keep=RowData.SUMS)
+            points = [point for curve in learning_curves(runs) for point in curve.points]
+            values = {f"findit/{point.run.question.name}": point.value for point in points}
+            state.log_history.append({"step": state.global_step, **values})
+
+    return CheckpointCallback()

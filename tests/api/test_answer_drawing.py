@@ -1,0 +1,67 @@
+"""Answers on their images, in the colours of the report."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from scored_runs import HEIGHT, WIDTH
+
+import vlmeval_findit as findit
+from vlmeval_findit.api.answer_drawing import STROKES
+from vlmeval_findit.core.drawing import Role
+
+
+def colours_of(picture: Image.Image) -> set[str]:
+    return {f"#{r:02x}{g:02x}{b:02x}" for _, (r, g, b) in picture.getcolors(100_000)}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("answer", "roles"),
+    [
+        ([[10, 10, 60, 60]], {Role.TRUTH, Role.HIT}),
+        ([[100, 10, 160, 60]], {Role.TRUTH, Role.MISS}),
+        ([], {Role.TRUTH}),
+        ([[-1e9, -1e9, 1e9, 1e9]], {Role.TRUTH}),
+    ],
+)
+def test_a_box_has_the_colour_of_its_role(answer: Any, roles: set[Role], tmp_path) -> None:
+    picture = Image.new("L", (WIDTH, HEIGHT), 70)
+    picture.save(tmp_path / "a.png")
+    # An answer that lies on its object would hide it: the object is larger by a pixel or two.
+    drawn = findit.draw(picture, [[7, 7, 64, 64]], answer)
+    assert {role for role in STROKES if STROKES[role].colour in colours_of(drawn)} == roles
+    assert drawn.size == picture.size
+    assert findit.draw(tmp_path / "a.png", [[7, 7, 64, 64]], answer) == drawn
+    assert findit.draw(np.asarray(picture), [[7, 7, 64, 64]], answer) == drawn
+    assert picture.getcolors() == [(WIDTH * HEIGHT, 70)]
+
+
+def test_labels_and_frames_are_drawn() -> None:
+    picture = Image.new("RGB", (WIDTH, HEIGHT))
+    true = findit.truth([[10, 10, 60, 60], [10, 10, 60, 60]], ["cat", "cat"], [0, 1])
+    reply = '[{"frame_idx": 1, "label": "dog", "bbox": [60, 120, 290, 580]}, {"frame_idx": 0, "label": "cat", "bbox": [0, 0, 9, 9]}]'  # noqa: E501
+    answer = findit.read(
+        reply, "xyxy_json", size=picture.size, space="grid1000", frames=2, multilabel=True
+    )
+    second = colours_of(findit.draw(picture, true, answer, frame=1))
+    assert STROKES[Role.WRONG_LABEL].colour in second
+    assert STROKES[Role.MISS].colour not in second
+    first = colours_of(findit.draw(picture, true, answer, frame=0))
+    assert STROKES[Role.MISS].colour in first
+
+
+def test_lines_are_those_of_the_report() -> None:
+    css = (Path(findit.__file__).with_name("report") / "templates").glob("*.css")
+    text = "\n".join(path.read_text(encoding="utf-8") for path in css)
+    names = ("truth", "hit", "miss", "wrong", "ignored", "uncounted")
+    for role, name in zip(STROKES, names, strict=True):
+        line = STROKES[role]
+        assert f"--{name.replace('uncounted', 'ignored')}: {line.colour};" in text
+        rule = next(row for row in text.splitlines() if row.startswith(f".picture .{name} "))
+        dash = re.search(r"stroke-dasharray: (\d+) (\d+);", rule)
+        assert (line.dash, line.gap) == (tuple(map(int, dash.groups())) if dash else (0, 0))
