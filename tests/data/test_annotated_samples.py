@@ -1,10 +1,8 @@
-"""Samples: what every reader gives, and what becomes of it."""
+"""Samples: what every reader returns."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-import numpy as np
 
 from vlmeval_findit.benchmarks.findit.findit_datasets import Family
 from vlmeval_findit.boxes.records import Ignored, Truth
@@ -14,17 +12,9 @@ from vlmeval_findit.data.annotated_samples import (
     AnnotatedBox,
     Counts,
     Sample,
-    Samples,
     detection_samples,
     expression_samples,
 )
-from vlmeval_findit.data.custom.stored_pixels import (
-    CheckedImage,
-    ExifPixels,
-    mask_to_stored,
-    to_stored_pixels,
-)
-from vlmeval_findit.marks.region import packed_mask
 
 CAT, DOG = (1.0, 2.0, 3.0, 4.0), (5.0, 6.0, 7.0, 8.0)
 
@@ -38,10 +28,10 @@ def test_objects_are_asked_for_by_label_and_by_image() -> None:
         ("a.jpg", AnnotatedBox(CAT, "5", "cat", ignored=DIFFICULT)),
     ]
     sizes = dict.fromkeys(("a.jpg", "b.jpg", "empty.jpg"))
-    found = detection_samples(Path("f"), Path(), sizes, objects, backgrounds=["empty.jpg"])
+    samples = detection_samples(Path("f"), Path(), sizes, objects, backgrounds=["empty.jpg"])
     asked = [
         (query.images[0], query.label, [box.where for box in query.boxes])
-        for query in found.queries
+        for query in samples.queries
     ]
     assert asked == [
         ("b.jpg", "cat", ["1"]),
@@ -52,8 +42,8 @@ def test_objects_are_asked_for_by_label_and_by_image() -> None:
         ("a.jpg", ("dog",), ["2"]),
         ("empty.jpg", ("cat",), []),
     ]
-    assert found.left_out == {f"{DIFFICULT} in images with nothing else of their label": 1}
-    assert found.counts == Counts(images=3, boxes=3, queries=3, classes=0, ignored=2)
+    assert samples.left_out == {f"{DIFFICULT} in images with nothing else of their label": 1}
+    assert samples.counts == Counts(images=3, boxes=3, queries=3, classes=0, ignored=2)
 
 
 def test_the_truth_of_several_labels_and_of_each() -> None:
@@ -70,25 +60,9 @@ def test_the_truth_of_several_labels_and_of_each() -> None:
     assert dog.truth == Truth((DOG,), (0,), ignored=(crowd._replace(label=""),))
 
 
-def test_a_box_of_two_expressions_is_one_and_what_is_not_there_is_counted() -> None:
-    box = AnnotatedBox(CAT, "one place")
+def test_a_box_of_two_expressions_counts_once(tmp_path) -> None:
+    box = AnnotatedBox(CAT, "the same place")
     queries = [Sample(("a.jpg",), label, (box,), "f") for label in ("x", "y")]
     queries.append(Sample(("b.jpg",), "z", (), "f"))
-    found = expression_samples(Path("f"), Path(), Family.REFEXP_ALL, queries, {})
-    assert found.counts == Counts(images=2, boxes=1, queries=3, negatives=1)
-
-
-def test_masks_are_brought_to_stored_pixels_with_their_boxes() -> None:
-    """The image is stored as 4x2 and shown as 2x4."""
-    seen = np.array([[1, 1], [0, 1], [0, 0], [0, 0]])
-    box = AnnotatedBox((0, 0, 2, 2), "f", mask=packed_mask(seen))
-    query = Sample(("a.jpg",), "cat", (box,), "f")
-    samples = Samples(Path("f"), Path(), Family.OBJDET, (query,))
-    images = {"a.jpg": CheckedImage((4, 2), 6, None)}
-    ((turned,), _) = to_stored_pixels(samples, images, ExifPixels.TURNED)
-    (found,) = turned.boxes
-    assert found.corners == (0, 0, 2, 2)
-    assert found.mask == packed_mask(mask_to_stored(seen, 6))
-    assert found.mask != box.mask
-    ((stored,), _) = to_stored_pixels(samples, images, ExifPixels.STORED)
-    assert stored == query
+    samples = expression_samples(Path("f"), Path(), Family.REFEXP_ALL, queries, {})
+    assert samples.counts == Counts(images=2, boxes=1, queries=3, negatives=1)

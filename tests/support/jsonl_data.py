@@ -68,7 +68,7 @@ LINES: Mapping[str, list[Line]] = {
 """By the family that they make."""
 
 
-def make_pictures(folder: Path) -> Path:
+def make_images(folder: Path) -> Path:
     random = np.random.default_rng(0)
     names = [f"{at}.png" for at in range(3)] + [f"r{at}.png" for at in range(3)]
     for name in [*names, *frames("a"), *frames("b")]:
@@ -87,10 +87,10 @@ def write_lines(path: Path, lines: Iterable[Line | str]) -> Path:
 
 
 def import_lines(folder: Path, lines: Iterable[Line | str], *flags: str, name: str = "Mine") -> int:
-    """Import lines whose pictures lie in ``folder/pictures``."""
+    """Import lines whose images lie in ``folder/images``."""
     path = write_lines(folder / "mine.jsonl", lines)
-    pictures = folder / "pictures"
-    if not pictures.exists():
-        make_pictures(pictures)
-    given = ["data", "import", str(path), "--image-root", str(pictures), "--name", name]
-    return main([*given, *flags])
+    images = folder / "images"
+    if not images.exists():
+        make_images(images)
+    command = ["data", "import", str(path), "--image-root", str(images), "--name", name]
+    return main([*command, *flags])

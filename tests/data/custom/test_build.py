@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +10,8 @@ import custom_data
 import pytest
 from custom_data import coco_values, make_images, write_coco
 from grids import grid
-from paths import ROOT
 
+from vlmeval_findit.benchmarks import is_question
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
@@ -23,14 +20,13 @@ from vlmeval_findit.boxes.records import Ignored
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.folders import custom_datasets_file, image_folder
 from vlmeval_findit.core.image_files import rows_to_leave_out
-from vlmeval_findit.core.table_files import TableError
 
 pytestmark = pytest.mark.usefixtures("data_root")
 
 
 @pytest.fixture
 def images(tmp_path) -> Path:
-    return make_images(tmp_path / "pictures")
+    return make_images(tmp_path / "images")
 
 
 def import_coco(folder: Path, images: Path, name: str = "MyData", *more: str) -> int:
@@ -51,15 +47,13 @@ def queries_of(table: str) -> list[Any]:
 
 def arguments(kind: str, folder: Path) -> list[str]:
     if kind == "coco":
-        make_images(folder / "pictures")
-        return [str(write_coco(folder)), "--image-root", str(folder / "pictures")]
+        return [str(write_coco(folder)), "--image-root", str(make_images(folder / "images"))]
     if kind == "yolo":
         return [str(custom_data.write_yolo(folder))]
     if kind == "voc":
         return [str(custom_data.write_voc(folder))]
-    make_images(folder / "pictures")
     listing = custom_data.write_listing(folder / f"boxes.{kind}")
-    return [str(listing), "--image-root", str(folder / "pictures")]
+    return [str(listing), "--image-root", str(make_images(folder / "images"))]
 
 
 EXPECTED = [
@@ -74,7 +68,7 @@ def test_every_format_makes_the_same_queries(tmp_path, kind: str) -> None:
     folder = tmp_path / "source"
     folder.mkdir()
     assert main(["data", "import", *arguments(kind, folder), "--name", "MyData"]) == 0
-    # Of YOLO's folders the picture without objects asks for a class, with nothing to find.
+    # In a YOLO folder the image without objects asks for a class, with nothing to find.
     empty = [("cat", 100, 100, ("three.jpg",), ())] if kind == "yolo" else []
     assert sorted(queries_of("MyData")) == sorted([*EXPECTED, *empty])
     multi = [row for row in queries_of("MyData_multilabel") if row not in empty]
@@ -96,10 +90,8 @@ def test_every_format_makes_the_same_queries(tmp_path, kind: str) -> None:
 def test_it_is_usable_at_once_with_all_variants(tmp_path, images: Path) -> None:
     write_coco(tmp_path)
     assert import_coco(tmp_path, images) == 0
-    row = DATASETS["MyData"]
-    assert "MyData" in DATASETS
     assert "MyData" in list(DATASETS)
-    variants = list(grid([row]))
+    variants = list(grid([DATASETS["MyData"]]))
     assert len(variants) == len(list(grid([DATASETS["Pascal"]])))
     for variant in variants:
         assert parse(variant.name) == variant
@@ -107,30 +99,6 @@ def test_it_is_usable_at_once_with_all_variants(tmp_path, images: Path) -> None:
     folder = image_folder(task.question.data.images)
     assert folder.path == images
     assert rows_to_leave_out(list(task.queries.values()), folder, False) == frozenset()
-
-
-def test_a_table_that_was_edited_is_refused(tmp_path, images: Path) -> None:
-    write_coco(tmp_path)
-    assert import_coco(tmp_path, images) == 0
-    path = find_table("MyData")
-    path.write_text(path.read_text().replace("cat", "dog"))
-    with pytest.raises(TableError, match=r"make it again with: .* import --replace --name MyData"):
-        load_task("FindIt_MyData_xyxy_json")
-    assert load_task("FindIt_MyData_multilabel_xyxy_json").queries
-
-
-def test_another_process_knows_it_and_parsing_stays_strict(tmp_path, images: Path) -> None:
-    write_coco(tmp_path)
-    assert import_coco(tmp_path, images, "My-Data_night") == 0
-    code = (
-        "from vlmeval_findit.benchmarks import is_question, parse\n"
-        "assert parse('FindIt_My-Data_night_xyxy_json').table == 'My-Data_night'\n"
-        "assert not is_question('FindIt_My-Data_xyxy_json')\n"
-        "assert not is_question('FindIt_My-Data_night_f4_xyxy_json')\n"
-    )
-    subprocess.run(
-        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
 
 
 def test_it_is_replaced_only_when_told(tmp_path, images: Path, capsys) -> None:
@@ -166,10 +134,10 @@ def test_a_kill_in_the_middle_leaves_no_old_dataset_over_new_files(
         ("Pascal", "the benchmark's dataset Pascal"),
         ("refcoco_test", "the benchmark's dataset RefCOCO"),
         ("Demo_refexp", "the benchmark's dataset Demo_refexp"),
-        *(
-            (f"My_{part}", f"the part {part!r} means a format")
-            for part in ("xyxy", "json", "multilabel", "bbox", "nested", "f8", "cx-formula")
-        ),
+        ("My_xyxy", "the part 'xyxy' means a format"),
+        ("My_bbox", "the part 'bbox' means a format"),
+        ("My_f8", "the part 'f8' means a format"),
+        ("My_cx-formula", "the part 'cx-formula' means a format"),
         ("FindIt_My", "the part 'findit' means a format"),
         ("My Data", "only letters"),
         ("../My", "only letters"),
@@ -185,8 +153,7 @@ def test_names_that_would_be_ambiguous_are_refused(
     assert not custom_datasets_file().exists()
 
 
-def test_every_name_that_is_taken_leaves_ours_as_they_are(tmp_path, images: Path) -> None:
-    """A name that begins like one of ours does not take variants from it."""
+def test_names_that_begin_like_ours_leave_ours_as_they_are(tmp_path, images: Path) -> None:
     before = [v.name for row in ("Pascal", "RefCOCO") for v in grid([DATASETS[row]])]
     write_coco(tmp_path)
     for name in ("Pascal_night", "RefCOCO-mine", "pasca"):
@@ -194,6 +161,7 @@ def test_every_name_that_is_taken_leaves_ours_as_they_are(tmp_path, images: Path
     for name in before:
         assert parse(name).name == name
     assert parse("FindIt_Pascal_night_xyxy_json").dataset == "Pascal_night"
+    assert not is_question("FindIt_Pascal_day_xyxy_json")
 
 
 Change = Callable[[dict[str, Any]], object]
@@ -204,7 +172,7 @@ Change = Callable[[dict[str, Any]], object]
     [
         (lambda v: v["annotations"][0].update(bbox=[100, 5, 30, 20]), "leaves one.jpg, which is"),
         (lambda v: v["annotations"][0].update(bbox=[-9, 5, 30, 20]), r"annotations[0]: the box"),
-        # One pixel out of the picture of 120x80 is rounding, more is not.
+        # A pixel outside the image of 120x80 is rounding, more is not.
         (lambda v: v["annotations"][0].update(bbox=[-1, -1, 122, 82]), None),
         (lambda v: v["annotations"][0].update(bbox=[-1.1, 0, 20, 20]), "leaves one.jpg, which is"),
         (lambda v: v["annotations"][1].update(bbox=[5, 5, 0, 20]), "has no area"),
@@ -231,18 +199,18 @@ def test_annotations_that_cannot_be_used_are_refused_and_leave_nothing(
         assert not list(custom_datasets_file().parent.iterdir())
 
 
-def test_crowd_regions_are_ignored_and_said(tmp_path, images: Path, capsys) -> None:
+def test_crowd_regions_are_ignored(tmp_path, images: Path, capsys) -> None:
     values = coco_values()
-    # One of the two cats of a picture, and the one traffic light of another.
+    # A cat next to another one, and the only traffic light of an image.
     values["annotations"][0]["iscrowd"] = values["annotations"][3]["iscrowd"] = 1
     write_coco(tmp_path, values)
     assert import_coco(tmp_path, images) == 0
-    said = capsys.readouterr().out
-    assert "left out: 1 crowd regions in images with nothing else of their label" in said
-    assert "2 boxes  (1 more ignored)" in said
+    output = capsys.readouterr().out
+    assert "left out: 1 crowd regions in images with nothing else of their label" in output
+    assert "2 boxes  (1 more ignored)" in output
     for table in ("MyData", "MyData_multilabel"):
         queries = read_table(find_table(table))
         assert sum(len(q.truth.boxes) for q in queries) == 2
-        (one,) = [one for q in queries for one in q.truth.ignored]
         label = "cat" if "multi" in table else ""
-        assert one == Ignored((10.0, 5.0, 40.5, 25.25), 0, label, crowd=True)
+        ignored = [each for q in queries for each in q.truth.ignored]
+        assert ignored == [Ignored((10.0, 5.0, 40.5, 25.25), 0, label, crowd=True)]

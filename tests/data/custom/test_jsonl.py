@@ -1,4 +1,4 @@
-"""Questions of one's own, a line each: what is read, and what is refused with its line and key."""
+"""Custom questions in JSON lines: what is read, and what is refused with its line and key."""
 
 from __future__ import annotations
 
@@ -28,36 +28,18 @@ def table(name: str = "Mine") -> list[FindItQuery]:
 # --- what is read ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("family", "expected"),
-    [
-        ("objdet", {"has_multilabel": True, "has_negatives": True}),
-        ("refexp", {}),
-        ("refexp_all", {"has_negatives": True, "has_caption": True}),
-        ("insdet", {"has_negatives": True}),
-        ("objdet_video", {"has_multilabel": True, "has_negatives": True, "frames": 4}),
-        ("insdet_video", {"frames": 4}),
-    ],
-)
 def test_lines_of_a_kind_make_a_dataset_of_their_family(
     tmp_path, family: str, expected: dict[str, Any]
 ) -> None:
     assert import_lines(tmp_path, LINES[family]) == 0
-    row = Dataset(
-        "Mine",
-        Family(family),
-        "Mine",
-        folder=str(tmp_path / "pictures"),
-        for_training=True,
-        **expected,
-    )
+    folder = str(tmp_path / "images")
+    row = Dataset("Mine", Family(family), "Mine", folder=folder, for_training=True, **expected)
     assert own_datasets() == {"Mine": row}
-    asked = [line for line in LINES[family] if "labels" not in line]
-    assert [query.label for query in table()] == [
-        line.get("label") or line.get("expression") or line["references"][0] for line in asked
-    ]
-    for query, line in zip(table(), asked, strict=True):
+    lines = [line for line in LINES[family] if "labels" not in line]
+    for query, line in zip(table(), lines, strict=True):
         per_frame = line["boxes"] if "images" in line else [line["boxes"]]
+        label = line.get("label") or line.get("expression") or line["references"][0]
+        assert query.label == label
         assert query.images == tuple(line.get("images") or [line["image"]])
         assert query.support == tuple(line.get("references", ()))
         assert query.caption == line.get("caption", "")
@@ -70,11 +52,9 @@ def test_several_labels_are_the_multilabel_table(tmp_path) -> None:
     (query,) = table("Mine_multilabel")
     assert query.label == "dog, cat, bird"
     assert query.truth.labels == ("cat", "dog")
-
-
-def test_without_lines_of_one_label_they_are_made_of_those_of_several(tmp_path) -> None:
+    # Without lines of one label, the table of single labels is made of those of several.
     lines = [line for line in LINES["objdet"] if "labels" in line]
-    assert import_lines(tmp_path, lines) == 0
+    assert import_lines(tmp_path, lines, "--replace") == 0
     boxes = {query.label: query.truth.boxes for query in table()}
     assert boxes == {"dog": (tuple(DOG),), "cat": (tuple(CAT),), "bird": ()}
     assert DATASETS["Mine"].has_negatives
@@ -96,8 +76,8 @@ def test_without_lines_of_one_label_they_are_made_of_those_of_several(tmp_path) 
 )  # fmt: skip
 def test_tags(tmp_path, tags: list[Any], expected: list[dict[str, str]]) -> None:
     lines = [
-        {"image": "0.png", "label": str(at), "boxes": [CAT], "tags": one}
-        for at, one in enumerate(tags)
+        {"image": "0.png", "label": str(at), "boxes": [CAT], "tags": of_line}
+        for at, of_line in enumerate(tags)
     ]
     assert import_lines(tmp_path, lines) == 0
     assert [query.tags for query in table()] == expected
@@ -109,7 +89,7 @@ def test_ignored_boxes(tmp_path) -> None:
     assert DATASETS["Mine"].family is Family.REFEXP
     (query,) = table()
     assert query.truth.boxes == (tuple(CAT),)
-    assert [(one.box, one.crowd) for one in query.truth.ignored] == [(tuple(DOG), False)]
+    assert [(each.box, each.crowd) for each in query.truth.ignored] == [(tuple(DOG), False)]
 
 
 def test_what_a_file_may_have(tmp_path, capsys) -> None:
@@ -132,18 +112,17 @@ def test_videos_are_thinned_only_when_told(tmp_path, capsys) -> None:
     short = {"images": frames("a")[:3], "label": "cat", "boxes": [[CAT], [], [DOG]]}
     lines = [LINES["objdet_video"][0], short]
     assert import_lines(tmp_path, lines) == 2
-    said = capsys.readouterr().err
-    assert "line 2: 3 frames, but" in said
-    assert "line 1 has 4" in said
-    assert "--frames 3" in said
+    error = capsys.readouterr().err
+    assert {part in error for part in ("line 2: 3 frames, but", "line 1 has 4", "--frames 3")} == {
+        True
+    }
     assert import_lines(tmp_path, lines, "--frames", "5") == 2
     assert "line 2: 3 frames, which is less than 5" in capsys.readouterr().err
     assert import_lines(tmp_path, lines, "--frames", "3") == 0
     assert DATASETS["Mine"].frames == 3
     first, second = table()
     assert [*first.images] == [frames("a")[at] for at in (0, 1, 3)]
-    assert first.truth.frames == (0,)
-    assert second.truth.frames == (0, 2)
+    assert (first.truth.frames, second.truth.frames) == ((0,), (0, 2))
     assert import_lines(tmp_path, lines, "--frames", "1", "--replace") == 0
     assert load_task("FindIt_Mine_f1_xyxy_json").question.family is Family.OBJDET
 
@@ -154,8 +133,8 @@ def test_numbers_may_be_fractions(tmp_path, capsys) -> None:
     assert "none of the 1 boxes has a number above 1" in capsys.readouterr().err
     assert import_lines(tmp_path, [line], "--units", "fractions") == 0
     assert table()[0].truth.boxes == ((24, 0, 96, 32),)
-    nothing = {"image": "0.png", "label": "cat", "boxes": []}
-    assert import_lines(tmp_path, [nothing], name="Nothing") == 0, "nothing is to be asked"
+    negative = {"image": "0.png", "label": "cat", "boxes": []}
+    assert import_lines(tmp_path, [negative], name="Nothing") == 0
 
 
 # --- what is refused ------------------------------------------------------------------------------
@@ -179,12 +158,9 @@ UGLY: list[tuple[list[Any], str]] = [
     ([but(GOOD, images=["0.png"])], "line 1: needs one of image, images; has image and images"),
     ([but(GOOD, image=["0.png"])], "line 1, image: ['0.png'] is not text"),
     ([but(CLIP, images=[])], "line 1, images: [] is not a list of texts"),
-    ([but(CLIP, images=["a/000.png", 1])], "line 1, images[1]: 1 is not text"),
     ([but(GOOD, label=None)], "needs one of label, labels, expression, references; has none"),
-    ([but(GOOD, label=7)], "line 1, label: 7 is not text"),
     ([but(GOOD, label=" ")], "line 1: label ' ' is empty"),
     ([but(GOOD, label="a\nb")], "line 1: label 'a\\nb' is not plain text on one line"),
-    ([but(GOOD, caption="a\tb")], "line 1: caption 'a\\tb' is not plain text on one line"),
     ([GOOD, but(GOOD, label="dog", caption="x")], "line 1: no caption, but "),
     ([but(TWO, labels=["cat", "cat"])], "line 1: a label stands twice"),
     ([but(TWO, labels=["cat", "Cat!"])], "labels 'cat' and 'Cat!' are the same to"),
@@ -200,13 +176,10 @@ UGLY: list[tuple[list[Any], str]] = [
     ([but(CLIP, images=[*frames("a")[:3], "small.png"])], "000.png is 96x64, but small.png is 32x"),
     ([but(CLIP, label=None, expression="x")], "line 1: an expression about 4 frames"),
     ([GOOD, but(GOOD, label=None, expression="x")], "line 2: has 'expression', but "),
-    ([GOOD, but(GOOD, label=None, references=["r0.png"])], "line 1 has 'label'; make a file"),
     ([GOOD, but(GOOD, boxes=[DOG])], "line 2: is the query of "),
     ([but(GOOD, boxes=[{"box": CAT, "ignore": 2}])], "boxes[0], ignore: 2 is neither true nor"),
     ([but(GOOD, image="gone.png")], "gone.png is missing"),
-    ([but(GOOD, image="../0.png")], "'../0.png' climbs out of its folder"),
     ([but(GOOD, tags="night")], "line 1, tags: 'night' is neither an object"),
-    ([but(GOOD, tags=["night", 3])], "line 1, tags[1]: 3 is not text"),
     ([but(GOOD, tags={"t": 0.5})], "line 1, tags, t: 0.5 is neither text, a whole number, true n"),
     ([but(GOOD, tags={"t": "a=b"})], "line 1: tags: 'a=b' has one of [ ] =, by which slices are"),
     ([but(GOOD, tags=["a\nb"])], "line 1: tags: 'a\\nb' is not plain text on one line"),
@@ -219,10 +192,10 @@ def test_what_cannot_be_asked_is_refused_and_leaves_nothing(
     tmp_path, data_root: Path, lines: list[Any], why: str, capsys
 ) -> None:
     assert import_lines(tmp_path, lines) == 2
-    said = capsys.readouterr().err
-    assert why in said
-    assert said.startswith("error: ")
-    assert said.count("\n") == 1
+    error = capsys.readouterr().err
+    assert why in error
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
     assert not list(data_root.iterdir())
 
 
@@ -234,11 +207,9 @@ def test_the_page_names_every_key() -> None:
 # --- again, and otherwise -------------------------------------------------------------------------
 
 
-def test_the_same_twice_and_another_family(tmp_path, data_root: Path, capsys) -> None:
+def test_the_same_twice_and_another_family(tmp_path, data_root: Path) -> None:
     assert import_lines(tmp_path, LINES["objdet"]) == 0
     files = {path.name: path.read_bytes() for path in data_root.iterdir()}
-    assert import_lines(tmp_path, LINES["objdet"]) == 2
-    assert "Mine was imported before (--replace)" in capsys.readouterr().err
     assert import_lines(tmp_path, LINES["objdet"], "--replace") == 0
     assert {path.name: path.read_bytes() for path in data_root.iterdir()} == files
     assert import_lines(tmp_path, LINES["refexp"], "--replace") == 0

@@ -1,4 +1,4 @@
-"""Questions of one's own the whole way: imported, asked, scored, ranked, shown, exported."""
+"""Custom questions the whole way: imported, asked, scored, ranked, shown, exported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from vlmeval_findit.benchmarks.findit.grid import (
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import Answering, write_identity
 from vlmeval_findit.core.run_files import RunFiles
-from vlmeval_findit.models.model_table import find_model
 from vlmeval_findit.runs.run_identity import run_identity
 
 pytestmark = pytest.mark.usefixtures("data_root")
@@ -36,9 +35,7 @@ MODEL = "Qwen3-VL"
 
 
 def always_right(names: list[str]) -> Script:
-    """A server's script that names every box of every query of the datasets."""
-    row = find_model(MODEL)
-    assert row is not None
+    """Return a server's script that names every box of every query of the datasets."""
     answers: dict[str, str] = {}
     for name in names:
         answers |= perfect_answers(MODEL, [name])
@@ -96,7 +93,7 @@ NAME = "FindIt_Mine_xyxy_json"
 
 
 def run_of(replies: Mapping[int, str], name: str = NAME, model: str = MODEL) -> Path:
-    """A scored run of these answers, which says that there is nothing where none is given."""
+    """Make a scored run of these replies; the others say that there is nothing."""
     task = load_task(name)
     path = Path("outputs") / f"{model}_{name}.json"
     path.parent.mkdir(exist_ok=True)
@@ -108,14 +105,14 @@ def run_of(replies: Mapping[int, str], name: str = NAME, model: str = MODEL) -> 
     return path
 
 
-def said(*boxes: Sequence[float]) -> str:
+def reply(*boxes: Sequence[float]) -> str:
     return json.dumps([{"bbox": box} for box in boxes])
 
 
 @pytest.mark.slow
 def test_slices_by_tag_in_leaderboard_errors_report_and_frames(tmp_path, capsys) -> None:
     assert import_lines(tmp_path, TAGGED) == 0
-    path = run_of({0: said(CAT), 1: said(CAT), 2: said(DOG)})
+    path = run_of({0: reply(CAT), 1: reply(CAT), 2: reply(DOG)})
     assert main(["leaderboard", "outputs", "--out", "board"]) == 0
     with Path("board/slices.csv").open() as f:
         rows = {(row["slice"], row["value"]): row for row in csv.DictReader(f)}
@@ -153,9 +150,9 @@ def test_thinning_and_marks_keep_tags(tmp_path) -> None:
     lines = [{**line, "tags": ["far"]} for line in LINES["insdet_video"]]
     assert import_lines(tmp_path, lines) == 0
     for name in ("FindIt_Mine_f2_xyxy_json", "FindIt_Mine_f4_xyxy_json_vp-box"):
-        slices = [query.tags for query in load_task(name).queries.values()]
-        assert [one["far"] for one in slices] == ["yes", "yes"]
-        assert ["reference" in one for one in slices] == ["vp" in name] * 2
+        tags = [query.tags for query in load_task(name).queries.values()]
+        assert [each["far"] for each in tags] == ["yes", "yes"]
+        assert ["reference" in each for each in tags] == ["vp" in name] * 2
 
 
 # --- another table, other commands ----------------------------------------------------------------
@@ -165,13 +162,10 @@ def test_a_run_over_the_dataset_before_is_refused(tmp_path, capsys) -> None:
     assert import_lines(tmp_path, TAGGED) == 0
     path = run_of({})
     changed = [{**line, "tags": ["all"]} for line in TAGGED]
-    assert import_lines(tmp_path, changed, "--replace") == 0
-    capsys.readouterr()
-    assert main(["score", str(path)]) == 2
-    assert "table" in capsys.readouterr().err
-    assert import_lines(tmp_path, LINES["objdet_video"], "--replace") == 0
-    assert main(["score", str(path)]) == 2
-    assert "table" in capsys.readouterr().err
+    for lines in (changed, LINES["objdet_video"]):
+        assert import_lines(tmp_path, lines, "--replace") == 0
+        assert main(["score", str(path)]) == 2
+        assert "table" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("family", LINES)

@@ -1,3 +1,5 @@
+"""The dataset Demo: its annotations, and its photographs."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -31,28 +33,20 @@ def queries(table: str) -> list[FindItQuery]:
     return read_table(SHIPPED / f"{table}.tsv")
 
 
-def sizes() -> dict[str, tuple[int, int]]:
-    """The size of every image that is made of a part of a photograph, and of whole ones."""
-    parts = json.loads(PARTS.read_text())
-    whole = {f"photos/{name}.png": (photo.width, photo.height) for name, photo in PHOTOS.items()}
-    return whole | {name: tuple(size) for name, (_, _, size) in parts.items()}
-
-
 # --- the annotations, without any photograph ------------------------------------------------------
 
 
 @pytest.mark.parametrize("table", FAMILIES)
 def test_boxes_lie_inside_images_of_the_stated_size(table: str) -> None:
-    known = sizes()
+    sizes = {name: tuple(size) for name, (_, _, size) in json.loads(PARTS.read_text()).items()}
+    sizes |= {f"photos/{name}.png": (photo.width, photo.height) for name, photo in PHOTOS.items()}
     assert len(queries(table)) >= 4
     for query in queries(table):
-        for name in query.images:
-            assert known[name] == (query.width, query.height)
+        assert {sizes[name] for name in query.images} == {(query.width, query.height)}
         for x1, y1, x2, y2 in query.truth.boxes:
             assert 0 <= x1 < x2 <= query.width
             assert 0 <= y1 < y2 <= query.height
-        for name in query.support:
-            assert min(known[name]) >= 12
+        assert all(min(sizes[name]) >= 12 for name in query.support)
 
 
 def test_every_family_asks_what_it_should() -> None:
@@ -71,13 +65,10 @@ def test_every_family_asks_what_it_should() -> None:
 # --- photographs ----------------------------------------------------------------------------------
 
 
-def absent(photo: Photo) -> Photo:
-    return dataclasses.replace(photo, package="no_such_package_here", pip="no-such-package")
-
-
 def test_a_missing_package_names_the_pip_command() -> None:
-    with pytest.raises(FileNotFoundError, match=r"is not installed.*pip install no-such-package"):
-        read_photo(absent(PHOTOS["coins"]))
+    photo = dataclasses.replace(PHOTOS["coins"], package="no_such_package_here", pip="no-such")
+    with pytest.raises(FileNotFoundError, match=r"is not installed.*pip install no-such"):
+        read_photo(photo)
 
 
 @needs_photos
@@ -90,17 +81,15 @@ def test_another_file_than_the_annotated_one_is_an_error() -> None:
 @needs_photos
 @pytest.mark.parametrize("photo", PHOTOS.values(), ids=PHOTOS)
 def test_photographs_have_the_stated_size_and_checksum(photo: Photo) -> None:
-    pixels = read_photo(photo)
-    assert pixels.shape == (photo.height, photo.width, 3)
-    assert pixels.dtype == np.uint8
+    assert read_photo(photo).shape == (photo.height, photo.width, 3)
 
 
 @needs_photos
 def test_tables_and_their_images_are_written(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("LMUData", str(tmp_path))
-    for made in prepare_demo():
-        assert made.path.read_bytes() == (SHIPPED / made.path.name).read_bytes()
-        for query in read_table(made.path):
+    for table in prepare_demo():
+        assert table.path.read_bytes() == (SHIPPED / table.path.name).read_bytes()
+        for query in read_table(table.path):
             for name in (*query.images, *query.support):
                 with Image.open(tmp_path / "images" / "Demo" / name) as written:
                     assert np.array_equal(np.asarray(written), np.asarray(image(name)))

@@ -36,7 +36,7 @@ def photos(*names: str) -> dict[str, bytes]:
 
 
 def test_named_members_of_two_archives_and_nothing_else(tmp_path, web: Web) -> None:
-    others = {f"{FOLDER}/9{i:05}.jpg": b"not wanted" for i in range(50)}
+    others = {f"{FOLDER}/9{i:05}.jpg": b"not named" for i in range(50)}
     web.serve(TEST, tar_of({**others, **photos("000001.jpg")}))
     web.serve(TRAINVAL, tar_of({**photos("000002.jpg", "000003.jpg"), **others}))
     assert fetch(web, tmp_path) == {}
@@ -56,18 +56,9 @@ def test_compressed_archives(tmp_path, web: Web, mode: str) -> None:
 
 
 def test_a_zip(tmp_path, web: Web) -> None:
-    web.serve("flickr30k-images.zip", zip_of({"x/1.jpg": b"not wanted", "x/77.jpg": jpeg(7)}))
+    web.serve("flickr30k-images.zip", zip_of({"x/1.jpg": b"not named", "x/77.jpg": jpeg(7)}))
     assert fetch(web, tmp_path, "Flickr30k", ["77.jpg"]) == {}
     assert files_of(tmp_path) == {"77.jpg": jpeg(7)}
-
-
-@pytest.mark.parametrize("ranges", [True, False])
-def test_an_archive_that_is_cut_off(tmp_path, web: Web, ranges: bool) -> None:
-    body = tar_of(photos(*NAMES))
-    cut = Answer(body, cut=len(body) // 2, ranges=ranges)
-    web.serve(TEST, cut, Answer(body, ranges=ranges))
-    assert fetch(web, tmp_path) == {}
-    assert len(files_of(tmp_path)) == 3
 
 
 def test_an_archive_is_resumed_by_the_next_run(tmp_path, web: Web) -> None:
@@ -93,23 +84,20 @@ def test_a_web_page_instead(tmp_path, web: Web, row: str) -> None:
     assert files_of(tmp_path) == {}
 
 
-def gzip_of() -> bytes:
-    """An archive whose members stand in it as they are, so that one can be damaged in silence."""
-    return gzip.compress(tar_of({f"images/{i}.jpg": jpeg(i) for i in range(3)}), compresslevel=0)
-
-
 @pytest.mark.parametrize("damage", ["changed", "ends early"])
 def test_nothing_of_a_damaged_gzip_archive_is_used(tmp_path, web: Web, damage: str) -> None:
     names = [f"{i}.jpg" for i in range(3)]
-    body = gzip_of()
+    # Stored, not compressed, so that a member can be damaged in silence.
+    plain = tar_of({f"images/{i}.jpg": jpeg(i) for i in range(3)})
+    body = gzip.compress(plain, compresslevel=0)
     at = body.index(jpeg(1)[9000:9050])
     flipped = body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]
     web.serve("images.tar.gz", flipped if damage == "changed" else body[:at])
     problems = fetch(web, tmp_path, "RefL4", names)
-    assert set(problems) == set(names), "Nobody knows which member it is."
+    assert set(problems) == set(names), "nothing tells which member it is"
     assert "damaged archive" in problems["0.jpg"]
     assert files_of(tmp_path) == {}
-    web.serve("images.tar.gz", gzip_of())
+    web.serve("images.tar.gz", body)
     assert fetch(web, tmp_path, "RefL4", names) == {}
 
 
@@ -166,32 +154,25 @@ def test_hostile_members_are_refused_and_nothing_outside_changes(
     problems = fetch(web, folder)
     assert list(problems) == ["000002.jpg"]
     assert (why if HOSTILE[why].isreg() else "is not a plain file") in problems["000002.jpg"]
-    assert "refused" in problems["000002.jpg"]
     assert files_of(outside) == {"secret.jpg": jpeg(2)}
     assert set(files_of(folder)) == {"000001.jpg", "000003.jpg"}
     assert not any(path.is_symlink() for path in folder.rglob("*"))
-
-
-def test_a_good_member_after_a_hostile_one_is_used(tmp_path, web: Web) -> None:
-    hostile = (HOSTILE["symbolic link"], b"")
-    web.serve(TEST, tar_of([hostile, (info(member("000002.jpg")), jpeg(2))]))
-    assert fetch(web, tmp_path, names=["000002.jpg"]) == {}
-
-
-def refusals(path: Path, body: bytes, largest: int = 1 << 20) -> str:
-    path.write_bytes(body)
-    wanted = {"1.jpg": "1.jpg"}
-    return read_members(path, wanted, largest, lambda *_: pytest.fail("stored"))["1.jpg"]
-
-
-def test_a_member_that_is_too_large(tmp_path) -> None:
-    said = refusals(tmp_path / "a", tar_of({"a/1.jpg": b"x" * 5000}), 4999)
-    assert "has 5000 bytes, more than 4999" in said
+    # A good member of the same name is used.
+    web.serve(TRAINVAL, tar_of(photos("000002.jpg")))
+    assert fetch(web, folder, names=["000002.jpg"]) == {}
 
 
 @pytest.mark.parametrize(
-    ("name", "why"),
-    [("/a/1.jpg", "absolute"), ("a/../../1.jpg", "climbs"), ("C:\\a\\1.jpg", "absolute")],
+    ("body", "why"),
+    [
+        (tar_of({"a/1.jpg": b"x" * 5000}), "has 5000 bytes, more than 4999"),
+        (zip_of({"/a/1.jpg": jpeg()}), "absolute"),
+        (zip_of({"a/../../1.jpg": jpeg()}), "climbs"),
+        (zip_of({"C:\\a\\1.jpg": jpeg()}), "absolute"),
+    ],
 )
-def test_hostile_zip_members(tmp_path, name: str, why: str) -> None:
-    assert why in refusals(tmp_path / "a", zip_of({name: jpeg()}))
+def test_members_that_are_refused(tmp_path, body: bytes, why: str) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(body)
+    refused = read_members(path, {"1.jpg": "1.jpg"}, 4999, lambda *_: pytest.fail("stored"))
+    assert why in refused["1.jpg"]

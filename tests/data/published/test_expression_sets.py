@@ -36,12 +36,11 @@ def grey(path: Path, size: tuple[int, int] = (WIDTH, HEIGHT)) -> None:
 
 
 def answered(tmp_path, name: str, points: Mapping[int, Sequence[tuple[int, int]]]) -> Run:
-    """A run that says these points, in pixels, to the rows; nothing said is an empty list."""
+    """Make a run that answers these points, in pixels; an empty list for other rows."""
 
     def answer(query: Any, random: object) -> str:
-        said = points.get(query.index, ())
-        grid = [[x * 1000 / WIDTH, y * 1000 / HEIGHT] for x, y in said]
-        return json.dumps([{"point_2d": point} for point in grid])
+        known = points.get(query.index, ())
+        return json.dumps([{"point_2d": [x * 1000 / WIDTH, y * 1000 / HEIGHT]} for x, y in known])
 
     return World(tmp_path).run("M", name, answer)
 
@@ -82,8 +81,8 @@ def screenspot() -> dict[str, Rows]:
 
 def write_screenspot(folder: Path, rows: dict[str, Rows] | None = None) -> Path:
     (folder / "annotations").mkdir(parents=True)
-    for name, found in (rows or screenspot()).items():
-        (folder / "annotations" / f"{name}.json").write_text(json.dumps(found))
+    for name, questions in (rows or screenspot()).items():
+        (folder / "annotations" / f"{name}.json").write_text(json.dumps(questions))
     grey(folder / "images" / "word_macos" / "shot one.png")
     grey(folder / "images" / "blender_windows" / "two.png")
     return folder
@@ -106,10 +105,8 @@ def as_screenspot(
     return 100 * correct / len(rows)
 
 
-def test_screenspot_pro(tmp_path, monkeypatch, capsys) -> None:
+def test_screenspot_pro(tmp_path, monkeypatch) -> None:
     folder = write_screenspot(tmp_path / "set")
-    assert import_set("ScreenSpot-Pro", folder) == 2
-    assert "4 queries, published are 1,581" in capsys.readouterr().err
     known(monkeypatch, "ScreenSpot-Pro", counts=Counts(queries=4))
     assert import_set("ScreenSpot-Pro", folder) == 0
     assert meta("ScreenSpot-Pro")["licence"] == "MIT, as copies of its card say"
@@ -122,19 +119,15 @@ def test_screenspot_pro(tmp_path, monkeypatch, capsys) -> None:
     }  # fmt: skip
     points = {0: [(4, 4)], 1: [(149, 90)], 2: [(20, 15)], 3: []}
     run = answered(tmp_path, name, points)
-    rows = [row for found in screenspot().values() for row in found]
-    by_words = {queries[at].label: found[0] for at, found in points.items() if found}
-    theirs = as_screenspot(rows, by_words)
-    assert (
-        run.metric_values["Pointing accuracy"] == run.metric_values["Points inside"] == theirs == 50
-    )
-    for kind, value, field in (("ui_type", "icon", "ui_type"), ("group", "Office", "group")):
-        part = [row for row in rows if row[field] == value]
-        own = add_up(one.sums for one in run.rows if one.slices[kind] == value)
-        assert metric_values(run.benchmark.metrics, own)["Pointing accuracy"] == as_screenspot(
-            part, by_words
-        )
-    # Where a reply has several points they take one; here the others cost.
+    rows = [row for questions in screenspot().values() for row in questions]
+    by_words = {queries[at].label: many[0] for at, many in points.items() if many}
+    assert as_screenspot(rows, by_words) == 50
+    assert run.metric_values["Pointing accuracy"] == run.metric_values["Points inside"] == 50
+    for kind, value in (("ui_type", "icon"), ("group", "Office")):
+        sums = add_up(row.sums for row in run.rows if row.slices[kind] == value)
+        accuracy = metric_values(run.benchmark.metrics, sums)["Pointing accuracy"]
+        assert accuracy == as_screenspot([row for row in rows if row[kind] == value], by_words)
+    # The authors use the first of several points; here the others cost.
     several = answered(tmp_path / "more", name, {**points, 2: [(20, 15), (99, 99)]})
     assert several.metric_values["Pointing accuracy"] == pytest.approx(40)
 
@@ -147,13 +140,8 @@ Change = Callable[[Rows], object]
     [
         (lambda rows: rows[1].pop("bbox"), "word_macos.json, [1]: no key 'bbox'"),
         (lambda rows: rows[1].update(bbox=[1, 2]), "(word_macos_1), bbox: [1, 2] is not [x1, y1"),
-        (lambda rows: rows[1].update(bbox=[1, 2, 300, 4]), "leaves word_macos/shot one.png, which"),
-        (lambda rows: rows[1].update(instruction=" "), "instruction: ' ' is no text"),
         (lambda rows: rows[1].update(img_size=[200]), "img_size: [200] is not [width, height]"),
-        (
-            lambda rows: rows[1].update(img_size=[400, 200]),
-            "shot one.png is 400x200 here, 200x100 before",
-        ),
+        (lambda rows: rows[1].update(img_size=[400, 200]), "one.png is 400x200 here, 200x100 bef"),
         (lambda rows: rows.append(7), "word_macos.json, [2]: 7 is no object"),
     ],
 )
@@ -176,12 +164,6 @@ def ring(value: int = 255) -> np.ndarray:
     return mask
 
 
-def free() -> np.ndarray:
-    mask = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
-    mask[90:, 150:] = 255
-    return mask
-
-
 def question(at: int, step: int) -> dict[str, Any]:
     return {
         "id": at,
@@ -198,34 +180,33 @@ def question(at: int, step: int) -> dict[str, Any]:
 def write_refspatial(
     folder: Path, parts: Sequence[str] = ("Location", "Placement", "Unseen")
 ) -> Path:
+    corner = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
+    corner[90:, 150:] = 255
+    # Not all of their masks are of one channel, or only 0 and 255.
+    colours = np.dstack([ring(3), np.zeros_like(corner), corner])
     for part in parts:
+        (folder / part / "mask").mkdir(parents=True)
+        for at, mask in enumerate((ring(), corner, colours)):
+            grey(folder / part / "image" / f"{at}.png")
+            Image.fromarray(mask).save(folder / part / "mask" / f"{at}.png")
         rows = [question(0, 1), question(1, 3), question(2, 3)]
-        grey(folder / part / "image" / "0.png")
-        grey(folder / part / "image" / "1.png")
-        grey(folder / part / "image" / "2.png")
-        (folder / part / "mask").mkdir()
-        Image.fromarray(ring()).save(folder / part / "mask" / "0.png")
-        Image.fromarray(free()).save(folder / part / "mask" / "1.png")
-        # Not all of their masks are of one channel, or only 0 and 255.
-        colours = np.dstack([ring(3), np.zeros_like(ring()), free()])
-        Image.fromarray(colours).save(folder / part / "mask" / "2.png")
         (folder / part / "question.json").write_text(json.dumps(rows))
     return folder
 
 
 def as_refspatial(folder: Path, points: Mapping[int, Sequence[tuple[int, int]]]) -> float:
-    """The authors' accuracy: the mean over questions of the mean over points."""
-    found = []
+    """Compute the authors' accuracy: the mean over questions of the mean over points."""
+    means = []
     for row in json.loads((folder / "question.json").read_text()):
         mask = np.array(Image.open(folder / row["mask_path"])) / 255.0
         mask = mask[:, :, 0] if mask.ndim == 3 else mask
-        mask = (mask > 0).astype(np.uint8)
-        said = points[row["id"]]
+        height, width = mask.shape
         inside = [
-            mask[y, x] if 0 <= x < mask.shape[1] and 0 <= y < mask.shape[0] else 0 for x, y in said
+            mask[y, x] > 0 if 0 <= x < width and 0 <= y < height else 0
+            for x, y in points[row["id"]]
         ]
-        found.append(np.mean(inside) if inside else 0.0)
-    return 100 * float(np.mean(found))
+        means.append(np.mean(inside) if inside else 0.0)
+    return 100 * float(np.mean(means))
 
 
 def test_refspatial(tmp_path, monkeypatch, capsys) -> None:
@@ -235,7 +216,7 @@ def test_refspatial(tmp_path, monkeypatch, capsys) -> None:
     counts = dict.fromkeys(("Location", "Placement", "Unseen"), Counts(queries=3))
     known(monkeypatch, "RefSpatial", parts=counts)
     assert import_set("RefSpatial", folder) == 0
-    assert {*DATASETS} >= {"RefSpatial_Location", "RefSpatial_Placement", "RefSpatial_Unseen"}
+    assert {*DATASETS} >= {f"RefSpatial_{part}" for part in counts}
     name = "FindIt_RefSpatial_Location_point_json_point_2d"
     assert all_images_are_there(name)
     queries = load_task(name).queries
@@ -243,24 +224,21 @@ def test_refspatial(tmp_path, monkeypatch, capsys) -> None:
     assert queries[0].tags == {"category": "location", "step": "1"}
     assert queries[0].truth.boxes == queries[2].truth.boxes == ((40, 20, 100, 60),)
     assert queries[1].truth.boxes == ((150, 90, 200, 100),)
-    cases = (
-        {0: [(45, 25)], 1: [(160, 95)], 2: [(70, 40)]},
-        {0: [(70, 40)], 1: [(149, 95)], 2: [(99, 59)]},  # in the hole, beside, the last pixel
-        {0: [(100, 30)], 1: [(200, 100)], 2: []},  # behind the last pixels; nothing said
+    cases: tuple[tuple[dict[int, list[tuple[int, int]]], float | None], ...] = (
+        ({0: [(45, 25)], 1: [(160, 95)], 2: [(70, 40)]}, None),
+        # In the hole, next to the mask, its last pixel
+        ({0: [(70, 40)], 1: [(149, 95)], 2: [(99, 59)]}, None),
+        # Behind the last pixels; an empty list
+        ({0: [(100, 30)], 1: [(200, 100)], 2: []}, None),
+        # Of several points, the authors' accuracy is the share inside, and ours counts one.
+        ({0: [(45, 25), (46, 26), (70, 40)], 1: [(160, 95), (161, 96)], 2: []}, 100 * 2 / 6),
     )
-    for at, points in enumerate(cases):
+    for at, (points, pointing) in enumerate(cases):
         run = answered(tmp_path / str(at), name, points)
-        theirs = as_refspatial(folder / "Location", points)
-        assert run.metric_values["Pointing accuracy"] == pytest.approx(theirs)
-        assert run.metric_values["Points inside"] == pytest.approx(theirs)
-    # Of several points theirs is the share inside, and ours counts one of them.
-    several = {0: [(45, 25), (46, 26), (70, 40)], 1: [(160, 95), (161, 96)], 2: []}
-    run = answered(tmp_path / "several", name, several)
-    assert run.metric_values["Points inside"] == pytest.approx(
-        as_refspatial(folder / "Location", several)
-    )
-    assert run.metric_values["Points inside"] == pytest.approx(100 * (2 / 3 + 1) / 3)
-    assert run.metric_values["Pointing accuracy"] == pytest.approx(100 * 2 / 6)
+        published = as_refspatial(folder / "Location", points)
+        assert run.metric_values["Points inside"] == pytest.approx(published)
+        expected = published if pointing is None else pointing
+        assert run.metric_values["Pointing accuracy"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +246,6 @@ def test_refspatial(tmp_path, monkeypatch, capsys) -> None:
     [
         (lambda folder, row: row.pop("mask_path"), "question.json, [1]: no key 'mask_path'"),
         (lambda folder, row: row.update(mask_path="../mask.png"), "climbs out of its folder"),
-        (lambda folder, row: row.update(object=""), "object: '' is no text"),
         (
             lambda folder, row: grey(folder / "mask" / "1.png", (20, 10)),
             "the mask is 20x10, but image/1.png 200x100",
@@ -278,7 +255,6 @@ def test_refspatial(tmp_path, monkeypatch, capsys) -> None:
             "the mask mask/1.png is empty",
         ),
         (lambda folder, row: (folder / "mask" / "1.png").write_text("x"), "mask_path: "),
-        (lambda folder, row: (folder / "image" / "1.png").unlink(), "image/1.png"),
     ],
 )
 def test_questions_that_cannot_be_used(
@@ -299,14 +275,14 @@ def test_questions_that_cannot_be_used(
 NOTCH = [0, 0, 20, 10]
 
 
-def test_boxes_of_ones_own_may_have_masks(tmp_path) -> None:
-    grey(tmp_path / "pictures" / "a.png")
+def test_boxes_of_json_lines_may_have_masks(tmp_path) -> None:
+    grey(tmp_path / "images" / "a.png")
     mask = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
     mask[0:10, 0:5] = 255
     Image.fromarray(mask).save(tmp_path / "half.png")
-    counts = [0, 10, *([90, 10] * 4), HEIGHT * WIDTH - 410]
-    runs = {"size": [HEIGHT, WIDTH], "counts": counts}
-    packed = {"size": [HEIGHT, WIDTH], "counts": packed_mask(mask).packed}
+    size = [HEIGHT, WIDTH]
+    runs = {"size": size, "counts": [0, 10, *([90, 10] * 4), HEIGHT * WIDTH - 410]}
+    packed = {"size": size, "counts": packed_mask(mask).packed}
     boxes = [
         NOTCH,
         {"box": NOTCH},
@@ -316,16 +292,15 @@ def test_boxes_of_ones_own_may_have_masks(tmp_path) -> None:
         {"image": "a.png", "expression": f"number {at}", "boxes": [box]}
         for at, box in enumerate(boxes)
     ]
-    several = {"box": NOTCH, "label": "cat", "mask": "half.png"}
     path = tmp_path / "mine.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
-    images = ["--image-root", str(tmp_path / "pictures")]
+    images = ["--image-root", str(tmp_path / "images")]
     assert main(["data", "import", str(path), *images, "--name", "Mine"]) == 0
     run = answered(tmp_path, "FindIt_Mine_point_json_point_2d", {at: [(12, 5)] for at in range(5)})
     # In every box, and in none of the masks.
     assert [row.sums["pointed"] for row in run.rows] == [1, 1, 0, 0, 0]
-    labelled = {"image": "a.png", "labels": ["cat", "dog"], "boxes": [several]}
-    path.write_text(json.dumps(labelled))
+    labelled = {"box": NOTCH, "label": "cat", "mask": "half.png"}
+    path.write_text(json.dumps({"image": "a.png", "labels": ["cat", "dog"], "boxes": [labelled]}))
     assert main(["data", "import", str(path), *images, "--name", "Two"]) == 0
     for table in ("Two", "Two_multilabel"):
         assert any(query.truth.masks for query in read_table(find_table(table))), table

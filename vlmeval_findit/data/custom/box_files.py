@@ -191,7 +191,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
                 )
             yield rows.line_num, row
     except csv.Error as error:
-        raise AnnotationError(f"{path}, line {rows.line_num}: {error}") from None
+        raise AnnotationError(f"{path}, line {rows.reader.line_num}: {error}") from None
 
 
 def _csv_size(where: str, row: Mapping[str, str]) -> Size | None:
