@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import ssl
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -33,81 +32,69 @@ PAGE = b"<!DOCTYPE html><html><body>Please log in</body></html>"
 HALF = len(PHOTO) // 2
 
 
-@dataclass(frozen=True)
-class Case:
-    """What a server answers in order, the last again and again, and what comes of it."""
-
-    answers: tuple[Answer | bytes, ...]
-    requests: int
-    why: str | None = None  # None: the file is fetched
+def slow(seconds: float) -> Answer:
+    return Answer(PHOTO, slow=seconds)
 
 
-def refused(answer: Answer | bytes, why: str, requests: int = 1) -> Case:
-    return Case((answer,), requests, why)
-
-
-SERVERS = {
-    "slow once": Case((Answer(PHOTO, slow=0.8), PHOTO), 2),
-    "slow every time": refused(Answer(PHOTO, slow=0.8), "nothing came in time (3 attempts)", 3),
-    "slow but steady": Case((Answer(PHOTO, pace=0.01),), 1),
-    "cut off": Case((Answer(PHOTO, cut=HALF), PHOTO), 2),
-    "cut off, no ranges": Case(
-        (Answer(PHOTO, cut=HALF, ranges=False), Answer(PHOTO, ranges=False)), 2
-    ),
-    "cut off, no validator": Case((Answer(PHOTO, cut=HALF, etag=""), Answer(PHOTO, etag="")), 2),
-    "cut off, then changed": Case((Answer(jpeg(9), cut=HALF), PHOTO), 2),
-    "cut off every time": refused(Answer(PHOTO, cut=HALF, ranges=False), "(3 attempts)", 3),
-    "404": refused(Answer(b"", 404), "the server does not have it (404)"),
-    "403": refused(Answer(b"", 403), "status 403"),
-    "429": Case((Answer(b"", 429, {"Retry-After": "1"}), PHOTO), 2),
-    "429, unreadable wait": Case((Answer(b"", 429, {"Retry-After": "soon"}), PHOTO), 2),
-    "429, too long a wait": refused(
-        Answer(b"", 429, {"Retry-After": "3600"}), "it asks to wait 3600 s"
-    ),
-    "500 and 503": Case((Answer(b"", 500), Answer(b"", 503), PHOTO), 3),
-    "500 every time": refused(Answer(b"", 500), "status 500 (3 attempts)", 3),
-    "fewer bytes than announced": refused(Answer(PHOTO, length=len(PHOTO) + 50), "(3 attempts)", 3),
-    "too large": refused(Answer(PHOTO, length=1 << 40), "more than 536870912"),
-    "a web page": refused(PAGE, "is a web page, not an image"),
-    "empty": refused(b"", "is empty"),
-    "truncated": refused(PHOTO[:-HALF], "does not decode"),
-    "another size": refused(jpeg(1, (32, 32)), "is 32x32, but its annotations are for 256x192"),
+# What a server answers in order, the last again and again; the number of requests; why it fails.
+SERVERS: dict[str, tuple[list[Answer | bytes], int, str | None]] = {
+    "slow once": ([slow(0.8), PHOTO], 2, None),
+    "slow every time": ([slow(0.8)], 3, "nothing came in time (3 attempts)"),
+    "slow but steady": ([Answer(PHOTO, pace=0.01)], 1, None),
+    "cut off": ([Answer(PHOTO, cut=HALF), PHOTO], 2, None),
+    "no ranges": ([Answer(PHOTO, cut=HALF, ranges=False), Answer(PHOTO, ranges=False)], 2, None),
+    "no validator": ([Answer(PHOTO, cut=HALF, etag=""), Answer(PHOTO, etag="")], 2, None),
+    "cut off, then changed": ([Answer(jpeg(9), cut=HALF), PHOTO], 2, None),
+    "cut off every time": ([Answer(PHOTO, cut=HALF, ranges=False)], 3, "(3 attempts)"),
+    "404": ([Answer(b"", 404)], 1, "the server does not have it (404)"),
+    "403": ([Answer(b"", 403)], 1, "status 403"),
+    "429": ([Answer(b"", 429, {"Retry-After": "1"}), PHOTO], 2, None),
+    "unreadable wait": ([Answer(b"", 429, {"Retry-After": "soon"}), PHOTO], 2, None),
+    "too long a wait": ([Answer(b"", 429, {"Retry-After": "3600"})], 1, "it asks to wait 3600 s"),
+    "500 and 503": ([Answer(b"", 500), Answer(b"", 503), PHOTO], 3, None),
+    "500 every time": ([Answer(b"", 500)], 3, "status 500 (3 attempts)"),
+    "fewer bytes than announced": ([Answer(PHOTO, length=len(PHOTO) + 50)], 3, "(3 attempts)"),
+    "too large": ([Answer(PHOTO, length=1 << 40)], 1, "more than 536870912"),
+    "a web page": ([PAGE], 1, "is a web page, not an image"),
+    "truncated": ([PHOTO[:-HALF]], 1, "does not decode"),
+    "another size": ([jpeg(1, (32, 32))], 1, "is 32x32, but its annotations are for 256x192"),
 }
 
 
-@pytest.mark.parametrize("case", SERVERS.values(), ids=SERVERS)
-def test_a_server_that_misbehaves(tmp_path, web: Web, case: Case) -> None:
-    url = web.serve("file", *case.answers)
-    part, target = tmp_path / "part", tmp_path / "target.jpg"
+def fetch(*urls: str, target: Path) -> None:
+    """Fetch a file with its part next to it."""
+    part = target.with_name("part")
+    fetch_file(Client(QUICK), urls, part, target, lambda path: problem(path, SIZE))
 
-    def fetch() -> None:
-        fetch_file(Client(QUICK), (url,), part, target, lambda path: problem(path, SIZE))
 
-    if case.why is None:
-        fetch()
+@pytest.mark.parametrize(("answers", "requests", "why"), SERVERS.values(), ids=SERVERS)
+def test_a_server_that_misbehaves(
+    tmp_path, web: Web, answers: list[Answer | bytes], requests: int, why: str | None
+) -> None:
+    url, target = web.serve("file", *answers), tmp_path / "target.jpg"
+    if why is None:
+        fetch(url, target=target)
         assert target.read_bytes() == PHOTO
-        assert not part.exists()
+        assert [*tmp_path.iterdir()] == [target]
     else:
-        with pytest.raises(DownloadError, match=re.escape(case.why)) as error:
-            fetch()
+        with pytest.raises(DownloadError, match=re.escape(why)) as error:
+            fetch(url, target=target)
         assert url in str(error.value)
         assert not target.exists()
-    assert web.requests == case.requests
+    assert web.requests == requests
 
 
 def test_a_broken_download_is_resumed(tmp_path, web: Web) -> None:
     url = web.serve("file", Answer(PHOTO, cut=HALF), PHOTO)
-    target = tmp_path / "a.jpg"
-    fetch_file(Client(QUICK), (url,), tmp_path / "part", target, lambda path: None)
+    fetch(url, target=tmp_path / "a.jpg")
     start = range_start({"Content-Range": str(web.asked[1][1]).replace("=", " ")})
     assert start is not None
     assert HALF - CHUNK <= start <= HALF
-    assert target.read_bytes() == PHOTO
+    assert (tmp_path / "a.jpg").read_bytes() == PHOTO
 
 
 def test_headers_and_addresses() -> None:
     assert range_start({"Content-Range": "bytes 5-9/10"}) == 5
-    assert range_start({}) is None
     assert validator_of({"ETag": '"a"', "Last-Modified": "b"}) == '"a"'
     assert validator_of({"ETag": 'W/"a"', "Last-Modified": "b"}) == "b"
     assert address("http://a/b/", "Santa Claus/1.jpg") == "http://a/b/Santa%20Claus/1.jpg"
@@ -129,9 +116,8 @@ def test_a_resumed_file_that_is_wrong_is_tried_from_the_start(tmp_path, web: Web
 def test_a_partial_file_of_another_address_is_not_resumed(tmp_path, web: Web) -> None:
     first = web.serve("first", Answer(jpeg(3), cut=30_000, etag='"e"'), Answer(b"", 404))
     second = web.serve("second", Answer(PHOTO, etag='"e"'))
-    target = tmp_path / "target.jpg"
-    fetch_file(Client(QUICK), (first, second), tmp_path / "part", target, lambda path: None)
-    assert target.read_bytes() == PHOTO
+    fetch(first, second, target=tmp_path / "a.jpg")
+    assert (tmp_path / "a.jpg").read_bytes() == PHOTO
     assert web.asked[-1] == ("/second", None)
 
 
@@ -141,44 +127,33 @@ def test_a_link_where_a_part_is_written_is_not_followed(tmp_path, web: Web) -> N
     part.symlink_to(outside)
     url = web.serve("file", PHOTO)
     part.with_name("part.json").write_text(f'{{"url": "{url}", "validator": "1"}}')
-    fetch_file(Client(QUICK), (url,), part, tmp_path / "a.jpg", lambda path: None)
+    fetch(url, target=tmp_path / "a.jpg")
     assert outside.read_bytes() == b"secret"
 
 
 # --- certificates -------------------------------------------------------------------------------
 
 
-def tls_context() -> tuple[ssl.SSLContext, bytes]:
+def test_only_trusted_certificates_and_no_redirect_away_from_https(
+    tmp_path, web: Web, monkeypatch
+) -> None:
     trustme = pytest.importorskip("trustme")
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    pem: bytes = authority.cert_pem.bytes()
-    return context, pem
-
-
-def test_an_untrusted_certificate_is_refused(tmp_path, monkeypatch) -> None:
-    context, _ = tls_context()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     # As VLMEvalKit does for its process.
     monkeypatch.setattr(ssl, "_create_default_https_context", ssl._create_unverified_context)
-    with web_server(context) as web:
-        url = web.serve("file", PHOTO)
-        with pytest.raises(DownloadError, match="no trusted certificate"):
-            fetch_file(Client(QUICK), (url,), tmp_path / "p", tmp_path / "a", lambda path: None)
-        assert web.requests == 0
-
-
-def test_a_redirect_away_from_https_is_refused(tmp_path, web: Web, monkeypatch) -> None:
-    context, pem = tls_context()
-    (tmp_path / "ca.pem").write_bytes(pem)
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
-    plain = web.serve("file", PHOTO)
     with web_server(context) as secure:
         good = secure.serve("good", PHOTO)
-        fetch_file(Client(QUICK), (good,), tmp_path / "p", tmp_path / "good", lambda path: None)
-        bad = secure.serve("file", Answer(b"", 302, {"Location": plain}))
+        with pytest.raises(DownloadError, match="no trusted certificate"):
+            fetch(good, target=tmp_path / "good")
+        assert secure.requests == 0
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+        fetch(good, target=tmp_path / "good")
+        bad = secure.serve("file", Answer(b"", 302, {"Location": web.serve("file", PHOTO)}))
         with pytest.raises(DownloadError, match="away from https"):
-            fetch_file(Client(QUICK), (bad,), tmp_path / "p", tmp_path / "bad", lambda path: None)
+            fetch(bad, target=tmp_path / "bad")
     assert not (tmp_path / "bad").exists()
 
 
@@ -187,9 +162,8 @@ def test_the_proxy_of_the_environment_is_used(tmp_path, web: Web, monkeypatch) -
     monkeypatch.setenv("http_proxy", web.url)
     monkeypatch.setenv("no_proxy", "")
     web.answers[url] = [Answer(PHOTO)]
-    target = tmp_path / "a.jpg"
-    fetch_file(Client(QUICK), (url,), tmp_path / "part", target, lambda path: None)
-    assert target.read_bytes() == PHOTO
+    fetch(url, target=tmp_path / "a.jpg")
+    assert (tmp_path / "a.jpg").read_bytes() == PHOTO
 
 
 # --- many files ---------------------------------------------------------------------------------
@@ -226,7 +200,7 @@ def test_a_host_that_cannot_be_reached_is_given_up_at_once(tmp_path) -> None:
     assert reasons == {"127.0.0.1:9 cannot be reached: Connection refused"}
 
 
-def test_an_image_is_looked_for_at_every_address_of_its_row(tmp_path, web: Web) -> None:
+def test_every_address_of_a_row_is_tried(tmp_path, web: Web) -> None:
     web.serve("VG_100K/1.jpg", jpeg(1))
     web.serve("VG_100K_2/2.jpg", jpeg(2))
     names = ["1.jpg", "2.jpg", "3.jpg"]
@@ -260,12 +234,6 @@ def test_every_dataset_of_the_release_has_a_source() -> None:
         shipped = [BASE_ADDRESSES[origin.base] for _, origin in source.origins]
         assert source.steps or (shipped and all(shipped))
         assert "{folder}" not in source.steps.format(folder="images")
-
-
-def test_ref_l4_comes_from_two_places() -> None:
-    source = SOURCES["RefL4"]
-    origins = [source.origin(f"{name}_0001.jpg") for name in ("COCO_train2014", "objects365_v1")]
-    assert [origin.base for origin in origins if origin] == ["coco_train2014", "refl4"]
 
 
 @pytest.mark.parametrize(
