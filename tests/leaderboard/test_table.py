@@ -115,7 +115,6 @@ def test_a_sheet(tmp_path) -> None:
     assert sheet["B5"].data_type == "s"
     assert (sheet["C4"].font.bold, sheet["C6"].font.italic) == (True, True)
     assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("C4", "A3:H6")
-    assert sheet.print_title_rows == "$1:$3"
 
 
 def test_html_escapes_names() -> None:

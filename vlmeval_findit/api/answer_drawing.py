@@ -60,7 +60,7 @@ def draw(
 
     Objects are white; boxes that hit are green with long dashes, boxes that miss red with short
     dashes, boxes with a wrong label orange and dotted. Ignored objects are grey and dotted, and
-    boxes that do not count because of one are grey and dashed.  Points are crosses.
+    boxes that lie on an ignored object are grey and dashed.  Points are crosses.
 
     >>> import numpy as np
     >>> image = np.zeros((480, 640, 3), np.uint8)

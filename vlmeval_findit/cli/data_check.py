@@ -12,7 +12,7 @@ import click
 from ..benchmarks.findit.findit_datasets import DATASETS
 from ..core.command import SOME_FAILED, as_called
 from ..core.folders import image_folder
-from ..data.fetch.annotations import FetchableTable, fetched_tables, wanted_images
+from ..data.fetch.annotations import FetchableTable, fetched_tables, images_of
 from ..data.fetch.store import ImageStore
 from ..data.sources import DataSource
 from .options import PATH, Command, completion
@@ -86,14 +86,14 @@ def by_source(paths: Mapping[FetchableTable, Path]) -> dict[DataSource, list[Fet
 def store_of(tables: Sequence[FetchableTable], paths: Mapping[FetchableTable, Path]) -> ImageStore:
     """Return the image folder that tables share, with the images that they name."""
     queries = [query for table in tables for query in table.queries(paths[table])]
-    return ImageStore(image_folder(tables[0].folder).path, wanted_images(queries))
+    return ImageStore(image_folder(tables[0].folder).path, images_of(queries))
 
 
 def line_of(
     table: FetchableTable, path: Path, missing: Mapping[str, str], failed: Mapping[str, str]
 ) -> FilesLine:
     """Count a table's images: of all that were missing, ``failed`` were not fetched."""
-    images = wanted_images(table.queries(path))
+    images = images_of(table.queries(path))
     reasons = {name: why for name, why in failed.items() if name in images}
     return FilesLine(table.name, len(images), sum(n not in missing for n in images), reasons)
 

@@ -14,7 +14,7 @@ from ..benchmarks.findit.findit_datasets import BENCHMARK, DATASETS
 from ..core.command import as_called
 from ..core.folders import image_folder, table_folders
 from ..core.table_files import TableError
-from ..data.fetch.annotations import fetched_tables, wanted_images
+from ..data.fetch.annotations import fetched_tables, images_of
 from ..data.sources import SHIPPED, SOURCES, published_sets
 from .options import Command
 from .printing import print_columns
@@ -56,7 +56,7 @@ def _on_disk(name: str) -> tuple[str, str]:
     with suppress(OSError, TableError):
         if (path := table.ready(None)) is not None:
             folder = image_folder(table.folder).path
-            images = wanted_images(table.queries(path))
+            images = images_of(table.queries(path))
             existing = sum((folder / image).is_file() for image in images)
             return "yes", f"{existing:,}/{len(images):,}"
     return _NONE, _NONE

@@ -97,7 +97,7 @@ class Sample:
         )
 
     def by_label(self) -> list[Sample]:
-        """Return one sample a label; those without boxes are negatives."""
+        """Return a sample for each label; a sample without boxes is a negative."""
         return [
             replace(self, label=label, boxes=tuple(b for b in self.boxes if b.label == label))
             for label in self.labels
@@ -140,7 +140,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The samples of one family; those with several labels become the multi-label table."""
+    """The samples of a family; samples with several labels become the multi-label table."""
 
     source: Path  # What was read
     images: Path | PackedImages  # The folder of the images, or where they are packed
@@ -190,7 +190,7 @@ def detection_samples(
     image_ids: Mapping[str, int] | None = None,
     category_ids: Mapping[str, int] | None = None,
 ) -> Samples:
-    """Return object detection: one query an image and label, and one an image with all its labels.
+    """Return object detection: a query for each image and label, and for all labels of an image.
 
     Args:
         source: what was read.
@@ -215,7 +215,7 @@ def detection_samples(
     by_image: dict[str, list[AnnotatedBox]] = {image: [] for image, _ in counted}
     # Those that count first.
     for image, box in sorted(objects, key=lambda row: bool(row[1].ignored)):
-        # Where nothing else of its label is to be found, no query asks for an ignored one.
+        # Without a box of its label that counts, no query asks for an ignored box.
         if (image, box.label) in by_label:
             by_label[image, box.label].append(box)
             by_image[image].append(box)
@@ -230,7 +230,7 @@ def detection_samples(
         for image, boxes in by_image.items()
     ]
     labels = sorted({label for _, label in by_label})
-    # Each asks for one label, in turn, so that negatives are as frequent as such images.
+    # One label each, in turn, so that negatives are as frequent as such images.
     negatives = [
         Sample((image,), labels[at % len(labels)], (), f"{source}, {image}")
         for at, image in enumerate(backgrounds)

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from openpyxl import Workbook
-from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
+from openpyxl.styles import Alignment, Font
 from openpyxl.utils import get_column_letter
-from openpyxl.worksheet.page import PageMargins
 
 from ..core.files import atomic_write, replacing
 from ..core.formatting import printable
@@ -98,20 +97,11 @@ def as_latex(board: Board) -> str:
 # --- the workbook ---------------------------------------------------------------------------------
 
 _FORMATS = {FieldType.VALUE: "0.0", FieldType.DIFFERENCE: "+0.0;-0.0;0.0", FieldType.P: "0.0000"}
-_FACE = "Arial"
-_PLAIN = Font(name=_FACE, size=10)
-_BOLD = Font(name=_FACE, size=10, bold=True)
-_FAINT = Font(name=_FACE, size=9, color="666666")
-_QUOTED = Font(name=_FACE, size=10, italic=True)
-_HEAD = PatternFill("solid", start_color="E8ECF1")
-_AVERAGE = PatternFill("solid", start_color="F5F7FA")
-_RULE = Border(bottom=Side(style="thin", color="8A94A0"))
-_CENTRE = Alignment(horizontal="center", vertical="center", wrap_text=True)
-_TEXT, _NUMBER = Alignment(horizontal="left", indent=1), Alignment(horizontal="right")
-_WIDEST = 60
-_LONGEST_NAME = 31
-_NOTES_WIDTH = 110
-_INTERVAL_WIDTH = 12
+_BOLD, _QUOTED, _FAINT = Font(bold=True), Font(italic=True), Font(color="666666")
+_FOLDED = Alignment(horizontal="center", vertical="center", wrap_text=True)
+_WIDEST, _LONGEST_NAME = 60, 31
+_NAMES, _FIRST = 3, 4
+"""The rows of the columns' names and of the first values, below title and notes."""
 
 
 def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
@@ -121,43 +111,30 @@ def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
     for name, table in tables.items():
         _fill(_sheet(book, name), table)
     notes = _sheet(book, "Notes")
-    notes.column_dimensions["A"].width = _NOTES_WIDTH
     lines = [
         f"{title}: {line}" if title else line
         for title, lines in all_notes(tables.values())
         for line in lines
     ]
     for row, line in enumerate(lines, 1):
-        _put(notes, row, 1, line).alignment = Alignment(wrap_text=True, vertical="top")
-        # Not every program computes the height of folded text.
-        notes.row_dimensions[row].height = 14 * (1 + len(line) // _NOTES_WIDTH)
+        _put(notes, row, 1, line)
     with replacing(path) as temporary:
         book.save(temporary)
 
 
 def _sheet(book: Workbook, name: str) -> Any:
-    """Add a sheet, on paper one page wide."""
-    sheet: Any = book.create_sheet(re.sub(r"[][*?:/\\]", "", name)[:_LONGEST_NAME])
-    sheet.page_setup.orientation = "landscape"
-    sheet.page_setup.paperSize = sheet.PAPERSIZE_A4
-    sheet.page_setup.fitToHeight = 0
-    sheet.page_margins = PageMargins(left=0.3, right=0.3, top=0.4, bottom=0.4)
-    sheet.sheet_properties.pageSetUpPr.fitToPage = True
-    return sheet
+    return book.create_sheet(re.sub(r"[][*?:/\\]", "", name)[:_LONGEST_NAME])
 
 
-def _put(sheet: Any, row: int, column: int, value: Any, font: Font = _PLAIN) -> Any:
+def _put(sheet: Any, row: int, column: int, value: Any, font: Font | None = None) -> Any:
     """Set a cell; text stays text, even if it begins like a formula."""
     cell = sheet.cell(row, column)
     cell.value = printable(value) if isinstance(value, str) else value
-    cell.font = font
     if isinstance(value, str):
         cell.data_type = "s"
+    if font is not None:
+        cell.font = font
     return cell
-
-
-_NAMES, _FIRST = 3, 4
-"""The rows of the columns' names and of the first values, below title and notes."""
 
 
 def _fill(sheet: Any, table: Table) -> None:
@@ -170,9 +147,6 @@ def _fill(sheet: Any, table: Table) -> None:
         left += 1 + field.interval
     keys = len(list(takewhile(lambda field: field.is_key, table.fields)))
     sheet.freeze_panes = sheet.cell(_FIRST, keys + 1)
-    sheet.print_title_rows = f"1:{_NAMES}"
-    sheet.row_dimensions[2].height = 36
-    sheet.row_dimensions[_NAMES].height = 38  # Three lines: a metric's name may be long.
     end = sheet.cell(max(_NAMES, sheet.max_row), left - 1).coordinate
     sheet.auto_filter.ref = f"A{_NAMES}:{end}"
 
@@ -181,28 +155,23 @@ def _fill_column(
     sheet: Any, at: int, field: Field, cells: Sequence[TableCell], quoted: int
 ) -> None:
     """Fill the column of a field, whose last ``quoted`` values are published."""
-    _put_head(sheet, at, field.name, field.note)
-    texts = [printable(cell.value) for cell in cells if isinstance(cell.value, str)]
-    longest = max(map(len, [*texts, field.name])) if field.kind is FieldType.TEXT else 6
-    sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, longest + 3)
+    heads = {at: (field.note, field.name)}
     if field.interval:
-        _put_head(sheet, at + 1, "95 % interval")
-        sheet.column_dimensions[get_column_letter(at + 1)].width = _INTERVAL_WIDTH
+        heads[at + 1] = ("", "95 % interval")
+    for column, (note, name) in heads.items():
+        _put(sheet, _NAMES - 1, column, note, _FAINT).alignment = _FOLDED
+        _put(sheet, _NAMES, column, name, _BOLD).alignment = _FOLDED
+        sheet.column_dimensions[get_column_letter(column)].width = 12
+    texts = [printable(cell.value) for cell in cells if isinstance(cell.value, str)]
+    if field.kind is FieldType.TEXT:
+        widest = min(_WIDEST, max(map(len, [*texts, field.name])) + 3)
+        sheet.column_dimensions[get_column_letter(at)].width = widest
     for place, cell in enumerate(cells):
-        font = _QUOTED if place >= len(cells) - quoted else _BOLD if cell.best else _PLAIN
-        filled = [_put(sheet, _FIRST + place, at, cell.value, font)]
-        filled[0].number_format = _FORMATS.get(field.kind, "General")
-        filled[0].alignment = _TEXT if field.kind is FieldType.TEXT else _NUMBER
+        font = _QUOTED if place >= len(cells) - quoted else _BOLD if cell.best else None
+        filled = _put(sheet, _FIRST + place, at, cell.value, font)
+        filled.number_format = _FORMATS.get(field.kind, "General")
         if field.kind is FieldType.RANK and cell.sign:
-            filled[0].number_format = f'0" {cell.sign}"'
+            filled.number_format = f'0" {cell.sign}"'
         if field.interval:
             interval = (bounds_of(field, cell) + sign_of(cell)).strip()
-            filled.append(_put(sheet, _FIRST + place, at + 1, interval or None, _FAINT))
-        for filled_cell in filled if field.is_mean else ():
-            filled_cell.fill = _AVERAGE
-
-
-def _put_head(sheet: Any, at: int, name: str, note: str = "") -> None:
-    _put(sheet, _NAMES - 1, at, note, _FAINT).alignment = _CENTRE
-    head = _put(sheet, _NAMES, at, name, _BOLD)
-    head.fill, head.alignment, head.border = _HEAD, _CENTRE, _RULE
+            _put(sheet, _FIRST + place, at + 1, interval or None, _FAINT)

@@ -85,7 +85,7 @@ def _compared(
 
 
 def samples_table(score: SamplesScore, consensus: Run | None) -> Table:
-    """Make one row a summary of several samples: their mean, their consensus, the best by truth."""
+    """Make a row for the mean of several samples, their consensus, and the best by truth."""
     count = len(score.runs)
 
     names = [metric.name for metric in score.metrics]

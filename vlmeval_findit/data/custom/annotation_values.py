@@ -105,7 +105,7 @@ def text_of(path: Path) -> str:
     """Return the text of a file in UTF-8, with or without a byte order mark.
 
     Raises:
-        AnnotationError: it is a folder, or not such a text; the message names the line.
+        AnnotationError: it is a folder or no UTF-8; the message names the line.
         OSError: it cannot be opened.
     """
     return "".join(lines_of(path))
@@ -197,7 +197,7 @@ def mask_of_coco(value: Any, size: Size | None, where: str) -> PackedMask | None
 
 
 def _filled(polygons: list[Any], size: Size, where: str) -> PackedMask | None:
-    """Return the pixels whose centres lie in polygons; None where there is no such pixel."""
+    """Return the pixels whose centres lie in polygons; None if there are none."""
     pixels = np.zeros((size[1], size[0]), dtype=bool)
     for polygon in polygons:
         if not isinstance(polygon, list) or len(polygon) % 2:
@@ -228,7 +228,7 @@ def mask_pixels(folder: Path, name: str, where: str) -> Mask:
     if why:
         raise AnnotationError(f"{where}: {name!r} {why}")
     try:
-        # Of one channel all three are it.
+        # A grey image has three equal channels.
         inside = np.asarray(decode(folder / name))[:, :, 0] != 0
     except (OSError, ValueError) as error:
         raise AnnotationError(f"{where}: {error}") from None

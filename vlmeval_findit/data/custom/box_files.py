@@ -56,7 +56,7 @@ def read_coco(
         without_flat: leave boxes without an area out, and count them.
 
     Raises:
-        AnnotationError: it is no such file, or an annotation names what there is not.
+        AnnotationError: it is no COCO file, or an annotation names an unknown image or class.
     """
     values = prepare(json_of(text_of(path), str(path), "a COCO file"))
     images_by_id = _by_id(path, values, "images", "file_name")

@@ -26,7 +26,7 @@ from .stored_pixels import ExifPixels, checked_images, to_stored_pixels
 
 @dataclass(frozen=True, slots=True)
 class ImportedDataset:
-    """A custom dataset that was made."""
+    """An imported dataset."""
 
     name: str  # In ``FindIt_<name>_…``
     row: CustomDataset  # In the registry
@@ -91,8 +91,8 @@ def import_samples(
 def _unpacked(name: str, samples: Samples) -> Iterator[tuple[Path, Callable[[], Path]]]:
     """Yield the folder of the images, and a function that moves them to their place and returns it.
 
-    Packed ones are unpacked beside their place in LMUData; what a kill left there is deleted.
-    Others stay where they are.
+    Packed images are unpacked next to their place in LMUData; what a kill left there is deleted.
+    Other images stay where they are.
     """
     images = samples.images
     if isinstance(images, Path):
@@ -169,7 +169,7 @@ def _queries(samples: Sequence[Sample], sizes: Sizes, frames: int) -> list[FindI
 
 
 def ids_path(table: Path) -> Path:
-    """Return where the ids of the COCO file are stored that a table was made of."""
+    """Return the file with the ids of the COCO file that a table was imported from."""
     return table.with_name(f"{table.stem.removesuffix('_multilabel')}.coco.json")
 
 

@@ -24,8 +24,8 @@ Sizes = Mapping[str, Size]
 
 
 def check_samples(samples: Samples) -> None:
-    """Raise an AnnotationError for the first query that does not suit its family, or whose words
-    cannot be asked, or not told apart by the metric.
+    """Raise an AnnotationError for the first query that does not suit its family, whose words
+    cannot be asked, or whose labels are the same to the metric.
     """
     if not samples.queries:
         raise AnnotationError(f"{samples.source}: no queries")
@@ -45,7 +45,7 @@ def _shape_problem(family: Family, query: Sample) -> str | None:
     if len(set(query.labels)) != len(query.labels):
         return "a label stands twice"
     if family is Family.REFEXP and len(query.counted) != 1:
-        return f"{len(query.counted)} boxes, but {family.value} finds exactly one object"
+        return f"{len(query.counted)} boxes, but {family.value} is about exactly one object"
     if family.has_references is not bool(query.support):
         return "no reference images" if family.has_references else "has reference images"
     if len(query.images) > 1 and not family.is_video:

@@ -1,7 +1,7 @@
 """JSON lines: one query a line, with its images, what to find, and where it is.
 
 ``image`` or ``images`` (the frames of a video in order); one of ``label``, ``labels``,
-``expression`` and ``references``; ``boxes``; if wanted ``caption`` and ``tags``.  A box is
+``expression`` and ``references``; ``boxes``; optional ``caption`` and ``tags``.  A box is
 [x1, y1, x2, y2], or an object: {"box": [x1, y1, x2, y2], "label": "…", "mask": …, "ignore": true}.
 The label is needed where a line has several.  A mask is COCO's run lengths, or the name of an
 image, relative to the file.  An ignored box counts neither way.  For ``images`` there is a list of

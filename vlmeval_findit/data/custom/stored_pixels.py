@@ -95,7 +95,7 @@ class CheckedImage:
 def checked_images(samples: Samples, folder: Path) -> dict[str, CheckedImage]:
     """Decode every image of queries and compare it with its stated size.
 
-    Raises an AnnotationError if one is not below the folder, is damaged, or has another size.
+    Raises an AnnotationError if an image is not below the folder, is damaged, or has another size.
     """
     names = list(dict.fromkeys(name for q in samples.queries for name in (*q.images, *q.support)))
     with ThreadPoolExecutor(4) as pool:

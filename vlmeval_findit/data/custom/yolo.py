@@ -1,7 +1,7 @@
 """A YOLO folder: ``images/…``, ``labels/…`` alike, and ``data.yaml`` or ``classes.txt``.
 
 A line of a label file is ``class cx cy width height``, fractions of the image's width and height.
-Folders of splits below both (``train``, ``val``) are separate sets: one is read.
+Folders of splits below both (``train``, ``val``) are separate sets: only one of them is read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .annotation_values import IMAGE_SUFFIXES, text_of, written_number
 def read_yolo(folder: Path, images: Path, split: str | None = None) -> Samples:
     """Read the label files of one split of a folder; every one needs its image.
 
-    An image without a label file, or with an empty one, has nothing of any class in it.
+    An image without a label file, or with an empty file, shows no object of any class.
 
     Args:
         folder: has ``labels``, and what the classes are called.
@@ -30,7 +30,7 @@ def read_yolo(folder: Path, images: Path, split: str | None = None) -> Samples:
             are several; everything, where there are none).
 
     Raises:
-        AnnotationError: no classes, no labels, no such split, or a line that is not five numbers.
+        AnnotationError: no classes, no labels, an unknown split, or not five numbers.
     """
     names = _names(folder)
     labels = folder / "labels"

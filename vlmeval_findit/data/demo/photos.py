@@ -64,7 +64,7 @@ def read_photo(photo: Photo) -> Pixels:
     """Read a photograph; grey ones have three equal channels.
 
     Raises:
-        FileNotFoundError: its package is not installed, or has no such file.
+        FileNotFoundError: its package is not installed, or does not have it.
         ValueError: the file is not the one that was annotated (its SHA-256 differs).
     """
     data = _locate(photo).read_bytes()
@@ -84,9 +84,9 @@ def _locate(photo: Photo) -> Path:
         path = Path(folder) / photo.path
         if path.is_file():
             return path
-    found = "has no such file" if folders else "is not installed"
+    problem = "does not have it" if folders else "is not installed"
     raise FileNotFoundError(
-        f"photo {photo.name!r} is {photo.path} of the package {photo.package!r}, which {found}; "
+        f"photo {photo.name!r} is {photo.path} of the package {photo.package!r}, which {problem}; "
         f"run: pip install {photo.pip}"
     )
 
@@ -104,8 +104,8 @@ def image(name: str) -> Image.Image:
 @cache
 def _parts() -> Mapping[str, Any]:
     """By the name of an image: photograph, corners in its pixels, (width, height) of the image."""
-    found: Mapping[str, Any] = json.loads(PARTS.read_text(encoding="utf-8"))
-    return found
+    parts: Mapping[str, Any] = json.loads(PARTS.read_text(encoding="utf-8"))
+    return parts
 
 
 def png(image: Image.Image) -> bytes:
@@ -153,9 +153,9 @@ def recipe_sha256() -> str:
 
 def ensure(dataset: Dataset) -> None:
     """Make all tables and images, unless the tables are up to date."""
-    wanted = recipe_sha256()
+    recipe = recipe_sha256()
     tables = (
         lmu_data_root() / f"{row.table_name(multilabel)}.tsv" for row, multilabel in demo_tables()
     )
-    if any(source_checksum(table) != wanted for table in tables):
+    if any(source_checksum(table) != recipe for table in tables):
         prepare_demo()

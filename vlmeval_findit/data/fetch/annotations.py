@@ -64,13 +64,13 @@ def fetched_tables(names: Sequence[str] | None) -> list[FetchableTable]:
     """Return the tables of names (None: all of FindIt's release), or raise a TableError."""
     if names is None:
         return [_subset_table(*table) for table in tables_of(None)]
-    found: list[FetchableTable] = []
+    tables: list[FetchableTable] = []
     for name in names:
         if name.startswith(REF_L4_TABLES):
-            found.append(_ref_l4_table(ref_l4.split_of(name)))
+            tables.append(_ref_l4_table(ref_l4.split_of(name)))
         else:
-            found += [_subset_table(*table) for table in tables_of([name])]
-    return found
+            tables += [_subset_table(*table) for table in tables_of([name])]
+    return tables
 
 
 def parquet_folder() -> Path:
@@ -151,21 +151,21 @@ def _row_problem(path: Path, rows: int) -> str | None:
     import pyarrow.parquet as pq
 
     try:
-        found = pq.read_metadata(path).num_rows
+        count = pq.read_metadata(path).num_rows
     except (pyarrow.ArrowException, OSError) as error:
         return f"no Parquet file: {error}"
-    return None if found == rows else f"{found} rows, the release has {rows}"
+    return None if count == rows else f"{count} rows, the release has {rows}"
 
 
-def wanted_images(queries: Iterable[FindItQuery]) -> dict[str, Size | None]:
+def images_of(queries: Iterable[FindItQuery]) -> dict[str, Size | None]:
     """Return every image that queries name, with the size that annotations state.
 
     Reference images have no annotations: their size is None.
     """
-    wanted: dict[str, Size | None] = {}
+    sizes: dict[str, Size | None] = {}
     for query in queries:
         for name in query.support:
-            wanted.setdefault(name, None)
+            sizes.setdefault(name, None)
         for name in query.images:
-            wanted[name] = (query.width, query.height)
-    return wanted
+            sizes[name] = (query.width, query.height)
+    return sizes

@@ -18,8 +18,8 @@ from typing import IO, NamedTuple
 
 from ...core.files import unsafe
 
-Keep = Callable[[str, IO[bytes]], None]
-"""Stores a wanted name and the content that the archive has for it."""
+Store = Callable[[str, IO[bytes]], None]
+"""Stores an image: its name, and the content of its member."""
 
 
 class _Member(NamedTuple):
@@ -41,15 +41,15 @@ _DAMAGED = (
 
 
 def read_members(
-    archive: Path, tails: Mapping[str, str], largest: int, keep: Keep
+    archive: Path, tails: Mapping[str, str], largest: int, store: Store
 ) -> Mapping[str, str]:
-    """Store the wanted members of a zip or tar archive; return why others are refused, by name.
+    """Store the named members of a zip or tar archive; return why others are refused, by name.
 
     Args:
         archive: the file; a tar may be packed by gzip, bzip2 or xz.
         tails: by name, the end of its member's path.
         largest: bytes of the largest member that is read.
-        keep: stores a member.
+        store: stores a member.
 
     Raises:
         ArchiveError: it is damaged.  gzip has its checksum at the end, so what was stored before
@@ -70,7 +70,7 @@ def read_members(
                 refused[name] = why or "has no content"
                 continue
             with content:
-                keep(name, content)
+                store(name, content)
             refused.pop(name, None)
             del left[name]
     except _DAMAGED as error:
@@ -95,7 +95,7 @@ def _tar_members(file: Path) -> Iterator[_Member]:
 def _zip_members(file: Path) -> Iterator[_Member]:
     with zipfile.ZipFile(file) as archive:
         for info in archive.infolist():
-            kind = S_IFMT(info.external_attr >> 16)  # 0 where it was not made on Unix
+            kind = S_IFMT(info.external_attr >> 16)  # 0 if it was not written on Unix
             is_plain = not info.is_dir() and kind in (0, S_IFREG)
             yield _Member(info.orig_filename, is_plain, info.file_size, partial(archive.open, info))
 

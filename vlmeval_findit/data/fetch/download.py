@@ -163,7 +163,7 @@ class Client:
                     if size > largest:
                         raise DownloadError(f"{url}: more than {largest} bytes")
         if total is not None and size != total and "Content-Encoding" not in response.headers:
-            raise RetryableError(f"{size} bytes came of {total}")
+            raise RetryableError(f"{size} bytes of {total} arrived")
         return start > 0
 
     @contextmanager
@@ -238,7 +238,7 @@ def fetch_file(
         check: why the file at a path cannot be used, or None.
 
     Raises:
-        DownloadError: no address has it, or what came cannot be used.
+        DownloadError: no address has it, or the file cannot be used.
     """
     for url in urls:
         try:
@@ -293,9 +293,9 @@ def _resumable(part: Path, url: str) -> str:
 
 
 def _start_over(part: Path, url: str, validator: str) -> None:
-    # In this order: old bytes must never stand beside a new validator.
+    # In this order: old bytes must never lie next to a new validator.
     part.parent.mkdir(parents=True, exist_ok=True)
-    # A file of its own: a link may lie there, put by somebody else.
+    # A new file: somebody else may have put a link there.
     part.unlink(missing_ok=True)
     part.touch(exist_ok=False)
     with atomic_write(_sidecar(part)) as f:

@@ -138,7 +138,7 @@ def _unpack(job: FetchJob, archive: Path, left: dict[str, str]) -> Problems:
     """
     staged: dict[str, str | None] = {}
 
-    def keep(name: str, content: IO[bytes]) -> None:
+    def store(name: str, content: IO[bytes]) -> None:
         def write(part: Path) -> None:
             with part.open("xb") as f:
                 shutil.copyfileobj(content, f)
@@ -148,7 +148,7 @@ def _unpack(job: FetchJob, archive: Path, left: dict[str, str]) -> Problems:
         except StoreError as error:
             staged[name] = str(error)
 
-    refused = read_members(archive, left, job.client.policy.largest, keep)
+    refused = read_members(archive, left, job.client.policy.largest, store)
     for name, why in staged.items():
         del left[name]
         if why is None:
@@ -160,7 +160,7 @@ def _unpack(job: FetchJob, archive: Path, left: dict[str, str]) -> Problems:
 # --- frames ---------------------------------------------------------------------------------------
 # PyAV (the extra ``video``) cuts them, counted from 0 in the order in which they are shown.  The
 # packets' time stamps are sorted first, which needs no decoding; then only the stretch from the key
-# frame before each wanted frame is decoded.  So the number is exact whatever the frame rate does.
+# frame before each named frame is decoded.  So the number is exact whatever the frame rate does.
 
 
 def _from_videos(job: FetchJob, source: DataSource, names: Sequence[str], videos: Path) -> Problems:
@@ -170,8 +170,8 @@ def _from_videos(job: FetchJob, source: DataSource, names: Sequence[str], videos
         if frame := source.frame(name):
             by_video.setdefault(frame[0], {}).setdefault(frame[1], []).append(name)
     with ThreadPoolExecutor(2) as pool:
-        for found in pool.map(lambda of: _cut_video(job, videos, *of), by_video.items()):
-            problems |= found
+        for failed in pool.map(lambda of: _cut_video(job, videos, *of), by_video.items()):
+            problems |= failed
     return {name: why for name, why in problems.items() if why}
 
 

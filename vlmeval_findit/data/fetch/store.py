@@ -25,7 +25,7 @@ class ImageStore:
     """The image folder of a dataset."""
 
     folder: Path
-    sizes: Mapping[str, Size | None]  # By wanted name, relative to the folder; None: not known
+    sizes: Mapping[str, Size | None]  # By name, relative to the folder; None: not known
 
     @property
     def parts(self) -> Path:

@@ -1,1 +1,1 @@
-"""Published sets in their authors' formats; one more is a function and a row in ``sources``."""
+"""Published sets in their authors' formats; a further set needs a function and a row."""

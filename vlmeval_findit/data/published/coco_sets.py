@@ -34,7 +34,7 @@ EXPORTED = "_annotations.coco.json"
 
 
 def find_val2017(folder: Path) -> Sequence[PublishedPart]:
-    """Return the one part of COCO val2017, or raise an AnnotationError."""
+    """Return the part of COCO val2017, or raise an AnnotationError."""
     places = (folder / "annotations" / INSTANCES, folder / INSTANCES)
     instances = next((place for place in places if place.is_file()), None)
     images = folder / "val2017"
@@ -50,8 +50,8 @@ def find_odinw(folder: Path, split: str) -> Sequence[PublishedPart]:
         subset = folder / name
         places = [place for place in (subset / inner, subset) if place.is_dir()]
         if places:
-            wanted = "valid" if name == "PascalVOC" else split
-            parts.append(PublishedPart(name, partial(_read_subset, places, wanted)))
+            read = "valid" if name == "PascalVOC" else split
+            parts.append(PublishedPart(name, partial(_read_subset, places, read)))
     return _some(parts, folder)
 
 
@@ -80,8 +80,8 @@ def _read_subset(places: Sequence[Path], split: str) -> Samples:
         for instances, images in files:
             if instances.is_file():
                 return read_coco(instances, images, _without_root, without_flat=True)
-    wanted = f"neither {split}/{CLEANED} nor {split}/{EXPORTED}"
-    raise AnnotationError(f"{places[0]}: no split {split!r}: {wanted} is there")
+    missing = f"neither {split}/{CLEANED} nor {split}/{EXPORTED}"
+    raise AnnotationError(f"{places[0]}: no split {split!r}: {missing} is there")
 
 
 def _without_root(values: Any) -> Any:

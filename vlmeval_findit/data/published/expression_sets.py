@@ -187,8 +187,8 @@ def _missing(files: Sequence[Path]) -> Iterator[str]:
     if numbered:
         names = {path.name for path in files}
         count = int(numbered[2])
-        wanted = (f"{numbered[1]}-{n:05}-of-{count:05}.parquet" for n in range(count))
-        yield from (f"{name} is missing" for name in wanted if name not in names)
+        expected = (f"{numbered[1]}-{n:05}-of-{count:05}.parquet" for n in range(count))
+        yield from (f"{name} is missing" for name in expected if name not in names)
 
 
 def _rows(path: Path, keys: Sequence[str]) -> Iterator[PublishedRow]:
@@ -217,7 +217,7 @@ SUBTASKS = ("Discriminative", "Spatial", "Limited", REJECTION)
 
 
 def find_groundingme(folder: Path) -> Sequence[PublishedPart]:
-    """Return the one part of GroundingME, or raise an AnnotationError."""
+    """Return the part of GroundingME, or raise an AnnotationError."""
     return (PublishedPart("", partial(_read_groundingme, parquet_files(folder, "test"))),)
 
 
@@ -251,7 +251,7 @@ def _groundingme_query(row: PublishedRow, image: str) -> Sample:
 
 
 def find_refcoco_m(folder: Path) -> Sequence[PublishedPart]:
-    """Return the one part of RefCOCO-M, or raise an AnnotationError."""
+    """Return the part of RefCOCO-M, or raise an AnnotationError."""
     return (PublishedPart("", partial(_read_refcoco_m, parquet_files(folder, "validation"))),)
 
 
@@ -278,7 +278,7 @@ def _read_refcoco_m(parquet: ParquetFiles) -> Samples:
 
 
 def _refcoco_m_queries(sample: Mapping[str, Any], image: str, where: str) -> list[Sample]:
-    """Return one query an expression of an object."""
+    """Return a query for each expression of an object."""
     x, y, w, h = numbers(sample.get("bbox"), f"{where}, bbox", SIDES)
     runs = sample.get("mask")
     mask = mask_of(runs, Path(), f"{where}, mask") if runs else None
@@ -298,7 +298,7 @@ def _refcoco_m_queries(sample: Mapping[str, Any], image: str, where: str) -> lis
 
 
 def find_screenspot_pro(folder: Path) -> Sequence[PublishedPart]:
-    """Return the one part of ScreenSpot-Pro, or raise an AnnotationError."""
+    """Return the part of ScreenSpot-Pro, or raise an AnnotationError."""
     files = sorted((folder / "annotations").glob("*.json"))
     if not files:
         raise AnnotationError(f"{folder}: no annotations/*.json")
