@@ -13,26 +13,26 @@ import vlmeval_findit as findit
 from vlmeval_findit.api import open_models
 from vlmeval_findit.boxes.spaces import SpaceError
 
-PICTURE = Image.new("RGB", (200, 100), (90, 120, 40))
+IMAGE = Image.new("RGB", (200, 100), (90, 120, 40))
 HIT = '[{"bbox_2d": [100, 100, 500, 500]}]'
 
 
 def test_a_baseline_is_asked(tmp_path) -> None:
-    PICTURE.save(tmp_path / "a.png")
+    IMAGE.save(tmp_path / "a.png")
     model = findit.open_model("FullImage")
-    for image in (PICTURE, tmp_path / "a.png", str(tmp_path / "a.png")):
+    for image in (IMAGE, tmp_path / "a.png", str(tmp_path / "a.png")):
         answer = model.ask(image, "dog", "cxcywh_text")
         assert answer.parsed.boxes == ((0.0, 0.0, 200.0, 100.0),)
-    both = model.ask([PICTURE, PICTURE], ["cat", "dog"], "xyxy_json")
+    both = model.ask([IMAGE, IMAGE], ["cat", "dog"], "xyxy_json")
     assert (both.parsed.frames, both.parsed.labels) == ((0, 1), ("object", "object"))
-    for references in ([PICTURE], PICTURE, str(tmp_path / "a.png"), np.asarray(PICTURE)):
-        shown = model.ask(PICTURE, "it", family=findit.Family.INSDET, references=references)
+    for references in ([IMAGE], IMAGE, str(tmp_path / "a.png"), np.asarray(IMAGE)):
+        shown = model.ask(IMAGE, "it", family=findit.Family.INSDET, references=references)
         assert shown.parsed.kind is findit.ReplyKind.BOXES
 
 
 def test_arrays_are_images_too() -> None:
-    model, array = findit.open_model("FullImage"), np.asarray(PICTURE)
-    for image in (array, np.asarray(PICTURE.convert("L")), np.asarray(PICTURE.convert("RGBA"))):
+    model, array = findit.open_model("FullImage"), np.asarray(IMAGE)
+    for image in (array, np.asarray(IMAGE.convert("L")), np.asarray(IMAGE.convert("RGBA"))):
         assert model.ask(image, "dog", "xyxy_text").parsed.boxes == ((0.0, 0.0, 200.0, 100.0),)
     assert model.ask(np.stack([array] * 3), "dog", "xyxy_json").parsed.frames == (0, 1, 2)
     with pytest.raises(ValueError, match=r"\(3, 100, 200\) of float32 is no image: .*byte"):
@@ -49,45 +49,38 @@ def test_arrays_are_images_too() -> None:
 )
 def test_a_checkpoint_is_like_a_row(name: str, checkpoint: str, monkeypatch) -> None:
     opened: list[Any] = []
-
-    def opens(*asked: Any) -> Any:
-        opened.append(asked)
-
-    monkeypatch.setattr(open_models, "_asks_here", opens)
+    monkeypatch.setattr(open_models, "_asks_here", lambda *arguments: opened.append(arguments))
     assert repr(findit.open_model(name, like="Qwen3-VL", dtype="float32")) == f"Model({name!r})"
     ((folder, row, settings),) = opened
     assert (folder, row.name, settings) == (checkpoint, "Qwen3-VL", {"dtype": "float32"})
 
 
-def test_a_server_is_like_a_row() -> None:
-    with ChatServer(in_turn(completion(HIT))) as server:
-        answer = findit.open_model("mine", server.url, like="Qwen3-VL").ask(PICTURE, "dog")
-    assert answer.parsed.boxes == ((20.0, 10.0, 100.0, 50.0),)
-
-
-def test_a_server_is_asked_and_its_answer_is_in_pixels() -> None:
+@pytest.mark.parametrize(
+    ("name", "options"), [("Mine=served", {"space": "grid1000"}), ("served", {"like": "Qwen3-VL"})]
+)
+def test_a_server_is_asked_and_its_answer_is_in_pixels(name: str, options: dict[str, Any]) -> None:
     with ChatServer(in_turn(completion(HIT), completion("[]"), completion("Hm."))) as server:
-        model = findit.open_model("Mine=served", server.url, space="grid1000")
-        kinds = [model.ask(PICTURE, "dog") for _ in range(3)]
-    assert repr(model) == "Model('Mine')"
-    assert kinds[0].parsed.boxes == ((20.0, 10.0, 100.0, 50.0),)
-    assert [answer.parsed.kind.value for answer in kinds] == ["boxes", "no box", "not readable"]
+        model = findit.open_model(name, server.url, **options)
+        answers = [model.ask(IMAGE, "dog") for _ in range(3)]
+    assert repr(model) == f"Model({name.partition('=')[0]!r})"
+    assert answers[0].parsed.boxes == ((20.0, 10.0, 100.0, 50.0),)
+    assert [answer.parsed.kind.value for answer in answers] == ["boxes", "no box", "not readable"]
     body = server.asked[0].body
     assert body["model"] == "served"
     assert 'Find every instance of "dog"' in str(body["messages"])
-    # What was answered is scored without saying the space again: the replies recorded it.
+    # Scores need no space: the replies recorded it.
     result = findit.score(
-        [answer.reply for answer in kinds],
+        [answer.reply for answer in answers],
         [[[20, 10, 100, 50]]] * 3,
         "xyxy_json_bbox_2d",
-        sizes=PICTURE.size,
+        sizes=IMAGE.size,
     )
     assert result.metric_values["F1@0.5"] == 50
 
 
-def test_a_failed_call_is_an_answer_of_its_own_kind() -> None:
+def test_a_failed_call_is_a_kind_of_answer() -> None:
     with ChatServer(in_turn(error(400, "no such model"))) as server:
-        answer = findit.open_model("Mine", server.url, space="unit").ask(PICTURE, "dog")
+        answer = findit.open_model("Mine", server.url, space="unit").ask(IMAGE, "dog")
     assert answer.parsed.kind is findit.ReplyKind.FAILED
     assert "no such model" in answer.reply.recorded.call["error"]
 
@@ -99,7 +92,7 @@ def test_a_model_of_openrouter_needs_its_key(monkeypatch) -> None:
     with ChatServer(in_turn(completion("[[0, 0, 100, 50]]"))) as server:
         monkeypatch.setenv("OPENROUTER_API_KEY", "sk-test")
         monkeypatch.setenv("OPENROUTER_BASE_URL", server.url)
-        answer = findit.open_model("GPT-5.4").ask(PICTURE, "dog", "xyxy_text")
+        answer = findit.open_model("GPT-5.4").ask(IMAGE, "dog", "xyxy_text")
     assert answer.parsed.boxes == ((0.0, 0.0, 100.0, 50.0),)
 
 
@@ -108,7 +101,6 @@ def test_a_model_of_openrouter_needs_its_key(monkeypatch) -> None:
     [
         ("FindIt-Nanno", {}, "did you mean FindIt-Nano"),
         ("FullImage", {"dtype": "float32"}, "dtype: settings are of models on this machine"),
-        ("FullImage", {"temperature": 1.0}, "temperature: settings are of models on this machine"),
         ("FindIt-Nano", {"dtyp": "float32"}, "no setting 'dtyp': did you mean dtype"),
         ("./mine", {}, "a checkpoint needs like="),
         ("./mine", {"like": "Qwen3-LV"}, "like: no model 'Qwen3-LV' runs .*did you mean Qwen3-VL"),
@@ -126,17 +118,17 @@ def test_a_space_that_nobody_says_is_refused_before_the_call() -> None:
     with ChatServer(in_turn(completion(HIT))) as server:
         model = findit.open_model("Mine", server.url)
         with pytest.raises(SpaceError, match="not known"):
-            model.ask(PICTURE, "dog")
+            model.ask(IMAGE, "dog")
     assert not server.asked
 
 
-def test_what_is_no_picture_or_no_format_is_refused_before_the_call(tmp_path) -> None:
-    (tmp_path / "a.png").write_text("no picture")
+def test_what_is_no_image_or_no_format_is_refused_before_the_call(tmp_path) -> None:
+    (tmp_path / "a.png").write_text("no image")
     model = findit.open_model("FullImage")
     with pytest.raises(OSError, match=r"a\.png"):
         model.ask(tmp_path / "a.png", "dog")
     with pytest.raises(ValueError, match="did you mean json"):
-        model.ask(PICTURE, "dog", "xyxy_jsn")
+        model.ask(IMAGE, "dog", "xyxy_jsn")
 
 
 @pytest.mark.usefixtures("one_thread")

@@ -127,7 +127,7 @@ def test_the_values_are_those_of_the_command(world: World, name: str, kind: str)
         )
 
 
-def test_boxes_in_another_space_than_was_said_are_told() -> None:
+def test_boxes_in_another_space_are_doubted() -> None:
     generator = np.random.default_rng(1)
     corners = generator.integers(0, 200, (300, 1, 2))
     truths = np.concatenate([corners, corners + generator.integers(60, 240, corners.shape)], -1)

@@ -206,7 +206,7 @@ def test_two_runs_in_one_folder(release, tmp_path, capsys) -> None:
     parts = tmp_path / "lmu" / "images" / "COCO_train2014" / PARTS
     with Lock(parts / "lock", ""):
         assert main(["data", "get", "Mini"]) == 2
-    said = capsys.readouterr().err
-    assert f"{parts / 'lock'} is held by process {os.getpid()} on " in said
-    assert "another data get is downloading there" in said
+    error = capsys.readouterr().err
+    assert f"{parts / 'lock'} is held by process {os.getpid()} on " in error
+    assert "another data get is downloading there" in error
     assert main(["data", "get", "Mini"]) == 0

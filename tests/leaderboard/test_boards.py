@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from boards import csv_rows
@@ -175,48 +174,32 @@ def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path) -> 
 # --- pages and tables -----------------------------------------------------------------------------
 
 
-def data_of(page: str) -> dict[str, Any]:
-    element = re.search(
-        r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL
-    )
-    assert element is not None
-    data: dict[str, Any] = json.loads(element[1])
-    return data
-
-
 def test_a_page_shows_lines_support_and_no_boxes(board: Board) -> None:
     page = make_page(board, NOW)
     assert "<title>Letters report</title>" in page
-    data = data_of(page)
-    assert data["metric"] == "Accuracy"
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
     runs = data["runs"]
     cards = {
         (runs[c["run"]]["model"], runs[c["run"]]["format"], c["index"]): c for c in data["cards"]
     }
     card = cards["Good", "plain", 0]
     assert card["lines"][0] == ["truth", "A: cat"]
-    assert [[role for role, _ in c["lines"]] for c in cards.values()].count(["truth", "hit"]) > 20
     assert {len(frame["boxes"]) for c in cards.values() for frame in c["frames"]} == {0}
     assert [data["images"][at]["name"] for at in card["shots"]] == ["1.jpg"]
     assert data["texts"][card["prompt"]].endswith("C: cow. Answer as plain.")
     # A row of a heat map, two columns, in the benchmark's order.
-    assert re.search(r'aria-label="Accuracy by format; reported: Good letter plain', page)
     formats = page.split('<section id="formats"')[1].split("</section>")[0]
     assert formats.index(">plain</text>") < formats.index(">json</text>")
-    assert "by IoU threshold" not in page
     assert "IoU" not in page.split("<main>")[1].split('<section id="gallery"')[0]
 
 
 def test_scores_are_printed_as_a_table_for_each_benchmark(house: World, capsys) -> None:
     paths = [house.runs / f"Good_{name}.json" for name in (PASCAL, PLAIN)]
+    # A score without a value has a dash.
+    paths.append(house.predict("Fails", PLAIN, saying(f"{FAILED} via API.")))
     print_rows([score_row(score_file(path)) for path in paths])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["dataset", "model", "F1@0.5", "mIoU", "Adherence", "scored", "failed"]
     assert lines[2] == ["dataset", "model", "Accuracy", "Animal", "accuracy", "scored", "failed"]
     assert lines[3][:2] == [PLAIN, "Good"]
-
-
-def test_a_score_without_a_value_has_a_dash(letters: World, capsys) -> None:
-    path = letters.predict("Fails", PLAIN, saying(f"{FAILED} via API."))
-    print_rows([score_row(score_file(path))])
-    assert capsys.readouterr().out.splitlines()[1].split()[2:] == ["–", "–", "24/24", "24"]
+    assert lines[4][2:] == ["–", "–", "24/24", "24"]

@@ -67,14 +67,6 @@ def loaded(paths: Iterable[Path], keep: RowData) -> list[Run]:
     return load_runs(paths, keep=keep)
 
 
-def test_runs_of_several_benchmarks_are_printed_in_turn(runs: World, capsys, tmp_path) -> None:
-    out = tmp_path / "all.json"
-    assert main(["errors", str(runs.runs), "--json", str(out)]) == 0
-    models = [entry["model"] for entry in json.loads(out.read_text("utf-8"))]
-    assert models == ["Fails", "Good", "Good", "Guesses", "Talks"]
-    assert f"Guesses on {ZOO}" in capsys.readouterr().out
-
-
 def test_the_details_of_one_run_are_held_at_a_time(runs: World, monkeypatch, request) -> None:
     held: list[int] = []
 
@@ -122,17 +114,17 @@ def test_an_interruption_leaves_the_file_of_before(runs: World, tmp_path, monkey
 
 
 @pytest.mark.parametrize("keep", RowData)
-def test_chosen_rows_are_found_in_one_pass(world: World, keep: RowData, monkeypatch) -> None:
-    """A table makes all its rows to return one: asked for each, the time would be their square."""
+def test_chosen_rows_are_read_in_one_pass(world: World, keep: RowData, monkeypatch) -> None:
+    """A table makes all its rows to return one: a pass for each row would take square time."""
     world.predict("Good", JSON, speaking(JSON, 0.8))
     (run,) = load_runs([world.runs], keep=keep)
     expected = [with_details(run).rows[at] for at in (1, 4, 11)]
     passes: list[int] = []
-    through = RowTable.__iter__
+    iterate = RowTable.__iter__
 
     def counting(table: RowTable) -> Any:
         passes.append(1)
-        return through(table)
+        return iterate(table)
 
     monkeypatch.setattr(RowTable, "__iter__", counting)
     assert read_details(run, [1, 4, 11]) == expected

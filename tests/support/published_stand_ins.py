@@ -1,4 +1,4 @@
-"""A few invented pictures and annotations in the layouts of published sets."""
+"""A few invented images and annotations in the layouts of published sets."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def picture(shade: int, kind: str = "JPEG", size: tuple[int, int] = (WIDTH, HEIG
     return file.getvalue()
 
 
-def coco(pictures: Mapping[str, Sequence[tuple[str, list[float]]]], classes: Sequence[str]) -> Any:
-    """COCO values: by picture, its objects with class and [x, y, width, height]."""
-    ids = {name: number for number, name in enumerate(pictures, 1)}
-    objects = [(ids[name], *each) for name, labelled in pictures.items() for each in labelled]
+def coco(images: Mapping[str, Sequence[tuple[str, list[float]]]], classes: Sequence[str]) -> Any:
+    """Return COCO values of the objects of each image: class and [x, y, width, height]."""
+    ids = {name: number for number, name in enumerate(images, 1)}
+    objects = [(ids[name], *item) for name, items in images.items() for item in items]
     return {
         "images": [
             {"id": number, "file_name": name, "width": WIDTH, "height": HEIGHT}
@@ -67,8 +67,8 @@ def write_coco(instances: Path, images: Path, values: Any) -> None:
 # --- COCO val2017 ---------------------------------------------------------------------------------
 
 
-def coco_val2017() -> Any:
-    """Three pictures: a cat with a crowd of dogs, a cat and a dog, nothing."""
+def write_coco_val2017(folder: Path) -> Path:
+    """Write three images: a cat with a crowd of dogs, two cats and a dog, nothing."""
     objects = {
         "000000000139.jpg": [("cat", OBJECT), ("dog", OTHER)],
         "000000000285.jpg": [("cat", OBJECT), ("cat", OTHER), ("dog", [0.0, 0.0, 30.0, 30.0])],
@@ -76,12 +76,7 @@ def coco_val2017() -> Any:
     }
     values = coco(objects, ["cat", "dog", "zebra"])
     values["annotations"][1]["iscrowd"] = 1
-    return values
-
-
-def write_coco_val2017(folder: Path, values: Any = None) -> Path:
-    instances = folder / "annotations" / "instances_val2017.json"
-    write_coco(instances, folder / "val2017", coco_val2017() if values is None else values)
+    write_coco(folder / "annotations" / "instances_val2017.json", folder / "val2017", values)
     return folder
 
 
@@ -89,15 +84,8 @@ def write_coco_val2017(folder: Path, values: Any = None) -> Path:
 
 
 def subset(label: str) -> Any:
-    """Return two pictures with an object each."""
+    """Return two images with an object each."""
     return coco({f"{label}_1.jpg": [(label, OBJECT)], f"{label}_2.jpg": [(label, OTHER)]}, [label])
-
-
-def exported(label: str) -> Any:
-    """Return the same as Roboflow exports it: with a class 0 that has the name of a class."""
-    values = subset(label)
-    root = {"id": 0, "name": label, "supercategory": "none"}
-    return {**values, "categories": [root, *values["categories"]]}
 
 
 CLEANED = "annotations_without_background.json"
@@ -111,7 +99,7 @@ ODINW = {
 
 
 def write_odinw(folder: Path, split: str = "test") -> Path:
-    """Four of the subsets, and pistols, whose splits have one folder."""
+    """Write four of the subsets, and pistols, whose splits share a folder."""
     for place, label in ODINW.items():
         images = folder / place.replace("test", split)
         write_coco(images / CLEANED, images, subset(label))
@@ -124,60 +112,18 @@ def write_odinw(folder: Path, split: str = "test") -> Path:
 def write_rf100vl(folder: Path, labels: Sequence[str] = ("bees", "-grccs", "mites")) -> Path:
     for label in labels:
         for split in ("train", "valid", "test"):
-            images = folder / label / split
-            write_coco(images / "_annotations.coco.json", images, exported(label))
+            images, values = folder / label / split, subset(label)
+            # Roboflow's class 0 has the name of a class.
+            values["categories"].insert(0, {"id": 0, "name": label, "supercategory": "none"})
+            write_coco(images / "_annotations.coco.json", images, values)
     return folder
 
 
 # --- Parquet --------------------------------------------------------------------------------------
 
-PICTURE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-
-GROUNDINGME = pa.schema(
-    [
-        ("id", pa.int64()),
-        ("description", pa.string()),
-        ("image", PICTURE),
-        ("bbox", pa.list_(pa.int64())),
-        ("detection_type", pa.string()),
-        ("subtask_l1", pa.string()),
-        ("subtask_l2", pa.string()),
-        ("width", pa.int64()),
-        ("height", pa.int64()),
-    ]
-)
-
-REFCOCO_M = pa.schema(
-    [
-        ("image", PICTURE),
-        ("image_id", pa.int64()),
-        ("file_name", pa.string()),
-        (
-            "samples",
-            pa.list_(
-                pa.struct(
-                    [
-                        ("id", pa.int64()),
-                        ("image_id", pa.int64()),
-                        ("category", pa.string()),
-                        ("supercategory", pa.string()),
-                        ("label", pa.string()),
-                        ("sentences", pa.list_(pa.string())),
-                        ("bbox", pa.list_(pa.float32())),
-                        (
-                            "mask",
-                            pa.struct([("counts", pa.string()), ("size", pa.list_(pa.int32()))]),
-                        ),
-                    ]
-                )
-            ),
-        ),
-    ]
-)
-
 
 def groundingme() -> list[dict[str, Any]]:
-    """Two objects, and two expressions of what is not there."""
+    """Return two objects, and two expressions of what is not there."""
     subtasks = ("Discriminative", "Limited", "Rejection", "Rejection")
     return [
         {
@@ -204,7 +150,7 @@ def upper_half(box: Sequence[float]) -> str:
 
 
 def refcoco_m() -> list[dict[str, Any]]:
-    """Two pictures: one with two objects, the first of which has two expressions."""
+    """Return an image with two objects, the first with two expressions, and another image."""
 
     def sample(number: int, box: list[float], *sentences: str) -> dict[str, Any]:
         return {
@@ -218,7 +164,7 @@ def refcoco_m() -> list[dict[str, Any]]:
             "mask": {"counts": upper_half(box), "size": [HEIGHT, WIDTH]},
         }
 
-    samples_by_image = (
+    by_image = (
         [sample(1, OBJECT, "man on the left", "left man"), sample(2, OTHER, "woman")],
         [sample(3, OTHER, "child, in red")],
     )
@@ -229,26 +175,26 @@ def refcoco_m() -> list[dict[str, Any]]:
             "file_name": f"COCO_train2014_{number:012}.jpg",
             "samples": samples,
         }
-        for number, samples in enumerate(samples_by_image)
+        for number, samples in enumerate(by_image)
     ]
 
 
 def write_parquet(
-    folder: Path, split: str, rows: Sequence[Mapping[str, Any]], schema: Any, files: int = 1
+    folder: Path, split: str, rows: Sequence[Mapping[str, Any]], files: int = 1
 ) -> Path:
-    """Rows as the hub holds them: so many files of a split."""
+    """Write rows in the files of a split, as the hub has them."""
     data = folder / "data"
     data.mkdir(parents=True, exist_ok=True)
     each = -(-len(rows) // files)
     for number in range(files):
-        part = pa.Table.from_pylist(list(rows[number * each : (number + 1) * each]), schema)
+        part = pa.Table.from_pylist(list(rows[number * each : (number + 1) * each]))
         pq.write_table(part, data / f"{split}-{number:05}-of-{files:05}.parquet")
     return folder
 
 
 def write_groundingme(folder: Path, rows: Any = None, files: int = 1) -> Path:
-    return write_parquet(folder, "test", rows or groundingme(), GROUNDINGME, files)
+    return write_parquet(folder, "test", rows or groundingme(), files)
 
 
-def write_refcoco_m(folder: Path, rows: Any = None, files: int = 1) -> Path:
-    return write_parquet(folder, "validation", rows or refcoco_m(), REFCOCO_M, files)
+def write_refcoco_m(folder: Path, rows: Any = None) -> Path:
+    return write_parquet(folder, "validation", rows or refcoco_m())

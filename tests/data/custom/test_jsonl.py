@@ -204,7 +204,7 @@ def test_the_page_names_every_key() -> None:
     assert [key for key in KEYS if f"| `{key}`" not in page and f"or `{key}` |" not in page] == []
 
 
-# --- again, and otherwise -------------------------------------------------------------------------
+# --- again ----------------------------------------------------------------------------------------
 
 
 def test_the_same_twice_and_another_family(tmp_path, data_root: Path) -> None:

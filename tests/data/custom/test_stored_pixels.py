@@ -146,7 +146,7 @@ def test_a_bomb_is_not_decoded(
 
 
 def test_a_frame_of_a_video_is_asked_for_too(tmp_path, capsys) -> None:
-    """The first frame is turned otherwise, and has no box."""
+    """The first frame is turned in another way, and has no box."""
     path = photograph(tmp_path / "images" / "a.png", 6)
     photograph(tmp_path / "images" / "none.png", 8)
     line = {"images": ["none.png", "a.png"], "label": "x", "boxes": [[], [shown(path)[0]]]}

@@ -67,10 +67,10 @@ def test_coco_val2017(tmp_path, monkeypatch, capsys) -> None:
     folder = published.write_coco_val2017(tmp_path / "coco")
     known(monkeypatch, "COCO_val2017", counts=Counts(images=3, boxes=4, classes=3, ignored=1))
     assert import_set("COCO_val2017", folder) == 0
-    said = capsys.readouterr().out
-    assert "annotations CC BY 4.0" in said
-    assert "left out: 1 crowd regions" in said
-    assert "images without an object, which make no query: 1" in said
+    output = capsys.readouterr().out
+    assert "annotations CC BY 4.0" in output
+    assert "left out: 1 crowd regions" in output
+    assert "images without an object, which make no query: 1" in output
     name = "FindIt_COCO_val2017_xyxy_json"
     assert all_images_are_there(name)
     labels = [(query.label, len(query.truth.boxes)) for query in load_task(name).queries.values()]
@@ -183,13 +183,13 @@ def test_groundingme_and_its_rejections(tmp_path, monkeypatch, capsys) -> None:
     assert first.tags == {"subtask": "Discriminative", "aspect": "colour"}
     assert second.tags == {"subtask": "Limited"}
     assert third.truth.boxes == ()
-    # A perfect answer to a rejection is an empty list, a wrong one a box.
+    # A right answer to a rejection is an empty list, a wrong answer a box.
     right = run(tmp_path, name, lambda query: True, "Right")
     assert right.metric_values["F1@0.5"] == right.metric_values["Rejection accuracy"] == 100
-    one = run(tmp_path, name, lambda query: query.index in (0, 2))
-    assert one.metric_values["Rejection accuracy"] == one.metric_values["False-alarm rate"] == 50
-    assert one.metric_values["Recall"] == 50
-    assert one.sums["negatives_rejected[subtask=Rejection]"] == 1
+    half = run(tmp_path, name, lambda query: query.index in (0, 2))
+    assert half.metric_values["Rejection accuracy"] == half.metric_values["False-alarm rate"] == 50
+    assert half.metric_values["Recall"] == 50
+    assert half.sums["negatives_rejected[subtask=Rejection]"] == 1
 
 
 def test_images_are_unpacked_once_and_only_for_a_set_that_is_imported(
@@ -251,16 +251,14 @@ def test_files_of_parquet_that_cannot_be_used(tmp_path, capsys) -> None:
     second = folder / "data" / "test-00001-of-00002.parquet"
     second.unlink()
     assert import_set("GroundingME", folder) == 2
-    said = capsys.readouterr().err
-    assert "test-00001-of-00002.parquet is missing; 2 queries, published are 1,005" in said
+    output = capsys.readouterr().err
+    assert "test-00001-of-00002.parquet is missing; 2 queries, published are 1,005" in output
     assert import_set("GroundingME", folder, "--partial") == 0
     assert "test-00001-of-00002.parquet is missing" in meta("GroundingME")["unlike published"]
     second.write_text("a page")
     assert import_set("GroundingME", folder, "--partial", "--replace") == 2
     assert f"{second}: no Parquet file" in capsys.readouterr().err
-    other = published.write_parquet(
-        tmp_path / "other", "test", published.refcoco_m(), published.REFCOCO_M
-    )
+    other = published.write_parquet(tmp_path / "other", "test", published.refcoco_m())
     assert import_set("GroundingME", other, "--partial", "--replace") == 2
     assert "test-00000-of-00001.parquet: no column 'id'" in capsys.readouterr().err
 
