@@ -28,6 +28,17 @@ def table(name: str = "Mine") -> list[FindItQuery]:
 # --- what is read ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("family", "expected"),
+    [
+        ("objdet", {"has_multilabel": True, "has_negatives": True}),
+        ("refexp", {}),
+        ("refexp_all", {"has_negatives": True, "has_caption": True}),
+        ("insdet", {"has_negatives": True}),
+        ("objdet_video", {"has_multilabel": True, "has_negatives": True, "frames": 4}),
+        ("insdet_video", {"frames": 4}),
+    ],
+)
 def test_lines_of_a_kind_make_a_dataset_of_their_family(
     tmp_path, family: str, expected: dict[str, Any]
 ) -> None:

@@ -128,13 +128,15 @@ def _from_archives(job: FetchJob, origin: Archives, base: str, names: Sequence[s
     nowhere = "; ".join(failures) or f"in none of {', '.join(origin.files)} {_key(origin)}"
     for name in left:
         job.progress.finished(name)
-    return dict.fromkeys(left, nowhere) | problems
+    problems = dict.fromkeys(left, nowhere) | problems
+    return {name: why for name, why in problems.items() if why}
 
 
 def _unpack(job: FetchJob, archive: Path, left: dict[str, str]) -> Problems:
-    """Take what an archive has of ``left``, and delete it there; return what cannot be used.
+    """Store the images of ``left`` that an archive has, and delete their names from it.
 
-    Nothing comes to its place before the archive was read to its end.
+    No image is moved to its place before the archive was read to its end.  Return why images cannot
+    be used, "" for those that were stored.
     """
     staged: dict[str, str | None] = {}
 
@@ -154,7 +156,7 @@ def _unpack(job: FetchJob, archive: Path, left: dict[str, str]) -> Problems:
         if why is None:
             job.store.settle(name)
         job.progress.finished(name)
-    return {**refused, **{name: why for name, why in staged.items() if why}}
+    return {**refused, **{name: why or "" for name, why in staged.items()}}
 
 
 # --- frames ---------------------------------------------------------------------------------------
