@@ -10,8 +10,7 @@ import pytest
 from stand_ins import fetch_job, files_of, info, jpeg, tar_of, zip_of
 from web import Answer, Web
 
-from vlmeval_findit.data.fetch.archives import ArchiveError, read_members
-from vlmeval_findit.data.fetch.fetch_images import fetch_images
+from vlmeval_findit.data.fetch.fetch_images import ArchiveError, fetch_images, read_members
 from vlmeval_findit.data.sources import SOURCES
 
 NAMES = ["000001.jpg", "000002.jpg", "000003.jpg"]
@@ -134,27 +133,27 @@ HOSTILE = {
     "symbolic link": info(member("000002.jpg"), tarfile.SYMTYPE, "../../../../outside/secret.jpg"),
     "hard link": info(member("000002.jpg"), tarfile.LNKTYPE, "../../outside/secret.jpg"),
     "device": info(member("000002.jpg"), tarfile.CHRTYPE),
-    "climbs out": info(f"../../../outside/{member('000002.jpg')}"),
-    "absolute path": info(f"/tmp/outside/{member('000002.jpg')}"),
 }
 
 
-@pytest.mark.parametrize("why", HOSTILE)
-def test_hostile_members_are_refused_and_nothing_outside_changes(
-    tmp_path, web: Web, why: str
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_members_are_not_read_and_nothing_outside_changes(
+    tmp_path, web: Web, kind: str
 ) -> None:
     outside, folder = tmp_path / "outside", tmp_path / "images"
     outside.mkdir()
     (outside / "secret.jpg").write_bytes(jpeg(2))
-    good = [(info(member(name)), jpeg(int(name[:6]))) for name in ("000001.jpg", "000003.jpg")]
+    good = [
+        (info(member("000001.jpg")), jpeg(1)),
+        (info(f"../../../outside/{member('000003.jpg')}"), jpeg(3)),
+    ]
     # A link in the way, to be followed by the members after it.
     way = [(info(FOLDER, tarfile.SYMTYPE, str(outside)), b"")]
-    web.serve(TEST, tar_of([*way, (HOSTILE[why], jpeg(2)), *good]))
+    web.serve(TEST, tar_of([*way, (HOSTILE[kind], jpeg(2)), *good]))
     web.serve(TRAINVAL, tar_of({}))
-    problems = fetch(web, folder)
-    assert list(problems) == ["000002.jpg"]
-    assert (why if HOSTILE[why].isreg() else "is not a plain file") in problems["000002.jpg"]
+    assert list(fetch(web, folder)) == ["000002.jpg"]
     assert files_of(outside) == {"secret.jpg": jpeg(2)}
+    # The path of a member does not matter: it only offers content.
     assert set(files_of(folder)) == {"000001.jpg", "000003.jpg"}
     assert not any(path.is_symlink() for path in folder.rglob("*"))
     # A good member of the same name is used.
@@ -162,17 +161,7 @@ def test_hostile_members_are_refused_and_nothing_outside_changes(
     assert fetch(web, folder, names=["000002.jpg"]) == {}
 
 
-@pytest.mark.parametrize(
-    ("body", "why"),
-    [
-        (tar_of({"a/1.jpg": b"x" * 5000}), "has 5000 bytes, more than 4999"),
-        (zip_of({"/a/1.jpg": jpeg()}), "absolute"),
-        (zip_of({"a/../../1.jpg": jpeg()}), "climbs"),
-        (zip_of({"C:\\a\\1.jpg": jpeg()}), "absolute"),
-    ],
-)
-def test_members_that_are_refused(tmp_path, body: bytes, why: str) -> None:
+def test_a_member_that_is_too_large(tmp_path) -> None:
     path = tmp_path / "a"
-    path.write_bytes(body)
-    refused = read_members(path, {"1.jpg": "1.jpg"}, 4999, lambda *_: pytest.fail("stored"))
-    assert why in refused["1.jpg"]
+    path.write_bytes(tar_of({"a/1.jpg": b"x" * 5000}))
+    read_members(path, {"1.jpg": "1.jpg"}, 4999, lambda *_: pytest.fail("stored"))

@@ -1,19 +1,28 @@
-"""Fetch missing images: single files in parallel, members of archives, frames of videos."""
+"""Fetch missing images: single files in parallel, members of archives, frames of videos.
+
+Where a member of an archive is written is decided by the name that we asked for, never by the
+archive: it can only offer content, and only of plain files.
+"""
 
 from __future__ import annotations
 
+import lzma
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Protocol
+from functools import partial
+from pathlib import Path, PurePosixPath
+from stat import S_IFMT, S_IFREG
+from typing import IO, NamedTuple, Protocol
 
 from PIL.Image import Image
 
 from ...core.command import install
 from ..sources import Archives, DataSource, Files
-from .archives import ArchiveError, read_members
 from .download import Client, DownloadError, address, discard, fetch_file
 from .store import ImageStore, StoreError
 
@@ -106,6 +115,13 @@ def _single_files(job: FetchJob, origin: Files, base: str, names: Sequence[str])
     return problems
 
 
+# --- archives -------------------------------------------------------------------------------------
+
+
+class ArchiveError(ValueError):
+    """An archive that cannot be read to its end: nothing of it can be trusted."""
+
+
 def _from_archives(job: FetchJob, origin: Archives, base: str, names: Sequence[str]) -> Problems:
     left = {name: origin.member.format(name) for name in names}
     problems: Problems = {}
@@ -128,15 +144,14 @@ def _from_archives(job: FetchJob, origin: Archives, base: str, names: Sequence[s
     nowhere = "; ".join(failures) or f"in none of {', '.join(origin.files)} {_key(origin)}"
     for name in left:
         job.progress.finished(name)
-    problems = dict.fromkeys(left, nowhere) | problems
-    return {name: why for name, why in problems.items() if why}
+    return dict.fromkeys(left, nowhere) | problems
 
 
 def _unpack(job: FetchJob, archive: Path, left: dict[str, str]) -> Problems:
     """Store the images of ``left`` that an archive has, and delete their names from it.
 
     No image is moved to its place before the archive was read to its end.  Return why images cannot
-    be used, "" for those that were stored.
+    be used.
     """
     staged: dict[str, str | None] = {}
 
@@ -150,13 +165,102 @@ def _unpack(job: FetchJob, archive: Path, left: dict[str, str]) -> Problems:
         except StoreError as error:
             staged[name] = str(error)
 
-    refused = read_members(archive, left, job.client.policy.largest, store)
+    read_members(archive, left, job.client.policy.largest, store)
     for name, why in staged.items():
         del left[name]
         if why is None:
             job.store.settle(name)
         job.progress.finished(name)
-    return {**refused, **{name: why or "" for name, why in staged.items()}}
+    return {name: why for name, why in staged.items() if why}
+
+
+class _Member(NamedTuple):
+    path: str
+    size: int  # In bytes
+    open: Callable[[], IO[bytes] | None]
+
+
+_DAMAGED = (
+    *(tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError),
+    NotImplementedError,  # Of zipfile: an unknown compression
+    RuntimeError,  # Of zipfile: a password
+)
+
+
+def read_members(
+    archive: Path, tails: Mapping[str, str], largest: int, store: Callable[[str, IO[bytes]], None]
+) -> None:
+    """Store the named members of a zip or tar archive.
+
+    Args:
+        archive: the file; a tar may be packed by gzip, bzip2 or xz.
+        tails: by name, the end of its member's path.
+        largest: bytes of the largest member that is read.
+        store: stores the content of a name.
+
+    Raises:
+        ArchiveError: it is damaged.  gzip has its checksum at the end, so what was stored before
+            may be wrong, too.
+    """
+    left = dict(tails)
+    with archive.open("rb") as f:
+        members = _zip_members if f.read(2) == b"PK" else _tar_members
+    find = member_finder(left)
+    try:
+        for member in members(archive):
+            name = find(member.path) if member.size <= largest else None
+            content = member.open() if name is not None else None
+            if name is not None and content is not None:
+                with content:
+                    store(name, content)
+                del left[name]
+    except _DAMAGED as error:
+        raise ArchiveError(f"damaged archive: {error}") from None
+    except OSError as error:  # Of bzip2 and gzip without a number, else of the disk
+        if error.errno is not None:
+            raise
+        raise ArchiveError(f"damaged archive: {error}") from None
+
+
+def _tar_members(file: Path) -> Iterator[_Member]:
+    """Yield the plain files of a tar archive: neither links nor devices."""
+    with tarfile.open(file) as archive:
+        for info in archive:
+            if info.isreg() and not info.issparse():
+                yield _Member(info.name, info.size, partial(archive.extractfile, info))
+        # To the end, where gzip has its checksum.
+        while archive.fileobj is not None and archive.fileobj.read(1 << 20):
+            pass
+
+
+def _zip_members(file: Path) -> Iterator[_Member]:
+    """Yield the plain files of a zip archive."""
+    with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            kind = S_IFMT(info.external_attr >> 16)  # 0 if it was not written on Unix
+            if not info.is_dir() and kind in (0, S_IFREG):
+                yield _Member(info.orig_filename, info.file_size, partial(archive.open, info))
+
+
+def member_finder(tails: Mapping[str, str]) -> Callable[[str], str | None]:
+    """Return a function from a member's path to the name in ``tails`` that it serves, or None.
+
+    >>> find = member_finder({"1": "b/c.jpg"})
+    >>> find("./x/b/c.jpg"), find("x/bb/c.jpg")
+    ('1', None)
+    """
+    by_file: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    for name, tail in tails.items():
+        path = PurePosixPath(tail).parts
+        by_file.setdefault(path[-1], []).append((path, name))
+
+    def find(member: str) -> str | None:
+        path = PurePosixPath(member.replace("\\", "/")).parts
+        near = by_file.get(path[-1], ()) if path else ()
+        fits = (name for tail, name in near if path[-len(tail) :] == tail)
+        return next((name for name in fits if name in tails), None)
+
+    return find
 
 
 # --- frames ---------------------------------------------------------------------------------------
