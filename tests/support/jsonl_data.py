@@ -15,6 +15,7 @@ from vlmeval_findit.cli import main
 WIDTH, HEIGHT = 96, 64
 FRAMES = 4
 CAT, DOG = [10, 5, 40.5, 25], [50, 30, 90, 60]
+RAIN = {"rain": True}
 
 Line = Mapping[str, Any]
 
@@ -39,8 +40,13 @@ LINES: Mapping[str, list[Line]] = {
         },
     ],
     "refexp": [
-        {"image": "0.png", "expression": "the grey pet, left", "boxes": [CAT], "tags": ["rain"]},
-        {"image": "1.png", "expression": "a dog", "boxes": [DOG], "tags": []},
+        {
+            "image": "0.png",
+            "expression": "the grey pet, left",
+            "boxes": [CAT],
+            "tags": {"rain": True},
+        },
+        {"image": "1.png", "expression": "a dog", "boxes": [DOG], "tags": {"rain": False}},
     ],
     "refexp_all": [
         {"image": "0.png", "expression": "pets", "boxes": [CAT, DOG], "caption": "two pets"},

@@ -17,7 +17,6 @@ from ..core.command import as_called
 from ..core.formatting import nearest
 from ..data.annotated_samples import AnnotationError, Counts, Samples, Units
 from ..data.custom.build import ImportedDataset, import_samples
-from ..data.custom.jsonl import NO, YES
 from ..data.custom.stored_pixels import ExifPixels
 from ..data.published.importing import ImportOptions, ImportResult, run_import
 from ..data.sources import SOURCES, DataSource, published_sets
@@ -32,8 +31,8 @@ FILE.jsonl   JSON lines
     that there are, [] for none); optional caption, tags. Numbers as in CSV.
     {"image": "a.jpg", "expression": "the grey cat", "boxes": [[1, 2, 30, 40]]}
     With labels a box is {"box": [x1, y1, x2, y2], "label": "cat"}; with images
-    there is a list of boxes a frame. tags are {"kind": "value"} or a list of
-    words: scores are shown for each. See docs/how-to/data.md
+    there is a list of boxes a frame. tags are {"kind": "value"}: scores are
+    shown for each. See docs/how-to/data.md
 FILE.csv, .tsv
     columns image,label,x1,y1,x2,y2 and, if known, width,height; one box a line,
     pixels unless --units says fractions
@@ -292,13 +291,7 @@ def description(built: ImportedDataset) -> str:
         without += f"  ({table.ignored} more ignored)" if table.ignored else ""
         counts = f"{table.queries:>7} queries{table.boxes:>9} boxes{without}"
         lines.append(f"  {table.table:<20}{counts}")
-    words = [kind for kind, values in built.tags.items() if set(values) <= {YES, NO}]
-    lines += [_wrapped("  tags, yes or no: ", _some(words))] if words else []
-    lines += [
-        _wrapped(f"  tag {kind}: ", _some(values))
-        for kind, values in built.tags.items()
-        if kind not in words
-    ]
+    lines += [_wrapped(f"  tag {kind}: ", _some(values)) for kind, values in built.tags.items()]
     name = parse(f"FindIt_{built.name}_xyxy_json").name
     lines += [f"Tables: {built.tables[0].path.parent}", f"Images: {row.folder}", "Run it:"]
     lines += [f"  python run_findit.py --data {name} --model MODEL"]

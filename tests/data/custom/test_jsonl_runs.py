@@ -147,7 +147,7 @@ def test_slices_by_tag_in_leaderboard_errors_report_and_frames(tmp_path, capsys)
 
 
 def test_thinning_and_marks_keep_tags(tmp_path) -> None:
-    lines = [{**line, "tags": ["far"]} for line in LINES["insdet_video"]]
+    lines = [{**line, "tags": {"far": True}} for line in LINES["insdet_video"]]
     assert import_lines(tmp_path, lines) == 0
     for name in ("FindIt_Mine_f2_xyxy_json", "FindIt_Mine_f4_xyxy_json_vp-box"):
         tags = [query.tags for query in load_task(name).queries.values()]
@@ -161,7 +161,7 @@ def test_thinning_and_marks_keep_tags(tmp_path) -> None:
 def test_a_run_over_the_dataset_before_is_refused(tmp_path, capsys) -> None:
     assert import_lines(tmp_path, TAGGED) == 0
     path = run_of({})
-    changed = [{**line, "tags": ["all"]} for line in TAGGED]
+    changed = [{**line, "tags": {"all": True}} for line in TAGGED]
     for lines in (changed, LINES["objdet_video"]):
         assert import_lines(tmp_path, lines, "--replace") == 0
         assert main(["score", str(path)]) == 2

@@ -13,7 +13,6 @@ from __future__ import annotations
 import reprlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +27,6 @@ KEYS = (*IMAGES, *TARGETS, "boxes", "caption", "tags")
 
 Line = Mapping[str, Any]
 """The object of a line, without keys that are null."""
-
-YES, NO = "yes", "no"
-"""Values of a tag that is a word."""
 
 
 def read_jsonl(
@@ -53,7 +49,6 @@ def read_jsonl(
     left_out: Counter[str] = Counter()
     seen: dict[object, Sample] = {}
     kinds: dict[str, str] = {}
-    words: dict[str, str] = {}
     for line, text in enumerate(lines_of(path), 1):
         if not text.strip():
             continue
@@ -66,8 +61,6 @@ def read_jsonl(
             raise AnnotationError(
                 f"{where}: has {other!r}, but {there} has {first!r}; make a file of each"
             )
-        if isinstance(values.get("tags"), list):
-            words |= dict.fromkeys(query.tags, NO)
         question = (query.images, query.label, query.support)
         before = seen.setdefault(question, query)
         if before is query:
@@ -83,9 +76,7 @@ def read_jsonl(
         raise AnnotationError(f"{path}: no queries")
     units = units_of(path, [box for query in queries for box in query.boxes], units)
     family = _family(next(iter(kinds)), queries)
-    # Every query has every word as a tag, with yes or no.
-    tagged = tuple(replace(query, tags={**words, **query.tags}) for query in queries)
-    return Samples(path, images, family, tagged, units, left_out=left_out, frames=frames)
+    return Samples(path, images, family, tuple(queries), units, left_out=left_out, frames=frames)
 
 
 # --- a line ---------------------------------------------------------------------------------------
@@ -209,20 +200,14 @@ def _box(
 
 
 def _tags(value: Any, where: str) -> dict[str, str]:
-    """Return the tags of a line; of words only those that it has."""
-    if isinstance(value, list):
-        return {_text(word, f"{where}[{at}]"): YES for at, word in enumerate(value)}
     if not isinstance(value, dict):
-        raise AnnotationError(
-            f'{where}: {reprlib.repr(value)} is neither an object {{"kind": "value"}} nor a list '
-            "of words"
-        )
+        raise AnnotationError(f'{where}: {reprlib.repr(value)} is no object {{"kind": "value"}}')
     return {kind: _value(v, f"{where}, {kind}") for kind, v in value.items() if v is not None}
 
 
 def _value(value: Any, where: str) -> str:
     if isinstance(value, bool):
-        return YES if value else NO
+        return "yes" if value else "no"
     if not isinstance(value, (str, int)):
         raise AnnotationError(
             f"{where}: {reprlib.repr(value)} is neither text, a whole number, true nor false"
