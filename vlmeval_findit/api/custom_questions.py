@@ -246,7 +246,6 @@ def _is_assistant(message: Mapping[str, Any]) -> bool:
 
 
 def _assistant_text(at: int, messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of the assistant's last message."""
     for message in filter(_is_assistant, reversed(messages)):
         content = message["content"]
         if content is None or isinstance(content, str):

@@ -221,7 +221,6 @@ def _scored(run: Run) -> Iterator[tuple[ScoredRow, dict[str, Any]]]:
 
 
 def _call(reply: Reply | None) -> dict[str, Any]:
-    """Return the reply, and the record of its call."""
     if reply is None:
         return {"reply": None}
     call, tokens = reply.recorded.call, reply.recorded.tokens
@@ -235,7 +234,6 @@ def _call(reply: Reply | None) -> dict[str, Any]:
 
 
 def _question(transcript: Transcript | None, row: ScoredRow) -> dict[str, Any]:
-    """Return image, prompt and truth of a query."""
     if transcript is None:
         return dict.fromkeys(("image", "prompt", "truth"))
     drawing = transcript.draw(row)

@@ -228,7 +228,6 @@ def _groups(
 
 
 def _asked(run: Run) -> tuple[str, ...]:
-    """Return the model, dataset and table of a run."""
     return run.model, run.question.board_dataset, run.provenance.table_sha256
 
 

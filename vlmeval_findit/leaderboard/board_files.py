@@ -75,7 +75,6 @@ def write_board(board: Board, out: Path) -> list[Path]:
 
 
 def _metric_tables(board: Board) -> list[Table]:
-    """Return the tables of all metrics, the headline's first."""
     return [metric_table(board, metric.name) for metric in board.shown]
 
 

@@ -93,7 +93,6 @@ def fetch_annotations(client: Client, base: str, file: AnnotationFile) -> None:
 
 
 def _subset_table(dataset: Dataset, multilabel: bool) -> FetchableTable:
-    """Return the row of a table of FindIt's release."""
     name, known = dataset.table_name(multilabel), dataset.subset_for(multilabel)
 
     def problem(path: Path) -> str | None:
@@ -120,7 +119,6 @@ def _subset_table(dataset: Dataset, multilabel: bool) -> FetchableTable:
 
 
 def _ref_l4_table(split: RefL4Split) -> FetchableTable:
-    """Return the row of a table of the whole of Ref-L4."""
     name = table_name(split)
     terms = "Ref-L4 by its authors (JierunChen/Ref-L4), CC BY-NC 4.0"
 

@@ -234,7 +234,6 @@ def _tar_members(file: Path) -> Iterator[_Member]:
 
 
 def _zip_members(file: Path) -> Iterator[_Member]:
-    """Yield the plain files of a zip archive."""
     with zipfile.ZipFile(file) as archive:
         for info in archive.infolist():
             kind = S_IFMT(info.external_attr >> 16)  # 0 if it was not written on Unix

@@ -278,7 +278,6 @@ def _read_refcoco_m(parquet: ParquetFiles) -> Samples:
 
 
 def _refcoco_m_queries(sample: Mapping[str, Any], image: str, where: str) -> list[Sample]:
-    """Return a query for each expression of an object."""
     x, y, w, h = numbers(sample.get("bbox"), f"{where}, bbox", SIDES)
     runs = sample.get("mask")
     mask = mask_of(runs, Path(), f"{where}, mask") if runs else None
