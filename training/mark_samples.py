@@ -37,8 +37,8 @@ from training.vp_questions.wording import ABSENT, FIELD_NAMES, field_of
 from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse
 from vlmeval_findit.benchmarks.vpbench.vp_query import LETTERS, QuestionKind, VPQuery
 from vlmeval_findit.boxes.representation import Corners
-from vlmeval_findit.data.rendered.drawing import SHAPES, Rng
 from vlmeval_findit.data.rendered.scene import Owners, Stream, rng_of
+from vlmeval_findit.data.rendered.scene_drawing import SHAPES, Rng
 from vlmeval_findit.marks.style import Shape
 
 QUESTION = parse("VPBench_Scenes")

@@ -31,8 +31,8 @@ from training.scenes import Scene, clip, scene, shot
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.boxes.representation import PLURAL_KEYS, ReplyFormat
 from vlmeval_findit.boxes.writing import BoxToWrite, write
-from vlmeval_findit.data.rendered.drawing import SHAPES, Look, Rng
 from vlmeval_findit.data.rendered.scene import SHOT_SIZE, look, pick
+from vlmeval_findit.data.rendered.scene_drawing import SHAPES, Look, Rng
 
 _STREAM = 16
 """The stream of random numbers of these samples; scenes use others."""

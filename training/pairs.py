@@ -16,9 +16,16 @@ from training.samples import ReplySpan, Sample, Turn
 from training.scenes import Scene, Thing
 from vlmeval_findit.benchmarks.selfretrieval import benchmark as prompts
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, PairSide, parse
-from vlmeval_findit.data.rendered import drawing
-from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Placement, Rng
+from vlmeval_findit.data.rendered import scene_drawing as drawing
 from vlmeval_findit.data.rendered.scene import HALVES, paint_all, pick
+from vlmeval_findit.data.rendered.scene_drawing import (
+    COLOURS,
+    SHAPES,
+    TEXTURES,
+    Look,
+    Placement,
+    Rng,
+)
 from vlmeval_findit.data.rendered.tables import Placed, pair_stream
 
 MOST_THINGS = 4

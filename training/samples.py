@@ -26,8 +26,8 @@ from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.core.question import Message, PartKind
-from vlmeval_findit.data.rendered.drawing import Rng
 from vlmeval_findit.data.rendered.scene import SIZES, Stream, rng_of
+from vlmeval_findit.data.rendered.scene_drawing import Rng
 from vlmeval_findit.marks.style import Shape
 from vlmeval_findit.models.model_row import ModelRow
 from vlmeval_findit.models.model_table import MODELS, NANO, NANO_PX

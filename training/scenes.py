@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.data.rendered import scene as rendered
-from vlmeval_findit.data.rendered.drawing import Floats, Look, Pixels, as_pixels
 from vlmeval_findit.data.rendered.scene import Owners, Placing, composed, paint_owners, places
+from vlmeval_findit.data.rendered.scene_drawing import Floats, Look, Pixels, as_pixels
 
 SPLITS = {
     "test": range(0, 2**20),

@@ -25,7 +25,7 @@ from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.core.question import PartKind
 from vlmeval_findit.data.demo.photos import SHIPPED as PHOTOGRAPHS
-from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Rng
+from vlmeval_findit.data.rendered.scene_drawing import COLOURS, SHAPES, TEXTURES, Rng
 
 SHARES = Shares(
     units=Units.THOUSANDTHS,

@@ -17,7 +17,7 @@ from training.nano.architecture import PATCH, TOKEN_SIDE, coordinates
 from training.samples import Sample, SampleMark, Turn
 from training.scenes import Scene
 from vlmeval_findit.core.question import Message
-from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES
+from vlmeval_findit.data.rendered.scene_drawing import COLOURS, SHAPES, TEXTURES
 from vlmeval_findit.marks import style
 from vlmeval_findit.marks.style import Shape
 from vlmeval_findit.models.local.encoding import MessageEncoder

@@ -10,8 +10,8 @@ import click
 
 from ..core.formatting import counted, printable
 from ..core.statistics import INTERVALS, Difference
-from ..leaderboard.render import to_json
 from ..leaderboard.run_tables import comparison_table, datasets_table
+from ..leaderboard.table_output import to_json
 from ..runs.run_statistics import (
     HIT_SCORE,
     compare,

@@ -19,8 +19,8 @@ from ..coords.run_check import CoordinateCheck, NotBoxesError, check_run, replie
 from ..core.command import as_called
 from ..core.formatting import printable, some
 from ..core.settings import settings_from
-from ..leaderboard.render import to_json
-from ..leaderboard.table import Field, FieldType, Table, TableCell, Value, text_of
+from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value, text_of
+from ..leaderboard.table_output import to_json
 from ..runs.open_predictions import Predictions, open_predictions
 from ..runs.prediction_names import prediction_files, score_command
 from ..runs.score_files import open_score

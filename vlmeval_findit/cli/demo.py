@@ -25,7 +25,7 @@ from ..engine.answering import StoppedError
 from ..engine.cancel import cancelled_by_signals
 from ..leaderboard.board import OVERALL, TIED, Board
 from ..leaderboard.board_files import write_board
-from ..leaderboard.table import Field, FieldType, Table, TableCell, Value, value
+from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value, value
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import NANO, NANO_PX
 from ..runs.format_file import BestFormats, averages

@@ -15,8 +15,8 @@ from ..core.settings import skips_missing
 from ..engine.calls import CellBuilder, given_key
 from ..engine.serve_backends import served_model
 from ..engine.server_backends import chat_of, settings
-from ..leaderboard.table import Field, Table
-from ..leaderboard.table import count as number_of
+from ..leaderboard.result_table import Field, Table
+from ..leaderboard.result_table import count as number_of
 from ..models.http.chat import ChatModel, chat_model, token_limit
 from ..models.http.providers.provider_table import OPENROUTER
 from ..models.http.spending import Load

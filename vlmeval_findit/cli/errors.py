@@ -21,8 +21,8 @@ from ..leaderboard.error_tables import (
     slice_errors_table,
     syntax_table,
 )
-from ..leaderboard.render import to_json
-from ..leaderboard.table import Field, FieldType, Table, TableCell, text_of
+from ..leaderboard.result_table import Field, FieldType, Table, TableCell, text_of
+from ..leaderboard.table_output import to_json
 from ..runs.run_errors import ErrorCost, compare_errors, errors_by_slice, errors_of
 from ..runs.run_statistics import StatisticsError, constrained_twin, syntax_cost
 from ..runs.scored_run import RowData, Run, load_runs, with_details

@@ -13,8 +13,8 @@ from ..core.command import NO_MORE
 from ..core.files import atomic_write
 from ..core.folders import find_table, is_table_folder
 from ..core.formatting import printable
-from ..leaderboard.render import to_terminal
-from ..leaderboard.table import Field, FieldType, Table
+from ..leaderboard.result_table import Field, FieldType, Table
+from ..leaderboard.table_output import to_terminal
 from ..models.http.spending import Budget
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from ..coords.probe import FEWEST, OtherFormat, ProbeResult, ProbeVerdict, SizeG
 from ..coords.run_check import RunReplies, distortion_as_dict
 from ..core.formatting import printable, some
 from ..data.probe_scenes import COUNT
-from ..leaderboard.render import to_json
-from ..leaderboard.table import Field, FieldType, Note, Table, Value
+from ..leaderboard.result_table import Field, FieldType, Note, Table, Value
+from ..leaderboard.table_output import to_json
 from .coords import folded, scale_and_offset
 from .printing import print_folded, print_table
 

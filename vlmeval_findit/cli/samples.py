@@ -11,8 +11,8 @@ import click
 from ..coords.run_check import NotBoxesError
 from ..core.formatting import printable
 from ..core.scored_row import sources
-from ..leaderboard.render import to_json
 from ..leaderboard.run_tables import passes_table, samples_legend, samples_table
+from ..leaderboard.table_output import to_json
 from ..runs.consensus import fusion, write_consensus
 from ..runs.prediction_names import prediction_files
 from ..runs.sample_scores import load_samples, sample_files, score_samples

@@ -22,8 +22,8 @@ from ..boxes.representation import Corners
 from ..core.files import sha256_of, write_once
 from ..core.folders import image_folder, lmu_data_root
 from ..core.table_files import source_checksum
-from .rendered import drawing
-from .rendered.drawing import COLOURS, SHAPES, Masks, Pixels, Rng
+from .rendered import scene_drawing as drawing
+from .rendered.scene_drawing import COLOURS, SHAPES, Masks, Pixels, Rng
 
 SIZES = (
     (224, 224),
@@ -121,8 +121,8 @@ def _frame(
 def _paint(canvas: Pixels, shape: str, colour: str) -> Masks:
     """Fill a part of an image with a shape, in place; gives the pixels that it covers.
 
-    :func:`.rendered.drawing.paint` paints on floating-point numbers and shapes as wide as high: of
-    these images the largest has seven million pixels.
+    :func:`.scene_drawing.paint` needs floating-point numbers and shapes as wide as high; the largest
+    of these images has seven million pixels.
     """
     height, width, _ = canvas.shape
     x = (np.arange(width) + 0.5 - width / 2)[None, :] / (width / 2)

@@ -23,7 +23,7 @@ from ..core.scored_row import ScoredRow
 from ..marks.style import COLOURS, Shape
 from ..runs.scored_run import Run
 from .comparable import ExcludedRun, by_model, group_comparable
-from .table import Field, FieldType, Table, Value
+from .result_table import Field, FieldType, Table, Value
 
 AT_LEAST = 20
 """Questions that a shape or a colour needs to be compared."""

@@ -28,8 +28,8 @@ from .board_tables import (
     values_table,
 )
 from .error_tables import errors_table, lost_table
-from .render import all_notes, markdown_page, to_csv, to_json, to_latex
-from .table import Field, FieldType, Table, TableCell, bounds_of, sign_of
+from .result_table import Field, FieldType, Table, TableCell, bounds_of, sign_of
+from .table_output import all_notes, markdown_page, to_csv, to_json, to_latex
 
 
 def board_folder(board: Board, out: Path) -> Path:

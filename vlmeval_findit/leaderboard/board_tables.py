@@ -16,7 +16,7 @@ from .board import OVERALL, Board, RankedValue
 from .comparable import grouped
 from .formats import FormatRow
 from .notes import board_cells, format_note, formats_tried, formats_used, notes_of
-from .table import Field, FieldType, Note, Table, TableCell, Value, count, value
+from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 # --- for people -----------------------------------------------------------------------------------
 

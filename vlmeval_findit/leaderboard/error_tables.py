@@ -25,7 +25,7 @@ from .board_tables import RUN_FIELDS, run_cells
 from .comparable import by_model
 from .formats import FormatRow
 from .notes import board_cells
-from .table import Field, FieldType, Note, Table, TableCell, Value, count, value
+from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 _POINTS = Field("points", FieldType.DIFFERENCE, interval=True)
 _TYPES_OF_SLICE, _TYPES_OF_MODEL = 2, 3

@@ -11,7 +11,7 @@ from ..core.statistics import INTERVALS, Difference, Interval, correct, differen
 from ..runs.run_statistics import check_comparable, estimate
 from ..runs.scored_run import Run
 from ..sweeps.checkpoints import name_and_step
-from .table import Field, FieldType, Note, Table, TableCell, Value, count, value
+from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 _NAMED = 5
 """Most steps that the verdict names."""

@@ -14,7 +14,7 @@ from ..runs.best_format import UNEVEN, rule
 from ..runs.scored_run import Run
 from .board import OVERALL, TIED, UNTESTED, Board, BoardCell
 from .comparable import ComparableRuns, grouped
-from .table import Note
+from .result_table import Note
 
 SIGNS = (
     f"{TIED}: the difference to the rank above is not significant",

@@ -12,7 +12,7 @@ from ..runs.run_calibration import CalibrationResult, DefinitionResult
 from ..runs.run_statistics import estimate, intervals
 from ..runs.sample_scores import SamplesScore
 from ..runs.scored_run import Run
-from .table import Field, FieldType, Note, Table, TableCell, Value, count, value
+from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 
 def runs_table(runs: Sequence[Run]) -> Table:

@@ -13,8 +13,8 @@ from ..core.statistics import INTERVALS
 from ..leaderboard.board import boards
 from ..leaderboard.comparable import grouped
 from ..leaderboard.notes import remarks
-from ..leaderboard.render import md, to_markdown
 from ..leaderboard.run_tables import runs_table
+from ..leaderboard.table_output import md, to_markdown
 from ..runs.provenance import Provenance
 from ..runs.scored_run import Run
 

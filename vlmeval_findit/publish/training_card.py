@@ -12,7 +12,7 @@ import yaml
 from .. import __version__
 from ..core.formatting import counted, printable
 from ..core.question import Message, PartKind, split_system
-from ..leaderboard.render import md
+from ..leaderboard.table_output import md
 from ..runs.scored_run import Run
 
 ROWS = "train.jsonl"

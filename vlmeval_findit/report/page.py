@@ -19,7 +19,7 @@ from ..core.metric import Metric
 from ..leaderboard.board import Board
 from ..leaderboard.board_tables import EXCLUDED, excluded_table, metric_table, slices_tables
 from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
-from ..leaderboard.render import to_html
+from ..leaderboard.table_output import to_html
 from ..runs.run_statistics import HIT_SCORE
 from ..runs.scored_run import Run
 from .cards import CARDS, FEWEST, choose_cards

@@ -17,8 +17,8 @@ from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
 from vlmeval_findit.core.stored_png import png
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.rendered import tables
-from vlmeval_findit.data.rendered.drawing import Look, Placement
 from vlmeval_findit.data.rendered.scene import paint_all
+from vlmeval_findit.data.rendered.scene_drawing import Look, Placement
 
 
 def sha256(data: bytes) -> str:

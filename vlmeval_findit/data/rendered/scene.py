@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...boxes.representation import Corners
-from . import drawing
-from .drawing import COLOURS, SHAPES, TEXTURES, Floats, Look, Placement, Rng
+from . import scene_drawing as drawing
+from .scene_drawing import COLOURS, SHAPES, TEXTURES, Floats, Look, Placement, Rng
 
 SIZES = ((192, 144), (144, 192), (168, 168))
 """Scenes are of these sizes, (width, height) in pixels; the seed decides which."""

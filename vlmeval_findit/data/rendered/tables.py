@@ -30,10 +30,10 @@ from ...core.stored_png import png
 from ...core.table_files import NESTED, source_checksum
 from ...core.table_files import read_table as read_rows
 from ...marks import style as marks_style
-from . import drawing
 from . import scene as scenes
-from .drawing import Floats, Look, Pixels, Placement, Rng
+from . import scene_drawing as drawing
 from .scene import SIZES, Stream, clip, composed, paint_all, rng_of, shot
+from .scene_drawing import Floats, Look, Pixels, Placement, Rng
 
 _REINSTALL = "pip install --force-reinstall vlmeval-findit"
 

@@ -1,6 +1,6 @@
 """Tables of results: typed columns, values with their intervals, and notes that stay with them.
 
-Every table of an output is a :class:`Table`; :mod:`.render` and :mod:`.board_files` write it. The
+Every table of an output is a :class:`Table`, written by ``table_output`` and ``board_files``. The
 formats of values, intervals and p-values are defined here only.
 """
 

@@ -13,7 +13,16 @@ from rich.console import Console
 
 from vlmeval_findit.core.statistics import Interval
 from vlmeval_findit.leaderboard.board_files import write_sheets
-from vlmeval_findit.leaderboard.render import (
+from vlmeval_findit.leaderboard.result_table import (
+    Field,
+    FieldType,
+    Note,
+    Table,
+    TableCell,
+    count,
+    value,
+)
+from vlmeval_findit.leaderboard.table_output import (
     markdown_page,
     to_csv,
     to_html,
@@ -22,7 +31,6 @@ from vlmeval_findit.leaderboard.render import (
     to_markdown,
     to_terminal,
 )
-from vlmeval_findit.leaderboard.table import Field, FieldType, Note, Table, TableCell, count, value
 
 NOTES = (Note("", ["How to read it."]), Note("Failed calls", ["A & B: 3 of 12", "C: 1 of 12"]))
 TABLE = Table(

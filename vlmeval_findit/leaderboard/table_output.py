@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from ..core.formatting import as_csv, printable, short
-from .table import NONE, Field, FieldType, Note, Table, TableCell, bounds_of, sign_of, text_of
+from .result_table import (
+    NONE,
+    Field,
+    FieldType,
+    Note,
+    Table,
+    TableCell,
+    bounds_of,
+    sign_of,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
