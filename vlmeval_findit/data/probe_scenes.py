@@ -121,8 +121,8 @@ def _frame(
 def _paint(canvas: Pixels, shape: str, colour: str) -> Masks:
     """Fill a part of an image with a shape, in place; gives the pixels that it covers.
 
-    :func:`.scene_drawing.paint` needs floating-point numbers and shapes as wide as high; the largest
-    of these images has seven million pixels.
+    :func:`.scene_drawing.paint` needs floating-point numbers and shapes as wide as high; but the
+    largest of these images has seven million pixels.
     """
     height, width, _ = canvas.shape
     x = (np.arange(width) + 0.5 - width / 2)[None, :] / (width / 2)
