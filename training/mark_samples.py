@@ -214,9 +214,6 @@ class _AnyOthers(ClassCounts):
         names = list(SHAPES)
         self._order = [names[i] for i in rng.permutation(len(names))]
 
-    def __len__(self) -> int:
-        return len(self._order)
-
     def likely_with(self, label: str) -> list[str]:
         return [other for other in self._order if other != label]
 

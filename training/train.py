@@ -95,7 +95,12 @@ class Training:
         if ranks > 1:
             _average([w for w in weights if w.requires_grad], ranks)
         norm = torch.nn.utils.clip_grad_norm_(weights, 1.0)
-        step_all(self.optimizers, rate_at(self.step, recipe.steps, recipe.rate, recipe.warmup))
+        rate = rate_at(self.step, recipe.steps, recipe.rate, recipe.warmup)
+        for optimizer, factor in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate * factor
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
         self.step += 1
         return {**parts, "norm": norm.item()}
 
@@ -226,15 +231,6 @@ def rate_at(step: int, steps: int, rate: float, warmup: int) -> float:
     (0.1, 0.5)
     """
     return rate * min(1.0, (step + 1) / warmup) * 0.5 * (1 + math.cos(math.pi * step / steps))
-
-
-def step_all(optimizers: Sequence[tuple[Any, float]], rate: float) -> None:
-    """Step every optimizer at its multiple of the learning rate, and clear the gradients."""
-    for optimizer, factor in optimizers:
-        for group in optimizer.param_groups:
-            group["lr"] = rate * factor
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
 
 
 # --- the whole training ---------------------------------------------------------------------------

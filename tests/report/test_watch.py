@@ -23,7 +23,7 @@ from waits import until
 
 from vlmeval_findit.cli import main, watch
 from vlmeval_findit.core.formatting import duration
-from vlmeval_findit.report.followed import Followed, Place, Snapshot, SweepState
+from vlmeval_findit.report.followed import Followed, Snapshot, SweepFiles, SweepState
 from vlmeval_findit.report.live_page import make_live_page
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -35,8 +35,8 @@ representations: [xyxy, cxcywh]
 """Four cells of six rows: 24 calls."""
 
 
-def place_of(folder: Path) -> Place:
-    return Place(folder / "out", (folder / "calls.jsonl",))
+def place_of(folder: Path) -> SweepFiles:
+    return SweepFiles(folder / "out", (folder / "calls.jsonl",))
 
 
 class Observed:
@@ -124,7 +124,7 @@ def test_two_sweeps_at_once_and_one_page(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     for folder in (first, second):
         folder.mkdir()
-    both = Followed([Place(tmp_path)])
+    both = Followed([SweepFiles(tmp_path)])
     snapshots: list[Snapshot] = []
 
     def inner(number: int, text: str) -> None:

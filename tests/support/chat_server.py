@@ -16,15 +16,13 @@ from vlmeval_findit.models.http.schema import WORDS
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer: its status, headers and body; ``never`` keeps the caller waiting, ``drops`` ends
-    the connection in the middle of it."""
+    """An answer: its status, headers and body; ``never`` keeps the caller waiting."""
 
     body: bytes
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     never: bool = False
     delay: float = 0.0
-    drops: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ class ChatServer(LocalServer):
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(answer.body)))
                 self.end_headers()
-                self.wfile.write(answer.body[: len(answer.body) // 2 if answer.drops else None])
+                self.wfile.write(answer.body)
 
         return Handler
 

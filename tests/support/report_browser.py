@@ -48,10 +48,10 @@ def browser() -> Iterator[Any]:
     driver.quit()
 
 
-def write_report(runs: Path, cards: int = 4000) -> Path:
+def write_report(runs: Path) -> Path:
     """Write the report of a folder of runs, and return it."""
     path = runs.parent / "report.html"
-    html = make_page(make_board(load_runs([runs])), datetime.now(UTC), cards)
+    html = make_page(make_board(load_runs([runs])), datetime.now(UTC))
     path.write_text(html, encoding="utf-8")
     return path
 

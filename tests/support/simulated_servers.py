@@ -48,11 +48,9 @@ def from_time(at: float, then: Behaviour, before: Behaviour | None = None) -> Be
     return lambda call: (then if call.now >= at else before)(call)
 
 
-def flaps(period: float, other: Behaviour | None = None) -> Behaviour:
-    """Return every other period it is gone."""
-    return lambda call: (
-        (other or fails())(call) if int(call.now / period) % 2 else answers(0.5)(call)
-    )
+def flaps(period: float) -> Behaviour:
+    """Fail in every second period."""
+    return lambda call: (fails() if int(call.now / period) % 2 else answers(0.5))(call)
 
 
 def sometimes(share: float, bad: Behaviour, good: Behaviour | None = None) -> Behaviour:
@@ -60,7 +58,7 @@ def sometimes(share: float, bad: Behaviour, good: Behaviour | None = None) -> Be
 
 
 def takes(most: int, seconds: float = 1.0) -> Behaviour:
-    """It refuses what is beyond so many at a time."""
+    """Refuse calls beyond ``most`` at a time."""
     return lambda call: (
         Reply(CallOutcome.REFUSED, 0.01)
         if call.in_flight > most
@@ -68,8 +66,8 @@ def takes(most: int, seconds: float = 1.0) -> Behaviour:
     )
 
 
-def caches(first: float = 1.0, later: float = 0.2) -> Behaviour:
-    """It answers quickly over images that it has read."""
+def caches(first: float, later: float) -> Behaviour:
+    """Answer faster over images that the server has read."""
     return lambda call: Reply(CallOutcome.ANSWERED, later if call.image_is_known else first)
 
 

@@ -117,9 +117,7 @@ def release(folder: Path) -> Dataset:
     )
 
 
-def set_up_release(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, web: Web, mirror: bool = True
-) -> Dataset:
+def set_up_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, web: Web) -> Dataset:
     """Set the stand-in release as the only dataset, on a server, with an empty data folder."""
     from vlmeval_findit.benchmarks.findit import release_subsets as subsets
     from vlmeval_findit.data.fetch import download
@@ -137,8 +135,7 @@ def set_up_release(
     for name in ("FINDIT_TABLES", "FINDIT_IMAGES"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
-    if mirror:
-        web.serve("subsets/mini.parquet", (source / "mini.parquet").read_bytes())
-        for i in range(IMAGES - 1):
-            web.serve(f"coco/COCO_train2014_{i:012}.jpg", jpeg(i))
+    web.serve("subsets/mini.parquet", (source / "mini.parquet").read_bytes())
+    for i in range(IMAGES - 1):
+        web.serve(f"coco/COCO_train2014_{i:012}.jpg", jpeg(i))
     return dataset

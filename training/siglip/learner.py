@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from training.recipe import Recipe, parse_recipe
 from training.siglip import samples
 from training.siglip.evaluate import evaluate
 from training.siglip.model import Batch, Heads, build_model, build_processor, build_tokenizer, grade
-from training.siglip.samples import PairSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +74,8 @@ class SiglipLearner:
 
     def batch(self, step: int, rank: int = 0, ranks: int = 1) -> Batch:
         recipe, shares = self.recipe, self.recipe.stage(step).shares
-        drawn = samples.samples_of(recipe.seed, step, recipe.pairs, recipe.plain, shares)
-        return self.batch_of(drawn[rank::ranks])
-
-    def batch_of(self, drawn: Sequence[PairSample]) -> Batch:
-        """Return the tensors of samples."""
+        whole = samples.samples_of(recipe.seed, step, recipe.pairs, recipe.plain, shares)
+        drawn = whole[rank::ranks]
         scenes = [scene for sample in drawn for scene in (sample.pair.left, sample.pair.right)]
         captions = [caption for sample in drawn for caption in sample.captions]
         full = [
@@ -91,7 +87,7 @@ class SiglipLearner:
             captions, padding="max_length", truncation=True, return_tensors="pt"
         ).input_ids
         pixels = self.processor.image_processor([s.pixels for s in scenes], return_tensors="pt")
-        grid = self.recipe.side // self.recipe.vision["patch_size"]
+        grid = recipe.side // recipe.vision["patch_size"]
         return Batch(
             pixels.pixel_values,
             ids,

@@ -39,10 +39,7 @@ class OutlinedPixels(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedImage:
-    """An image and all its objects; boxes are in pixels of what ``read`` returns.
-
-    ``read`` raises ImageFileError if the file cannot be read.
-    """
+    """An image and all its objects; boxes are in pixels of what ``read`` returns."""
 
     name: str
     width: int
@@ -62,9 +59,6 @@ class ClassCounts:
             self._counts.update(labels)
             for label in labels:
                 self._together.setdefault(label, Counter()).update(labels - {label})
-
-    def __len__(self) -> int:
-        return len(self._counts)
 
     def likely_with(self, label: str) -> list[str]:
         """Return all other classes, those most often together with this class first."""

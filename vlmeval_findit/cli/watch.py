@@ -14,7 +14,15 @@ from ..core.files import atomic_write
 from ..core.formatting import counted
 from ..engine.calls import CellBuilder
 from ..engine.cancel import cancelled_by_signals
-from ..report.followed import JOURNAL, CellView, Followed, Place, Snapshot, SweepState, planned_rows
+from ..report.followed import (
+    JOURNAL,
+    CellView,
+    Followed,
+    Snapshot,
+    SweepFiles,
+    SweepState,
+    planned_rows,
+)
 from ..report.live_page import make_live_page
 from ..sweeps.sweep_file import Sweep, read_sweep, stage_questions
 
@@ -75,18 +83,18 @@ def _counts(snapshot: Snapshot) -> str:
     )
 
 
-def _place(path: Path) -> Place:
+def _place(path: Path) -> SweepFiles:
     """Return where the results of a sweep's file, or of a work dir, are written."""
     if path.is_file():
         sweep = read_sweep(path)
-        return Place(
+        return SweepFiles(
             sweep.work_dir.absolute(), (sweep.journal.absolute(),), tuple(_first_cells(sweep))
         )
     if path.suffix in (".yaml", ".yml") and not path.is_dir():
         raise ConfigError(f"{path}: no such file (a work dir may be created later)")
     # By default the journal of a search lies next to its work dir.
     journal = path.absolute().parent / JOURNAL
-    return Place(path.absolute(), (journal,) if journal.is_file() else ())
+    return SweepFiles(path.absolute(), (journal,) if journal.is_file() else ())
 
 
 def _first_cells(sweep: Sweep) -> Iterator[CellView]:

@@ -91,9 +91,8 @@ def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[
 
 
 def _metric(metric: Metric, left: Estimate, right: Estimate) -> list[Any]:
-    if None in (left.value(metric.name), right.value(metric.name)):
-        return [*_sides(metric.title, metric.name, left, right), None, None, None, None]
-    test = difference(left, right, metric.name)
+    known = None not in (left.value(metric.name), right.value(metric.name))
+    test = difference(left, right, metric.name) if known else None
     return _difference(metric.title, metric.name, left, right, test)
 
 
@@ -112,19 +111,16 @@ def _losses(left: _Answers, right: _Answers) -> list[list[Any]]:
 
 
 def _difference(
-    title: str, metric: str, left: Estimate, right: Estimate, test: Difference
+    title: str, metric: str, left: Estimate, right: Estimate, test: Difference | None
 ) -> list[Any]:
-    low, high = (test.interval.low, test.interval.high) if test.interval else (None, None)
-    numbers = map(_rounded, (test.value, low, high))
-    return [*_sides(title, metric, left, right), *numbers, test.corrected]
-
-
-def _sides(title: str, metric: str, left: Estimate, right: Estimate) -> list[Any]:
-    return [title, _rounded(left.value(metric)), _rounded(right.value(metric))]
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
+    value = low = high = p_value = None
+    if test is not None:
+        value, p_value = test.value, test.corrected
+        if test.interval is not None:
+            low, high = test.interval.low, test.interval.high
+    numbers = (left.value(metric), right.value(metric), value, low, high)
+    rounded = [None if number is None else round(number, 4) for number in numbers]
+    return [title, *rounded, p_value]
 
 
 def _counts(left: dict[int, float], right: dict[int, float]) -> dict[str, int]:

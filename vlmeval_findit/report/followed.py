@@ -67,7 +67,7 @@ class CellView:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SweepFiles:
     """The files of a sweep, and its cells as far as its file names them."""
 
     folder: Path
@@ -117,7 +117,7 @@ class Followed:
         places: their files.
     """
 
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, places: Sequence[SweepFiles]) -> None:
         self._places = tuple(places)
         self._cells: dict[Path, _Cell] = {}
         self._stamps: dict[Path, Stamp] = {}
@@ -349,7 +349,7 @@ class _Journal:
         return None
 
 
-def _files_of(place: Place) -> tuple[list[Path], list[Path], list[Path]]:
+def _files_of(place: SweepFiles) -> tuple[list[Path], list[Path], list[Path]]:
     """Return identities, journals and locks of a place, each file once."""
     identities: list[Path] = []
     journals, locks = [*place.journals], [lock_path(path) for path in place.journals]

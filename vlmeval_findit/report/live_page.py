@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
 
@@ -21,15 +20,6 @@ _STATES = {
     SweepState.RUNNING: "Running.",
     SweepState.ENDED: "Ended.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """The cells of one model on one benchmark, with the metrics that they have."""
-
-    model: str
-    metrics: tuple[Metric, ...]
-    cells: tuple[CellView, ...]
 
 
 def make_live_page(snapshot: Snapshot, time: datetime, every: float | None) -> str:
@@ -97,16 +87,19 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         yield "Still to be read", f"{snapshot.unread / 1e6:,.0f} MB of the journal"
 
 
-def _blocks(cells: Sequence[CellView]) -> Iterator[Block]:
+def _blocks(
+    cells: Sequence[CellView],
+) -> Iterator[tuple[str, Sequence[Metric], Sequence[CellView]]]:
+    """Yield each model on each benchmark, with the metrics that its cells have."""
     groups: dict[tuple[str, str], list[CellView]] = {}
     for cell in cells:
         groups.setdefault((benchmark_of(cell.question).name, cell.model), []).append(cell)
     for (_, model), group in groups.items():
         metrics = [m for m in benchmark_of(group[0].question).metrics if m.in_short_tables]
-        present = tuple(
+        present = [
             m for m in metrics if any(c.metric_values.get(m.name) is not None for c in group)
-        )
-        yield Block(model, present, tuple(group))
+        ]
+        yield model, present, group
 
 
 def figure(cell: CellView, metric: Metric) -> str:

@@ -10,7 +10,7 @@ from ..core.error_analysis import ErrorType
 from ..core.estimate import Estimate, mean
 from ..core.formatting import printable
 from ..core.metric import Better
-from ..core.statistics import Interval, metric_intervals
+from ..core.statistics import metric_intervals
 from ..leaderboard.board import Board, DatasetMean
 from ..runs.run_errors import ErrorCost, error_estimate, errors_of
 from ..runs.run_statistics import StatisticsError
@@ -18,17 +18,6 @@ from ..runs.scored_run import Run
 
 MODELS = 100
 """Most models with bars: the first of a board."""
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """The cost of an error type."""
-
-    error_type: ErrorType
-    place: int  # Among all error types of the benchmark
-    events: float
-    points: float
-    interval: Interval | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +29,7 @@ class LossBar:
     is_average: bool
     format: str  # Of its runs; "" if they have several
     score: float
-    segments: tuple[Segment, ...]
-
-    def at(self, error_type: ErrorType) -> Segment | None:
-        """Return the cost of an error type; None for nothing."""
-        return next((s for s in self.segments if s.error_type == error_type), None)
+    segments: tuple[ErrorCost, ...]  # Of the error types that occur
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,31 +40,25 @@ class Losses:
     bars: tuple[LossBar, ...]
     lacking: tuple[str, ...]  # Reasons why runs have no bar, as sentences
 
-    def values(self) -> dict[str, Any]:
+    def values(self, error_types: Sequence[ErrorType]) -> dict[str, Any]:
         """Return the bars for the page's script.
 
         A bar is [model, where, is average, format, score, segments], a segment [place of its error
-        type, points, events, low, high]; low and high are None without an interval.
+        type among ``error_types``, points, events, low, high]; low and high are None without an
+        interval.
         """
-        return {"score": self.score, "bars": [_values(bar) for bar in self.bars]}
+        return {"score": self.score, "bars": [_values(bar, error_types) for bar in self.bars]}
 
 
-def _values(bar: LossBar) -> list[Any]:
-    segments = [
-        [
-            segment.place,
-            round(segment.points, 2),
-            round(segment.events, 2),
-            *_bounds(segment.interval),
-        ]
-        for segment in bar.segments
-    ]
+def _values(bar: LossBar, error_types: Sequence[ErrorType]) -> list[Any]:
+    segments = []
+    for cost in bar.segments:
+        bounds = cost.interval
+        low, high = (round(bounds.low, 1), round(bounds.high, 1)) if bounds else (None, None)
+        place = error_types.index(cost.error_type)
+        segments.append([place, round(cost.points, 2), round(cost.events, 2), low, high])
     name = printable(bar.model)
     return [name, bar.where, bar.is_average, bar.format, round(bar.score, 2), segments]
-
-
-def _bounds(interval: Interval | None) -> list[float | None]:
-    return [round(interval.low, 1), round(interval.high, 1)] if interval else [None, None]
 
 
 def losses_of(board: Board) -> Losses:
@@ -162,9 +141,5 @@ def _bar(
         is_average=is_average,
         format=formats.pop() if len(formats) == 1 else "",
         score=100 - sum(cost.points for cost in losses),
-        segments=tuple(
-            Segment(cost.error_type, place, cost.events, cost.points, cost.interval)
-            for place, cost in enumerate(losses)
-            if cost.events or cost.points
-        ),
+        segments=tuple(cost for cost in losses if cost.events or cost.points),
     )

@@ -67,12 +67,12 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
     drawn = [group for group in (forest, heat_maps, *(chart for _, chart in charts)) if group]
     pairs = pair_runs(board, sides)
     compared = pair_values(pairs, board.shown, runs)
-    error_types = [(t.key, t.name, t.meaning) for t in board.benchmark.errors.error_types]
+    error_types = board.benchmark.errors.error_types
     gallery = gallery_data(choose_cards(transcripts, cards, first), runs)
     data: dict[str, Any] = {
         **gallery,
-        "error_types": error_types,
-        "losses": losses.values(),
+        "error_types": [(t.key, t.name, t.meaning) for t in error_types],
+        "losses": losses.values(error_types),
         "pairs": compared,
         # Pairs of --compare come first.
         "opening_pair": 0 if first else opening_pair(compared, runs),
