@@ -159,9 +159,8 @@ setup(
         "click>=8.2",
         "requests>=2.31",
         "filelock>=4",
-        # Charts of the report; outlines of masks.
+        # Charts of the report.
         "vl-convert-python>=1.9",
-        "contourpy>=1.2",
         "jinja2>=3.1",
         # Models over HTTP: one session with kept connections.
         "aiohttp>=3.11",
