@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import Answer, Asked, ChatServer, Script, completion, error
-from probe_server import answering, seen, sent
+from probe_deployments import answering, seen, sent
 from simulated_deployments import convention
 
 from vlmeval_findit.cli import main

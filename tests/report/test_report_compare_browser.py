@@ -206,15 +206,3 @@ def test_segments_stand_out_and_their_words_can_be_read(opened: Any, scheme: str
     for ink, colour in colours:
         assert contrast(ink, colour) > 4.5
         assert contrast(colour, ground) > 3
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_is_wider_than_the_window(opened: Any, width: int) -> None:
-    with emulated(opened, width):
-        opened.refresh()
-        assert opened.execute_script("return document.documentElement.scrollWidth") <= width
-        stacks = opened.execute_script(
-            "return [...document.querySelectorAll('.loss .stack')].map(stack => ["
-            "  stack.clientWidth, [...stack.children].reduce((all, s) => all + s.offsetWidth, 0)])"
-        )
-        assert all(inner == pytest.approx(outer, abs=3) for outer, inner in stacks)
