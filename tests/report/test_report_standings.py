@@ -76,99 +76,96 @@ def test_all_panels_draw_the_same_models_and_their_best(
     }  # fmt: skip
 
 
-def test_the_best_and_a_model_that_is_as_good(world: World) -> None:
+@pytest.fixture
+def sixty(world: World) -> World:
+    """Return a world whose table has sixty pictures."""
     world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(60)])
+    return world
+
+
+def ranked(world: World) -> Board:
+    return make_board(load_runs([world.runs]))
+
+
+def test_the_best_and_a_model_that_is_as_good(sixty: World) -> None:
     for model in ("Twin", "Other"):
-        world.predict(model, JSON, speaking(JSON, 0.9, 2))
-    world.predict("Poor", JSON, saying("[]"))
-    first = headlines(make_board(load_runs([world.runs])))
+        sixty.predict(model, JSON, speaking(JSON, 0.9, 2))
+    sixty.predict("Poor", JSON, saying("[]"))
+    first = headlines(ranked(sixty))
     assert first["best"][0] == "Other"
     assert re.fullmatch(r"F1@0.5 (.+ %) \(95 % .+\), Pascal; next is Twin: \1", first["best"][1])
     assert first["certain"] == ("No, it may be chance", "the same score as Twin, p = 1.000")
     assert first["format"] == ("xyxy_json", "the only format asked; for Twin, too")
 
 
-def test_how_many_may_be_as_good(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_many_may_be_as_good(sixty: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Models that are not tested may be as good, too."""
-    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(60)])
     for model in "ABCD":
-        world.predict(model, JSON, speaking(JSON, 0.9, 2))
-    ranked = make_board(load_runs([world.runs]))
-    assert headlines(ranked)["certain"][1].endswith("p = 1.000; 3 models may be as good")
+        sixty.predict(model, JSON, speaking(JSON, 0.9, 2))
+    board = ranked(sixty)
+    assert headlines(board)["certain"][1].endswith("p = 1.000; 3 models may be as good")
     monkeypatch.setattr(standings, "MODELS", 3)
-    assert headlines(ranked)["certain"][1].endswith("; at least 2 models may be as good")
+    assert headlines(board)["certain"][1].endswith("; at least 2 models may be as good")
 
 
-def test_a_certain_lead_and_its_format(world: World) -> None:
-    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(60)])
-    world.predict("Good", JSON, speaking(JSON, 1.0))
-    world.predict("Good", TEXT, speaking(TEXT, 0.5))
-    world.predict("Poor", JSON, saying("[]"))
-    first = headlines(make_board(load_runs([world.runs])))
+def test_a_certain_lead_and_its_format(sixty: World) -> None:
+    sixty.predict("Good", JSON, speaking(JSON, 1.0))
+    sixty.predict("Good", TEXT, speaking(TEXT, 0.5))
+    sixty.predict("Poor", JSON, saying("[]"))
+    first = headlines(ranked(sixty))
     assert first["best"][0] == "Good"
     answer, because = first["certain"]
     assert answer == "Yes"
     assert because.startswith("100.0 points (")
     assert because.endswith(") ahead of Poor, p below 0.001")
-    assert first["format"] == (
-        "xyxy_json",
-        "the best of 2 formats for Good; for Poor, too",
-    )
+    assert first["format"] == ("xyxy_json", "the best of 2 formats for Good; for Poor, too")
     assert first["most"] == ("Nothing", "Good made no error on Pascal")
 
 
-def test_what_costs_the_best_most(world: World) -> None:
+def test_the_costliest_and_the_commonest_error(world: World) -> None:
     world.predict("Only", JSON, saying("[]"))
-    first = headlines(make_board(load_runs([world.runs])))
-    assert first["most"][0] == "Refused"
-    assert first["most"][1] == (
+    board = ranked(world)
+    first = headlines(board)
+    assert first["most"] == (
+        "Refused",
         "100.0 of the 100.0 points that it lost (the answer has no box, though there are objects); "
-        "it is the commonest, too"
+        "it is the commonest, too",
     )
     # With a single model there is no test.
     assert "certain" not in first
-
-
-def test_an_error_that_is_commoner_than_the_costliest_is_named(world: World) -> None:
-    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(12)])
-
-    def answer(query: Any, _: Any) -> str:
-        # Of every other query nothing; of the others both boxes, and one of them thrice.
-        right = speaking(JSON, 1.0)(query, np.random.default_rng(0))
-        boxes = json.loads(right)
-        return "[]" if query.index % 2 else json.dumps([*boxes, boxes[0], boxes[0], boxes[0]])
-
-    world.predict("Only", JSON, answer)
-    costliest, because = headlines(make_board(load_runs([world.runs])))["most"]
-    assert costliest == "Refused"
-    assert because.endswith("; the commonest is duplicate")
-
-
-def test_what_costs_nothing_is_no_common_error(world: World) -> None:
-    world.predict("Only", JSON, saying("[]"))
-    board = make_board(load_runs([world.runs]))
+    # An error that costs nothing is not the commonest.
     (bar,) = losses_of(board).bars
     free = replace(bar.segments[0], error_type=ErrorType("x", "x", "x"), points=0.0, events=1e6)
     losses = Losses("F1@0.5", (replace(bar, segments=(*bar.segments, free)),), ())
     error = headlines_of(board, panels_of(board), losses)[-1]
     assert error.because.endswith("; it is the commonest, too")
 
+    def answer(query: Any, _: Any) -> str:
+        # No box in odd rows; in even rows both boxes, the first four times.
+        boxes = json.loads(speaking(JSON, 1.0)(query, np.random.default_rng(0)))
+        return "[]" if query.index % 2 else json.dumps([*boxes, *[boxes[0]] * 3])
+
+    world.predict("Only", JSON, answer)
+    costliest, because = headlines(ranked(world))["most"]
+    assert costliest == "Refused"
+    assert because.endswith("; the commonest is duplicate")
+
 
 def test_too_few_images_are_reported(world: World) -> None:
     world.table("Pascal", [query(i) for i in range(3)])
     world.predict("A", JSON, speaking(JSON, 1.0))
     world.predict("B", JSON, saying("[]"))
-    ranked = make_board(load_runs([world.runs]))
-    assert [dot.standing for dot in panels_of(ranked)[0].dots] == [BEST, UNTESTED]
-    assert headlines(ranked)["certain"][0] == "Not known"
+    board = ranked(world)
+    assert [dot.standing for dot in panels_of(board)[0].dots] == [BEST, UNTESTED]
+    assert headlines(board)["certain"][0] == "Not known"
 
 
 def test_without_a_model_on_all_datasets_there_are_panels_of_each(world: World) -> None:
     world.predict("A", JSON, speaking(JSON, 1.0))
     world.predict("B", LABELS_JSON, speaking(LABELS_JSON, 1.0))
-    ranked = make_board(load_runs([world.runs]))
-    assert [panel.name for panel in panels_of(ranked)] == ["Pascal", "Pascal_multilabel"]
-    assert headlines(ranked)["best"][0] == "A"
+    board = ranked(world)
+    assert [panel.name for panel in panels_of(board)] == ["Pascal", "Pascal_multilabel"]
+    assert headlines(board)["best"][0] == "A"
 
 
 def test_values_can_be_read_on_the_colours_of_a_heat_map() -> None:
