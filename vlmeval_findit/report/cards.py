@@ -72,9 +72,9 @@ def _cards(
     """Yield the cards of a run; only their details are read."""
     run = transcript.run
     at = _at(run, places)
-    model, column = (spreads[key][at].tolist() for key in (_of_model(run), _of_column(run)))
+    of_model, of_dataset = (spreads[key][at].tolist() for key in (_of_model(run), _of_dataset(run)))
     values = zip(
-        indices(run.rows), run.query_scores, model, column, error_types_of(run), strict=True
+        indices(run.rows), run.query_scores, of_model, of_dataset, error_types_of(run), strict=True
     )
     chosen = [_Answer(place, *row) for place, row in enumerate(values)]
     if len(chosen) > share:
@@ -105,7 +105,7 @@ def _spreads(
     for run in runs:
         at, good = _at(run, places), run.query_scores
         queries = len(places[run.question.board_dataset])
-        for key in (_of_model(run), _of_column(run)):
+        for key in (_of_model(run), _of_dataset(run)):
             np.minimum.at(low.setdefault(key, np.full(queries, np.inf)), at, good)
             np.maximum.at(high.setdefault(key, np.full(queries, -np.inf)), at, good)
     # A query that no run of a key was asked has no spread, and none is needed.
@@ -122,7 +122,7 @@ def _of_model(run: Run) -> tuple[str, ...]:
     return run.model, run.question.board_dataset
 
 
-def _of_column(run: Run) -> tuple[str, ...]:
+def _of_dataset(run: Run) -> tuple[str, ...]:
     return (run.question.board_dataset,)
 
 

@@ -58,7 +58,7 @@ def pair_values(
 
     sides = [(place[key_of(pair.left)], place[key_of(pair.right)]) for pair in pairs]
     return [
-        {"column": pair.column, "left": left, "right": right}
+        {"dataset": pair.dataset, "left": left, "right": right}
         | _values(of(left), of(right), metrics)
         for pair, (left, right) in zip(pairs, sides, strict=True)
     ]

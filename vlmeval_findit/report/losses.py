@@ -75,7 +75,7 @@ def losses_of(board: Board) -> Losses:
                 costs[model, name] = errors_of(cell.run)
             except StatisticsError as error:
                 lacking.append(f"{model}, {name}: {error}")
-    bars = (*_averages(board, costs), *_columns(board, costs))
+    bars = (*_averages(board, costs), *_datasets(board, costs))
     score = board.benchmark.errors.score
     return Losses(
         score=score.name if score.better is Better.HIGHER else f"100 − {score.name}",
@@ -87,12 +87,12 @@ def losses_of(board: Board) -> Losses:
 Costs = dict[tuple[str, str], Sequence[ErrorCost]]
 
 
-def _columns(board: Board, costs: Costs) -> Iterator[LossBar]:
-    for column in board.datasets:
+def _datasets(board: Board, costs: Costs) -> Iterator[LossBar]:
+    for dataset in board.datasets:
         for model in board.models:
-            if (model, column.name) in costs:
-                run = _run(board, model, column.name)
-                yield _bar(model, column.name, False, [run], costs[model, column.name])
+            if (model, dataset.name) in costs:
+                run = _run(board, model, dataset.name)
+                yield _bar(model, dataset.name, False, [run], costs[model, dataset.name])
 
 
 def _averages(board: Board, costs: Costs) -> Iterator[LossBar]:
@@ -111,8 +111,8 @@ def _averages(board: Board, costs: Costs) -> Iterator[LossBar]:
                 yield _bar(model, average.name, True, runs, losses)
 
 
-def _run(board: Board, model: str, column: str) -> Run:
-    run = board.cells[model, column].run
+def _run(board: Board, model: str, dataset: str) -> Run:
+    run = board.cells[model, dataset].run
     assert run is not None
     return run
 

@@ -36,9 +36,9 @@ class PairError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two runs of a column."""
+    """Two runs of a dataset."""
 
-    column: str
+    dataset: str
     left: Run
     right: Run
 
@@ -108,7 +108,7 @@ def first_pairs(board: Board, sides: Sequence[Side]) -> list[Pair]:
     """Return the pairs that ``sides`` name, one for each dataset."""
     runs_of_sides = (
         (name, [_run_of(board, name, side) for side in sides])
-        for name in (column.name for column in board.datasets if sides)
+        for name in (dataset.name for dataset in board.datasets if sides)
     )
     return [
         Pair(name, left, right)
@@ -117,35 +117,35 @@ def first_pairs(board: Board, sides: Sequence[Side]) -> list[Pair]:
     ]
 
 
-def _run_of(board: Board, column: str, side: Side) -> Run | None:
+def _run_of(board: Board, dataset: str, side: Side) -> Run | None:
     if not side.format:
-        cell = board.cells.get((side.model, column))
+        cell = board.cells.get((side.model, dataset))
         return cell.run if cell else None
-    runs = next(dataset for dataset in board.datasets if dataset.name == column).runs
+    runs = next(each for each in board.datasets if each.name == dataset).runs
     named = (run for run in runs if (run.model, run.question.format) == side)
     return next(named, None)
 
 
 def _of_models(board: Board) -> Iterator[Pair]:
-    for column in board.datasets:
-        reported = (_run_of(board, column.name, Side(m, "")) for m in board.models[:MODELS])
+    for dataset in board.datasets:
+        reported = (_run_of(board, dataset.name, Side(m, "")) for m in board.models[:MODELS])
         for left, right in combinations((run for run in reported if run is not None), 2):
-            yield Pair(column.name, left, right)
+            yield Pair(dataset.name, left, right)
 
 
 def _of_formats(board: Board) -> Iterator[Pair]:
     models = {*board.models[:MODELS]}
-    for column in board.datasets:
-        for run in column.runs:
-            reported = _run_of(board, column.name, Side(run.model, ""))
+    for dataset in board.datasets:
+        for run in dataset.runs:
+            reported = _run_of(board, dataset.name, Side(run.model, ""))
             if run.model in models and reported is not None and run is not reported:
-                yield Pair(column.name, reported, run)
+                yield Pair(dataset.name, reported, run)
 
 
 def pairs_note(board: Board) -> str:
     """Return a sentence about the pairs that are left out."""
     left = [f"models below the first {MODELS}"] if len(board.models) > MODELS else []
-    several = any(len(column.runs) > len(board.models) for column in board.datasets)
+    several = any(len(dataset.runs) > len(board.models) for dataset in board.datasets)
     if several and len(board.models) > 1:
         left.append("two models in formats that they are not reported in")
     return f"Not among the pairs: {', '.join(left)}; {FLAG} adds two of them." if left else ""

@@ -112,7 +112,7 @@ class Details:
 
     def __init__(self, board: Board) -> None:
         self.board = board
-        self.keys = {key_of(run) for column in board.datasets for run in _first(board, column)}
+        self.keys = {key_of(run) for dataset in board.datasets for run in _first(board, dataset)}
         self.curves: dict[Key, Curve] = {}
         self.bins: dict[Key, dict[str, Sequence[Bin]]] = {}
 
@@ -130,12 +130,12 @@ class Details:
         """Return the charts by their titles, of every dataset that has them."""
         thresholds: list[tuple[str, Spec]] = []
         calibration: list[tuple[str, Spec]] = []
-        for column in self.board.datasets:
-            runs = {key_of(run): run.model for run in _first(self.board, column)}
+        for dataset in self.board.datasets:
+            runs = {key_of(run): run.model for run in _first(self.board, dataset)}
             if lines := {m: self.curves[key] for key, m in runs.items() if key in self.curves}:
-                thresholds.append((column.name, curves(column.name, lines)))
+                thresholds.append((dataset.name, curves(dataset.name, lines)))
             if bins := {m: self.bins[key] for key, m in runs.items() if key in self.bins}:
-                calibration.append((column.name, reliability_chart(bins)))
+                calibration.append((dataset.name, reliability_chart(bins)))
         kinds = (("Checkpoints", "checkpoints", _learning_charts(self.board)),
                  ("IoU thresholds", "thresholds", thresholds),
                  ("Calibration", "calibration", calibration))  # fmt: skip
@@ -144,7 +144,7 @@ class Details:
     @property
     def note(self) -> str:
         """A sentence if models are left out of charts, else empty."""
-        more = any(len(_reported(self.board, column)) > CURVES for column in self.board.datasets)
+        more = any(len(_reported(self.board, dataset)) > CURVES for dataset in self.board.datasets)
         return f"Of every dataset the first {CURVES} models." if more else ""
 
 
@@ -157,13 +157,13 @@ def _learning_charts(board: Board) -> list[tuple[str, Spec]]:
     return [(dataset, learning_chart(curves)) for dataset, curves in by_dataset.items()]
 
 
-def _first(board: Board, column: ComparableRuns) -> list[Run]:
-    return _reported(board, column)[:CURVES]
+def _first(board: Board, dataset: ComparableRuns) -> list[Run]:
+    return _reported(board, dataset)[:CURVES]
 
 
-def _reported(board: Board, column: ComparableRuns) -> list[Run]:
+def _reported(board: Board, dataset: ComparableRuns) -> list[Run]:
     """Return the reported runs of a dataset, by the rank of their models."""
-    cells = (board.cells.get((model, column.name)) for model in board.models)
+    cells = (board.cells.get((model, dataset.name)) for model in board.models)
     return [cell.run for cell in cells if cell is not None and cell.run is not None]
 
 

@@ -182,8 +182,8 @@ def _p(value: float) -> str:
 
 def _format(board: Board, panel: Panel) -> Iterator[Headline]:
     formats: dict[str, dict[str, int]] = {}
-    for model, name, columns in formats_used(board):
-        formats.setdefault(model, {})[name] = len(columns)
+    for model, name, datasets in formats_used(board):
+        formats.setdefault(model, {})[name] = len(datasets)
     best, *others = (dot.model for dot in panel.dots)
     by_count = formats.get(best)
     if not by_count:

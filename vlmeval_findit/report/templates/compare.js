@@ -23,7 +23,7 @@ const SHOWN = {
 
 // --- the two sides ----------------------------------------------------------------------------------
 
-const pairsOn = (dataset) => data.pairs.filter((pair) => pair.column === dataset);
+const pairsOn = (dataset) => data.pairs.filter((pair) => pair.dataset === dataset);
 
 function namesOf(numbers) {
   const names = [...new Set(numbers)].map((number) => [String(number), runName(data.runs[number])]);
@@ -192,7 +192,7 @@ function turnSides() {
 
 function startCompare() {
   if (!data.pairs.length) return;
-  fill("sides-dataset", [...new Set(data.pairs.map((pair) => pair.column))].map((value) => [value, value]));
+  fill("sides-dataset", [...new Set(data.pairs.map((pair) => pair.dataset))].map((value) => [value, value]));
   at("sides-dataset").addEventListener("change", changeDataset);
   at("left").addEventListener("change", () => { fillRight(at("right").value); choosePair(); });
   at("right").addEventListener("change", choosePair);
@@ -202,7 +202,7 @@ function startCompare() {
   at("couples-previous").addEventListener("click", () => turnCouples(-1));
   at("couples-next").addEventListener("click", () => turnCouples(1));
   const first = data.pairs[data.opening_pair];
-  at("sides-dataset").value = first.column;
+  at("sides-dataset").value = first.dataset;
   fillLeft(first.left);
   fillRight(first.right);
   choosePair();
