@@ -66,7 +66,7 @@ def takes(most: int, seconds: float = 1.0) -> Behaviour:
     )
 
 
-def caches(first: float, later: float) -> Behaviour:
+def caches(first: float = 1.0, later: float = 0.2) -> Behaviour:
     """Answer faster over images that the server has read."""
     return lambda call: Reply(CallOutcome.ANSWERED, later if call.image_is_known else first)
 
