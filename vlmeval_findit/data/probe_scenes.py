@@ -57,7 +57,7 @@ _LEAST_ASPECT = 1.25
 _STRETCH = 1.3
 """How many times as long as wide a shape is, where the sides allow it: it is still a circle."""
 _DRAWN = 200
-"""Pairs of sides that are drawn, of which the best is taken."""
+"""Pairs of sides that are drawn; the best is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ COUNT = len(SIZES) * len(CENTRES)
 
 
 def probe_scene(index: int) -> ProbeScene:
-    """The scene of a place below :data:`COUNT`.
+    """Return the scene of a place below :data:`COUNT`.
 
-    The first ten are one of every size, and so are the next: any multiple of ten is a design.
+    The first ten have all sizes, and so have the next ten: any multiple of ten is a design.
 
     >>> scene = probe_scene(3)
     >>> scene.size, scene.label, scene.box
@@ -104,7 +104,7 @@ def probe_scene(index: int) -> ProbeScene:
 def _frame(
     rng: Rng, centre: tuple[float, float], size: tuple[int, int]
 ) -> tuple[int, int, int, int]:
-    """Where an object is painted, (x1, y1, x2, y2) in pixels."""
+    """Return where an object is painted, (x1, y1, x2, y2) in pixels."""
     drawn = rng.uniform(*SIDES, (_DRAWN, 2))
     in_shares = np.abs(np.log(drawn[:, 0] / drawn[:, 1]))
     in_pixels = np.abs(np.log(drawn[:, 0] * size[0] / (drawn[:, 1] * size[1])))
@@ -138,7 +138,7 @@ def _paint(canvas: Pixels, shape: str, colour: str) -> Masks:
 
 
 def ensure(dataset: Dataset) -> None:
-    """Make the table and its images unless they are there, made by this very code."""
+    """Make the table and its images, unless they are up to date."""
     if source_checksum(lmu_data_root() / f"{dataset.table_name(False)}.tsv") != _recipe_sha256():
         prepare(dataset)
 

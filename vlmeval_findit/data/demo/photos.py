@@ -103,7 +103,7 @@ def image(name: str) -> Image.Image:
 
 @cache
 def _parts() -> Mapping[str, Any]:
-    """By the name of an image: photograph, corners in its pixels, (width, height) of the image."""
+    """Return photograph, corners in its pixels and (width, height) of images, by their names."""
     parts: Mapping[str, Any] = json.loads(PARTS.read_text(encoding="utf-8"))
     return parts
 

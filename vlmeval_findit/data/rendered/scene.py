@@ -27,7 +27,7 @@ HALVES = {"small": (15.0, 20.0), "large": (26.0, 34.0)}
 _MOST_OVERLAP = 0.3
 """Of the smaller of two objects, when they are placed."""
 _LEAST_SEEN = 0.55
-"""Of an object's own pixels; an object that is hidden more is placed again."""
+"""Share of an object's pixels that must be visible, or all objects are placed again."""
 
 
 Owners = npt.NDArray[np.int64]
@@ -35,7 +35,7 @@ Owners = npt.NDArray[np.int64]
 
 
 class Stream(Enum):
-    """What random numbers of a seed are for: each has its own, so that none depends on another."""
+    """Purpose of random numbers of a seed: each purpose has a separate stream."""
 
     SCENE = 0
     SHOT = 1
@@ -45,17 +45,17 @@ class Stream(Enum):
 
 
 def rng_of(stream: Stream, *seeds: int) -> Rng:
-    """The random numbers of seeds: a stream that numpy has promised never to change."""
+    """Return the random numbers of seeds: a stream that numpy has promised never to change."""
     return np.random.RandomState([stream.value, *seeds])
 
 
 def look(rng: Rng) -> Look:
-    """Any look."""
+    """Draw a look."""
     return Look(pick(rng, SHAPES), pick(rng, COLOURS), pick(rng, TEXTURES))
 
 
 def pick(rng: Rng, table: Iterable[str]) -> str:
-    """One name of a table, each as likely."""
+    """Draw a name of a table, each as likely."""
     names = list(table)
     return names[rng.randint(len(names))]
 
@@ -113,7 +113,7 @@ def composed(
 
 
 def _placed(rng: Rng, width: int, height: int, count: int) -> list[Placing] | None:
-    """So many objects that overlap little; None where there is no room."""
+    """Place so many objects that overlap little; None if there is no room."""
     done: list[Placing] = []
     for _ in range(count * 12):
         if len(done) == count:
@@ -153,12 +153,12 @@ def paint_all(
 ) -> list[Corners | None]:
     """Paint objects in order and give the box of what is seen of each.
 
-    None stands for an object of which less than ``least_seen`` of its own pixels is seen; an object
+    None stands for an object of which less than ``least_seen`` of its pixels is seen; an object
     that leaves the canvas loses the pixels outside it.
     """
     owner = paint_owners(canvas, objects, colours)
     return [
-        _seen(owner == i, _own_pixels(looks, place) * least_seen)
+        _seen(owner == i, _pixel_count(looks, place) * least_seen)
         for i, (looks, place) in enumerate(objects)
     ]
 
@@ -177,8 +177,8 @@ def paint_owners(
     return owner
 
 
-def _own_pixels(looks: Look, place: Placement) -> int:
-    """How many pixels an object has where nothing hides it."""
+def _pixel_count(looks: Look, place: Placement) -> int:
+    """Count the pixels of an object that nothing hides."""
     side = int(2 * place.half) + 6
     blank = np.zeros((side, side, 3))
     middle = place._replace(x=side / 2 + place.x % 1.0, y=side / 2 + place.y % 1.0)

@@ -4,7 +4,7 @@ Only additions, multiplications, comparisons and square roots are used, each of 
 rounds in one way, and numpy's frozen ``RandomState``, whose streams never change.  A drawing
 library would be shorter, but its anti-aliasing changes between versions.
 
-A shape, a colour, a texture, a background is one row of one table.
+Each shape, colour, texture and background is a row of a table.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ BACKGROUNDS: dict[str, Background] = {"plain": _flat, "gradient": _gradient, "no
 
 
 def background(rng: Rng, width: int, height: int) -> Floats:
-    """A background of any kind in a dull colour, with specks and lines that are nothing to find."""
+    """Draw a background of any kind in a dull colour, with specks and lines as distractors."""
     grey = rng.randint(30, 226)
     colour = (
         int(grey + rng.randint(-18, 19)),
@@ -153,7 +153,7 @@ def background(rng: Rng, width: int, height: int) -> Floats:
 
 
 def _clutter(rng: Rng, canvas: Floats) -> None:
-    """One speck of a few pixels or one thin line, in grey."""
+    """Draw a speck of a few pixels or a thin line, in grey."""
     height, width, _ = canvas.shape
     shade = float(rng.randint(20, 236))
     x, y = rng.randint(0, width - 8), rng.randint(0, height - 8)
@@ -202,13 +202,13 @@ def paint(canvas: Floats, look: Look, place: Placement, colour: Colour) -> Paint
 
 
 def _span(centre: float, half: float, size: int) -> tuple[int, int]:
-    """The pixels of one axis that an object may touch."""
+    """Return the pixels of an axis that an object may touch."""
     first = min(max(int(np.floor(centre - half)) - 1, 0), size)
     return first, min(max(int(np.ceil(centre + half)) + 1, first), size)
 
 
 def tinted(rng: Rng, name: str) -> Colour:
-    """A colour of the table, a little off."""
+    """Return a colour of the table, slightly changed."""
     red, green, blue = (int(np.clip(v + rng.randint(-14, 15), 0, 255)) for v in COLOURS[name])
     return red, green, blue
 
