@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from host_runs import (
     require_host,
     run,
 )
-from refl4_stand_in import VAL, prepared
+from refl4_stand_in import prepared
 from stage2_stand_in import Layout, rows, write_part
 
 from vlmeval_findit import cli
@@ -108,20 +107,3 @@ def test_what_cannot_work_is_refused_before_a_call(
     assert done.returncode == 2, done.stdout
     assert says in done.stdout
     assert "Infer" not in done.stdout
-
-
-def test_leaderboard_and_report_show_published_rows_and_slices(
-    outputs: Path, lmu: Path, tmp_path: Path
-) -> None:
-    for command, out in (("leaderboard", "board"), ("report", "report.html")):
-        arguments = [command, str(outputs / "FullImage"), "--out", out]
-        done = run(RUN_FINDIT, arguments, tmp_path, environment(lmu))
-        assert done.returncode == 0, done.stdout
-    board = next((tmp_path / "board").rglob("leaderboard.md")).read_text()
-    assert "| *published* | *CogVLM-Grounding* |" in board
-    with next((tmp_path / "board").rglob("slices.csv")).open() as f:
-        kinds = {row["slice"] for row in csv.DictReader(f)}
-    assert {"size", "source", "words", "wording", "class", "corrected class"} <= kinds
-    page = (tmp_path / "report.html").read_text()
-    assert "CogVLM-Grounding" in page
-    assert VAL[0]["file_name"] in page

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import csv
-import errno
 from pathlib import Path
 
 import pytest
-from engine_fakes import FakeBackends, FakeModel, demo_sweep, for_all_models, records
+from engine_fakes import FakeBackends, FakeModel, demo_sweep, for_all_models
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.progress import SweepProgress
 from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.core.answers import Answer, Batch, StopReason
 from vlmeval_findit.engine.backend import LocalBackend
-from vlmeval_findit.engine.journal.writer import lock_path
 
 
 def swept(folder: Path, model: FakeModel) -> int:
@@ -72,32 +70,6 @@ def test_a_model_that_ends_its_run_is_an_exit_status_and_a_line(
     factories = for_all_models(host)
     assert run(demo_sweep(tmp_path), factories, tmp_path / "b.yaml") == status
     assert f"error: FullImage: stopped, {stop.value}: no more\n" in capsys.readouterr().err
-
-
-def test_a_journal_that_others_write_is_an_exit_status(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sweep = demo_sweep(tmp_path)
-
-    def another_took_over(number: int, text: str) -> None:
-        if number == 5:
-            lock_path(sweep.journal).write_text("filelock/2\npid=1\nhost=elsewhere\n")
-
-    model = FakeModel(another_took_over)
-    assert swept(tmp_path, model) == 1
-    assert "another program writes this journal too" in capsys.readouterr().err
-    assert model.calls == len(list(records(sweep.journal))) == 5
-
-
-def test_a_full_disk_is_an_exit_status(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def full(*anything: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("vlmeval_findit.engine.cell_files.write_score", full)
-    assert swept(tmp_path, FakeModel()) == 3
-    assert "error: " in capsys.readouterr().err
 
 
 def test_the_journal_lies_in_the_work_dir_that_the_command_names(
