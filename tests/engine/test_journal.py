@@ -164,7 +164,7 @@ def test_a_damaged_line_is_no_answer(
         assert key("c") in journal
         assert (journal.get(key("b")) is None) == (bad != middle)
     if bad != middle:
-        assert "2 lines are no records, or not what was written" in caplog.text
+        assert "2 lines are damaged" in caplog.text
         assert f"the first is at byte {len(first)}" in caplog.text
         assert len(caplog.records) == 1, "one warning, however many lines"
 

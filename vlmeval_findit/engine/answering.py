@@ -53,7 +53,7 @@ class BackendFactory(Protocol):
         """Return what answers depend on besides messages; part of every key."""
 
     def describe(self, entry: ModelEntry, question: Question) -> Described:
-        """Return who answers, and in which space, as far as known before loading."""
+        """Return the model and its space, as far as known before loading."""
 
     def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
         """Complete ``answering`` before the first call, with what this machine and the hub know."""
@@ -82,7 +82,7 @@ class JobSpec:
     is_left: Callable[[str], bool]  # whether the call with this key is left
     sizes: ItemSizes
     watcher: Watcher
-    answering: Callable[[Output], Answering]  # adds what only the asking machine knows
+    answering: Callable[[Output], Answering]  # adds what only this machine knows
     identities: Callable[[Output], Iterable[Path]] = lambda output: [output.path]
     """The prediction files that get the identity of a cell as a neighbour."""
     finish: Callable[[Output], CellResult] | None = None  # writes a cell's files, in a thread

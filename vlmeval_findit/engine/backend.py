@@ -1,6 +1,6 @@
 """:class:`Backend`, which answers calls, and the backends of models in this process.
 
-A backend looks few items ahead and finishes what it has begun, so a sweep can stop at any point
+A backend pulls few items ahead and finishes begun items, so a sweep can stop at any point
 without losing a paid reply. Exceptions become failed answers.
 """
 
@@ -75,7 +75,7 @@ class Backend(Protocol):
         """Yield every call of the items with its answer; fewer once a stop was requested.
 
         Items are pulled on the loop's thread, one at a time and a bounded number ahead; iterating
-        them again yields those still unanswered. A failed call is an answer with an error. After a
+        them again yields the unanswered items. A failed call is an answer with an error. After a
         stop request nothing new begins and calls at servers are awaited; after an interruption
         (``cancel.now``) it ends at once.
         """
@@ -131,8 +131,8 @@ def answers_in_turn(
 ) -> Iterator[tuple[Answer, ...]]:
     """Yield the answers that a model gives together; fewer after a stop.
 
-    A :class:`.Cancellable` model is stopped while it generates: nobody pays for that, and it may
-    take minutes.
+    A :class:`.Cancellable` model is stopped while it generates: that costs nothing, and may take
+    minutes.
     """
     if isinstance(client, Cancellable):
         client.cancelled_by(is_stopped)

@@ -184,7 +184,7 @@ class _BatchRun:
             yield WorkResult(next(self.pending()).calls, (answer,))
 
     async def submitted(self) -> AsyncGenerator[WorkResult, None]:
-        """Submit all calls, each once; yield those that cannot be sent."""
+        """Submit all calls, each once; yield the calls that cannot be sent."""
         first, service = next(self.pending()).calls[0].cell, self.service
         options: dict[str, Any] = {"kind": service.kind.value, "server": service.name}
         options |= {"model": first.model, "logprobs": first.logprobs}
@@ -311,7 +311,7 @@ class _BatchRun:
                     self.tell(warning)
                 yield WorkResult(item.calls, (answer,))
                 if self.cancel.requested:
-                    # The answer may not have been stored: what is not noted is fetched again.
+                    # The answer may not have been stored: it is fetched again, as it is not noted.
                     raise CancelledError
                 self.answered.add(key)
                 done.append(key)

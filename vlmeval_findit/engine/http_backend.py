@@ -36,12 +36,12 @@ log = logging.getLogger(__name__)
 
 _BUSY = frozenset({429, 503, 529})  # 529 is Anthropic's
 _LOOK_SECONDS = 1.0
-_OBJECTS = 50_000  # allocations between two garbage collections: those of a few hundred calls
+_OBJECTS = 50_000  # allocations between two garbage collections: a few hundred calls
 
 
 @dataclass(slots=True, eq=False)
 class HttpService:
-    """A model over HTTP, how it is asked, and what is known of its servers.
+    """A model over HTTP, how it is asked, and the state of its servers.
 
     Backends may share it in turn, so that servers are probed once. Callable endpoints are listed
     again every second, and raise RuntimeError when no server will come.
@@ -270,7 +270,7 @@ def _outcome_of(error: CallError) -> CallOutcome:
 
 
 def _later(seconds: float | None) -> str:
-    """Say when a server wants to be asked again, if nobody waits that long."""
+    """Say when a server asks to come back, if that is too long to wait."""
     if seconds is None or seconds <= LONGEST_WAIT:
         return ""
     count, unit = (seconds / 60, "minutes") if seconds < 7200 else (seconds / 3600, "hours")

@@ -106,7 +106,7 @@ def begin(
     """Write the run's identity before its first call.
 
     Args:
-        answering: who answers, with what only the asking machine knows; None if no call is made.
+        answering: the model, with what only this machine knows of it; None if no call is made.
         keys: of calls that the journal may have.
         journal: its answers must be of this run, or of an equal one.
         paths: the prediction files that get it as a neighbour.
@@ -148,7 +148,7 @@ def _other_answers(
 def record_of(call: Call, answer: Answer, run: Identity, logprobs: bool) -> dict[str, Any]:
     """Return the journal's record of a call; ``logprobs``: they were requested."""
     cell = call.cell
-    # FindIt's models have done this already, those of plug-ins have not.
+    # Models of plug-ins may not have done this yet.
     answer = refused_if_it_quotes(answer)
     extra, error = scrubbed([as_json_value(answer.extra), answer.error])
     return {

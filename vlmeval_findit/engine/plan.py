@@ -38,7 +38,7 @@ class ItemSizes:
 
 
 class Plan:
-    """The calls of cells; iterating yields those that are left, cut into items."""
+    """The calls of cells; iterating yields the remaining calls, cut into items."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Plan:
                 yield Call(key, self.cells[cells[0]], place, tuple(cells))
 
     def __iter__(self) -> Iterator[WorkItem]:
-        """Yield what is left and readable, cut as if nothing was answered."""
+        """Yield the remaining readable calls, cut as if nothing was answered."""
         for item in work_items(self.calls(), self._sizes):
             calls = [call for call in item.calls if self.is_left(call.key)]
             if calls and self._unreadable:

@@ -85,7 +85,7 @@ class Scheduler:
         self._place(homeless)
 
     def remove_server(self, name: str, now: float, reason: str = "it was removed") -> None:
-        """Send a server nothing more; what is in flight may still finish."""
+        """Send a server nothing more; calls in flight may still finish."""
         server = self.servers.pop(name)
         server.lost = server.lost or reason
         self._move_all(server)
@@ -96,7 +96,7 @@ class Scheduler:
         return {s.name: s.capacity for s in self.servers.values() if s.capacity}
 
     def _ranked(self, image: str, without: Server | None = None) -> list[Server]:
-        """Order servers for an image: those that are up, or else all."""
+        """Order the servers that are up, or else all, for an image."""
         alive = [s for s in self.servers.values() if not s.lost and s is not without]
         candidates = [s for s in alive if s.is_up] or alive
         if not image:

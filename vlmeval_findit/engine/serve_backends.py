@@ -155,7 +155,7 @@ class ServedModel:
         return {**key, "server": self.serving.program}
 
     def started(self, log_folder: Path) -> Callable[[], list[Endpoint]]:
-        """Start its servers if needed; return a function that lists those that answer."""
+        """Start its servers if needed; return a function that lists the servers that answer."""
         refuse_missing(self.checkpoint)
         flags = () if self.adapter is None else tuple(self.adapter.vllm_flags(self.name))
         options = self._revision, self.settings.dtype, flags

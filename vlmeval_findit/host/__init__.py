@@ -1,7 +1,7 @@
 """The only room that imports VLMEvalKit: FindIt's datasets and models as it expects them.
 
 :func:`register` makes them known to a host that is imported by it; the start-up hook
-(:mod:`.._autoload`) calls its parts when the host's modules are imported by somebody else.
+(:mod:`.._autoload`) calls its parts when other code imports VLMEvalKit.
 """
 
 # First: VLMEvalKit must be imported before any module of this room. They subclass its classes,

@@ -1,8 +1,8 @@
 """Models behind an HTTP API as VLMEvalKit's: OpenRouter, providers, servers elsewhere and here.
 
 The host's ``BaseAPI.generate`` retries every error, takes an empty reply for a failed call and
-prints replies. These classes use :mod:`..engine.http_backend` instead: it retries what is worth
-it, stores empty replies, and records a failed call, which the next run makes again.
+prints replies. These classes use :mod:`..engine.http_backend` instead: it retries what may
+succeed, stores empty replies, and records a failed call, which the next run makes again.
 """
 
 from __future__ import annotations

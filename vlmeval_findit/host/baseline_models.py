@@ -144,8 +144,8 @@ def _space(path: Path, question: Question, settings: Settings) -> Mapping[str, A
     recorded = run.space if run is not None and run.space else next(filter(None, spaces), None)
     if recorded is not None:
         return space_from(recorded).as_dict()
-    nobody = Described(Answering(), None)
-    return benchmark_of(question).space(model, question, settings, nobody)
+    unknown = Described(Answering(), None)
+    return benchmark_of(question).space(model, question, settings, unknown)
 
 
 def question_of(dataset: str | None) -> Question:

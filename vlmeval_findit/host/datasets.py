@@ -91,7 +91,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         judge_args: str | None = None,
         mode: str = "all",
     ) -> None:
-        # The host's loop logs what is refused here, goes on, and ends with status 0.
+        # VLMEvalKit's loop logs a refusal, goes on, and ends with status 0.
         with OUTCOMES.of("any model", dataset):
             _refuse_what_is_not_scored()
             self.task = load(dataset)

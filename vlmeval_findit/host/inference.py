@@ -100,7 +100,7 @@ def _job(given: Mapping[str, Any]) -> Any:
     return given["model"] if model.loaded is None else model.loaded
 
 
-# --- what is asked of whom ------------------------------------------------------------------------
+# --- a run --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ class HostModel:
         self._dataset = dataset
 
     def load(self, arguments: Mapping[str, Any]) -> Any:
-        """Return the model, loaded with more ``arguments`` than those of its entry."""
+        """Return the model, loaded with ``arguments`` besides those of its entry."""
         if self.loaded is None:
             self.loaded = self._load(arguments)
             self.loaded.loaded_as = self._name

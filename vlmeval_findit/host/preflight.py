@@ -79,8 +79,8 @@ def add_server(entry: ModelEntry, options: ModelOptions) -> None:
     """
     headers = server_headers(options.header)
     maker = partial(FindItServer, **_arguments(entry, options), headers=headers)
-    maker()  # what cannot be used is refused now
-    # For this process the user's server goes before an entry of the host's with the same name.
+    maker()  # refuses invalid arguments now
+    # In this process it replaces VLMEvalKit's entry of the same name.
     supported_VLM[entry.name] = maker
 
 
@@ -116,7 +116,7 @@ def add_provider(entry: ModelEntry, options: ModelOptions) -> None:
     """Register a model of a provider; the arguments are those of :func:`add_server`."""
     headers = header_lines(options.header)
     more: dict[str, Any] = {"provider": entry.provider, "headers": headers}
-    # For this process the user's choice goes before OpenRouter's entry of the same name.
+    # In this process it replaces OpenRouter's entry of the same name.
     supported_VLM[entry.name] = partial(FindItProvider, **_arguments(entry, options), **more)
 
 
@@ -143,7 +143,7 @@ def share_budget(
     Raises ValueError if a key is missing, or if no model costs anything.
     """
     host_entries = {model: entry_of(model) for model in models}
-    # What a --config file says of a class goes before the table's entry of the same name.
+    # A class of a --config file overrides the table's entry of the same name.
     entries = [
         entry
         for model, entry in zip(models, map(supported_VLM.get, models), strict=True)

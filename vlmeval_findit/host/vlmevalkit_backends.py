@@ -92,7 +92,7 @@ class VLMEvalKitBackends:
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         host_entry = with_system(entry_of(entry.name, entry.settings), entry.prompt)
-        # What is part of every key is the same on every question.
+        # The part in every key is the same for all questions.
         if hasattr(host_entry.cls, "key_settings"):
             return key_settings(host_entry, Answering())
         return key_settings(host_entry, described(entry.name, host_entry, any_question()).answering)

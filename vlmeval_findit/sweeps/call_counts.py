@@ -158,7 +158,7 @@ class _SentAlike:
     rule: ImageRule
     is_sent: Array  # whether any call sends them
     weights: Array
-    """What they add to a request: count, tokens; -1 if an image is unreadable."""
+    """What images add to a request: count, tokens; -1 if an image is unreadable."""
 
     def images(self, shown: Sequence[Path], references: Sequence[bool]) -> list[WantedImage]:
         message = tuple(
@@ -200,7 +200,7 @@ class CallWeights:
                 alike.weights[at] = len(images), tokens
 
     def load(self, cells: Sequence[Cell], counted: CountedCalls, chat: ChatModel) -> Load:
-        """Sum what calls send; those over unreadable images fail and send nothing."""
+        """Sum what calls send; calls over unreadable images fail and send nothing."""
         total = Load()
         for cell, left, later, several in counted.parts(cells):
             question = cell.question

@@ -71,7 +71,7 @@ def is_complete(folder: Path) -> bool:
     """Tell whether a checkpoint is written to its end.
 
     Its configuration is there, every file of weights is as long as its header says, no shard of an
-    index is missing, and transformers' trainer has written what it writes last.
+    index is missing, and transformers' trainer has written its last file.
     """
     try:
         if not any((folder / name).is_file() for name in _CONFIGS):

@@ -1,8 +1,8 @@
 """A race of a model's formats: stage by stage, round by round, from calls to files.
 
-Decisions depend only on the answers to each round's queries, not on what else the journal or a file
-has. So a resumed race, or one after a full search, drops the same formats after the same rounds and
-repeats no call.
+Decisions depend only on the answers to each round's queries, not on other content of the journal or
+a file. So a resumed race, or a race after a full search, drops the same formats after the same
+rounds and repeats no call.
 """
 
 from __future__ import annotations

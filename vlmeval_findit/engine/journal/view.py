@@ -151,7 +151,7 @@ class JournalView:
         return -1 if place is None else place & 3
 
     def _lines_from(self, start: int) -> Iterator[tuple[int, bytes]]:
-        """Yield starts and lines; a fresh buffer, as an old one may hold what was cut off."""
+        """Yield starts and lines; a fresh buffer, as an old buffer may hold a torn line."""
         with os.fdopen(os.dup(self._lines.fileno()), "rb") as f:
             f.seek(start)
             for line in f:
@@ -174,7 +174,7 @@ class JournalView:
             elif state > (before := self._state(key)) or state == before == RecordState.FAILED:
                 self._index[key] = start << 34 | len(line) << 2 | state
         if damaged:
-            what = "lines are no records, or not what was written, and are left out"
+            what = "lines are damaged and left out"
             log.warning(
                 "%s: %d %s; the first is at byte %d", self.path, len(damaged), what, damaged[0]
             )
