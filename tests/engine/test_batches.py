@@ -1,4 +1,4 @@
-"""Sweeps in batches: nothing is paid twice, whatever kills them, and all ends as one by one."""
+"""Sweeps in batches: nothing is paid twice, and they end as single calls do."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def assert_paid_once(server: BatchServer, batches: int = 1) -> None:
 
 
 def record_of(line: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what our own model recorded in a line of the journal."""
+    """Return the record of FindIt's model in a line of the journal."""
     return dict(record_in(line["extra_records"]))
 
 
@@ -147,7 +147,7 @@ def test_failed_requests_are_failed_calls_with_their_reason(kind: str, tmp_path:
         assert any("late" in item["error"] or "expired" in item["error"] for item in failed)
         assert {record_of(item)["call"]["batch"] for item in failed} == {"batch_0"}
         server.settings = BatchSettings()
-        # Not by batch this time: both kinds of calls make one run.
+        # Not by batch this time: both kinds of calls are of the same run.
         assert main(command(tmp_path, "--base-url", server.url)) == 0
         assert server.single == 2
     assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
@@ -197,20 +197,20 @@ def test_limits_split_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_no_key_is_in_a_file_and_each_service_gets_its_header(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FINDIT_SERVER_KEY", "a-key-of-my-own")
+    monkeypatch.setenv("FINDIT_SERVER_KEY", "a-secret-key")
     with BatchServer() as server:
         for kind in NAMES:
             server.headers.clear()
             assert main(batched(tmp_path / kind, server, kind)) == 0
             for headers in server.headers:
                 if kind == "openai":
-                    assert headers["authorization"] == "Bearer a-key-of-my-own"
+                    assert headers["authorization"] == "Bearer a-secret-key"
                 else:
-                    assert headers["x-api-key"] == "a-key-of-my-own"
+                    assert headers["x-api-key"] == "a-secret-key"
                     assert headers["anthropic-version"] == "2023-06-01"
                     assert "authorization" not in headers
     for path in tmp_path.rglob("*"):
-        assert path.is_dir() or b"a-key-of-my-own" not in path.read_bytes()
+        assert path.is_dir() or b"a-secret-key" not in path.read_bytes()
     ledger = json.dumps(list(JournalView(tmp_path / "openai" / "calls.jsonl").events()))
     assert "base64" not in ledger
     assert "image" not in ledger

@@ -1,4 +1,4 @@
-"""What is counted by cell and image is what it would be call by call, every request made."""
+"""Counts by cell and image equal counts call by call, with every request built."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def cell_of(
 
 
 def groups_of(folder: Path, draw: random.Random) -> list[CallGroup]:
-    """Models over cells that some of them share, some with settings of their own."""
+    """Models over cells that some of them share, some with other settings."""
     images = Images()
     shared = [cell_of("", draw.choice(QUESTIONS), folder, draw, images) for _ in range(4)]
     groups = []

@@ -267,7 +267,7 @@ def test_a_hopeless_server_is_left_out_and_only_all_of_them_end_a_run() -> None:
         assert len(refusing.asked) == 3, "no further request"
         assert len(good.asked) == 2, "no further request"
     assert [answer.text for answer in answers if not answer.error] == ["ok"]
-    # Two calls are on their way at a time: either refusal may be the one that comes home last.
+    # Two calls are in flight at a time: either refusal may arrive last.
     assert StopReason.HOPELESS in [answer.stop for answer in answers]
 
 
@@ -287,7 +287,7 @@ class Held:
 
 
 class Running:
-    """A run in a thread of its own."""
+    """A run in another thread."""
 
     def __init__(self, who: HttpService, calls: int = 1, at_once: int = 1) -> None:
         self.cancel = CancelToken()
@@ -348,7 +348,7 @@ def test_a_limit_in_dollars_is_an_answer_that_ends_the_run() -> None:
     assert [answer.stop for answer in (*first, *last[:2])] == [None, None, StopReason.SPENT]
     assert {answer.stop for answer in last[1:]} == {StopReason.SPENT}
     assert "limit of $0.02" in (last[1].error or "")
-    assert "call" not in last[1].record, "a call that was not made is none"
+    assert "call" not in last[1].record, "a call that did not begin is not recorded"
 
 
 # --- limits of tokens -----------------------------------------------------------------------------

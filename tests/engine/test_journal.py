@@ -1,4 +1,4 @@
-"""The journal: nothing that was written is lost, and nothing torn is taken for a record."""
+"""The journal: nothing that was written is lost, and nothing torn counts as a record."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def key(name: str, settings: dict[str, Any] | None = None) -> str:
 
 
 def answer_of(journal: JournalView, key: str) -> dict[str, Any]:
-    """Return the record of a call that was made."""
+    """Return the record of a call, which must have one."""
     actual = journal.get(key)
     assert actual is not None
     return actual
@@ -127,7 +127,7 @@ def test_any_reply_is_read_back_unchanged(reply: str) -> None:
         path = Path(folder) / "calls.jsonl"
         with Journal(path, reserve=0) as journal:
             journal.append([record("a", reply)])
-            # Two halves of a surrogate pair are the one character that they are.
+            # Two halves of a surrogate pair are read as their character.
             whole = reply.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
             assert answer_of(journal, key("a")) == record("a", whole)
         assert list(records(path)) == [record("a", whole)]
@@ -190,7 +190,7 @@ def test_a_foreign_file_is_refused_and_left_alone(content: bytes, tmp_path: Path
         with pytest.raises(JournalError, match="does not begin with a record of a journal"):
             opens(path)
     assert path.read_bytes() == content
-    assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"], "not even a lock beside it"
+    assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"], "not even a lock"
 
 
 @pytest.mark.parametrize("kind", ["folder", "fifo", "device"])
@@ -248,7 +248,7 @@ def lose_the_lock(journal: Journal) -> None:
 
 def somebody_appends(journal: Journal) -> None:
     with journal.path.open("ab") as f:
-        f.write(encode(record("theirs")))
+        f.write(encode(record("of another")))
 
 
 def somebody_takes_it_away(journal: Journal) -> None:
@@ -267,7 +267,7 @@ def test_a_lost_lock_overwrites_nothing_and_loses_nothing(
     for name in ("ours", "on its way"):
         if happens is somebody_appends:
             journal.append([record(name)])
-            assert all(key(item) in journal for item in (name, "theirs"))
+            assert all(key(item) in journal for item in (name, "of another"))
         else:
             with pytest.raises(JournalTakenError, match="Every reply is stored in it"):
                 journal.append([record(name)])
@@ -276,7 +276,7 @@ def test_a_lost_lock_overwrites_nothing_and_loses_nothing(
     path.with_name("calls.jsonl.lock").unlink(missing_ok=True)
     with Journal(path) as journal:
         assert all(journal.get(key(name)) is not None for name in ("ours", "on its way"))
-        assert (key("theirs") in journal) == (happens is somebody_appends)
+        assert (key("of another") in journal) == (happens is somebody_appends)
     assert [item.name for item in tmp_path.iterdir()] == ["calls.jsonl"]
 
 
@@ -329,7 +329,7 @@ def test_a_line_that_another_process_tore_costs_only_itself(tmp_path: Path) -> N
 
 
 def fill(journal: Journal, name: str = "") -> tuple[int, DiskFullError]:
-    """Append until the disk is full; the number of the record that found it so, and the error."""
+    """Append until the disk is full; return the number of the last record, and the error."""
     for at in range(1000):
         try:
             journal.append([record(f"{name}{at}", "x" * 100)])
@@ -354,7 +354,7 @@ def test_a_full_disk_stores_calls_in_flight(
     monkeypatch.setattr(os, "write", write)
     stored, full = fill(journal)
     assert "every reply is stored" in str(full)
-    # The reserve is free now: the reply that found the disk full is kept, and some more are.
+    # The reserve is free now: the reply that did not fit is stored, and so are some more.
     journal.append([record("on its way")])
     more, full = fill(journal, "more ")
     assert "1 replies could not be stored" in str(full)

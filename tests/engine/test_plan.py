@@ -79,7 +79,7 @@ def test_calls_come_in_the_order_of_the_images_of_cells(plan: Plan) -> None:
 
 
 def over(folder: Path, cell: Cell, names: Sequence[str], first: int = 0) -> Cell:
-    """Return a cell that asks the same of some images, one a row; rows count from a number."""
+    """Return a cell that asks the same of some images, one per row, counted from ``first``."""
     query = cell.task.queries[0]
     queries = {at: replace(query, index=at, images=(name,)) for at, name in enumerate(names, first)}
     task = replace(cell.task, queries=queries)

@@ -1,4 +1,4 @@
-"""Replicas on several machines, which are raylets of this one: what goes wrong costs no answer."""
+"""Replicas on several machines, which are raylets of this machine: no fault costs an answer."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def machines(cluster: Any) -> Iterator[Machines]:
 
 
 def load(behaviours: Mapping[str, str], marks: Path) -> GenerateClient:
-    """Return a model that does on each machine what is said of that, and writes down its calls."""
+    """Return a model that behaves on each machine as told, and writes down its calls."""
     here = ray.get_runtime_context().get_node_id()
     kind, calls = behaviours.get(here, ""), marks / "calls"
     (marks / f"{kind or 'well'}-{os.getpid()}").touch()
@@ -189,7 +189,7 @@ def undisturbed(lmu_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 
 def check(run: Run, undisturbed: Mapping[str, str]) -> None:
-    """Return every call has its answer once, and the files are those of one machine."""
+    """Check that every call has an answer, and the files are those of a single machine."""
     keys = answered_keys(run.folder / "calls.jsonl")
     assert len(keys) == len(set(keys)) == 100
     assert files(run.folder / "out") == undisturbed
@@ -205,7 +205,7 @@ def test_a_replica_that_dies_costs_no_answer(
     run.go()
     check(run, undisturbed)
     assert run.calls()[other] > 20
-    assert run.calls().total() < 100 + 32, "what one item had is asked again at most"
+    assert run.calls().total() < 100 + 32, "at most the calls of an item are repeated"
 
 
 def test_an_item_that_kills_its_replica_fails_and_takes_nothing_else_with_it(
@@ -256,7 +256,7 @@ def test_replicas_that_are_sick_slow_or_late_hold_up_nobody(
 def test_gpus_are_used_and_those_of_one_replica_are_on_one_machine(
     machines: Machines, tmp_path: Path, undisturbed: Mapping[str, str]
 ) -> None:
-    """What it starts for tensor parallelism is beside it: two on two machines are not enough."""
+    """Tensor parallelism needs its GPUs on the same machine."""
     machines.add(2, num_gpus=1, num_cpus=2)
     (both,) = machines.add(num_gpus=2, num_cpus=2)
     with pytest.raises(ValueError, match=r"--gpus 0: .* has 4 GPUs. Type --gpus 1"):

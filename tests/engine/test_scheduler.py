@@ -1,4 +1,4 @@
-"""Which item goes to which server: against simulated servers, on a clock of the test's own."""
+"""Which item goes to which server: against simulated servers, on a simulated clock."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NEVER_AGAIN = ServerPolicy(rest=(math.inf, math.inf))
 
 
 def seven_and(bad: Behaviour, good: Behaviour = GOOD) -> Simulation:
-    """4,000 calls at eight servers of 16, one of them odd: 15.6 s where all are well."""
+    """4,000 calls at eight servers of 16 calls, one of them bad: 15.6 s if all are good."""
     servers = {f"s{at}": (16, good) for at in range(7)} | {"bad": (16, bad)}
     return Simulation(servers, images(100, 40)).run()
 
@@ -261,7 +261,7 @@ def test_the_first_call_over_an_image_goes_before_its_siblings() -> None:
     assert scheduler.next(0.0) is None
     scheduler.ended(first, CallOutcome.FAILED, 1.0, "no")
     again = begin(scheduler, 1.0)
-    assert again.first, "where the first got no answer, the next one is the first"
+    assert again.first, "the first got no answer: the next is the first"
     assert scheduler.next(1.0) is None
     scheduler.ended(again, CallOutcome.ANSWERED, 2.0)
     rest = begin_all(scheduler, 3.0)

@@ -113,7 +113,7 @@ def test_a_hopeless_call_ends_a_server_at_once_and_a_run_with_the_last() -> None
 
 @pytest.mark.parametrize("replied", [False, True])
 def test_a_run_gives_up_where_all_servers_are_down_for_too_long(replied: bool) -> None:
-    """One that never said a word has a wrong address; one that did may load a large model."""
+    """A server that never replied has a wrong address; another may be loading a large model."""
     servers = {name: (4, from_time(5.0 if replied else 0.0, fails())) for name in "ab"}
     run = Simulation(servers, images(50, 10)).run()
     assert run.scheduler.given_up == "no"

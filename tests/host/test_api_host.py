@@ -1,4 +1,4 @@
-"""Models over an API through the real VLMEvalKit, asked by a server of the tests' own."""
+"""Models over an API through the real VLMEvalKit, which ask a local server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our datasets and models inside VLMEvalKit, in one process: the contract, without a run."""
+"""FindIt's datasets and models inside VLMEvalKit, in this process: the contract, without a run."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ journal: outputs/calls.jsonl
 
 @pytest.mark.parametrize("program", ["ms-vlmeval", "upstream", "stock", "sweep"])
 def test_the_life_of_a_run(program: str, finished: Path, lmu: Path, tmp_path: Path) -> None:
-    """Killed, continued, run again, scored again, moved and exported: one run, the same figures."""
+    """Killed, continued, run and scored again, moved and exported: the same run and values."""
     env = environment(lmu)
     arguments = ["--data", LIFE, "--model", MODEL]
     command = [*RUN_FINDIT, *arguments]

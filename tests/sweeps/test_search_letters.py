@@ -1,4 +1,4 @@
-"""Search and best formats of a benchmark that is not FindIt's: three ways of writing a letter."""
+"""Search and best formats of a custom benchmark: three ways of writing a letter."""
 
 from __future__ import annotations
 
