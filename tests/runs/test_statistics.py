@@ -255,6 +255,17 @@ def test_the_interval_of_a_difference_says_what_its_test_says(
         assert (-turned.high, -turned.low) == pytest.approx((actual.low, actual.high))
 
 
+def test_the_interval_of_a_difference_is_students_but_for_unseen_images(run: Run) -> None:
+    generator = np.random.default_rng(6)
+    hits = generator.random(60) < 0.7, generator.random(60) < 0.5
+    expected = stats.ttest_rel(*(each.astype(float) for each in hits)).confidence_interval(0.95)
+    actual = difference(*(estimate(of_hits(run, each)) for each in hits), metric="Recall").interval
+    assert actual is not None
+    assert actual.low / 100 == pytest.approx(expected.low, abs=0.002)
+    assert actual.high / 100 == pytest.approx(expected.high, abs=0.002)
+    assert actual.high - actual.low > 100 * (expected.high - expected.low)
+
+
 def test_intervals_of_differences_hold_the_truth() -> None:
     generator = np.random.default_rng(11)
     hard = generator.random((300, 30, 2))
