@@ -164,15 +164,15 @@ class FileHashes:
         before = self.seen.get(os.path.abspath(path))
         return before.sha256 if before is not None and before[:-1] == _state(path) else None
 
-    def __call__(self, path: Path, read: Callable[[Path], str] | None = None) -> str:
-        """Return the hash of a file; ``read`` makes it (default: :func:`file_sha256`)."""
+    def __call__(self, path: Path, read: Callable[[Path], str]) -> str:
+        """Return the hash of a file, which ``read`` makes."""
         known = self.known(path)
         if known is not None:
             return known
         at, now = os.path.abspath(path), time.time_ns()
         self.seen.pop(at, None)
         state = _state(path)
-        sha256 = (read or file_sha256)(path)
+        sha256 = read(path)
         if now - max(state[1:3]) > SETTLED_NS:
             self.seen[at] = FileState(*state, sha256)
         return sha256
