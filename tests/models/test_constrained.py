@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from PIL import Image
-from scored_runs import World, query, speaking, world
+from scored_runs import world
 
 from vlmeval_findit.benchmarks import load
 from vlmeval_findit.benchmarks.findit.box_prompts import message
@@ -29,7 +29,6 @@ from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import FormatFailure
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.writing import BoxToWrite, schema_of, write
-from vlmeval_findit.cli import main
 from vlmeval_findit.core.answers import Answer
 from vlmeval_findit.core.question import image, text
 from vlmeval_findit.engine.calls import settings_of
@@ -40,7 +39,6 @@ from vlmeval_findit.models.local import run_plan
 from vlmeval_findit.models.local.local_runner import load_local
 from vlmeval_findit.models.local.run_plan import RunSettings, describe, plan
 from vlmeval_findit.models.model_table import MODELS
-from vlmeval_findit.runs.run_statistics import constrained_twin, syntax_cost
 
 __all__ = ["world"]
 
@@ -253,45 +251,3 @@ class TestDecoding:
 
         with pytest.raises(ValueError, match=r"_constrained: llguidance .* pip install"):
             grammar_tokenizer(None, 100, (1,))
-
-
-# --- twins in the errors -------------------------------------------------------------------------
-
-SOME = "FindIt_Pascal_xyxy_json"
-
-
-def test_errors_tell_syntax_from_sight(
-    world: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    world.table("Pascal", [query(i, f"{i}.jpg") for i in range(12)])
-    held = world.run("Model", f"{SOME}_constrained", speaking(SOME, 0.75))
-    said = speaking(SOME, 0.75)
-
-    def answer(asked: Any, generator: Any) -> str:
-        return said(asked, generator) if asked.index % 3 else "Here it is!"
-
-    free = world.run("Model", SOME, answer)
-    world.run("Other", f"{SOME}_constrained", speaking(SOME, 0.1))
-    assert constrained_twin(free, [free, held]) is held
-    assert constrained_twin(held, [free, held]) is None
-    actual = syntax_cost(free, held)
-    score = free.benchmark.errors.score
-    assert actual.gain.value == pytest.approx(actual.constrained - (score.value(free.sums) or 0))
-    assert actual.gain.value > 10
-    assert actual.gain.interval is not None
-    assert actual.gain.interval.low <= actual.gain.value <= actual.gain.interval.high
-    out = tmp_path / "errors.json"
-    for runs in ([str(world.runs)], [str(free.path), "--against", str(held.path)]):
-        assert main(["errors", *runs, "--json", str(out)]) == 0
-        shown = capsys.readouterr().out
-        assert shown.count("constrained to the format's grammar") == 1
-        assert max(map(len, shown.splitlines())) <= 80
-        [(dataset, table)] = [
-            (one["dataset"], table)
-            for one in json.loads(out.read_text())
-            for table in one["tables"]
-            if table["title"] == "Constrained to the format"
-        ]
-        assert dataset == SOME
-        assert table["rows"][0]["score"] == actual.constrained
-        assert table["rows"][2]["points"]["value"] == pytest.approx(100 - actual.constrained)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,11 @@ from ..leaderboard.error_tables import (
     rejection_table,
     run_errors_table,
     slice_errors_table,
-    syntax_table,
 )
 from ..leaderboard.result_table import Field, FieldType, Table, TableCell, text_of
 from ..leaderboard.table_output import to_json
 from ..runs.run_errors import ErrorCost, compare_errors, errors_by_slice, errors_of
-from ..runs.run_statistics import StatisticsError, constrained_twin, syntax_cost
+from ..runs.run_statistics import StatisticsError
 from ..runs.scored_run import RowData, Run, load_runs, with_details
 from .options import PATH, Command, json_option, runs_argument
 from .printing import console, print_lines, print_table, write_json
@@ -72,14 +71,13 @@ def command(
     refused = False
     print(f"Intervals: {INTERVALS}.")
     scored = load_runs(runs, keep=RowData.SUMS)
-    candidates = scored if other is None else [*scored, other]
     is_brief = len(scored) > 1 and by is None and other is None and console().is_terminal
     brief: list[str] = []
     written: list[dict[str, Any]] = []
     for run in scored:
         try:
             costs = errors_of(run)
-            tables = _tables(run, costs, candidates, other, by)
+            tables = _tables(run, costs, other, by)
         except StatisticsError as error:
             # The errors of the other runs are printed all the same.
             print(f"error: {error}", file=sys.stderr)
@@ -123,21 +121,14 @@ def _line(run: Run, costs: Sequence[ErrorCost]) -> str:
 def _tables(
     run: Run,
     costs: Sequence[ErrorCost],
-    candidates: Iterable[Run],
     other: Run | None,
     by: str | None,
 ) -> list[Table]:
-    """Make the tables of a run; ``candidates`` may be its constrained twin.
-
-    Its details are in memory only here.
-    """
+    """Make the tables of a run, whose details are in memory only here."""
     detailed = with_details(run)
     tables = [run_errors_table(run, costs)]
     if other is not None:
         tables.append(error_differences_table(other, costs, compare_errors(run, other)))
-    twin = constrained_twin(run, candidates)
-    if twin is not None and (cost := syntax_cost(run, twin)) is not None:
-        tables.append(syntax_table(cost))
     if by:
         tables.append(slice_errors_table(run.benchmark.errors, by, errors_by_slice(detailed, by)))
     return [*tables, *(t for t in (lenient_table(detailed), rejection_table(run)) if t.rows)]

@@ -18,7 +18,7 @@ from ..runs.run_errors import (
     points_of,
     rejection_shares,
 )
-from ..runs.run_statistics import StatisticsError, SyntaxCost, intervals
+from ..runs.run_statistics import StatisticsError, intervals
 from ..runs.scored_run import Run
 from .board import Board
 from .board_tables import RUN_FIELDS, run_cells
@@ -128,17 +128,6 @@ def error_differences_table(
     rows.append(["lost in all", sum(each.value for each in differences.values()), ""])
     fields = [Field("error type"), _POINTS, Field("p (Holm)", FieldType.P)]
     return Table(f"against {other.model} on {other.question.name}", fields, rows)
-
-
-def syntax_table(cost: SyntaxCost) -> Table:
-    """Make the rows of the points that constrained decoding would have saved."""
-    rows: list[list[Value]] = [
-        ["constrained to the format's grammar", cost.constrained, ""],
-        ["syntax cost", "", TableCell(cost.gain.value, cost.gain.interval)],
-        ["not seen", "", cost.not_seen],
-    ]
-    fields = [Field("part"), Field("score", FieldType.VALUE), _POINTS]
-    return Table("Constrained to the format", fields, rows)
 
 
 def slice_errors_table(analysis: ErrorAnalysis, by: str, slices: Sequence[SliceErrors]) -> Table:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from ..benchmarks.findit.variant import Variant
 from ..core.estimate import Estimate, clustered_sums, estimate_metrics
 from ..core.metric import Metric
 from ..core.statistics import Difference, Interval, difference, metric_intervals
@@ -142,47 +141,3 @@ def _by_dataset(runs: Sequence[Run]) -> dict[tuple[str, str], Run]:
             )
         runs_by_key[key] = run
     return runs_by_key
-
-
-# --- free and constrained -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class SyntaxCost:
-    """What decoding that is constrained to the format's grammar gains over free decoding.
-
-    What a constrained run scores more was lost to syntax; what it lacks too was not seen.
-    """
-
-    constrained: float  # Score of the constrained run in percent, failed calls as misses
-    gain: Difference  # Constrained minus free
-
-    @property
-    def not_seen(self) -> float:
-        return 100 - self.constrained
-
-
-def constrained_twin(run: Run, runs: Iterable[Run]) -> Run | None:
-    """Return the run with constrained decoding of the same model, words and table, if any."""
-    question = run.question
-    if not isinstance(question, Variant) or question.decoding is not None:
-        return None
-    for other in runs:
-        variant = other.question
-        if (
-            isinstance(variant, Variant)
-            and variant.decoding is not None
-            and replace(variant, decoding=None) == question
-            and other.model == run.model
-            and other.provenance.table_sha256 == run.provenance.table_sha256
-        ):
-            return other
-    return None
-
-
-def syntax_cost(free: Run, constrained: Run) -> SyntaxCost:
-    """Subtract the score of a free run from that of its constrained twin over the same rows."""
-    check_comparable(free, constrained)
-    score = free.benchmark.errors.score
-    left, right = estimate(constrained, (score,)), estimate(free, (score,))
-    return SyntaxCost(left.value(score.name) or 0.0, difference(left, right, score.name))
