@@ -82,9 +82,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "spaces": [dict(space) for space in run.spaces],
         "coords_doubt": run.coords_doubt,
         **({"scorer": asdict(run.scorer)} if run.scorer else {}),
-        "sizes_recorded": run.replies.with_sizes,
-        "logprobs_recorded": run.replies.with_logprobs,
-        "answered_by": [dict(items) for items in sorted(run.replies.answered_by)],
+        "answered_by": [dict(items) for items in sorted(run.answered_by)],
         "table": {
             "file": run.task.table.name,
             "sha256": file_sha256(run.task.table),
@@ -95,7 +93,6 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
             "sha256": file_sha256(predictions),
             "rows": len(run.rows),
             "rows_missing": sorted(set(run.task.queries) - scored),
-            "cut_by_xlsx": run.replies.long if predictions.suffix == ".xlsx" else 0,
         },
         "totals": {name: value for name, value in run.sums.items() if not is_sliced(name)},
         "metrics": {metric.key or metric.name: metric.value(run.sums) for metric in metrics},

@@ -6,7 +6,7 @@ Needs neither torch nor VLMEvalKit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -19,7 +19,6 @@ from ..coords.run_arrays import AnsweredQuery
 from ..core.benchmark_protocol import Benchmark, Scorer
 from ..core.identity import GIVEN, Identity
 from ..core.metric import metric_values
-from ..core.predictions import XLSX_CELL_LIMIT
 from ..core.question import AnyTask, Question
 from ..core.replies import Reply
 from ..core.run_files import OTHER_SPACE
@@ -28,34 +27,6 @@ from ..core.settings import Settings, settings_from
 from ..models.dual_encoder.encoder import EncoderError
 from .open_predictions import Predictions, open_predictions
 from .prediction_names import score_command
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyCounts:
-    """What a score's provenance says of replies, which it does not hold."""
-
-    with_sizes: int = 0  # That recorded the sizes of their images
-    with_logprobs: int = 0
-    long: int = 0  # As long as a cell of a sheet can be
-    answered_by: frozenset[tuple[tuple[str, str], ...]] = frozenset()  # Models that were recorded
-
-    def __add__(self, other: ReplyCounts) -> ReplyCounts:
-        return ReplyCounts(
-            self.with_sizes + other.with_sizes,
-            self.with_logprobs + other.with_logprobs,
-            self.long + other.long,
-            self.answered_by | other.answered_by,
-        )
-
-
-def _count(replies: Sequence[Reply]) -> ReplyCounts:
-    who = {tuple(reply.recorded.model.items()) for reply in replies}
-    return ReplyCounts(
-        with_sizes=sum(bool(reply.recorded.images) for reply in replies),
-        with_logprobs=sum(reply.recorded.token_logprobs is not None for reply in replies),
-        long=sum(len(reply.text) >= XLSX_CELL_LIMIT for reply in replies),
-        answered_by=frozenset(filter(None, who)),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +39,7 @@ class RunScore:
     sums: Mapping[str, float]  # Of all rows, and of their slices
     spaces: tuple[Mapping[str, Any], ...]  # Coordinate spaces in force, each with a ``source``
     identity: Identity | None
-    replies: ReplyCounts
+    answered_by: frozenset[tuple[tuple[str, str], ...]] = frozenset()  # Models that replies name
     forced: tuple[str, ...] = ()  # Conflicts that ``--force`` went over
     scorer: Scorer | None = None  # What decided besides the benchmark's code
     sample: tuple[AnsweredQuery, ...] = ()  # Answers for the coordinate check
@@ -146,6 +117,7 @@ def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
         else row
         for row, reply in zip(batch.rows, replies, strict=True)
     )
+    models = {tuple(reply.recorded.model.items()) for reply in replies}
     return RunScore(
         model=model,
         task=task,
@@ -153,7 +125,7 @@ def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
         sums=totals(rows),
         spaces=batch.spaces,
         identity=opened.identity,
-        replies=_count(replies),
+        answered_by=frozenset(filter(None, models)),
         forced=opened.forced,
         scorer=batch.scorer,
         sample=score_check.sample(task, rows),
@@ -183,7 +155,7 @@ def joined(parts: Iterable[RunScore]) -> RunScore:
         rows=tuple(chain.from_iterable(run.rows for run in runs)),
         sums=add_up(run.sums for run in runs),
         spaces=tuple(spaces.values()),
-        replies=sum((run.replies for run in others), first.replies),
+        answered_by=frozenset(chain.from_iterable(run.answered_by for run in runs)),
         forced=tuple(dict.fromkeys(chain.from_iterable(run.forced for run in runs))),
         sample=score_check.join_samples([run.sample for run in runs]),
     )

@@ -427,7 +427,6 @@ def test_the_provenance_of_a_score(scored) -> None:
     assert facts["digest"] == run.identity.digest
     assert facts["predictions"]["file"] == path.name
     assert facts["predictions"]["rows_missing"] == [3]
-    assert facts["predictions"]["cut_by_xlsx"] == 0
     assert facts["totals"]["failed"] == 1
     assert facts["reasons"] == {"wrong key": 1, "failed call": 1}
     assert {"vlmeval_findit", "python", "numpy"} == set(facts["scored_with"]) - {"scipy"}
