@@ -13,7 +13,7 @@ from scored_runs import HEIGHT, WIDTH
 
 import vlmeval_findit as findit
 from vlmeval_findit.api.answer_drawing import STROKES
-from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.core.benchmark_protocol import Role
 
 
 def colours_of(picture: Image.Image) -> set[str]:

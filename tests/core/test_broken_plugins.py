@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from plugin_package import known_here
+from plugin_package import MINE, known_here
 
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
 from vlmeval_findit.boxes.spaces import (
@@ -21,25 +21,6 @@ from vlmeval_findit.core import plugin_rows
 from vlmeval_findit.models import model_row
 from vlmeval_findit.models.model_table import MODELS, find_model
 from vlmeval_findit.runs.run_identity import plugin_tables
-
-MINE = r"""
-from vlmeval_findit.boxes.representation import Representation
-from vlmeval_findit.boxes.spaces import SpaceKind, Space
-from vlmeval_findit.models.model_row import ModelRow
-
-SPACES = SpaceKind("grid512", "grid512", "512 steps a side", lambda size, space: (512, 512))
-
-MODELS = ModelRow("Cornered", r"Cornered(-\d+B)?", space=lambda question: Space("grid512"))
-
-REPRESENTATIONS = Representation(
-    name="xxyy",
-    width=4,
-    fields=("x_min", "x_max", "y_min", "y_max"),
-    keys=(),
-    to_corners=lambda n: (n[0], n[2], n[1], n[3]),
-    from_corners=lambda box: (box[0], box[2], box[1], box[3]),
-)
-"""
 
 
 @pytest.fixture

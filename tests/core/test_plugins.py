@@ -17,7 +17,7 @@ import pytest
 from chat_server import Answer, Asked, ChatServer, completion, in_turn
 from host_runs import RUN_FINDIT, environment, metric_values, predictions, require_host, run
 from perfect_answers import content, perfect_answers
-from plugin_package import ROOT, install, known_here, path_with
+from plugin_package import MINE, ROOT, install, known_here, path_with
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import (
@@ -43,25 +43,6 @@ from vlmeval_findit.core.identity import (
     read_identity,
 )
 from vlmeval_findit.models.model_table import MODELS, find_model
-
-MINE = r"""
-from vlmeval_findit.boxes.representation import Representation
-from vlmeval_findit.boxes.spaces import SpaceKind, Space
-from vlmeval_findit.models.model_row import ModelRow
-
-SPACES = SpaceKind("grid512", "grid512", "512 steps a side", lambda size, space: (512, 512))
-
-MODELS = ModelRow("Cornered", r"Cornered(-\d+B)?", space=lambda question: Space("grid512"))
-
-REPRESENTATIONS = Representation(
-    name="xxyy",
-    width=4,
-    fields=("x_min", "x_max", "y_min", "y_max"),
-    keys=(),
-    to_corners=lambda n: (n[0], n[2], n[1], n[3]),
-    from_corners=lambda box: (box[0], box[2], box[1], box[3]),
-)
-"""
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, spea
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.box_drawing import THRESHOLDS, curve, roles
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.core.benchmark_protocol import Role
 from vlmeval_findit.core.formatting import printable, short
 from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.leaderboard.board import make_board

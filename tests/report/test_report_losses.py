@@ -13,7 +13,7 @@ from toy_benchmark import guessing, letters
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.box_drawing import draw
-from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.core.benchmark_protocol import Role
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
 from vlmeval_findit.report.cards import choose_cards
 from vlmeval_findit.report.losses import losses_of

@@ -13,7 +13,7 @@ import pytest
 from many_runs import FORMATS, make_runs
 from report_browser import NEEDS_CHROMIUM, browser, choose, drawn, emulated, opened_page
 
-from vlmeval_findit.core.drawing import Curve
+from vlmeval_findit.core.benchmark_protocol import Curve
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.report.charts import MAPS
 from vlmeval_findit.report.curve_charts import CURVES, curves

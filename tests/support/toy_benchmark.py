@@ -18,8 +18,15 @@ import pytest
 from scored_runs import World
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.core.benchmark_protocol import AnswerScore, Benchmark, Published
-from vlmeval_findit.core.drawing import Drawing, DrawnImage, DrawnLine, Role
+from vlmeval_findit.core.benchmark_protocol import (
+    AnswerScore,
+    Benchmark,
+    Drawing,
+    DrawnImage,
+    DrawnLine,
+    Published,
+    Role,
+)
 from vlmeval_findit.core.folders import find_table
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.question import Message, QuestionError, Task, image, text

@@ -13,7 +13,7 @@ from ..benchmarks.findit.reply_scoring import MatchedReply, scored_row
 from ..boxes.matching import match
 from ..boxes.records import ParsedReply, Truth
 from ..boxes.representation import MatchRule
-from ..core.drawing import DrawnBox, Role
+from ..core.benchmark_protocol import DrawnBox, Role
 from ..core.formatting import printable
 from ..core.image_files import decode
 from ..core.replies import Reply

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.drawing import Role
+from ..core.benchmark_protocol import Role
 from ..core.formatting import nearest
 from ..core.predictions import read_predictions
 from ..core.replies import Reply

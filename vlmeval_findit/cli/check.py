@@ -11,10 +11,9 @@ import click
 from ..benchmarks import begins_with_prefix, benchmarks, parse
 from ..boxes.representation import REPRESENTATIONS
 from ..boxes.spaces import KINDS
-from ..core.benchmark_protocol import Benchmark
+from ..core.benchmark_protocol import Benchmark, Drawing
 from ..core.command import SOME_FAILED
 from ..core.custom_prompt import CustomPrompt, custom_prompt
-from ..core.drawing import Drawing
 from ..core.formatting import nearest
 from ..core.settings import settings_from
 from ..data.sources import published_sets

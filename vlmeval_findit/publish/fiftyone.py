@@ -15,7 +15,7 @@ from typing import Any
 
 from ..boxes.confidences import DEFAULT
 from ..boxes.representation import MatchRule
-from ..core.drawing import Role
+from ..core.benchmark_protocol import Role
 from ..core.files import atomic_write
 from ..core.formatting import counted
 from ..core.redaction import of_whole_characters

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..boxes.confidences import MEANS
-from ..core.drawing import Curve
+from ..core.benchmark_protocol import Curve
 from ..leaderboard.learning_curve import LearningCurve
 from ..runs.run_calibration import Bin
 from .charts import COLOURS, INK, Spec, chart, name

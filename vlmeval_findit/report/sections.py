@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ..core.drawing import Curve
+from ..core.benchmark_protocol import Curve
 from ..core.metric import Metric
 from ..core.scored_row import ScoredRow
 from ..leaderboard.board import Board

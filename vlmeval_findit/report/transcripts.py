@@ -16,9 +16,8 @@ import numpy as np
 
 from .. import benchmarks
 from ..benchmarks.findit.error_costs import size_of
-from ..core.benchmark_protocol import PromptSet
+from ..core.benchmark_protocol import Drawing, DrawnBox, PromptSet, Role
 from ..core.custom_prompt import CustomPrompt, prompt_set
-from ..core.drawing import Drawing, DrawnBox, Role
 from ..core.files import file_sha256
 from ..core.folders import image_folder
 from ..core.predictions import read_predictions

@@ -13,8 +13,7 @@ from textwrap import indent
 from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of, load, parse
-from ..core.benchmark_protocol import Benchmark
-from ..core.drawing import Drawing
+from ..core.benchmark_protocol import Benchmark, Drawing
 from ..core.folders import image_folder
 from ..core.image_files import header
 from ..core.metric import Better, Metric

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.drawing import Curve
+from ..core.benchmark_protocol import Curve
 from ..core.statistics import Interval, drawn_again, drawn_interval
 from .average_precision import Evaluator, RankingResult, evaluate_order, with_gain
 from .coco_boxes import (

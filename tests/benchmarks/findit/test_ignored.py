@@ -21,7 +21,7 @@ from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.records import Ignored, Matched, ParsedReply, Truth
 from vlmeval_findit.boxes.representation import MatchRule
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.core.benchmark_protocol import Role
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.table_files import TableError, meta_path
 from vlmeval_findit.data.custom.annotation_values import mask_of_coco

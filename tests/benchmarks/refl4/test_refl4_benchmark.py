@@ -22,7 +22,7 @@ from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
     RefusedError,
     annotation,
 )
-from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.core.benchmark_protocol import Role
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import FAILED, Reply
 from vlmeval_findit.core.scored_row import ScoredRow, totals

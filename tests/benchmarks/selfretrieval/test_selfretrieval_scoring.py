@@ -25,7 +25,7 @@ from vlmeval_findit.benchmarks.selfretrieval.caption_scoring import (
     similarities,
 )
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, write_table
-from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.core.benchmark_protocol import Role
 from vlmeval_findit.core.settings import ChosenEncoder, Settings, SettingsError, settings_from
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown

@@ -23,7 +23,7 @@ from vlmeval_findit.benchmarks.vpbench.letter_metrics import AS_PUBLISHED, HALLU
 from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse, write_table
 from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare
 from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, QuestionKind, VPQuery
-from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.core.benchmark_protocol import Role
 from vlmeval_findit.core.estimate import clustered_sums, estimate_metrics
 from vlmeval_findit.core.question import QuestionError, located
 from vlmeval_findit.core.replies import Recorded, Reply

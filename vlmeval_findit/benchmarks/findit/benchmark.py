@@ -10,8 +10,7 @@ from typing import Any
 from ...boxes.records import FormatFailure
 from ...boxes.representation import MatchRule
 from ...boxes.writing import BoxToWrite, write
-from ...core.benchmark_protocol import Baseline, BatchScore, Benchmark, PromptSet
-from ...core.drawing import Curve, Drawing
+from ...core.benchmark_protocol import Baseline, BatchScore, Benchmark, Curve, Drawing, PromptSet
 from ...core.error_analysis import ErrorAnalysis
 from ...core.identity import Described, Identity, IdentityConflict
 from ...core.image_files import header

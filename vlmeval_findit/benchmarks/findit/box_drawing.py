@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...boxes.matching import HIT
-from ...core.drawing import Curve, Drawing, DrawnBox, DrawnImage, Role
+from ...core.benchmark_protocol import Curve, Drawing, DrawnBox, DrawnImage, Role
 from ...core.metric import Metric
 from ...core.scored_row import ScoredRow, add_up
 from .box_metrics import METRICS

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...boxes.records import FormatFailure, Matched
-from ...core.benchmark_protocol import BatchScore, Published
-from ...core.drawing import Drawing, Role
+from ...core.benchmark_protocol import BatchScore, Drawing, Published, Role
 from ...core.error_analysis import AnswerErrors
 from ...core.identity import Identity
 from ...core.question import AnyTask

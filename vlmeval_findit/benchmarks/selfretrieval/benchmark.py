@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...core.benchmark_protocol import Baseline, BatchScore, Benchmark, PromptSet
-from ...core.drawing import Drawing
+from ...core.benchmark_protocol import Baseline, BatchScore, Benchmark, Drawing, PromptSet
 from ...core.folders import image_folder
 from ...core.identity import Identity
 from ...core.question import Message, PartKind, PlainQuestion, image, text

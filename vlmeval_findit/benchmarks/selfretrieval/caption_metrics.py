@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from ...core.drawing import Drawing, DrawnImage, DrawnLine, Role
+from ...core.benchmark_protocol import Drawing, DrawnImage, DrawnLine, Role
 from ...core.metric import Metric
 from ...core.scored_row import ScoredRow
 from .caption_scoring import ImageSimilarity, ScoredCaption, ScoredCaptions

@@ -7,8 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from ...core.benchmark_protocol import Baseline, BatchScore, Benchmark, Published
-from ...core.drawing import Drawing, DrawnImage, DrawnLine, Role
+from ...core.benchmark_protocol import (
+    Baseline,
+    BatchScore,
+    Benchmark,
+    Drawing,
+    DrawnImage,
+    DrawnLine,
+    Published,
+    Role,
+)
 from ...core.files import sha256_of
 from ...core.folders import find_table
 from ...core.identity import Identity

@@ -7,8 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vlmeval_findit.core.benchmark_protocol import AnswerScore, Benchmark
-from vlmeval_findit.core.drawing import Drawing, DrawnImage, DrawnLine, Role
+from vlmeval_findit.core.benchmark_protocol import (
+    AnswerScore,
+    Benchmark,
+    Drawing,
+    DrawnImage,
+    DrawnLine,
+    Role,
+)
 from vlmeval_findit.core.folders import find_table
 from vlmeval_findit.core.formatting import nearest
 from vlmeval_findit.core.metric import Metric
