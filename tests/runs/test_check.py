@@ -136,11 +136,6 @@ for _old, _new in {
         "    def listed("
     ),
     '[f"{PREFIX}{table}" for': '[f"{PREFIX}{table}_bare" for',
-    "say? Three letters.": "say? Three letters, {question.format}.",
-    'text("What': 'text(f"What',
-    "return query.plate": (
-        "return dict(bare='{}', quoted='\"{}\"')[question.format].format(query.plate)"
-    ),
 }.items():
     assert FORMATS.count(_old) == 1, _old
     FORMATS = FORMATS.replace(_old, _new)
@@ -150,8 +145,6 @@ FORMAT_MISTAKES = {
     "twice": (WAYS, '("bare", "bare")', "format 'bare'", "is that of another"),
     "place": ("(len(way),)", "(1,)", "format 'quoted'", "its format_place (1,) is that of anoth"),
     "name": ("PlainQuestion(name,", 'PlainQuestion("Plates_Few_bare",', "'quoted'", "its name 'Pl"),
-    "words": (", {question.format}.", ".", "format 'quoted'", "the words of format 'bare'"),
-    "read": ('r"\\b[A-Z]{3}\\b"', 'r"^[A-Z]{3}\\b"', "format 'quoted'", "should be 100: `example`"),
     "order": (WAYS, '(question.format, *{"bare", "quoted"} - {question.format})', "format 'quoted'",
               "another order"),
 }  # fmt: skip
@@ -179,11 +172,7 @@ def test_formats_are_tried(mine: Path, capsys: pytest.CaptureFixture[str]) -> No
     with known_here(files=(mine,)):
         assert main(["check", "Plates_Few_bare"]) == 0
     reported = capsys.readouterr().out
-    for line in (
-        "format 'quoted', Plates_Few_quoted: Accuracy (failed calls as misses) of right replies is",
-        "of right replies in 2 formats a search finds 'bare'",
-    ):
-        assert line in reported
+    assert "format 'quoted', Plates_Few_quoted" in reported
 
 
 @pytest.mark.parametrize(
