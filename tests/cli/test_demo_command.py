@@ -14,11 +14,8 @@ from host_runs import require_host
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import demo, main
-from vlmeval_findit.cli.progress import StageBar
-from vlmeval_findit.core.answers import Answer
 from vlmeval_findit.core.command import INTERRUPTED, REFUSED
 from vlmeval_findit.engine.answering import StoppedError
-from vlmeval_findit.engine.sink import PlannedCalls
 from vlmeval_findit.leaderboard.board import OVERALL
 from vlmeval_findit.models.model_table import NANO, NANO_PX
 
@@ -30,8 +27,6 @@ Text or JSON and its key are within a point of each other, which fifty scenes do
 FAMILIES = {parse(f"FindIt_{table}_xyxy_json").family_name for table in demo.TABLES}
 LEAST = 85.0
 """Percent of F1@0.5 in every family, asked in the best format."""
-UNTAUGHT = {NANO: {"yxyx", "yxhw"}, NANO_PX: {"xyxy", "yxyx", "yxhw"}}
-"""Orders of four numbers in which a model may say those of another order."""
 
 
 class Demonstrated:
@@ -66,7 +61,7 @@ def numbers(line: str) -> list[float]:
 
 @pytest.mark.slow
 @pytest.mark.host
-def test_it_is_one_story_on_one_screen(demonstrated: Demonstrated) -> None:
+def test_it_fits_a_screen_and_tells_its_story(demonstrated: Demonstrated) -> None:
     lines = demonstrated.out.splitlines()
     assert len(lines) <= 40
     assert not [line for line in lines if len(line) > 80 and str(demonstrated.work) not in line]
@@ -95,7 +90,7 @@ def test_it_is_one_story_on_one_screen(demonstrated: Demonstrated) -> None:
 
 @pytest.mark.slow
 @pytest.mark.host
-def test_again_it_prints_the_same_and_asks_nothing(demonstrated: Demonstrated) -> None:
+def test_a_second_run_prints_the_same_and_asks_nothing(demonstrated: Demonstrated) -> None:
     journal = {path: path.read_bytes() for path in demonstrated.work.glob("calls.jsonl*")}
     assert demonstrated.run() == demonstrated.out
     # Both share their runs.
@@ -104,39 +99,6 @@ def test_again_it_prints_the_same_and_asks_nothing(demonstrated: Demonstrated) -
     assert numbers(low)[0] < 5
     assert "asked for xyxy, it says xywh" in quick
     assert {path: path.read_bytes() for path in demonstrated.work.glob("calls.jsonl*")} == journal
-
-
-@pytest.mark.slow
-@pytest.mark.host
-def test_the_coordinate_check_finds_what_is_wrong_and_nothing_else(
-    demonstrated: Demonstrated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("LMUData", str(demonstrated.fresh.home / "LMUData"))
-    runs = demonstrated.work / "runs"
-    main(["coords", str(runs)])
-    wrong, right = set(), set()
-    for message in re.split(r"\n(?=\S+ on \S+\n)", capsys.readouterr().out):
-        model, _, dataset = message.split()[:3]
-        question, flat = parse(dataset), " ".join(message.split())
-        if "convention is wrong" in flat:
-            assert question.representation in UNTAUGHT[model], message
-            wrong.add((model, question.representation))
-        elif "it fits" in flat:
-            right.add((model, question.representation))
-    assert (NANO_PX, "xyxy") in wrong
-    assert set(BEST.items()) <= right
-    formats = yaml.safe_load((demonstrated.work / "best_formats.yaml").read_text())["models"]
-    for model, space, means in (
-        (NANO, "pixels", "thousandths of width and height, xyxy"),
-        (NANO, "unit", "thousandths of width and height, xyxy"),
-        (NANO_PX, "unit", "pixels of the image, xywh"),
-    ):
-        winner = formats[model]["FindIt"]["winner"]
-        path = runs / model / f"{model}_FindIt_{demo.SCENES}_{winner}.json"
-        assert main(["coords", str(path), "--space", space]) == 1
-        flat = " ".join(capsys.readouterr().out.split())
-        assert f"; {means}: F1 " in flat
-        assert "the run's convention is wrong" in flat
 
 
 # --- without a model ------------------------------------------------------------------------------
@@ -157,7 +119,7 @@ def failing(error: BaseException) -> Any:
     return run_sweep
 
 
-def test_interrupted_it_says_how_to_go_on(
+def test_an_interrupt_says_how_to_go_on(
     anywhere: None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -170,7 +132,7 @@ def test_interrupted_it_says_how_to_go_on(
         assert "the same command goes on from there" in capsys.readouterr().out
 
 
-def test_what_failed_names_the_log(
+def test_a_failure_names_the_log(
     anywhere: None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -183,42 +145,3 @@ def test_what_failed_names_the_log(
     assert f"error: it would not load\nThe log until then: {log}" in message.err
     assert "what a stage prints" not in message.out + message.err
     assert log.read_text() == "what a stage prints\n"
-
-
-def test_what_is_not_installed_is_said_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(demo, "NEEDED", ("vlmeval_of_nobody",))
-    assert main(["demo", "--work-dir", str(tmp_path / "work")]) == REFUSED
-    assert "needs vlmeval_of_nobody: pip install " in capsys.readouterr().err
-    assert not (tmp_path / "work").exists()
-
-
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have rich believe that it writes to a terminal."""
-    monkeypatch.setenv("FORCE_COLOR", "1")
-
-
-def test_a_bar_counts_a_whole_stage(terminal: None) -> None:
-    with StageBar("loading models", 24) as shown:
-        # A search plans each of its steps for each model.
-        for cells, calls, finished in ((8, 400, 100), (4, 200, 0)):
-            shown.planned(NANO_PX, PlannedCalls(cells, calls, finished))
-            shown.answered([Answer(""), Answer("")])
-    (task,) = shown.bar.tasks
-    assert (task.description, task.completed, task.total) == (f"asking {NANO_PX}", 104, 1200)
-    assert task.fields["count"] == "104 of 1,200 answers"
-    shown.stopping("on a signal")
-    assert shown.bar.tasks[0].description == "stopping"
-
-
-def test_a_bar_is_on_the_terminal_while_others_print_into_the_log(
-    terminal: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with (tmp_path / "demo.log").open("w") as log:
-        demonstrated = demo.Demonstration(tmp_path, log)
-        with StageBar("writing the report"), demonstrated.logged():
-            print("what a stage prints")
-    assert "writing the report" in capsys.readouterr().err
-    assert (tmp_path / "demo.log").read_text() == "what a stage prints\n"

@@ -98,9 +98,7 @@ def test_the_curve_is_logged_after_each_checkpoint(
     [
         (("nowhere", *FLAGS, "--once"), "nowhere: no such folder"),
         (("empty", *FLAGS, "--once"), "empty has no complete checkpoint"),
-        (("training", "--like", "FindIt-Nana", "--data", DATA), "FindIt-Nano"),
         (("empty", "--like", "FindIt-Nano", "--data", "FindIt_Pascl_xyxy_json"), "Pascal"),
-        (("training", *FLAGS, "--limt", "3"), "--limit"),
         (("training", *FLAGS, "--name", "a/b"), "names files: no slash in it"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from stand_ins import set_up_release
 from web import web_server
 
-from vlmeval_findit.cli import COMMANDS, RENAMED, data_list, main
+from vlmeval_findit.cli import COMMANDS, RENAMED, data_show, main
 
 GROUP = [name for name in COMMANDS if name.startswith("data ")]
 
@@ -45,7 +45,7 @@ def test_the_list_counts_images(tmp_path, monkeypatch, capsys) -> None:
         assert not (tmp_path / "lmu" / "images").exists()
         assert main(["data", "get", "Mini"]) == 0
     next((tmp_path / "lmu" / "images" / "COCO_train2014").glob("*.jpg")).unlink()
-    monkeypatch.setattr(data_list, "DATASETS", {"Mini": mini})
+    monkeypatch.setattr(data_show, "DATASETS", {"Mini": mini})
     capsys.readouterr()
     assert main(["data", "list"]) == 0
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("Mini "))

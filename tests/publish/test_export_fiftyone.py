@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boards import JSON, LABELS_JSON, runs, world
+from boards import JSON, runs, world
 from scored_runs import HEIGHT, WIDTH, World, failing, query, saying, speaking
 
 from vlmeval_findit.boxes.confidences import DEFAULT
@@ -46,7 +46,9 @@ def answers_of(samples: list[dict[str, Any]], name: str) -> dict[int, str]:
     return {label["query"]: label["label"] for label in labels}
 
 
-def test_one_sample_a_picture_and_every_object_once(world: World, runs: list[Run], capsys) -> None:
+def test_each_image_is_a_sample_and_has_every_object_once(
+    world: World, runs: list[Run], capsys
+) -> None:
     out = export(world)
     assert "6 images, 68 boxes of 12 runs" in " ".join(capsys.readouterr().out.split())
     samples = samples_of(out)
@@ -102,13 +104,6 @@ def test_confidences_and_slices_where_they_are_known(world: World) -> None:
     }
 
 
-def test_twice_is_the_same_bytes(world: World, runs: list[Run]) -> None:
-    out = export(world)
-    first = {path.name: path.read_bytes() for path in out.iterdir()}
-    export(world)
-    assert {path.name: path.read_bytes() for path in out.iterdir()} == first
-
-
 def test_boxes_that_cannot_be_shown_are_counted(world: World, capsys) -> None:
     world.table("Pascal", [query(0)])
     many = ", ".join(['{"bbox": [1, 2, 300, 400]}'] * 205)
@@ -118,7 +113,7 @@ def test_boxes_that_cannot_be_shown_are_counted(world: World, capsys) -> None:
     assert len(boxes_of(samples_of(out), "Many_Pascal_xyxy_json")) == 200
 
 
-def test_runs_of_one_name_have_fields_of_their_own(world: World) -> None:
+def test_runs_of_equal_names_have_different_fields(world: World) -> None:
     world.predict("A.1", JSON, speaking(JSON, 0.8, 10))
     world.predict("A-1", JSON, speaking(JSON, 0.1, 10))
     samples = samples_of(export(world))
@@ -126,21 +121,7 @@ def test_runs_of_one_name_have_fields_of_their_own(world: World) -> None:
     assert names == {"A_1_Pascal_xyxy_json_answers", "A_1_Pascal_xyxy_json_2_answers"}
 
 
-def test_what_is_refused(world: World, capsys) -> None:
-    path = world.predict("Good", LABELS_JSON, speaking(LABELS_JSON, 0.8, 10))
-    out = world.folder / "mine"
-    out.mkdir()
-    (out / "samples.json").write_text("{}")
-    assert main(["export", str(path), "--to", "fiftyone", "--out", str(out)]) == 2
-    assert "did not write" in capsys.readouterr().err
-    (world.folder / "Pascal_multilabel.tsv").unlink()
-    fresh = world.folder / "fresh"
-    assert main(["export", str(path), "--to", "fiftyone", "--out", str(fresh)]) == 2
-    assert "Pascal_multilabel" in capsys.readouterr().err
-    assert not fresh.exists()
-
-
-def test_points_beside_boxes_are_left_out_and_said(world: World, runs: list[Run], capsys) -> None:
+def test_points_are_left_out_with_a_note(world: World, runs: list[Run], capsys) -> None:
     world.predict("Pointing", "FindIt_Pascal_point_json", saying("[]"))
     out = export(world)
     assert "left out, their answers are no boxes: 1 run (Pointing" in capsys.readouterr().out

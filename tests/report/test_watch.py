@@ -21,7 +21,7 @@ from paths import ROOT
 from report_browser import NEEDS_CHROMIUM, start_browser
 from waits import until
 
-from vlmeval_findit.cli import main, watch
+from vlmeval_findit.cli import main, report
 from vlmeval_findit.core.formatting import duration
 from vlmeval_findit.report.followed import Followed, Snapshot, SweepFiles, SweepState
 from vlmeval_findit.report.live_page import make_live_page
@@ -327,7 +327,7 @@ def test_an_interrupt_that_python_drops_ends_watching(
         with suppress(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(watch, "_write", write)
+    monkeypatch.setattr(report, "_write_live_page", write)
     command = ["report", "--watch", str(tmp_path / "not-yet"), "--every", "0.01"]
     assert main([*command, "--out", str(tmp_path / "page.html")]) == 130
 

@@ -33,12 +33,6 @@ def test_yaml_can_be_read(path: Path) -> None:
             assert {"apiVersion", "kind", "metadata"} <= item.keys()
 
 
-def test_both_files_of_ray_serve_start_the_same() -> None:
-    alone = yaml.safe_load((FOLDER / "ray_serve.yaml").read_text())["applications"]
-    service = next(yaml.safe_load_all((FOLDER / "kuberay_servers.yaml").read_text()))
-    assert yaml.safe_load(service["spec"]["serveConfigV2"])["applications"] == alone
-
-
 def test_a_sweep_of_a_slurm_job_is_told_where_its_ray_is(tmp_path: Path) -> None:
     programs = {
         "scontrol": "printf 'node1\\nnode2\\n'",
@@ -132,17 +126,3 @@ def test_the_file_says_which_servers_answer(cluster: dict[str, str], tmp_path: P
     assert len(lines(tmp_path / "record")) == 3
     no_server_is_left(tmp_path)
     assert len(list(tmp_path.glob("servers-7-*.log"))) == 2
-
-
-@pytest.mark.slow
-def test_a_job_that_ends_in_the_middle_leaves_no_server(
-    cluster: dict[str, str], tmp_path: Path
-) -> None:
-    script = [str(FOLDER / "slurm_servers.sh"), "org/model", "Qwen3-VL", sys.executable, "-c"]
-    wait = "import time, sys; print('asks', sys.argv[-2:], flush=True); time.sleep(3); sys.exit(5)"
-    began = time.monotonic()
-    done = subprocess.run(["bash", *script, wait], env=cluster, cwd=tmp_path, capture_output=True)
-    assert done.returncode == 5, "the status is the command's"
-    assert b"'--base-url', '@" in done.stdout
-    assert time.monotonic() - began < 30
-    no_server_is_left(tmp_path)

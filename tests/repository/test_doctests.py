@@ -5,8 +5,6 @@ from __future__ import annotations
 import doctest
 import importlib
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -28,11 +26,6 @@ WITH_EXAMPLES = {
 """How many examples every module has, as its source is written."""
 
 
-def test_there_are_examples() -> None:
-    assert len(WITH_EXAMPLES) >= 4
-    assert "vlmeval_findit.core.replies" in WITH_EXAMPLES
-
-
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_examples_say_what_happens(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -48,11 +41,3 @@ def test_examples_say_what_happens(
     for test in tests:
         runner.run(test, out=reported.append)
     assert runner.summarize(verbose=False).failed == 0, "".join(reported)
-
-
-def test_no_example_needs_torch() -> None:
-    code = (
-        f"import importlib, sys\nfor name in {list(WITH_EXAMPLES)}: importlib.import_module(name)\n"
-    )
-    code += "assert not {'torch', 'vlmeval'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

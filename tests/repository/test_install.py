@@ -77,38 +77,10 @@ def toy_host(tmp_path: Path) -> str:
     return f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
 
 
-def test_the_hook_is_installed(environment: Path) -> None:
-    """Errors while building are swallowed in editable mode: the file itself must be looked for."""
-    assert list(environment.glob(f"lib/python*/site-packages/{HOOK}"))
-
-
 def test_the_hook_fires_when_the_host_is_imported(environment: Path, toy_host: str) -> None:
     code = toy_host + SPY + "import vlmeval.config, vlmeval.dataset, vlmeval.inference\n"
     code += "print(spy.seen)"
     assert python(environment, code) == "['models', 'datasets', 'inference']\n"
-
-
-def test_the_hook_fires_in_spawned_children(
-    environment: Path, toy_host: str, tmp_path: Path
-) -> None:
-    script = tmp_path / "parent.py"
-    script.write_text(
-        "import multiprocessing as mp\n"
-        "def child():\n"
-        "    " + toy_host.strip() + "\n"
-        "    " + "\n    ".join(SPY.strip().splitlines()) + "\n"
-        "    import vlmeval.dataset\n    print(spy.seen, flush=True)\n"
-        "if __name__ == '__main__':\n"
-        "    process = mp.get_context('spawn').Process(target=child)\n"
-        "    process.start(); process.join(); assert process.exitcode == 0\n"
-    )
-    out = subprocess.run(
-        [str(environment / "bin" / "python"), str(script)],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    assert out == "['datasets']\n"
 
 
 def test_the_hook_is_off_when_told(environment: Path, toy_host: str) -> None:
@@ -117,7 +89,7 @@ def test_the_hook_is_off_when_told(environment: Path, toy_host: str) -> None:
     assert python(environment, code, VLMEVAL_FINDIT="0") == "[]\n"
 
 
-def test_a_failure_of_ours_does_not_stop_the_host(environment: Path, toy_host: str) -> None:
+def test_a_failing_hook_does_not_stop_the_host(environment: Path, toy_host: str) -> None:
     code = toy_host + "sys.modules['vlmeval_findit.host'] = None\n"
     code += "import vlmeval.dataset; print(vlmeval.dataset.NAME)"
     assert python(environment, code) == "datasets\n"
@@ -138,9 +110,7 @@ def test_uninstalling_takes_the_hook_along(source: Path, tmp_path: Path) -> None
         assert not left
 
 
-@pytest.mark.parametrize(
-    "command", [["-h"], ["score", "-h"], ["models"], ["data", "get", "-h"], ["probe", "-h"]]
-)
+@pytest.mark.parametrize("command", [["score", "-h"], ["models"], ["data", "get", "-h"]])
 def test_light_commands_import_neither_torch_nor_the_host(command: list[str]) -> None:
     code = (
         "import sys; from vlmeval_findit.cli import main\n"

@@ -16,7 +16,6 @@ from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
 from vlmeval_findit.boxes.spaces import KINDS
 from vlmeval_findit.cli import COMMANDS, main
-from vlmeval_findit.models.model_table import MODELS
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PROTOCOL = (ROOT / "docs" / "reference" / "protocol.md").read_text(encoding="utf-8")
@@ -123,12 +122,6 @@ def test_without_arguments_the_commands_are_listed(capsys: pytest.CaptureFixture
 def test_a_misspelt_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scor"]) == 2
     assert "no command 'scor': did you mean score?" in capsys.readouterr().err
-
-
-def test_models_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models"]) == 0
-    out = capsys.readouterr().out
-    assert all(name in out for name in MODELS)
 
 
 def test_nothing_outside_the_command_line_prints() -> None:

@@ -108,9 +108,7 @@ def test_nothing_is_published_untested() -> None:
     [
         ("v1.2.0", "# Changes\n\n## 1.2.0 (1 May)\n\n### Added\n\n## 1.1.0\n", None),
         ("v1.2.1", "## 1.2.0\n", "the tag is v1.2.1, the package's version 1.2.0"),
-        ("1.2.0", "## 1.2.0\n", "the tag is 1.2.0"),
         ("v1.2.0", "## 1.2.0 (unreleased)\n", "CHANGELOG.md says: 1.2.0 (unreleased)"),
-        ("v1.2.0", "## 1.2.01\n", "CHANGELOG.md has no heading 1.2.0"),
         ("v1.2.0", "## 1.3.0\n\n## 1.2.0\n", "CHANGELOG.md begins with 1.3.0"),
     ],
 )
@@ -163,24 +161,3 @@ def test_the_dockerfile_is_clean_under_hadolint() -> None:
         [program, "Dockerfile"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
-
-
-def test_the_image_is_built_of_what_a_wheel_is_built_of() -> None:
-    """Everything is kept out of it, then let in by name: no results, no tables, no keys."""
-    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
-    assert ignored[1] == "*"
-    let_in = {line[1:] for line in ignored if line.startswith("!")}
-    assert let_in == {
-        "vlmeval_findit", "configs/*.yaml", "setup.py", "pyproject.toml", "README.md", "LICENSE"
-    }  # fmt: skip
-    assert all(list(ROOT.glob(name)) for name in let_in)
-
-
-def test_the_compose_file_asks_the_server_beside_it() -> None:
-    services = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]
-    assert services["findit"]["depends_on"] == {"vllm": {"condition": "service_healthy"}}
-    assert re.fullmatch(r"vllm/vllm-openai:\$\{VLLM_TAG:-v[\d.]+\}", services["vllm"]["image"])
-    page = (ROOT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
-    assert "--base-url http://vllm:8000/v1" in page
-    (default,) = re.findall(r"MODEL:-([\w/.-]+)\}", services["vllm"]["command"][0])
-    assert f"--model Qwen3-VL={default} " in page

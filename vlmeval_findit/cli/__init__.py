@@ -1,7 +1,7 @@
 """The command line: the only place that prints.
 
-A command is a row of :data:`GROUPS` and a module of this folder with a Click command called
-``command``, which returns the exit status. Only the module of the called command is imported.
+A command is a row of :data:`GROUPS` and a Click command of a module of this folder, which returns
+the exit status: ``command``, unless the row names another. Only its module is imported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import click
 from click.shell_completion import CompletionItem, shell_complete
 
 from ..core.command import INTERRUPTED, NO_MORE, REFUSED, SOME_FAILED, as_called, program
-from .options import HELP, PLUGIN, is_verbose, print_note, shared_options
+from .shared_options import HELP, PLUGIN, is_verbose, print_note, shared_options
 
 GROUPS = {
     "Ask models": {
@@ -33,18 +33,24 @@ GROUPS = {
         "demo": ("demo", "the demonstration: two small models, no network, no GPU"),
     },
     "Get data": {
-        "data list": ("data_list", "the datasets: what is on disk, and their licences"),
+        "data list": (
+            "data_show.list_datasets",
+            "the datasets: files on disk, and licences",
+        ),
         "data get": ("data_get", "get a dataset: annotations, and the images they name"),
         "data import": ("data_import", "make a dataset of your files, or a published set"),
         "data show": ("data_show", "print what a query asks, and the sizes of its images"),
-        "data check": ("data_check", "check that annotations and images are complete"),
+        "data check": ("data_get.check", "check that annotations and images are complete"),
     },
     "Look at results": {
         "score": ("score", "score prediction files again, without the model"),
         "leaderboard": ("leaderboard", "models x datasets with intervals, from scored runs"),
         "compare": ("compare", "how two runs differ: metrics, intervals, queries"),
         "errors": ("errors", "which error types cost a run its points, and where"),
-        "samples": ("samples", "several replies to each query: mean, consensus, pass@k"),
+        "samples": (
+            "calibration.samples",
+            "several replies to each query: mean, consensus, pass@k",
+        ),
         "calibration": ("calibration", "average precision and calibration by token probabilities"),
         "coords": ("coords", "in which coordinates a run's answers really are"),
         "report": ("report", "one page with plots and every answer on its image"),
@@ -52,7 +58,7 @@ GROUPS = {
     },
     "Models and plug-ins": {
         "models": ("models", "the models: names, checkpoints, coordinate spaces, image bounds"),
-        "plugins": ("plugins", "what plug-ins add, and what of it cannot be used"),
+        "plugins": ("check.plugins", "what plug-ins add, and what of it cannot be used"),
         "check": ("check", "try your benchmark, model, space … before its first run"),
     },
 }
@@ -123,8 +129,10 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         name = f"{self.prefix}{cmd_name}"
         if name in COMMANDS:
-            module = import_module(f"{__name__}.{COMMANDS[name][0]}")
-            command: click.Command = module.command
+            module, _, attribute = COMMANDS[name][0].partition(".")
+            command: click.Command = getattr(
+                import_module(f"{__name__}.{module}"), attribute or "command"
+            )
             command.name = cmd_name
             return command
         if cmd_name in self.list_commands(ctx):

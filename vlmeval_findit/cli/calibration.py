@@ -1,4 +1,4 @@
-"""``run_findit.py calibration``: average precision and calibration by token probabilities."""
+"""``calibration`` and ``samples``: confidences of boxes, and several replies to each query."""
 
 from __future__ import annotations
 
@@ -11,15 +11,25 @@ import click
 from ..coords.run_check import NotBoxesError
 from ..core.command import SOME_FAILED
 from ..core.formatting import printable
+from ..core.scored_row import sources
 from ..core.settings import settings_from
-from ..leaderboard.run_tables import calibration_table, legend, ranking_table
+from ..leaderboard.run_tables import (
+    calibration_table,
+    legend,
+    passes_table,
+    ranking_table,
+    samples_legend,
+    samples_table,
+)
 from ..runs.coco_boxes import NoConfidenceError
+from ..runs.consensus import fusion, write_consensus
 from ..runs.prediction_names import prediction_files
 from ..runs.run_calibration import CalibrationResult, measure_calibration
 from ..runs.run_score import score_file
-from ..runs.sample_scores import add_agreement, sample_files
+from ..runs.sample_scores import add_agreement, load_samples, sample_files, score_samples
 from ..runs.score_files import settings_of_score
-from .options import (
+from .printing import print_folded, print_lines, print_table, write_json
+from .shared_options import (
     Command,
     data_name_option,
     force_option,
@@ -27,7 +37,6 @@ from .options import (
     runs_argument,
     space_option,
 )
-from .printing import print_lines, print_table, write_json
 
 
 @click.command(cls=Command, examples=["python run_findit.py calibration outputs"])
@@ -82,4 +91,50 @@ def command(
     print_lines(legend(results).lines, "docs/design/statistics.md")
     if json_file is not None:
         write_json(json_file, [result.as_dict() for result in results])
+    return 0
+
+
+@click.command(cls=Command, examples=["python run_findit.py samples outputs/FindIt-Nano"])
+@runs_argument
+def samples(runs: tuple[Path, ...]) -> int:
+    """Print the scores of several replies to each query (--samples) together; no model is needed.
+
+    The mean over samples, pass@k, the best sample by the truth, and the consensus: boxes that most
+    samples agree on. It is written next to the samples as a run, and scored like any other reply.
+    """
+    fusion()
+    paths = prediction_files(runs)
+    several = [path for path in paths if len(sample_files(path)) > 1]
+    legends: dict[str, None] = {}
+    for path in several or paths[:1]:
+        samples = load_samples(path)
+        first, consensus = samples[0], None
+        score = score_samples(samples)
+        name = f"{printable(first.model)} on {first.question.name}"
+        try:
+            consensus = write_consensus(samples)
+        except NotBoxesError as error:
+            print(f"{name}: no consensus: {error}", file=sys.stderr)
+        identity = first.provenance.identity
+        sampling = (identity and identity.answering.sampled) or "greedy replies"
+        print_folded(f"{name}: {len(first.rows)} queries, {sources(first.rows)} images; {sampling}")
+        tables = [samples_table(score, consensus)]
+        tables += [passes_table(score)] if score.passes is not None else []
+        for table in tables:
+            print()
+            print_table(table, "the whole output (… | cat)")
+        print()
+        if score.failed:
+            calls = len(samples) * len(first.rows)
+            print_folded(
+                f"{score.failed} of {calls} calls failed and count as misses; the same run again "
+                "asks them again"
+            )
+        if consensus is not None:
+            print_folded(f"consensus: {consensus.path}")
+            print()
+        legends |= dict.fromkeys(samples_legend(score, consensus).lines)
+    print_lines([*legends], "docs/design/statistics.md")
+    if left := len(paths) - len(several):
+        print(f"{left} runs with one reply to each query were left out", file=sys.stderr)
     return 0

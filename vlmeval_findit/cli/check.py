@@ -1,10 +1,11 @@
-"""``run_findit.py check``: try a benchmark, a model, a space and so on before its first run."""
+"""``check``: try a benchmark, a model, a space … before its first run; ``plugins``: list them."""
 
 from __future__ import annotations
 
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from textwrap import wrap
 
 import click
 
@@ -15,14 +16,17 @@ from ..core.benchmark_protocol import Benchmark, Drawing
 from ..core.command import SOME_FAILED
 from ..core.custom_prompt import CustomPrompt, custom_prompt
 from ..core.formatting import nearest
+from ..core.plugin_rows import Broken, reported, unreported
+from ..core.redaction import scrub
 from ..core.settings import settings_from
 from ..data.sources import published_sets
 from ..models.model_table import MODELS, find_model, row_of_base
 from ..report.transcripts import drawn_values
 from ..runs import benchmark_check, plugin_row_check
+from ..runs.run_identity import plugin_tables
 from .model_options import prompt_options
-from .options import PATH, Command, complete_datasets
 from .printing import print_text
+from .shared_options import PATH, Command, complete_datasets
 
 
 @click.command(cls=Command, examples=["python run_findit.py check MyModel --plugin mine.py"])
@@ -119,3 +123,46 @@ def _first_with_table(benchmark: Benchmark) -> str:
 
 def _draw(drawing: Drawing, folder: Path) -> None:
     drawn_values(drawing, folder, lambda image: 0)
+
+
+# --- plugins ---
+
+_WIDTH = 80
+_GROUP, _ROW = 16, 24
+
+
+@click.command(cls=Command)
+def plugins() -> int:
+    """List the rows that plug-ins add, by table, and what cannot be used.
+
+    docs/how-to/benchmarks.md says how to write a plug-in. Exit status 1: something is broken.
+    """
+    with unreported():
+        rows = [
+            (group.value, name, added.plugin)
+            for group, table in plugin_tables().items()
+            for name, added in table.added().items()
+        ]
+    for group, name, plugin in rows:
+        row, version = f"{group:<{_GROUP}}{name:<{_ROW}}", f"{plugin.name} {plugin.version}"
+        fits = len(name) < _ROW and len(row) + len(version) <= _WIDTH
+        _print_indented(*([row + version] if fits else [row.rstrip(), version]), plugin.origin)
+    broken = reported()
+    if not rows and not broken:
+        print("No plug-in adds a row: docs/how-to/benchmarks.md says how to write a plug-in.")
+    for each in broken:
+        _print_broken(each)
+    return SOME_FAILED if broken else 0
+
+
+def _print_broken(broken: Broken) -> None:
+    plugin, group = broken.plugin, broken.group.value if broken.group else "file"
+    why = wrap(scrub(broken.why), _WIDTH - _GROUP, break_long_words=False, break_on_hyphens=False)
+    first = f"{group:<{_GROUP}}{f'broken: {broken.what}'.rstrip()}"
+    _print_indented(first, f"{plugin.name} {plugin.version}".rstrip(), plugin.origin, *why)
+
+
+def _print_indented(first: str, *rest: str) -> None:
+    print(first)
+    for line in rest:
+        print(f"{'':<{_GROUP}}{line}")

@@ -20,13 +20,13 @@ from ..runs.run_statistics import (
     scores_by_index,
 )
 from ..runs.scored_run import RowData, Run, load_runs
-from .options import PATH, Command, json_option
 from .printing import print_table, write_json
+from .shared_options import PATH, Command, json_option
 
 _PAGE = Path("outputs/compare.html")
 
 _INDICES = 12
-"""Most queries that are named on the terminal, of those that only one run finds."""
+"""Most indices that are printed of the queries that a single run finds."""
 
 
 @click.command(
@@ -44,7 +44,7 @@ _INDICES = 12
 )
 @json_option
 def command(left: Path, right: Path, show: Path | None, json_file: Path | None) -> int:
-    """Print the difference of every metric, A minus B, and the queries that only one run finds.
+    """Print the difference of every metric, A minus B, and the queries that a single run finds.
 
     A and B are scored prediction files, or folders, over the same rows: two models, two formats
     of a model, or the same run twice. Folders with several datasets are paired dataset by dataset.

@@ -24,8 +24,8 @@ from ..leaderboard.table_output import to_json
 from ..runs.open_predictions import Predictions, open_predictions
 from ..runs.prediction_names import prediction_files, score_command
 from ..runs.score_files import open_score
-from .options import Command, data_name_option, force_option, json_option, runs_argument
 from .printing import console, print_lines, print_table, write_json
+from .shared_options import Command, data_name_option, force_option, json_option, runs_argument
 
 READ_AS = "if the answers were read as"
 _METRICS = ("F1@0.5", "mIoU")

@@ -1,52 +1,53 @@
-"""``run_findit.py data get``: datasets ready to run, from the network or from your files."""
+"""``data get`` and ``data check``: tables and images of datasets, made or fetched, and complete."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from textwrap import fill
 
 import click
 
-from ..core.command import INTERRUPTED
-from ..core.folders import lmu_data_root
+from ..benchmarks.findit.findit_datasets import DATASETS
+from ..core.command import INTERRUPTED, SOME_FAILED, as_called
+from ..core.folders import find_table, image_folder, lmu_data_root
 from ..core.lock import Lock
 from ..core.table_files import WrittenTable
 from ..data.fetch.annotations import (
     AnnotationFile,
     FetchableTable,
+    fetched_tables,
+    images_of,
     is_fetched,
     parquet_folder,
 )
 from ..data.fetch.store import ImageStore
 from ..data.published.importing import ImportOptions
 from ..data.sources import NOTHING, DataSource, base_addresses, made_sources, published_sets
-from .data_check import (
-    ANNOTATIONS,
-    FilesLine,
-    by_source,
-    line_of,
-    manual_steps,
-    names_argument,
-    print_lines,
-    store_of,
-    tables_named,
-)
 from .data_import import make_set
-from .options import PATH, Command
-from .printing import print_folded, print_text, where_tables_are
+from .printing import print_columns, print_folded, print_text
+from .shared_options import PATH, Command, completion
+
+ANNOTATIONS = "annotations"
+
+_REASONS = 8
+"""Reasons that are listed for a line of the table."""
 
 
 @dataclass(frozen=True, slots=True)
-class _GetOptions:
-    """The flags, as their help describes them."""
+class FilesLine:
+    """A line of the table of files; ``failed`` has the reason by file."""
 
-    folder: Path | None
-    no_images: bool
-    out: Path | None
-    videos: Path | None
-    force: bool
+    what: str
+    needed: int
+    present: int
+    failed: Mapping[str, str]
+
+
+_names_argument = click.argument(
+    "names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion(lambda: DATASETS)
+)
 
 
 @click.command(
@@ -62,7 +63,7 @@ class _GetOptions:
         ]
     },
 )
-@names_argument
+@_names_argument
 @click.option(
     "--from",
     "folder",
@@ -71,7 +72,6 @@ class _GetOptions:
     help="The annotations as published: a folder of Parquet files, or the file named below.",
 )
 @click.option("--no-images", is_flag=True, help="Make the tables only.")
-@click.option("--out", type=PATH, metavar="DIR", help="Folder for tables (LMUData).")
 @click.option(
     "--videos", type=PATH, metavar="DIR", help="Folder of videos to cut named frames from."
 )
@@ -80,36 +80,43 @@ class _GetOptions:
     is_flag=True,
     help="Also use annotations that differ from the authors'; the .meta.json has the differences.",
 )
-def command(names: tuple[str, ...], **flags: Any) -> int:
+def command(
+    names: tuple[str, ...], folder: Path | None, no_images: bool, videos: Path | None, force: bool
+) -> int:
     """Get datasets ready to run: annotations, tables, and only the images that queries name.
 
     NAME is Pascal, RefL4Full_val … (all names: data list); all: those of FindIt. What is there and
     whole is not fetched again. Addresses can be replaced under `sources` in configs/datasets.yaml.
-    Every run looks for tables in the folder that FINDIT_TABLES names, in datasets_tsv here and of
-    the clone, and in VLMEvalKit's data folder (LMUData), in this order.
+    Tables are written to VLMEvalKit's data folder (LMUData).
 
     Exit status 1: something is missing; 130: interrupted, and the same command goes on from there.
     """
-    options = _GetOptions(**flags)
     given = {**made_sources(), **published_sets()}
     if name := next((name for name in names if name in given), None):
         row = given[name]
         if len(names) > 1:
             raise ValueError(f"{name} is made from your files: name it alone")
-        if row.holds != NOTHING and options.folder is None:
+        if row.holds != NOTHING and folder is None:
             at = f" ({row.address})" if row.address else ""
             raise ValueError(
                 f"{name} is not fetched. Get {row.holds}{at}, then type: "
                 f"python run_findit.py data get {name} --from PATH"
             )
-        folder = options.folder or Path()
+        files = folder or Path()
         if row.make is None:
-            return make_set(name, ImportOptions(folder, partial=options.force))
-        _print_written(row.make(folder, options.out or lmu_data_root(), options.force))
+            return make_set(name, ImportOptions(files, partial=force))
+        _print_written(row.make(files, lmu_data_root(), force))
         return 0
-    tables = tables_named(names)
+    tables = _tables_named(names)
     try:
-        return print_lines(_get(tables, options))
+        paths, line = _annotations(tables, folder, force)
+        lines = [line]
+        for source, group in _by_source(paths).items() if not no_images else ():
+            store = _store_of(group, paths)
+            missing = store.problems()
+            failed = _fetch_missing(source, store, missing, videos) if missing else {}
+            lines += [_line_of(table, paths[table], missing, failed) for table in group]
+        return _print_lines(lines)
     except KeyboardInterrupt:
         print("Interrupted. Downloaded files stay: the same command fetches the rest.")
         return INTERRUPTED
@@ -118,35 +125,23 @@ def command(names: tuple[str, ...], **flags: Any) -> int:
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def _get(tables: Sequence[FetchableTable], options: _GetOptions) -> list[FilesLine]:
-    paths, line = _annotations(tables, options)
-    lines = [line]
-    for source, group in by_source(paths).items() if not options.no_images else ():
-        store = store_of(group, paths)
-        missing = store.problems()
-        failed = _fetch_missing(source, store, missing, options.videos) if missing else {}
-        lines += [line_of(table, paths[table], missing, failed) for table in group]
-    return lines
-
-
 def _annotations(
-    tables: Sequence[FetchableTable], options: _GetOptions
+    tables: Sequence[FetchableTable], folder: Path | None, force: bool
 ) -> tuple[dict[FetchableTable, Path], FilesLine]:
     """Return the path of every table that can be made, and a line with the failures."""
-    ready = {table: table.ready(options.out) for table in tables if options.folder is None}
+    ready = {table: table.ready() for table in tables if folder is None}
     paths = {table: path for table, path in ready.items() if path is not None}
     present = len(paths)
     missing = [table for table in tables if table not in paths]
-    reasons = _fetch_files(missing) if options.folder is None else {}
+    reasons = _fetch_files(missing) if folder is None else {}
     failed = {
         table.name: reasons[file.name]
         for table in missing
         for file in table.files
         if file.name in reasons
     }
-    folder, out = options.folder or parquet_folder(), options.out or lmu_data_root()
     written = {
-        table: table.make(folder, out, options.force)
+        table: table.make(folder or parquet_folder(), lmu_data_root(), force)
         for table in missing
         if table.name not in failed
     }
@@ -165,7 +160,8 @@ def _print_written(tables: Iterable[WrittenTable]) -> None:
     for table in tables:
         for note in table.notes:
             print_folded(f"{table.path.stem}: {note}")
-    print_folded(where_tables_are([table.path for table in tables]))
+        find_table(table.path.stem, "")  # Warns where another table of this name goes before it
+    print_folded(f"{len(tables)} tables in {tables[0].path.parent}, where runs find them")
 
 
 def _fetch_files(tables: Sequence[FetchableTable]) -> dict[str, str]:
@@ -217,9 +213,101 @@ def _fetch_missing(
         failed = fetch_images(job, source, list(missing), videos)
     store.clean_up()
     if BY_HAND in failed.values() or (failed and source.steps):
-        print(manual_steps(source, store.folder))
+        print(_manual_steps(source, store.folder))
     # "damaged" says more than "not fetched".
     return {
         name: missing[name] if why == BY_HAND and missing[name] != "is missing" else why
         for name, why in failed.items()
     }
+
+
+# --- data check ---
+
+
+@click.command(cls=Command, examples=["python run_findit.py data check Pascal"])
+@_names_argument
+def check(names: tuple[str, ...]) -> int:
+    """Check the tables and images of datasets, without a network.
+
+    NAME is as in data get; all: FindIt's. Exit status 1: something is missing.
+    """
+    tables = _tables_named(names)
+    ready = {table: table.ready() for table in tables}
+    missing_tables = {
+        table.name: "no table of the release's annotations: type data get"
+        for table, path in ready.items()
+        if path is None
+    }
+    present = len(tables) - len(missing_tables)
+    lines = [FilesLine(ANNOTATIONS, len(tables), present, missing_tables)]
+    paths = {table: path for table, path in ready.items() if path is not None}
+    for source, group in _by_source(paths).items():
+        store = _store_of(group, paths)
+        missing = store.problems()
+        if missing and source.steps:
+            print(_manual_steps(source, store.folder))
+        lines += [_line_of(table, paths[table], missing, missing) for table in group]
+    return _print_lines(lines)
+
+
+def _tables_named(names: Sequence[str]) -> list[FetchableTable]:
+    """Return the tables of names.
+
+    Raises:
+        ValueError: a name is unknown, or the source of its images is.
+    """
+    return fetched_tables(None if tuple(names) == ("all",) else names)
+
+
+def _by_source(paths: Mapping[FetchableTable, Path]) -> dict[DataSource, list[FetchableTable]]:
+    groups: dict[DataSource, list[FetchableTable]] = {}
+    for table in paths:
+        groups.setdefault(table.source, []).append(table)
+    return groups
+
+
+def _store_of(tables: Sequence[FetchableTable], paths: Mapping[FetchableTable, Path]) -> ImageStore:
+    """Return the image folder that tables share, with the images that they name."""
+    queries = [query for table in tables for query in table.queries(paths[table])]
+    return ImageStore(image_folder(tables[0].folder).path, images_of(queries))
+
+
+def _line_of(
+    table: FetchableTable, path: Path, missing: Mapping[str, str], failed: Mapping[str, str]
+) -> FilesLine:
+    """Count a table's images: of all that were missing, ``failed`` were not fetched."""
+    images = images_of(table.queries(path))
+    reasons = {name: why for name, why in failed.items() if name in images}
+    return FilesLine(table.name, len(images), sum(n not in missing for n in images), reasons)
+
+
+def _manual_steps(source: DataSource, folder: Path) -> str:
+    text = source.steps.format(folder=folder)
+    then = f"Then: python run_findit.py data check, for the datasets of {source.name}."
+    return fill(as_called(f"{source.name}, by hand: {text} {then}"), 80, subsequent_indent="  ")
+
+
+def _print_lines(lines: Sequence[FilesLine]) -> int:
+    """Print numbers of files and the reasons of failures; return the exit status."""
+    numbers = ("needed", "there", "fetched", "failed")
+    counts = [
+        (x.what, x.needed, x.present, x.needed - x.present - len(x.failed), len(x.failed))
+        for x in lines
+    ]
+    print_columns([tuple(map(str, row)) for row in counts], "", *numbers, numbers=numbers)
+    for line in lines:
+        for text in _reasons(line):
+            print_folded(text)
+    return SOME_FAILED if any(line.failed for line in lines) else 0
+
+
+def _reasons(line: FilesLine) -> Iterator[str]:
+    """Yield every reason once, with its first file and the number of others."""
+    kinds: dict[str, list[str]] = {}
+    for name, why in line.failed.items():
+        kinds.setdefault(why.replace(Path(name).name, "…"), []).append(name)
+    for names in sorted(kinds.values(), key=len, reverse=True)[:_REASONS]:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"{line.what}: {names[0]}{more}: {line.failed[names[0]]}"
+    if len(kinds) > _REASONS:
+        yield f"{line.what}: {len(kinds) - _REASONS} more reasons"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 from textwrap import fill
@@ -14,45 +13,32 @@ import click
 from ..benchmarks.findit.dataset_names import parse
 from ..benchmarks.findit.findit_datasets import Family
 from ..core.command import as_called
-from ..core.formatting import nearest
+from ..core.formatting import nearest, some
 from ..data.annotated_samples import AnnotationError, Counts, Samples, Units
 from ..data.custom.build import ImportedDataset, import_samples
 from ..data.custom.stored_pixels import ExifPixels
 from ..data.published.importing import ImportOptions, ImportResult, run_import
 from ..data.sources import SOURCES, DataSource, published_sets
-from .options import PATH, Command, completion
+from .printing import print_folded
+from .shared_options import PATH, Command, completion
 
-FORMATS = """\
-FILE.json    COCO
-    instances: images, annotations with bbox [x, y, width, height], categories
-FILE.jsonl   JSON lines
-    one query a line, a JSON object: image, or images (frames of a video); one
-    of label, labels, expression, references (images of the object); boxes (all
-    that there are, [] for none); optional caption, tags. Numbers as in CSV.
-    {"image": "a.jpg", "expression": "the grey cat", "boxes": [[1, 2, 30, 40]]}
-    With labels a box is {"box": [x1, y1, x2, y2], "label": "cat"}; with images
-    there is a list of boxes a frame. tags are {"kind": "value"}: scores are
-    shown for each. See docs/how-to/data.md
-FILE.csv, .tsv
-    columns image,label,x1,y1,x2,y2 and, if known, width,height; one box a line,
-    pixels unless --units says fractions
-DIR with labels/   YOLO
-    labels/…/NAME.txt (class cx cy width height, fractions), data.yaml or
-    classes.txt; images: DIR/images, unless --image-root says otherwise
-DIR with Annotations/   VOC
-    Annotations/*.xml; images: DIR/JPEGImages, unless --image-root says
-    otherwise
-DIR --set NAME   a published set
-    in the format in which it is published, checked against what is known of it;
-    --sets lists them with their licences
-
-Images stay where they are. Every image is decoded, every box checked. Tables
-count the pixels of an image as it is stored. Where EXIF tells viewers to turn
-it and the stated size does not show which of the two was annotated, say --exif
-stored (boxes are used unchanged) or --exif turned (boxes are turned back).
-"""
-
-_WIDTH = 80
+FORMATS = (
+    ("FILE.json", "COCO: instances with boxes"),
+    (
+        "FILE.jsonl",
+        'JSON lines, a query each: {"image": "a.jpg", "expression": "the grey cat", "boxes": '
+        "[[1, 2, 30, 40]]}; label, labels, references, images, caption and tags are in "
+        "docs/how-to/data.md",
+    ),
+    (
+        "FILE.csv, .tsv",
+        "columns image,label,x1,y1,x2,y2 and, if known, width,height; a box each line",
+    ),
+    ("DIR with labels/", "YOLO, with data.yaml or classes.txt; images in DIR/images"),
+    ("DIR with Annotations/", "VOC; images in DIR/JPEGImages"),
+    ("DIR --set NAME", "a published set, checked against what is known of it (--sets lists them)"),
+)
+"""Annotations that are read. Images stay where they are; every image and box is checked."""
 
 
 class Format(Enum):
@@ -134,14 +120,14 @@ _NOT_OF_SETS = (*_FOR, "image_root", "as_")
 @click.option(
     "--exif",
     type=click.Choice([pixels.value for pixels in ExifPixels]),
-    help="Which pixels boxes refer to when EXIF rotates the image.",
+    help="Where EXIF rotates an image, boxes refer to its pixels as they are stored, or turned.",
 )
 @click.option("--replace", is_flag=True, help="Replace your dataset of that name.")
 def command(**flags: Any) -> int:
-    """Make a dataset of your own annotations, or of a published set."""
+    """Make a dataset of your annotations, or of a published set."""
     if flags["sets"]:
         for row in published_sets().values():
-            print(f"{row.name}\n{textwrap.indent(_description(row), '    ')}")
+            _print_set(row)
         print("\ndata import DIR --set NAME\nLicences are as published; the owners' pages decide.")
         return 0
     path: Path | None = flags["path"]
@@ -166,7 +152,7 @@ def command(**flags: Any) -> int:
             f"{folder}: no such folder; say with --image-root where the images lie"
         )
     samples = _read(path, source, flags, folder)
-    print(description(import_samples(flags["name"], samples, flags["replace"], exif)))
+    _print_dataset(import_samples(flags["name"], samples, flags["replace"], exif))
     return 0
 
 
@@ -222,25 +208,25 @@ def _format(path: Path) -> Format:
 # --- published sets -------------------------------------------------------------------------------
 
 
-def _description(row: DataSource) -> str:
+def _print_set(row: DataSource) -> None:
     counts = str(row.counts)
     if row.parts:
         images = sum(part.images or 0 for part in row.parts.values())
         queries = sum(part.queries or 0 for part in row.parts.values())
         counts = str(Counts(images=images or None, queries=queries or None))
     datasets = f"{row.datasets} datasets" if row.datasets > 1 else ""
-    known = ", ".join(filter(None, (datasets, counts))) or "counts not established"
     plugin = SOURCES.plugin_of(row.name)
-    lines = (
-        *([f"added by {plugin}"] if plugin else []),
+    print(row.name)
+    for line in (
+        f"added by {plugin}" if plugin else "",
         row.title,
-        known,
+        ", ".join(filter(None, (datasets, counts))) or "counts not established",
         f"licence: {row.licence}",
         f"published at {row.address}",
         f"DIR holds {row.holds}",
-    )
-    wrapped = (fill(line, _WIDTH - 5, subsequent_indent="  ") for line in lines)
-    return "\n".join(wrapped)
+    ):
+        if line:
+            print(fill(line, 80, initial_indent="    ", subsequent_indent="      "))
 
 
 def make_set(name: str, options: ImportOptions) -> int:
@@ -265,43 +251,27 @@ def make_set(name: str, options: ImportOptions) -> int:
             print(f"{result.dataset.name}: not as published: {why}")
         if count := result.without_query:
             print(f"{result.dataset.name}: images without an object, which make no query: {count}")
-        print(description(result.dataset))
+        _print_dataset(result.dataset)
     if refused:
         total = imported + len(refused)
         print(f"{len(refused)} of {total} could not be made: {', '.join(refused)}")
     return 0 if not refused else 1 if imported else 2
 
 
-# --- the result -----------------------------------------------------------------------------------
-
-_LISTED = 8
-"""Most tags, or values of a tag, that are named."""
-
-
-def description(built: ImportedDataset) -> str:
-    """Describe an imported dataset: notes, rejected annotations, tables, tags, and its command."""
+def _print_dataset(built: ImportedDataset) -> None:
     row = built.row
-    lines = [*built.notes]
-    lines += [f"left out: {count} {reason}" for reason, count in built.left_out.items()]
-    more = [f"{row.frames} frames"] if row.frames > 1 else []
-    more += ["with captions"] if row.captions else []
-    lines.append(_wrapped(f"{built.name}: ", "; ".join([Family(row.family).target, *more])))
+    for note in built.notes:
+        print_folded(note)
+    for reason, count in built.left_out.items():
+        print_folded(f"left out: {count} {reason}")
+    frames, captions = f"; {row.frames} frames" * (row.frames > 1), "; with captions" * row.captions
+    print_folded(f"{built.name}: {Family(row.family).target}{frames}{captions}")
     for table in built.tables:
         without = f"  ({table.without_box} without an object)" if table.without_box else ""
         without += f"  ({table.ignored} more ignored)" if table.ignored else ""
-        counts = f"{table.queries:>7} queries{table.boxes:>9} boxes{without}"
-        lines.append(f"  {table.table:<20}{counts}")
-    lines += [_wrapped(f"  tag {kind}: ", _some(values)) for kind, values in built.tags.items()]
+        print(f"  {table.table:<20}{table.queries:>7} queries{table.boxes:>9} boxes{without}")
+    for kind, values in built.tags.items():
+        print_folded(f"  tag {kind}: {some(values, 8)}")
     name = parse(f"FindIt_{built.name}_xyxy_json").name
-    lines += [f"Tables: {built.tables[0].path.parent}", f"Images: {row.folder}", "Run it:"]
-    lines += [f"  python run_findit.py --data {name} --model MODEL"]
-    return as_called("\n".join(lines))
-
-
-def _some(words: Sequence[str]) -> str:
-    more = f" … ({len(words)})" if len(words) > _LISTED else ""
-    return ", ".join(words[:_LISTED]) + more
-
-
-def _wrapped(head: str, text: str) -> str:
-    return fill(text, _WIDTH, initial_indent=head, subsequent_indent="  ")
+    print(f"Tables: {built.tables[0].path.parent}\nImages: {row.folder}\nRun it:")
+    print(as_called(f"  python run_findit.py --data {name} --model MODEL"))

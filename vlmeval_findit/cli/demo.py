@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
 import click
+from rich.console import Console
 
 from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX
@@ -36,10 +38,10 @@ from ..sweeps.sweep_file import Sweep, grid_tables, in_best_formats
 from ..sweeps.sweep_run import run_sweep
 from . import main
 from .leaderboard import boards_from
-from .options import PATH, Command
 from .printing import print_table
-from .progress import StageBar
+from .progress import SweepProgress
 from .report import write_report
+from .shared_options import PATH, Command
 from .sweep import backends_for, budget_for, report_formats
 
 SCENES = "Scenes_mini"
@@ -138,15 +140,21 @@ class Demonstration:
             **fields,
         )
 
-    def answer(self, sweep: Sweep, cells: int) -> list[CellResult]:
-        """Make the open calls of a sweep of so many cells, with a progress bar.
+    @contextmanager
+    def stage(self, text: str) -> Iterator[None]:
+        """Show what is being done on a terminal; redirect output to the log."""
+        with Console(file=sys.stderr).status(text), self.logged():
+            yield
+
+    def answer(self, sweep: Sweep) -> list[CellResult]:
+        """Make the open calls of a sweep, with a progress bar.
 
         Raises:
             ValueError: calls failed.
         """
-        with StageBar("loading models", cells) as bar, self.logged():
+        with SweepProgress(lines=False) as bar, self.logged():
             factories = backends_for(sweep, ModelOptions(), budget_for(sweep))
-            with cancelled_by_signals(bar.stopping) as cancel:
+            with cancelled_by_signals(lambda _: None) as cancel:
                 results = run_sweep(sweep, factories, bar, cancel)
         if failed := sum(result.failed for result in results):
             raise ValueError(f"{failed} calls failed; the same command asks them again")
@@ -154,7 +162,7 @@ class Demonstration:
 
     def check_coordinates(self, result: CellResult, *options: str) -> Mapping[str, Any]:
         """Return the coordinate check of a run, as ``coords --json`` writes it."""
-        with TemporaryDirectory() as folder, StageBar("checking coordinates"), self.logged():
+        with TemporaryDirectory() as folder, self.stage("checking coordinates"):
             file = Path(folder, "coords.json")
             if main(["coords", str(result.path), *options, "--json", str(file)]) == INTERRUPTED:
                 raise KeyboardInterrupt
@@ -173,12 +181,12 @@ def _run_all(demo: Demonstration) -> None:
 
     print("1. Ask both in one format, as most tables of published models are made:")
     first = [parse(f"{PREFIX}{name}_{FIRST}") for name in TABLES]
-    results = demo.answer(demo.sweep(both, questions=(first[0],)), len(both))
+    results = demo.answer(demo.sweep(both, questions=(first[0],)))
     _print_scores(results)
 
     print(f"\n2. Search the format that each answers best in, {FORMATS} of them on 50 scenes:")
     search = demo.sweep(both, tables=(grid_tables()[SCENES],), stages=STAGES)
-    searched = demo.answer(search, FORMATS * len(both))
+    searched = demo.answer(search)
     best = demo.folder / "best_formats.yaml"
     with demo.logged():
         report_formats(searched, best)
@@ -191,9 +199,9 @@ def _run_all(demo: Demonstration) -> None:
 
     print("\n4. The leaderboard, each in its best format:")
     every = demo.sweep(both, questions=tuple(first))
-    answered = demo.answer(in_best_formats(every, BestFormats(best)), len(TABLES) * len(both))
+    answered = demo.answer(in_best_formats(every, BestFormats(best)))
     runs = list(dict.fromkeys(result.path for result in (*searched, *answered)))
-    with StageBar("writing the leaderboard"), demo.logged():
+    with demo.stage("writing the leaderboard"):
         (board,) = boards_from(runs, (), RowData.SUMS)
         write_board(board, demo.folder / "leaderboard")
     print_table(_families(board), "leaderboard.md")
@@ -210,7 +218,7 @@ def _run_quick(demo: Demonstration) -> None:
     """Show that one model scores 2 or 100, depending on the format, and why."""
     print(f"{NANO_PX} finds shapes in 50 rendered scenes, asked in eight formats:")
     tables = (grid_tables()[SCENES],)
-    results = demo.answer(demo.sweep([NANO_PX], tables=tables, stages=(EIGHT,)), 8)
+    results = demo.answer(demo.sweep([NANO_PX], tables=tables, stages=(EIGHT,)))
     _print_scores(results)
     print("\nWhy so little as xyxy? Its answers alone tell:")
     _print_order(demo, results[0])
@@ -229,7 +237,6 @@ def _best(results: Sequence[CellResult], model: str) -> CellResult:
 
 
 def _print_scores(results: Sequence[CellResult]) -> None:
-    """Print a line for each run."""
     metrics = ("F1@0.5", "mIoU", "Adherence")
     fields = [Field("model"), Field("format"), *(Field(name, FieldType.VALUE) for name in metrics)]
     rows = [
@@ -240,7 +247,6 @@ def _print_scores(results: Sequence[CellResult]) -> None:
 
 
 def _print_order(demo: Demonstration, result: CellResult) -> None:
-    """Print the real order of the numbers of a box."""
     check = demo.check_coordinates(result)
     declared, best = check["declared"], check["fit"]["best"]
     asked, answered = (name.partition("/")[2] for name in (declared, best))
@@ -272,7 +278,6 @@ def _f1_read_as(check: Mapping[str, Any], convention: str) -> float:
 
 
 def _families(board: Board) -> Table:
-    """Make the table of families x models."""
     rows: list[list[Value]] = []
     for name in [*(mean.name for mean in board.means if mean.name != OVERALL), OVERALL]:
         entries = [board.cells[model, name].entries[board.headline.name] for model in board.models]
@@ -282,7 +287,7 @@ def _families(board: Board) -> Table:
 
 def _report(demo: Demonstration, runs: Sequence[Path]) -> None:
     report = demo.folder / "report.html"
-    with StageBar("writing the report"), demo.logged():
+    with demo.stage("writing the report"):
         write_report(runs, report, cards=CARDS)
     print(f"\nReport: {report} (open it in a browser)\nLog:    {demo.log.name}")
 

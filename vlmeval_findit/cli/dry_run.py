@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
 from typing import Any, TypeVar
@@ -10,9 +10,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import Progress
 
-from ..core.question import Question
-from ..core.settings import skips_missing
-from ..engine.calls import CellBuilder, given_key
+from ..engine.calls import given_key
 from ..engine.serve_backends import served_model
 from ..engine.server_backends import chat_of, settings
 from ..leaderboard.result_table import Field, Table
@@ -25,7 +23,6 @@ from ..models.model_table import find_model, local_names
 from ..models.prices import AS_OF
 from ..models.revision import known_revision
 from ..sweeps.call_counts import (
-    CallGroup,
     DryRun,
     Track,
     count_calls,
@@ -41,45 +38,13 @@ _REST = "the whole output (… | cat)"
 """The place of the rest of long tables: a pipe gets all."""
 
 
-def of_data(questions: Sequence[Question], entries: Sequence[ModelEntry], limit: int | None) -> int:
-    """Count what the models of ``run`` would be asked.
-
-    Raises:
-        ValueError: a model over HTTP cannot be asked.
-    """
-    tables = CellBuilder(skips_missing())
-    groups = []
-    for entry in entries:
-        chat = chat_of(entry) if _is_http(entry) else _openrouter_chat(entry)
-        for question in questions:
-            model = entry.name if chat is None else chat.name
-            cell = tables.cell(model, question, limit, {}, prompt=entry.prompt)
-            groups.append(CallGroup(f"{entry.name}  {question.name}", (cell,), chat))
-    with _bars() as track:
-        counts = count_calls(groups, track=track).counts
-    for group, counted in zip(groups, counts, strict=True):
-        if group.chat is None:
-            line = f"{counted.calls:,} calls, {counted.images:,} images, not over HTTP"
-            print_folded(f"{counted.name}  {line}")
-            continue
-        space = group.chat.space(group.cells[0].question)
-        print_folded(f"{counted.name}  as {group.chat.served}, {space.as_dict()}")
-        print_folded(f"  {_line(counted.load or Load())}")
-    total = _sum(each.load for each in counts)
-    if total.calls:
-        print_folded(f"all: {_line(total)}")
-    estimates = f"{_estimates(total)} " * bool(total.calls)
-    print_folded(f"{estimates}Replies of earlier runs are not subtracted.")
-    return 0
-
-
-def of_sweep(sweep: Sweep) -> int:
-    """Count the calls of a sweep."""
+def of_sweep(sweep: Sweep, subtracts: bool = True) -> int:
+    """Count the calls of a sweep; ``subtracts``: answers in its journal are finished calls."""
     keys = {entry.name: _key(entry, sweep) for entry in sweep.models}
     chats = {entry.name: chat for entry in sweep.models if (chat := _chat(entry, sweep))}
     groups = sweep_groups(sweep, keys, chats)
     with _bars() as track:
-        dry = count_calls(groups, sweep.journal, track)
+        dry = count_calls(groups, sweep.journal if subtracts else None, track)
     numbers = ("cells", "queries", "images", "calls", "finished")
     rows = [[each.name, *(getattr(each, number) for number in numbers)] for each in dry.counts]
     print_table(Table("Calls", [Field("model"), *map(number_of, numbers)], rows), _REST)
@@ -88,6 +53,8 @@ def of_sweep(sweep: Sweep) -> int:
     _print_sums(dry, sweep.batch is not None)
     if sweep.race:
         print("the race makes at most these calls")
+    if not subtracts:
+        print("Replies of earlier runs are not subtracted.")
     return 0
 
 
@@ -124,7 +91,6 @@ def _openrouter_chat(entry: ModelEntry) -> ChatModel | None:
 
 @contextmanager
 def _bars() -> Iterator[Track]:
-    """Show a bar for each loop of the count on a terminal."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
 
@@ -143,25 +109,16 @@ def _print_sums(dry: DryRun, half: bool) -> None:
         f"{cells:,} cells, {queries:,} queries, {dry.images:,} images, "
         f"{calls:,} model calls, {calls - finished:,} of them still to make"
     )
-    load = _sum(each.load for each in dry.counts)
+    load = reduce(Load.__add__, (each.load for each in dry.counts if each.load), Load())
     if load.calls:
-        print_folded(f"over HTTP: {_line(load)}. {_estimates(load)}")
+        priced = load.usd_in or load.usd_out_at_most
+        prices = f"; prices are of {AS_OF}, unless --prices is given" if priced else ""
+        print_folded(f"over HTTP: {_line(load)}. Tokens are estimates{prices}.")
         if half and load.usd_in:
             print("Dollars are those of a batch, half of the price of single calls.")
     if dry.missing:
         print(f"{dry.missing:,} images are missing: they are counted by their names,")
         print("and HTTP calls with them are not in the estimate")
-
-
-def _sum(loads: Iterable[Load | None]) -> Load:
-    return reduce(Load.__add__, filter(None, loads), Load())
-
-
-def _estimates(load: Load) -> str:
-    """Say what the numbers rest on; whose the prices are only where something was priced."""
-    if not load.usd_in and not load.usd_out_at_most:
-        return "Tokens are estimates."
-    return f"Tokens are estimates; prices are of {AS_OF}, unless --prices is given."
 
 
 def _line(load: Load) -> str:

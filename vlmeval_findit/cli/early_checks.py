@@ -52,8 +52,6 @@ MODEL_COMMAND = "(names: run_findit.py models)"
 
 @dataclass(frozen=True, slots=True)
 class _Amounts(CallOptions):
-    """The numbers of flags."""
-
     limit: Count = 1
     max_usd: Dollars = 1.0
     temperature: Number = 0.0

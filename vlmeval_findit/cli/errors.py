@@ -25,8 +25,8 @@ from ..leaderboard.table_output import to_json
 from ..runs.run_errors import ErrorCost, compare_errors, errors_by_slice, errors_of
 from ..runs.run_statistics import StatisticsError
 from ..runs.scored_run import RowData, Run, load_runs, with_details
-from .options import PATH, Command, json_option, runs_argument
 from .printing import console, print_lines, print_table, write_json
+from .shared_options import PATH, Command, json_option, runs_argument
 
 _LARGEST = 3
 """Most error types in the line of a run."""
@@ -64,7 +64,7 @@ def command(
         others = load_runs([against], keep=RowData.SUMS)
         if len(others) != 1:
             raise ValueError(
-                f"--against {against}: {len(others)} runs, and one is needed: name its file"
+                f"--against {against}: {len(others)} runs are there: name the file of a run"
             )
         other = others[0]
         errors_of(other)  # Refused once, and not with every run
@@ -104,7 +104,6 @@ def command(
 
 
 def _line(run: Run, costs: Sequence[ErrorCost]) -> str:
-    """Return a run's score and its most expensive error types as a line."""
     score = run.benchmark.errors.score
     value = text_of(Field(score.name, FieldType.VALUE), TableCell(score.value(run.sums)))
     points = Field("points", FieldType.DIFFERENCE)

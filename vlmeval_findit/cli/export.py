@@ -16,7 +16,7 @@ import click
 from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..core.command import SOME_FAILED
 from ..publish.targets import TARGETS, TRAINERS, ExportError, exporter
-from .options import PATH, Command, runs_argument
+from .shared_options import PATH, Command, runs_argument
 
 if TYPE_CHECKING:
     from ..runs.scored_run import Run
@@ -25,7 +25,6 @@ AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any] | click.Command)
 
 
 def _flag(name: str, text: str, **settings: Any) -> Callable[[AnyCommand], AnyCommand]:
-    """Make an option of the exporters that have a parameter of its name."""
     flag = name.replace("-", "_")
     targets = ", ".join(target for target, row in TARGETS.items() if flag in row.flags)
     return click.option(f"--{name}", help=f"{targets}: {text}", **settings)
@@ -128,7 +127,6 @@ def _checked(runs: Sequence[Run], out: Path | None) -> Sequence[Run]:
 
 
 def _check_flags(target: str, flags: Mapping[str, Any]) -> None:
-    """Refuse flags of other targets, and a licence that the hub does not know."""
     for flag in flags:
         if flag not in TARGETS[target].flags:
             users = [other for other, row in TARGETS.items() if flag in row.flags]

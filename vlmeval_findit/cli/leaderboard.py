@@ -19,8 +19,8 @@ from ..leaderboard.board_tables import metric_table
 from ..leaderboard.error_tables import lost_table
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
 from ..runs.scored_run import PluginMissingError, RowData, Run, load_runs
-from .options import PATH, Command, is_quiet, runs_argument
 from .printing import first_lines, print_folded, print_lines, print_table
+from .shared_options import PATH, Command, is_quiet, runs_argument
 
 format_option = click.option(
     "--format",
@@ -121,7 +121,6 @@ def print_remarks(board: Board, rest: str) -> None:
 
 
 def _write_best_marks(runs: Sequence[Path]) -> int:
-    """Write and print the marks that stage 2 of VP-Bench asks by."""
     from ..benchmarks.vpbench import mark_choices
     from ..leaderboard.best_marks import SHAPES, find_best_marks
     from ..marks.style import COLOURS

@@ -12,7 +12,7 @@ import click
 from ..models.http.batch import BatchKind
 from ..models.model_entry import ModelOptions
 from ..serving.programs import PROGRAMS
-from .options import space_option
+from .shared_options import space_option
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -22,7 +22,7 @@ BATCH = click.option(
     "--batch",
     type=click.Choice([kind.value for kind in BatchKind]),
     callback=lambda _, __, value: value and BatchKind(value),
-    help="Ask in batches, at half the price: at --provider, or the one address of --base-url.",
+    help="Ask in batches, at half the price: at --provider, or the only address of --base-url.",
 )
 EXECUTOR = click.option(
     "--executor",

@@ -13,8 +13,8 @@ from ..core.command import as_called
 from ..core.question import Question
 from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, known_model
-from .options import Command, complete_models
 from .printing import print_columns
+from .shared_options import Command, complete_models
 
 _GENERAL: Question = parse("FindIt_Pascal_xyxy_json")
 _SCENES: Question = parse("FindIt_HRInsDet_easy_xyxy_json")
@@ -44,7 +44,6 @@ def command(names: tuple[str, ...]) -> int:
 
 
 def _columns(row: ModelRow) -> tuple[str, str, str]:
-    """Return name, space of most tasks, and where the model runs."""
     places = []
     if row.local is not None:
         first, *others = row.local.checkpoints

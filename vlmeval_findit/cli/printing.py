@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from ..benchmarks import benchmark_of
 from ..core.command import NO_MORE
 from ..core.files import atomic_write
-from ..core.folders import find_table, is_table_folder
 from ..core.formatting import printable
 from ..leaderboard.result_table import Field, FieldType, Table
 from ..leaderboard.table_output import to_terminal
@@ -149,16 +148,3 @@ def report_spending(budget: Budget) -> int:
         file=sys.stderr,
     )
     return NO_MORE
-
-
-def where_tables_are(tables: Sequence[Path]) -> str:
-    """Return a line with the folder of written tables, and whether runs find them there."""
-    folder = tables[0].parent
-    if not is_table_folder(folder):
-        return (
-            f"{len(tables)} tables in {folder}, where runs do not look: "
-            f"set FINDIT_TABLES={folder.resolve()}"
-        )
-    for table in tables:
-        find_table(table.stem, "")  # Warns where another table of this name goes before it
-    return f"{len(tables)} tables in {folder}, where runs find them"

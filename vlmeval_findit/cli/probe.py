@@ -29,9 +29,9 @@ from ..runs.open_predictions import open_predictions
 from ..sweeps.sweep_file import Sweep
 from .early_checks import check_amounts, refuse_untabled
 from .model_options import DRY_RUN, EXECUTOR, MODEL, MODEL_GROUPS, REPLICAS, model_options
-from .options import PATH, Command, complete_models, is_quiet, json_option
-from .printing import report_spending, write_json
-from .probe_report import ProbeReport, as_dict, print_probe
+from .printing import report_spending
+from .probe_report import ProbeReport, print_probe
+from .shared_options import PATH, Command, complete_models, is_quiet
 from .sweep import backends_for, budget_for, results_of
 
 _EPILOG = f"""\
@@ -86,12 +86,11 @@ _PLACEHOLDER = "grid1000"
     help="Folder of the results.",
 )
 @click.option("--refresh", is_flag=True, help="Ask again, even where answers are recorded.")
-@json_option
 @click.option(
     "--save",
     type=PATH,
     metavar="FILE.yaml",
-    help="Write the model and its coordinates as a sweep file, for sweep.",
+    help="Write the model and its coordinates as a sweep file.",
 )
 @model_options(DRY_RUN, EXECUTOR, REPLICAS)
 def command(
@@ -101,7 +100,6 @@ def command(
     limit: int,
     work_dir: Path,
     refresh: bool,
-    json_file: Path | None,
     save: Path | None,
 ) -> int:
     """Ask a deployment about forty scenes and name the coordinates that it answers in.
@@ -137,8 +135,6 @@ def command(
     report = _report(results[0].path, target)
     print_probe(report)
     status = _status(report)
-    if json_file is not None:
-        write_json(json_file, {**as_dict(report), "exit_status": status})
     if save is not None:
         print(_save(report, target.entry, save))
     return status

@@ -15,11 +15,10 @@ from ..boxes.representation import NO_RECTANGLE
 from ..boxes.spaces import Space
 from ..coords.conventions import Convention, Floats
 from ..coords.probe import FEWEST, OtherFormat, ProbeResult, ProbeVerdict, SizeGroup
-from ..coords.run_check import RunReplies, distortion_as_dict
+from ..coords.run_check import RunReplies
 from ..core.formatting import printable, some
 from ..data.probe_scenes import COUNT
 from ..leaderboard.result_table import Field, FieldType, Note, Table, Value
-from ..leaderboard.table_output import to_json
 from .coords import folded, scale_and_offset
 from .printing import print_folded, print_table
 
@@ -94,7 +93,7 @@ def print_probe(report: ProbeReport) -> None:
     head = [f"{printable(report.model)}, asked {report.dataset}", *_counts(report)]
     table = sizes_table(report)
     print("\n".join(folded(head)) + "\n")
-    print_table(table, "--json FILE")
+    print_table(table, "the whole output (… | cat)")
     for note in table.notes:
         print_folded(note.text)
     lines = [_verdict(report), *_details(report), *_advice(report)]
@@ -139,7 +138,6 @@ def sizes_table(report: ProbeReport) -> Table:
 
 
 def _number(value: float | None) -> float | None:
-    """Return a number; None without boxes."""
     return None if value is None or np.isnan(value) else float(value)
 
 
@@ -189,7 +187,7 @@ def _details(report: ProbeReport) -> Iterator[str]:
         yield f"{fit.llr:.0f} nats ahead of what is declared"
     poor = [f"{size.width}x{size.height}" for size in report.sizes if size.iou < _POOR]
     if poor and result.verdict.is_clear:
-        yield f"hardly found on {', '.join(poor)}: an error of the model, not of the convention"
+        yield f"hardly detected on {', '.join(poor)}: an error of the model, not of the convention"
     if report.unusable is not None:
         yield f"no run can be scored in it: {report.unusable}"
 
@@ -210,39 +208,3 @@ def _advice(report: ProbeReport) -> Iterator[str]:
         yield f"read so: {_verdict(replace(report, run=run, result=result))}"
     if report.result.diagnosis.boxes < FEWEST and scenes < COUNT:
         yield f"--limit {COUNT} asks {COUNT - scenes} scenes more, and these are not asked again"
-
-
-# --- a file ---------------------------------------------------------------------------------------
-
-
-def as_dict(report: ProbeReport) -> dict[str, Any]:
-    """Return everything, for ``--json``."""
-    result, fit, other = report.result, report.result.diagnosis.fit, report.other_format
-    return {
-        "model": report.model,
-        "dataset": report.dataset,
-        "run": str(report.path),
-        "verdict": result.verdict.value,
-        "declared": result.declared and result.declared.name,
-        "named": result.named and result.named.name,
-        "description": result.named and result.named.description,
-        "space": None if report.unusable or not report.space else report.space.as_dict(),
-        "unusable": report.unusable,
-        "answers": report.counts(),
-        "other_format": other
-        and {
-            "replies": other.count,
-            "asked_for_by": other.question and other.question.name,
-            "key": other.key or None,
-        },
-        "sizes": to_json(sizes_table(report)),
-        "fit": fit
-        and {
-            "nats_ahead_of_declared": round(fit.llr, 2),
-            "alike": list(fit.alike),
-            "rivals": list(fit.rivals),
-            "drift": round(fit.unlisted.gain, 2),
-            "fitted_in": result.nearest and result.nearest.name,
-            "distortion": result.distortion and distortion_as_dict(result.distortion),
-        },
-    }

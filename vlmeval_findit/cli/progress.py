@@ -27,7 +27,7 @@ from ..core.formatting import duration
 from ..core.replies import recorded
 from ..engine.sink import PlannedCalls
 from ..runs.run_score import CellResult
-from .options import is_quiet
+from .shared_options import is_quiet
 
 _LINE_EVERY = 10.0
 """Seconds between lines without a terminal."""
@@ -35,7 +35,7 @@ _LINE_EVERY = 10.0
 
 @dataclass(slots=True)
 class ProgressCounts:
-    """Counts of the model at work; failures, tokens and capacities of the whole sweep."""
+    """Counts of the model at work; failures and tokens of the whole sweep."""
 
     model: str = ""
     cells: int = 0
@@ -46,7 +46,6 @@ class ProgressCounts:
     failures: int = 0
     started: float = 0.0
     tokens: Counter[str] = field(default_factory=Counter)
-    capacity: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     def line(self, now: float) -> str:
         """Return the state in words."""
@@ -59,31 +58,21 @@ class ProgressCounts:
             f"left {duration(left)}  failed {self.failures}"
         )
 
-    def summary(self) -> Iterator[str]:
-        """Yield the numbers of tokens, and the most concurrent calls of each server."""
-        tokens = self.tokens
-        if tokens["prompt"]:
-            parts = [
-                (tokens["cached"], "from a cache"),
-                (tokens["cache_write"], "written to a cache"),
-            ]
-            cached = " and ".join(f"{count:,} {what}" for count, what in parts if count)
-            which = f", of which {cached}" if cached else ""
-            out = tokens["completion"] or tokens["reply"]
-            yield f"tokens: {tokens['prompt']:,} in{which}; {out:,} out"
-        for model, servers in self.capacity.items():
-            counts = ", ".join(f"{name} {count}" for name, count in servers.items())
-            yield f"{model}: concurrent calls at most: {counts}"
-
 
 class SweepProgress:
-    """Shows a sweep (:class:`..engine.answering.Watcher`)."""
+    """Shows a sweep (:class:`..engine.answering.Watcher`).
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    Args:
+        lines: whether lines are printed without a terminal, and bars stay at the end.
+        clock: seconds.
+    """
+
+    def __init__(self, lines: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
         self.state = ProgressCounts()
         self._clock = clock
         self._last_line = 0.0
-        console = Console(stderr=True)
+        # Passed explicitly: the demonstration redirects sys.stderr to a log during calls.
+        console = Console(file=sys.stderr)
         self.bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(20),
@@ -91,9 +80,10 @@ class SweepProgress:
             TimeRemainingColumn(),
             TextColumn("{task.fields[note]}"),
             console=console,
+            transient=not lines,
             disable=not console.is_terminal or is_quiet(),
         )
-        self._prints_lines = not (console.is_terminal or is_quiet())
+        self._prints_lines = lines and not (console.is_terminal or is_quiet())
         self._tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> SweepProgress:
@@ -136,14 +126,15 @@ class SweepProgress:
         self.state.cells_done += 1
         self._show(now=self.state.cells_done == self.state.cells)
 
-    def model_finished(self, model: str, servers: Mapping[str, int]) -> None:
-        if servers:
-            self.state.capacity[model] = servers
+    def model_finished(self, model: str, servers: Mapping[str, int]) -> None: ...
 
-    def print_summary(self) -> None:
-        """Print tokens and capacities once the sweep is over."""
-        for line in self.state.summary():
-            print(line, file=sys.stderr)
+    def print_tokens(self) -> None:
+        """Print the tokens of the whole sweep."""
+        tokens = self.state.tokens
+        if tokens["prompt"]:
+            cached = f", {tokens['cached']:,} of them from a cache" if tokens["cached"] else ""
+            out = tokens["completion"] or tokens["reply"]
+            print(f"tokens: {tokens['prompt']:,} in{cached}; {out:,} out", file=sys.stderr)
 
     def _show(self, now: bool = False) -> None:
         state = self.state
@@ -153,62 +144,6 @@ class SweepProgress:
         if self._prints_lines and (now or clock - self._last_line >= _LINE_EVERY):
             self._last_line = clock
             print(state.line(clock), file=sys.stderr, flush=True)
-
-
-class StageBar:
-    """Shows a stage of the demonstration while it lasts, on a terminal (a Watcher, too).
-
-    Other output is not redirected.
-
-    Args:
-        text: the stage.
-        cells: models x formats that are asked about the same queries; 0: not counted.
-    """
-
-    def __init__(self, text: str, cells: int = 0) -> None:
-        self._cells = cells
-        # Passed explicitly: sys.stderr may be redirected to a log during calls.
-        console = Console(file=sys.stderr)
-        self.bar = Progress(
-            TextColumn("   {task.description}"),
-            BarColumn(20),
-            TextColumn("{task.fields[count]}"),
-            TimeRemainingColumn(compact=True),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal or is_quiet(),
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._task = self.bar.add_task(text, total=None, count="")
-
-    def __enter__(self) -> StageBar:
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-    def stopping(self, _: str) -> None:
-        """Show that a signal was received."""
-        self.bar.update(self._task, description="stopping")
-
-    def planned(self, model: str, planned: PlannedCalls) -> None:
-        total = round(self._cells * planned.calls / max(planned.cells, 1))
-        self.bar.update(self._task, description=f"asking {model}", total=total)
-        self._advance(planned.finished)
-
-    def answered(self, answers: Sequence[Answer]) -> None:
-        self._advance(len(answers))
-
-    def scored(self, result: CellResult) -> None: ...
-
-    def model_finished(self, model: str, servers: Mapping[str, int]) -> None: ...
-
-    def _advance(self, count: int) -> None:
-        (task,) = self.bar.tasks
-        done = int(task.completed) + count
-        self.bar.update(self._task, completed=done, count=f"{done:,} of {task.total:,.0f} answers")
 
 
 class DownloadProgress:

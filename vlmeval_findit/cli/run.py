@@ -63,7 +63,8 @@ from .model_options import (
     SKIP_MISSING,
     model_options,
 )
-from .options import (
+from .printing import print_rows, report_spending
+from .shared_options import (
     PATH,
     Command,
     complete_datasets,
@@ -73,7 +74,6 @@ from .options import (
     is_verbose,
     print_note,
 )
-from .printing import print_rows, report_spending
 from .sweep import run_or_count, with_options
 
 MODES = ("all", "infer", "eval")
@@ -215,9 +215,9 @@ def command(**values: Any) -> int:
     if not options.dry_run:
         check_folder(Path(run.work_dir))
     if options.dry_run or runner is None:
-        from .dry_run import of_data
+        from .dry_run import of_sweep
 
-        return of_data(questions, entries, run.limit)
+        return of_sweep(_sweep(run, questions, entries), subtracts=False)
     return _run(run, runner, entries, accesses)
 
 
@@ -291,23 +291,26 @@ def _run_samples(run: RunOptions, questions: Sequence[Question]) -> int:
         what = f"{others[0]} is no dataset of FindIt's" if others else f"leave {unused[0]} out"
         raise ValueError(f"--samples: {what}: only FindIt's engine asks a query more than once")
     _check_image_roots(run, questions)
+    check_folder(Path(run.work_dir))
+    sweep = _sweep(run, questions, _entries(run))
+    refuse_samples(sweep)
+    return run_or_count(sweep, run.options, sweep.work_dir / "best_formats.yaml")
+
+
+def _sweep(run: RunOptions, questions: Sequence[Question], entries: Sequence[ModelEntry]) -> Sweep:
     folder = Path(run.work_dir)
-    check_folder(folder)
     sweep = Sweep(
-        models=tuple(_entries(run)),
+        models=tuple(entries),
         questions=tuple(questions),
         limit=run.limit,
         work_dir=folder,
         journal=folder / "calls.jsonl",
         skip_missing=skips_missing(),
     )
-    sweep = with_options(sweep, run.options)
-    refuse_samples(sweep)
-    return run_or_count(sweep, run.options, folder / "best_formats.yaml")
+    return with_options(sweep, run.options)
 
 
 def _set_environment(run: RunOptions) -> None:
-    """Hand settings to VLMEvalKit's processes."""
     options = run.options
     variables = {
         "FINDIT_IMAGES": ",".join(run.image_root),
@@ -343,7 +346,6 @@ def _flags_for_host(run: RunOptions, models: Sequence[str]) -> list[str]:
 
 
 def _check_named(run: RunOptions) -> None:
-    """Refuse a command line without a dataset or a model."""
     if run.mode not in MODES:
         raise ValueError(f"--mode {run.mode}{nearest(run.mode, MODES)}")
     if not run.data:
@@ -359,8 +361,6 @@ def _check_named(run: RunOptions) -> None:
 
 
 class _HostParser(argparse.ArgumentParser):
-    """Parses flags of VLMEvalKit's runner."""
-
     def error(self, message: str) -> NoReturn:
         raise ValueError(message)
 
@@ -399,17 +399,11 @@ def _names(flags: Sequence[HostFlag]) -> set[str]:
 
 
 def _entries(run: RunOptions) -> list[ModelEntry]:
-    """Return the models of ``--model``."""
     if not run.asks_findit:
         # VLMEvalKit asks its models at an address.
-        return [_host_entry(model, run) for model in run.model]
+        return [ModelOptions(like=run.options.like).entry(model) for model in run.model]
     space = run.settings.get("space")
     return [replace(run.options.entry(model), space=space) for model in run.model]
-
-
-def _host_entry(model: str, run: RunOptions) -> ModelEntry:
-    name, equals, checkpoint = model.partition("=")
-    return ModelEntry(name, checkpoint=checkpoint if equals else None, like=run.options.like)
 
 
 def _access(entry: ModelEntry, run: RunOptions) -> Access:
@@ -494,13 +488,11 @@ def _check_host(run: RunOptions, host_values: Mapping[str, Any]) -> None:
             )
     if run.options.like is not None:
         known_model(run.options.like, "--like")
-    for model in run.model if not run.options.base_url else ():
-        entry = _host_entry(model, run)
+    for entry in _entries(run) if not run.options.base_url else ():
         check_model(entry, access_of(entry))
 
 
 def _make_known(entry: ModelEntry, run: RunOptions, access: Access) -> None:
-    """Make a model known to VLMEvalKit, by its name."""
     from ..host import preflight
     from ..host.local import make_known
     from ..host.vlmevalkit_entries import CUSTOM_PROMPTS

@@ -18,7 +18,8 @@ from ..runs.prediction_names import prediction_files
 from ..runs.run_errors import lenient_note
 from ..runs.run_score import RunScore, score_file
 from ..runs.score_files import score_row, write_score
-from .options import (
+from .printing import print_lines, print_rows
+from .shared_options import (
     Command,
     complete_models,
     data_name_option,
@@ -26,7 +27,6 @@ from .options import (
     runs_argument,
     space_option,
 )
-from .printing import print_lines, print_rows
 
 
 @click.command(

@@ -26,7 +26,7 @@ from .model_options import (
     SKIP_MISSING,
     model_options,
 )
-from .options import PATH, Command, complete_datasets, complete_models, force_option
+from .shared_options import PATH, Command, complete_datasets, complete_models, force_option
 from .sweep import run_or_count, with_options
 
 

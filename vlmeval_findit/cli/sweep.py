@@ -64,9 +64,9 @@ from .model_options import (
     SKIP_MISSING,
     model_options,
 )
-from .options import PATH, Command, force_option, is_quiet, print_note
 from .printing import print_folded, print_rows, report_spending
 from .progress import SweepProgress
+from .shared_options import PATH, Command, force_option, is_quiet, print_note
 
 _WITHOUT_HOST = (Access.SERVER, Access.PROVIDER, Access.BATCH)
 """For these VLMEvalKit is not needed."""
@@ -81,9 +81,7 @@ _WITHOUT_HOST = (Access.SERVER, Access.PROVIDER, Access.BATCH)
     ],
 )
 @click.argument("config", metavar="FILE.yaml", type=PATH)
-@click.option(
-    "--formats", type=PATH, metavar="FILE", help="Best formats: each model is asked in its own."
-)
+@click.option("--formats", type=PATH, metavar="FILE", help="Best formats, a format for each model.")
 @click.option("--limit", type=int, metavar="N", help="The first N rows of every table.")
 @click.option(
     "--work-dir",
@@ -290,7 +288,7 @@ def _results_of(sweep: Sweep, factories: BackendFactories) -> tuple[Sequence[Cel
             print_note(f"error: {error}")
             status = NO_MORE if error.spent else LATER if error.later else SOME_FAILED
             return error.results, status
-    progress.print_summary()
+    progress.print_tokens()
     return results, 0
 
 
@@ -358,7 +356,6 @@ def report_formats(
 
 
 def _print_race(results: Sequence[CellResult]) -> None:
-    """Print the calls that a model's race saved, and the formats that it dropped."""
     asked, total = race_calls(results)
     saved = f"{total - asked:,} calls saved ({100 * (total - asked) / total:.0f} %)"
     print(f"{results[0].model}: the race asked {asked:,} of {total:,} queries; {saved}")

@@ -21,10 +21,10 @@ from ..publish.targets import TARGETS, exporter
 from ..runs.scored_run import RowData, Run, RunError, load_runs
 from ..sweeps.checkpoints import Checkpoint, checkpoints_in, evaluate
 from .export import default_folder
-from .options import PATH, complete_datasets, is_quiet, is_verbose
 from .printing import print_folded, print_table
 from .run import RunCommand
 from .run import command as run
+from .shared_options import PATH, complete_datasets, is_quiet, is_verbose
 
 _SECONDS = 10
 """Seconds between two reads of the folder."""
@@ -126,7 +126,6 @@ def _check(name: str, checkpoints: Sequence[Checkpoint], flags: Sequence[str]) -
 
 
 def _print_curves(name: str, work_dir: Path, tracker: str | None) -> None:
-    """Print the curves of a training, and log them."""
     keep = RowData.SUMS if tracker is None else RowData.DETAILS
     runs = list[Run]()
     for folder in sorted(work_dir.glob(f"{escape(name)}-step-*")):

@@ -133,11 +133,6 @@ def _warn_once(warning: str) -> None:
     log.warning("%s", warning)
 
 
-def is_table_folder(folder: Path) -> bool:
-    """Return whether a folder is one of :func:`table_folders`."""
-    return folder.resolve() in [known.resolve() for known in table_folders()]
-
-
 @dataclass(frozen=True, slots=True)
 class Folder:
     """The image folder of a dataset, and where it is configured."""

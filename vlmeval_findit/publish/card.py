@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import yaml
@@ -15,7 +15,6 @@ from ..leaderboard.comparable import grouped
 from ..leaderboard.notes import remarks
 from ..leaderboard.run_tables import runs_table
 from ..leaderboard.table_output import md, to_markdown
-from ..runs.provenance import Provenance
 from ..runs.scored_run import Run
 
 TABLES = {"queries": "data/queries.parquet", "runs": "data/runs.parquet"}
@@ -52,7 +51,10 @@ def make_card(runs: Sequence[Run], licence: str | None, hidden: Sequence[str]) -
         "value unless its name says so.",
         *_doubts(runs),
         "## How it was measured",
-        "\n".join(_measured(runs)),
+        "Prompts, annotations, coordinates and versions of each run are columns of `runs`. "
+        "Everything that an answer depends on is in `runs/…_identity.json`, everything that a "
+        "score depends on in `runs/…_provenance.json`, and checksums of all files are in "
+        "`checksums.json`.",
         "## Repeat it",
         _REPEAT,
         "## Licence",
@@ -125,45 +127,3 @@ def _doubts(runs: Sequence[Run]) -> Iterator[str]:
         if lines:
             yield f"## {title}"
             yield "\n".join(f"* {md(line)}" for line in lines)
-
-
-# --- conditions -----------------------------------------------------------------------------------
-
-
-def _measured(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield the conditions of the runs, each once, with its models or datasets."""
-    conditions: tuple[tuple[str, Any], ...] = (
-        ("Prompts", lambda run: (run.provenance.prompts, run.question.name)),
-        ("Annotations", lambda run: (_table(run.provenance), "")),
-        ("Coordinates", lambda run: ("; ".join(run.provenance.spaces), run.model)),
-        ("Answered with", lambda run: (_versions(run.provenance.versions), run.model)),
-        ("With plug-ins", lambda run: (_versions(run.provenance.plugins), run.model)),
-        ("Scored with", lambda run: (_versions(run.provenance.scored_with), "")),
-        ("Rows without an answer in here", lambda run: (_missing(run), run.question.name)),
-    )
-    for title, condition_of in conditions:
-        names_of: dict[str, dict[str, None]] = {}
-        for run in runs:
-            text, name = condition_of(run)
-            if text:
-                names_of.setdefault(text, {})[name] = None
-        for text, names in names_of.items():
-            where = ", ".join(filter(None, names)) if len(names_of) > 1 else ""
-            yield f"* {title}: {md(text)}" + (f" ({md(where)})" if where else "")
-    yield (
-        "* Everything that an answer depends on, such as settings of the models and hashes of the "
-        "prompts: `runs/…_identity.json`; everything that a score depends on: "
-        "`runs/…_provenance.json`; checksums of all files: `checksums.json`."
-    )
-
-
-def _versions(versions: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {number}" for name, number in versions.items())
-
-
-def _table(provenance: Provenance) -> str:
-    return f"{provenance.table} (SHA-256 {provenance.table_sha256[:12]}…)"
-
-
-def _missing(run: Run) -> str:
-    return str(len(run.provenance.missing) or "")

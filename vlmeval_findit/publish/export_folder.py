@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from ..core.files import atomic_write, file_sha256
 from ..core.folders import image_folder
@@ -28,7 +27,7 @@ def rewrite_folder(out: Path, target: str) -> Iterator[Path]:
     """Yield an empty folder, whose files are those of ``out`` at the end of the block.
 
     Files that an earlier export wrote are replaced or deleted; others, such as a clone's ``.git``,
-    stay. Unchanged files are not written again.
+    stay.
 
     Raises:
         NotExportableError: ``out`` was not written by an export, or its files were changed.
@@ -41,69 +40,53 @@ def rewrite_folder(out: Path, target: str) -> Iterator[Path]:
         yield new
         files = sorted(path for path in new.rglob("*") if path.is_file())
         now = {path.relative_to(new).as_posix(): file_sha256(path) for path in files}
-        with atomic_write(new / CHECKSUMS) as f:
-            json.dump(_marker(target, now), f, indent=1, ensure_ascii=False)
-        _check_unchanged(out, before, now)
-        _install(new, out, before, now)
+        for name in {**before, **now}:
+            path = out / name
+            if path.is_file() and file_sha256(path) not in (before.get(name), now.get(name)):
+                raise NotExportableError(
+                    f"{path} was changed after findit export wrote it: move it away, or name a new "
+                    "folder with --out"
+                )
+        _write_checksums(new, target, now)
+        if not out.exists():
+            new.replace(out)
+            return
+        for name in (*now, CHECKSUMS):
+            (out / name).parent.mkdir(parents=True, exist_ok=True)
+            (new / name).replace(out / name)
+        for name in {*before} - {*now}:
+            # A name in an edited checksums.json must not lead out of the folder.
+            if (out / name).resolve().is_relative_to(out.resolve()):
+                (out / name).unlink(missing_ok=True)
 
 
 def make_store(out: Path, target: str) -> None:
     """Make the folder of a tracker's store, which other programs may write to."""
     out.mkdir(parents=True, exist_ok=True)
     if not (out / CHECKSUMS).exists():
-        with atomic_write(out / CHECKSUMS) as f:
-            json.dump(_marker(target, {}), f)
+        _write_checksums(out, target, {})
 
 
-def _marker(target: str, files: Mapping[str, str]) -> Mapping[str, Any]:
-    return {"written by": f"{WRITTEN_BY} --to {target}", "sha256": files}
+def _write_checksums(folder: Path, target: str, files: Mapping[str, str]) -> None:
+    values = {"written by": f"{WRITTEN_BY} --to {target}", "sha256": files}
+    with atomic_write(folder / CHECKSUMS) as f:
+        json.dump(values, f, indent=1, ensure_ascii=False)
 
 
 def _checksums(out: Path, target: str) -> Mapping[str, str]:
     """Return the checksums of an earlier export into a folder; empty if it is empty or new."""
-    if out.exists() and not out.is_dir():
-        raise NotExportableError(f"{out} is no folder: name another with --out")
-    if not out.exists() or not any(out.iterdir()):
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return {}
-    return _listed(out / CHECKSUMS, target)
-
-
-def _listed(checksums: Path, target: str) -> Mapping[str, str]:
     try:
-        values = json.loads(checksums.read_text(encoding="utf-8"))
-        if values["written by"] == _marker(target, {})["written by"]:
+        values = json.loads((out / CHECKSUMS).read_text(encoding="utf-8"))
+        if values["written by"] == f"{WRITTEN_BY} --to {target}":
             return {str(name): str(checksum) for name, checksum in values["sha256"].items()}
-    except (AttributeError, FileNotFoundError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, OSError, TypeError, ValueError):
         pass
     raise NotExportableError(
-        f"{checksums.parent} has files that findit export --to {target} did not write: name a new "
-        "folder with --out"
+        f"{out} has files that findit export --to {target} did not write: name a new folder with "
+        "--out"
     )
-
-
-def _check_unchanged(out: Path, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    for name in {**before, **now}:
-        path = out / name
-        if path.is_file() and file_sha256(path) not in (before.get(name), now.get(name)):
-            raise NotExportableError(
-                f"{path} was changed after findit export wrote it: move it away, or name a new "
-                "folder with --out"
-            )
-
-
-def _install(new: Path, out: Path, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Move files into place: a new folder at once, an existing folder file by file."""
-    if not out.exists():
-        new.replace(out)
-        return
-    for name in (*now, CHECKSUMS):
-        if name not in now or before.get(name) != now[name] or not (out / name).is_file():
-            (out / name).parent.mkdir(parents=True, exist_ok=True)
-            (new / name).replace(out / name)
-    for name in before:
-        # A name in an edited checksums.json must not lead out of the folder.
-        if name not in now and (out / name).resolve().is_relative_to(out.resolve()):
-            (out / name).unlink(missing_ok=True)
 
 
 # --- files of runs --------------------------------------------------------------------------------

@@ -136,7 +136,6 @@ def _confidences(row: ScoredRow) -> dict[int, list[float | None]]:
 
 
 def _field_names(runs: Sequence[Run]) -> list[str]:
-    """Return the field name of each run: model, dataset and format."""
     names: list[str] = []
     for run in runs:
         name = _name(f"{run.model} {run.question.board_dataset} {run.question.format}")

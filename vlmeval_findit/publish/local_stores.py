@@ -140,7 +140,6 @@ def _config(tracked: TrackedRun) -> dict[str, str]:
 
 
 def _logged(tracked: TrackedRun, image: Any) -> dict[str, Any]:
-    """Return all values of a run, to be logged in one call."""
     worst = {
         f"worst/{answer.place:02}": image(answer.picture, caption=answer.caption)
         for answer in tracked.worst

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,41 +110,16 @@ def _changed_json(text: str, change: Change, indent: int | None = None) -> str:
 def places_of(folder: Path, files: Iterable[str]) -> Mapping[str, Sequence[str]]:
     """Find every address and absolute path in files of a folder, each with the files that have it.
 
-    They are shown to the user before the upload.
+    They are shown to the user before the upload. Parquet files are left out: their replies and
+    records are those of the files of the runs.
     """
     files_by_place: dict[str, dict[str, None]] = {}
     for name in files:
-        for text in chain.from_iterable(map(_texts, _values(folder / name))):
+        if not name.endswith(".parquet"):
+            text = (folder / name).read_text(encoding="utf-8")
             for match in (*_ADDRESS.finditer(text), *_ANY_PATH.finditer(text)):
                 files_by_place.setdefault(match[0].rstrip("."), {})[name] = None
     return {place: tuple(names) for place, names in sorted(files_by_place.items())}
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield every string of a nested JSON value, keys of objects included."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list | tuple):
-        parts = chain.from_iterable(value.items()) if isinstance(value, dict) else value
-        yield from chain.from_iterable(map(_texts, parts))
-
-
-def _values(path: Path) -> Iterable[Any]:
-    """Yield the values of a file: of JSON and Parquet without escaped characters."""
-    if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        with pq.ParquetFile(path) as table:
-            for batch in table.iter_batches(batch_size=1000):
-                yield from batch.to_pylist()
-        return
-    with path.open(encoding="utf-8", newline="") as f:
-        if path.suffix == ".json":
-            yield json.load(f)
-        elif path.suffix == ".jsonl":
-            yield from map(json.loads, f)
-        else:
-            yield from f
 
 
 def _below(root: str, folder: str) -> re.Pattern[str]:
@@ -158,6 +132,5 @@ def _any_separators(root: str) -> str:
 
 
 def _last(path: re.Match[str]) -> str:
-    """Return ``…/name`` of a path."""
     *_, name = re.split(r"[\\/]+", path[0].rstrip("/\\"))
     return f"…/{name}"

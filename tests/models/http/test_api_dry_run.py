@@ -74,9 +74,10 @@ def test_limits_servers_and_unknown_models(lmu: Path) -> None:
         [*model, "FindIt-Nano"],
         [*model, "my-own"],
     )
-    assert "  3 calls, 3 images" in limited[0]
-    assert "as tiny, {'kind': 'grid1000'}" in served[0]
-    assert "FindIt-Nano  FindIt_Demo_xyxy_json  19 calls, 11 images, not over HTTP" in local[0]
+    assert "GPT-5.4 over HTTP: 3 calls, 3 images" in limited[0]
+    assert "Qwen3-VL over HTTP: 19 calls, 19 images" in served[0]
+    assert "1 cells, 19 queries, 11 images, 19 model calls" in local[0]
+    assert "over HTTP" not in local[0]
     assert "no model 'my-own'" in unknown[0]
     assert [status for _, status in (limited, served, local, unknown)] == [0, 0, 0, 2]
 

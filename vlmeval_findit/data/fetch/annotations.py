@@ -51,10 +51,10 @@ class FetchableTable:
     ]  # From a folder of Parquet files, to a folder, force
     queries: Callable[[Path], Sequence[FindItQuery]]  # Reads its rows
 
-    def ready(self, out: Path | None) -> Path | None:
-        """Return the table, in a folder (None: where runs look), if it is there and genuine."""
+    def ready(self) -> Path | None:
+        """Return the table if it is where runs look for it, and genuine."""
         try:
-            path = find_table(self.name, "data get") if out is None else out / f"{self.name}.tsv"
+            path = find_table(self.name, "data get")
             return path if self.is_genuine(path) else None
         except (OSError, TableError):
             return None
