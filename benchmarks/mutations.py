@@ -47,7 +47,7 @@ AREAS = {
     ),
     "scheduler": (
         ["engine/scheduler.py", "engine/server.py"],
-        ["engine/test_scheduler.py", "engine/test_http_backend.py"],
+        ["engine/test_scheduler.py", "engine/test_server.py", "engine/test_http_backend.py"],
     ),
     "journal": (
         ["engine/journal/view.py", "engine/journal/writer.py"],
@@ -59,6 +59,7 @@ AREAS = {
             "models/http/test_api_spending.py",
             "models/http/test_api_dry_run.py",
             "engine/test_http_backend.py",
+            "engine/test_http_replies.py",
             "engine/test_dry_run.py",
         ],
     ),
