@@ -51,7 +51,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def kill(at: str, given: list[str]) -> None:
-    """Return a run that is killed at a step."""
+    """Run a command that is killed at a step."""
     done = subprocess.run([sys.executable, "-c", KILLED, at, *given], check=False)
     assert done.returncode == -signal.SIGKILL
 

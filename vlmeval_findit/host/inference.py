@@ -94,9 +94,10 @@ def _job(given: Mapping[str, Any]) -> Any:
         model = HostModel(given["model"], name, bool(given.get("use_vllm")), dataset)
         entry = _entry_of_object(given["model"], name)
         run = prepare_run(dataset, name, Path(given["work_dir"]), entry)
-        options = HostCallOptions(int(given["api_nproc"]), bool(given["retry_failed"]))
     with Ranks.of_this_process().ending_together(), OUTCOMES.of(name, dataset.dataset_name):
-        outcome.failed_calls, outcome.why_failed = answer_dataset(run, model, options)
+        outcome.failed_calls, outcome.why_failed = answer_dataset(
+            run, model, threads=int(given["api_nproc"]), again=bool(given["retry_failed"])
+        )
     return given["model"] if model.loaded is None else model.loaded
 
 
@@ -167,34 +168,30 @@ def prediction_format() -> str:
     return os.environ.get("PRED_FORMAT", "").lower() or "xlsx"
 
 
-@dataclass(frozen=True, slots=True)
-class HostCallOptions:
-    """Options of calls."""
-
-    threads: int  # to an API
-    again: bool  # make failed calls again
-
-
 def answer_dataset(
-    run: HostRun, model: HostModel, options: HostCallOptions
+    run: HostRun, model: HostModel, *, threads: int, again: bool
 ) -> tuple[int, str | None]:
     """Make the calls that are left, write the prediction file, and return the failed calls.
 
     Returns their number and the reason of the first. Raises IdentityError if another run was
     recorded, SystemExit if stopped; every answer is in the journal.
+
+    Args:
+        threads: calls at a time to an API.
+        again: repeat failed calls.
     """
     ranks = Ranks.of_this_process()
     if not ranks.is_first:
         ranks.wait()
         with Journal(run.journal, shared=True) as journal:
-            _make_calls(run, model, options, journal)
+            _make_calls(run, model, threads, again, journal)
         ranks.wait()
         return 0, None
     with Journal(run.journal) as journal:
         for path in run.paths:
             merge_predictions(replace(run.output, path=path), journal)
         ranks.wait()
-        _make_calls(run, model, options, journal)
+        _make_calls(run, model, threads, again, journal)
         ranks.wait()
         journal.catch_up()
         return _write(run, journal)
@@ -245,7 +242,9 @@ _TAKES_VLLM = ("Llama-4", "Qwen2-VL", "Qwen2.5-VL")
 # --- the calls ------------------------------------------------------------------------------------
 
 
-def _make_calls(run: HostRun, model: HostModel, options: HostCallOptions, journal: Journal) -> None:
+def _make_calls(
+    run: HostRun, model: HostModel, threads: int, again: bool, journal: Journal
+) -> None:
     """Make this process's share of the calls that are left."""
     ranks = Ranks.of_this_process()
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
@@ -257,18 +256,18 @@ def _make_calls(run: HostRun, model: HostModel, options: HostCallOptions, journa
 
     backend: Backend = LocalBackend(load)
     if run.entry.cls in API_CLASSES:
-        backend = HttpBackend(lambda: model.load(arguments).service, options.threads)
+        backend = HttpBackend(lambda: model.load(arguments).service, threads)
     elif run.entry.cls is FindItServed:
-        backend = FindItServed.backend(options.threads, **run.entry.arguments)
+        backend = FindItServed.backend(threads, **run.entry.arguments)
     elif run.entry.is_api:
-        backend = ThreadedBackend(load, options.threads)
+        backend = ThreadedBackend(load, threads)
 
     with CallsBar(f"{cell.model}/{cell.task.name}") as bar, cancelled_by_signals() as cancel:
         job = JobSpec(
             outputs=[replace(run.output, cell=cell)],
             backend=backend,
             journal=journal,
-            is_left=unanswered(journal, cell.logprobs, options.again),
+            is_left=unanswered(journal, cell.logprobs, again),
             sizes=_SIZES,
             watcher=bar,
             answering=lambda output: on_this_machine(run.entry, output.identity.answering),
