@@ -96,15 +96,6 @@ def test_extras_in_messages_are_those_of_setup() -> None:
     assert raw == [], "core.command.install says how: in a clone the package has another name"
 
 
-def test_in_a_clone_the_clone_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from vlmeval_findit.core import command
-
-    monkeypatch.setattr(command, "clone", lambda: Path("/some where/findit"))
-    assert command.install("mlflow") == "pip install -e '/some where/findit[mlflow]'"
-    monkeypatch.setattr(command, "clone", lambda: None)
-    assert command.install("mlflow") == "pip install 'vlmeval-findit[mlflow]'"
-
-
 def test_a_wrong_space_names_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SettingsError, match=r"^space=") as caught:
         settings_from({"space": '{"kind": grid1000}'})
