@@ -21,7 +21,7 @@ from vlmeval_findit.core.statistics import (
 
 
 @pytest.mark.parametrize(
-    ("value", "pictures", "expected"),
+    ("value", "images", "expected"),
     [
         # Nothing varies: Wilson's interval of as many trials, with t for z.
         (1.0, 7, (53.9, 100.0)),
@@ -31,37 +31,37 @@ from vlmeval_findit.core.statistics import (
     ],
 )
 def test_what_never_varied_may_vary_yet(
-    value: float, pictures: int, expected: tuple[float, float]
+    value: float, images: int, expected: tuple[float, float]
 ) -> None:
-    actual = bounds(value, 0.0, pictures)
+    actual = bounds(value, 0.0, images)
     assert actual is not None
     assert (actual.low, actual.high) == pytest.approx(expected, abs=0.05)
-    t2 = stats.t.ppf(0.975, pictures - 1) ** 2
-    assert actual.high - actual.low == pytest.approx(100 * t2 / (pictures + t2))
+    t2 = stats.t.ppf(0.975, images - 1) ** 2
+    assert actual.high - actual.low == pytest.approx(100 * t2 / (images + t2))
 
 
 @pytest.mark.parametrize(
-    ("value", "variance", "pictures"), [(0.9, 0.002, 20), (0.2, 0.0005, 40), (0.97, 0.01, 12)]
+    ("value", "variance", "images"), [(0.9, 0.002, 20), (0.2, 0.0005, 40), (0.97, 0.01, 12)]
 )
 def test_the_interval_is_where_the_score_test_rejects(
-    value: float, variance: float, pictures: int
+    value: float, variance: float, images: int
 ) -> None:
     """Its ends are the shares p that lie t standard errors away, the errors taken at p."""
-    actual = bounds(value, variance, pictures)
+    actual = bounds(value, variance, images)
     assert actual is not None
-    missed, hit = (value / (3 * pictures)) ** 2, ((1 - value) / (3 * pictures)) ** 2
+    missed, hit = (value / (3 * images)) ** 2, ((1 - value) / (3 * images)) ** 2
     spread = value * (1 - value)
-    trials = spread / (variance + min(missed + hit, spread / pictures))
+    trials = spread / (variance + min(missed + hit, spread / images))
     for end in (actual.low / 100, actual.high / 100):
         away = abs(value - end) / np.sqrt(end * (1 - end) / trials)
-        assert away == pytest.approx(stats.t.ppf(0.975, pictures - 1))
+        assert away == pytest.approx(stats.t.ppf(0.975, images - 1))
 
 
 MAE = Metric("MAE", {"error": 1}, {"asked": 1}, better=Better.LOWER, unit="px")
 
 
 def of_errors(errors: Sequence[float], metric: Metric = MAE) -> Estimate:
-    """Return the evidence of one error an image."""
+    """Return the estimate of an error per image."""
     sums = [{"error": error, "asked": 1.0} for error in errors]
     rows = [ScoredRow(n, f"{n:03}.png", item) for n, item in enumerate(sums)]
     return estimate_metrics([metric], clustered_sums(rows, "P"))

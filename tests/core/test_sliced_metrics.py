@@ -18,23 +18,23 @@ PLAIN = Metric("plain", {"hits": 1}, {"asked": 1}, empty=None)
 METRICS = (PLAIN, BY_CLASS)
 
 
-def of_class(index: int, picture: int, name: str, hit: bool) -> ScoredRow:
+def of_class(index: int, image: int, name: str, hit: bool) -> ScoredRow:
     sums = {"hits": int(hit), "asked": 1}
-    return ScoredRow(index, f"{picture:05d}.jpg", sums, slices={"class": name})
+    return ScoredRow(index, f"{image:05d}.jpg", sums, slices={"class": name})
 
 
-def some_rows(seed: int, pictures: int, classes: int, alike: float = 0.3) -> list[ScoredRow]:
+def some_rows(seed: int, images: int, classes: int, alike: float = 0.3) -> list[ScoredRow]:
     """Rows of images with 1 to 4 queries; classes differ in frequency and difficulty."""
     generator = np.random.default_rng(seed)
     weights = 1 / np.arange(1, classes + 1)
     rows = []
-    for picture in range(pictures):
+    for image in range(images):
         easy = generator.random() < 0.6
         for _ in range(generator.integers(1, 5)):
             name = int(generator.choice(classes, p=weights / weights.sum()))
             right = generator.random() < TRUE[name % len(TRUE)]
             hit = easy and right if generator.random() < alike else right
-            rows.append(of_class(len(rows), picture, f"c{name}", hit))
+            rows.append(of_class(len(rows), image, f"c{name}", hit))
     return rows
 
 
@@ -45,8 +45,8 @@ def estimate(rows: Sequence[ScoredRow]) -> Estimate:
     return estimate_metrics(METRICS, clustered_sums(rows, "x"))
 
 
-def without(rows: Sequence[ScoredRow], picture: str) -> list[ScoredRow]:
-    return [row for row in rows if row.source != picture]
+def without(rows: Sequence[ScoredRow], image: str) -> list[ScoredRow]:
+    return [row for row in rows if row.source != image]
 
 
 def test_the_value_is_the_score() -> None:
@@ -67,7 +67,7 @@ def test_influence_is_what_leaving_an_image_out_does() -> None:
         rest = estimate(without(rows, result.images[at].removeprefix("x/")))
         moved = result.values - rest.values
         assert result.influence[at] == pytest.approx(moved, rel=0.03, abs=2e-4)
-    # Without the last picture a class is gone, and the mean is over the five others.
+    # Without the last image a class is gone, and the mean is over the five others.
     assert abs(result.influence[-1, 1]) > 0.05
 
 
@@ -101,7 +101,7 @@ def test_rare_classes_make_few_images_of_many() -> None:
     assert by_class == pytest.approx(1 / (100 * 0.005**2 + 3 / 36))
 
 
-def test_what_has_no_whole_has_no_figure() -> None:
+def test_what_has_no_whole_has_no_value() -> None:
     """No entry, no interval, and no mean over datasets."""
     rows = [replace(row, slices={}) for row in some_rows(6, 30, 3)]
     result = estimate(rows)

@@ -102,8 +102,8 @@ DOG = (120.0, 20.0, 180.0, 90.0)
 NOWHERE = (150.0, 0.0, 199.0, 9.0)
 
 
-def pascal_query(index: int, picture: str, *boxes: Any) -> FindItQuery:
-    return query(index, picture, boxes=boxes or (CAT,))
+def pascal_query(index: int, image: str, *boxes: Any) -> FindItQuery:
+    return query(index, image, boxes=boxes or (CAT,))
 
 
 def test_average_precision_worked_by_hand(world: World) -> None:
@@ -120,7 +120,7 @@ def test_average_precision_worked_by_hand(world: World) -> None:
     assert mean.ap.value == pytest.approx(mean.ap50.value), "boxes fit exactly"
     assert run.as_output.ap50.value == pytest.approx(100 * 67 * 2 / 3 / 101)
     assert mean.ap50.gain == pytest.approx(mean.ap50.value - run.as_output.ap50.value)
-    assert mean.ap50.interval is None, "two pictures have no interval"
+    assert mean.ap50.interval is None, "two images have no interval"
 
 
 def test_as_output_the_first_boxes_of_all_replies_come_first(world: World) -> None:
@@ -148,11 +148,9 @@ def noisy(generator: np.random.Generator, sure: Callable[[bool], float]) -> Call
     return answer
 
 
-def many(world: World, pictures: int = 30) -> None:
-    world.table("Pascal", [query(i, f"{i}.jpg") for i in range(pictures)])
-    world.table(
-        "Pascal_multilabel", [two_labels(i, f"{i % pictures}.jpg") for i in range(pictures)]
-    )
+def many(world: World, images: int = 30) -> None:
+    world.table("Pascal", [query(i, f"{i}.jpg") for i in range(images)])
+    world.table("Pascal_multilabel", [two_labels(i, f"{i % images}.jpg") for i in range(images)])
 
 
 @pytest.mark.parametrize("name", [NAME, LABELS])
@@ -200,8 +198,8 @@ def test_it_is_what_pycocotools_says(world: World, name: str) -> None:
 def test_weights_are_images_that_come_again(world: World) -> None:
     """An image with the weight 2 counts as two images, one with 0 as none."""
 
-    def evaluator(pictures: Sequence[int]) -> tuple[Evaluator, list[float]]:
-        world.table("Pascal", [query(i, f"{at}.jpg") for at, i in enumerate(pictures)])
+    def evaluator(images: Sequence[int]) -> tuple[Evaluator, list[float]]:
+        world.table("Pascal", [query(i, f"{at}.jpg") for at, i in enumerate(images)])
         drawn = {i: noisy(np.random.default_rng(i), lambda hit: 0.5)(query(i)) for i in range(6)}
         sure = {i: [0.1 * (i + 1), 0.9 - 0.11 * i] for i in range(6)}
         path = write_run(
@@ -228,8 +226,8 @@ def test_weights_are_images_that_come_again(world: World) -> None:
 def test_queries_of_an_image_are_not_independent(world: World) -> None:
     """The same answers about a quarter of the images have wider intervals."""
 
-    def width(pictures: int) -> float:
-        world.table("Pascal", [query(i, f"{i % pictures}.jpg") for i in range(40)])
+    def width(images: int) -> float:
+        world.table("Pascal", [query(i, f"{i % images}.jpg") for i in range(40)])
         # What an image's queries get is alike.
         run = judged(
             write_run(

@@ -50,7 +50,7 @@ def test_rounds_grow_by_whole_images_and_are_the_same_for_every_format() -> None
     for before, after in pairwise(rounds):
         assert set(before) <= set(after)
         more = {queries[row].images for row in set(after) - set(before)}
-        assert not more & {queries[row].images for row in before}, "a picture is not cut in two"
+        assert not more & {queries[row].images for row in before}, "an image is not cut in two"
     assert rounds == rounds_of(cell.task, cell_of("FindIt_Demo_all_json_bbox_2d").rows)
     assert list(rounds[2]) == sorted(rounds[2]), "in the table's order"
 

@@ -41,7 +41,7 @@ def run(world: World) -> Run:
     return world.run("Some-Model", NAME, speaking(NAME, 0.6, 25))
 
 
-def with_queries(run: Run, count: int, per_picture: int = 1) -> Run:
+def with_queries(run: Run, count: int, per_image: int = 1) -> Run:
     """Return a run of as many queries, made of random sums."""
     generator = np.random.default_rng(1)
     answers = []
@@ -49,7 +49,7 @@ def with_queries(run: Run, count: int, per_picture: int = 1) -> Run:
         n_gt, n_pred = (int(n) for n in generator.integers(1, 5, 2))
         tp = int(generator.integers(0, min(n_gt, n_pred) + 1))
         sums = (1, int(generator.random() < 0.9), 0, tp, n_pred, n_gt, 0, tp * 0.8)
-        answers.append(scored_row(index, f"{index // per_picture}.jpg", sums))
+        answers.append(scored_row(index, f"{index // per_image}.jpg", sums))
     return of_answers(run, answers)
 
 
@@ -70,8 +70,8 @@ def of_hits(run: Run, hits: Iterable[bool]) -> Run:
     )
 
 
-def scored_row(index: int, picture: str, sums: Sequence[float]) -> ScoredRow:
-    return ScoredRow(index, picture, dict(zip(SUMS, sums, strict=True)))
+def scored_row(index: int, image: str, sums: Sequence[float]) -> ScoredRow:
+    return ScoredRow(index, image, dict(zip(SUMS, sums, strict=True)))
 
 
 def sums_by_image(run: Run) -> np.ndarray:
@@ -106,8 +106,8 @@ def test_queries_of_one_image_are_one_cluster(run: Run) -> None:
 
 
 def test_influence_is_what_leaving_an_image_out_does(run: Run) -> None:
-    """To first order: the jackknife moves every figure by its influence."""
-    many = with_queries(run, 300, per_picture=2)
+    """To first order: the jackknife moves every value by its influence."""
+    many = with_queries(run, 300, per_image=2)
     actual = estimate(many)
     there = ~np.isnan(actual.values)
     assert there.sum() == 1 + len(METRICS)
@@ -120,16 +120,16 @@ def test_influence_is_what_leaving_an_image_out_does(run: Run) -> None:
 
 
 def test_too_few_images_have_no_interval(run: Run) -> None:
-    alone = with_queries(run, 3 * (FEWEST - 1), per_picture=3)
+    alone = with_queries(run, 3 * (FEWEST - 1), per_image=3)
     assert set(intervals(alone).values()) == {None}
     actual = compare(alone, alone)["mIoU"]
     assert (actual.p_value, actual.corrected, actual.significant) == (None, None, False)
-    enough = with_queries(run, 3 * FEWEST, per_picture=3)
+    enough = with_queries(run, 3 * FEWEST, per_image=3)
     assert all(intervals(enough).values())
     assert compare(enough, enough)["mIoU"].p_value == 1
 
 
-def test_images_that_count_for_nothing_are_no_evidence(world: World) -> None:
+def test_images_without_weight_do_not_count(world: World) -> None:
     """A silent model has no precision; of failed calls nothing is known."""
     silent = intervals(world.run("Silent", NAME, saying("[]")))
     assert silent["Precision"] is None
@@ -144,10 +144,10 @@ def test_images_that_count_for_nothing_are_no_evidence(world: World) -> None:
     assert {name for name, actual in intervals(both).items() if actual} == {missed}
 
 
-@pytest.mark.parametrize(("pictures", "rate"), [(12, 0.6), (40, 0.6), (12, 0.98), (200, 0.98)])
-def test_intervals_hold_the_truth_as_often_as_they_say(pictures: int, rate: float) -> None:
+@pytest.mark.parametrize(("images", "rate"), [(12, 0.6), (40, 0.6), (12, 0.98), (200, 0.98)])
+def test_intervals_hold_the_truth_as_often_as_they_say(images: int, rate: float) -> None:
     """The benchmarks do the same with more runs, and print the table of the docs."""
-    actual = coverage(runs_of(1, 400, pictures, rate), true_values(rate))
+    actual = coverage(runs_of(1, 400, images, rate), true_values(rate))
     for name in FIGURES:
         assert actual[name].printed == 100
         assert 92 <= actual[name].held, (name, actual[name])
@@ -227,20 +227,20 @@ def test_differences_of_a_share_are_students(run: Run) -> None:
 
 @given(
     seed=st.integers(0, 10_000),
-    pictures=st.integers(1, 60),
+    images=st.integers(1, 60),
     rates=st.tuples(st.sampled_from((0.0, 0.3, 0.7, 1.0)), st.sampled_from((0.0, 0.3, 0.9, 1.0))),
 )
 def test_the_interval_of_a_difference_says_what_its_test_says(
-    seed: int, pictures: int, rates: tuple[float, float]
+    seed: int, images: int, rates: tuple[float, float]
 ) -> None:
     generator = np.random.default_rng(seed)
     first, second = (
-        estimate_from(names(pictures), sums_of(generator, pictures, rate)) for rate in rates
+        estimate_from(names(images), sums_of(generator, images, rate)) for rate in rates
     )
     for name in ("F1@0.5", "mIoU", "Adherence"):
         test = difference(first, second, name)
         actual = test.interval
-        assert (actual is None) == (test.p_value is None) == (pictures < FEWEST)
+        assert (actual is None) == (test.p_value is None) == (images < FEWEST)
         if actual is None:
             continue
         assert -100 <= actual.low <= test.value <= actual.high <= 100
@@ -280,9 +280,9 @@ def test_intervals_of_differences_hold_the_truth() -> None:
     assert 92 <= 100 * np.mean(held) <= 99
 
 
-@pytest.mark.parametrize(("pictures", "least"), [(4, 1 / 8), (5, 1 / 16), (8, 1 / 128)])
-def test_few_images_cannot_say_more_than_coins(run: Run, pictures: int, least: float) -> None:
-    actual = compare(of_hits(run, [True] * pictures), of_hits(run, [False] * pictures))
+@pytest.mark.parametrize(("images", "least"), [(4, 1 / 8), (5, 1 / 16), (8, 1 / 128)])
+def test_few_images_cannot_say_more_than_coins(run: Run, images: int, least: float) -> None:
+    actual = compare(of_hits(run, [True] * images), of_hits(run, [False] * images))
     assert actual["F1@0.5"].value == 100
     assert actual["F1@0.5"].p_value == least
 

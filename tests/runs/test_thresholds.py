@@ -19,11 +19,11 @@ from vlmeval_findit.runs.run_calibration import (
 
 
 def boxes(*rows: tuple[float, bool, int], objects: Sequence[float]) -> RowBoxes:
-    confidence, hit, picture = zip(*rows, strict=True)
+    confidence, hit, image = zip(*rows, strict=True)
     return RowBoxes(
         np.array(confidence, dtype=float),
         np.array(hit),
-        np.array(picture, dtype=np.intp),
+        np.array(image, dtype=np.intp),
         np.array(objects, dtype=float),
     )
 
@@ -80,13 +80,13 @@ def test_of_equally_good_thresholds_the_lowest_is_best() -> None:
 def test_the_best_threshold_is_best_where_it_was_chosen() -> None:
     """Without information the best threshold here is not best elsewhere; with it, it is."""
     generator = np.random.default_rng(5)
-    picture = np.arange(400) // 4
+    image = np.arange(400) // 4
     drawn = generator.multinomial(100, [0.01] * 100, 300).astype(float)
     hit = generator.random(400) < 0.3
-    ignorant = RowBoxes(generator.random(400), hit, picture, np.full(100, 2.0))
+    ignorant = RowBoxes(generator.random(400), hit, image, np.full(100, 2.0))
     knowing = RowBoxes(
         np.where(hit, 0.7, 0.3) + generator.uniform(-0.19, 0.19, 400),
-        hit, picture, np.full(100, 2.0),
+        hit, image, np.full(100, 2.0),
     )  # fmt: skip
     chance, good = (best_threshold(item, drawn) for item in (ignorant, knowing))
     assert chance is not None

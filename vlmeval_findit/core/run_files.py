@@ -135,7 +135,7 @@ def read_json(text: str) -> Any:
 
 
 def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no figure")
+    raise ValueError(f"{name} is no number")
 
 
 def checked(value: Any, shape: Shape, at: str = "") -> Any:

@@ -152,7 +152,7 @@ def _scored(kind: str, path: Path, run: RunScore, texts: Mapping[int, str]) -> F
                 why = f"row {row.index}: {_unlike(row, back)} is another after reading"
                 yield Finding(what, why)
     yield from (Finding(what, why) for why in _broken_rules(kind, run, list(texts)))
-    text = ", ".join(f"{name} {_figure(value)}" for name, value in run.metric_values.items())
+    text = ", ".join(f"{name} {_shown(value)}" for name, value in run.metric_values.items())
     yield Finding(f"{what}: {text}")
 
 
@@ -175,7 +175,7 @@ def _broken_rules(kind: str, run: RunScore, indexes: Sequence[int]) -> Iterator[
         yield f"rows {indices} for replies to {indexes}: a row for each reply, in their order"
     for row in run.rows:
         if not row.source:
-            yield f"row {row.index}: source is empty: it names the picture that rows share"
+            yield f"row {row.index}: source is empty: it names the image that rows share"
         if row.failed != (kind == "Failed"):
             yield f"row {row.index}: failed is {row.failed} of a call that did{_not(kind)} fail"
         if kind in ("Unreadable", "Empty") and row.reason is None:
@@ -186,7 +186,7 @@ def _not(kind: str) -> str:
     return "" if kind == "Failed" else " not"
 
 
-def _figure(value: float | None) -> str:
+def _shown(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
@@ -200,7 +200,7 @@ def _values(benchmark: Benchmark, runs: Mapping[str, RunScore]) -> Findings:
     exact = headline.share and right.scorer is None
     if best is None or (exact and abs(best - _best(headline)) > 0.5):
         wrong = f"should be {_best(headline):g}: is `example` right, and the score?"
-        yield Finding(f"{headline.name} of right replies is {_figure(best)}", wrong)
+        yield Finding(f"{headline.name} of right replies is {_shown(best)}", wrong)
     for kind, run in runs.items():
         value = headline.value(run.sums)
         if kind != "Right" and not _is_worse(value, best, headline):

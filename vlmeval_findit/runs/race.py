@@ -112,9 +112,9 @@ def rank_round(
 
 def _estimate(benchmark: Benchmark, of: Scored) -> Estimate:
     """Estimate the first metric of a format, averaged over its tables."""
-    figure = benchmark.ranking[:1]
+    metric = benchmark.ranking[:1]
     return mean(
-        [estimate_metrics(figure, clustered_sums(rows, q.images)) for q, rows in of.items()]
+        [estimate_metrics(metric, clustered_sums(rows, q.images)) for q, rows in of.items()]
     )
 
 
