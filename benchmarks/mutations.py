@@ -39,7 +39,12 @@ AREAS = {
     ),
     "statistics": (
         ["core/statistics.py", "core/estimate.py"],
-        ["runs/test_statistics.py", "core/test_sliced_metrics.py", "leaderboard"],
+        [
+            "core/test_intervals.py",
+            "core/test_sliced_metrics.py",
+            "runs/test_statistics.py",
+            "leaderboard",
+        ],
     ),
     "identity": (
         ["core/identity.py"],
