@@ -116,7 +116,7 @@ def _entry(
         "reply": texts.place(
             "The prediction file does not exist any more." if reply is None else _cut(reply)
         ),
-        **drawn_values(transcript.draw(row), transcript.pictures, images.place),
+        **drawn_values(transcript.draw(row), transcript.images, images.place),
     }
 
 

@@ -33,8 +33,8 @@ class Transcript:
 
     run: Run
     task: AnyTask
-    words: PromptSet | None  # None if its prompts are not known
-    pictures: Path  # Folder that the paths of images are relative to
+    prompts: PromptSet | None  # None if they are not known
+    images: Path  # Folder that the paths of images are relative to
 
     def read_replies(self) -> dict[int, str]:
         """Read the replies by index; empty if the prediction file does not exist.
@@ -46,10 +46,10 @@ class Transcript:
 
     def prompt(self, index: int) -> str:
         """Return the message of a query as text, with ``[image: …]`` for an image."""
-        if self.words is None:
+        if self.prompts is None:
             asked = f"Asked in {self.run.provenance.prompts}, whose words are not at hand"
             return f"{asked}. {self.run.benchmark.prompts_help}".rstrip()
-        parts = self.words.message(self.task.queries[index], self.run.question)
+        parts = self.prompts.message(self.task.queries[index], self.run.question)
         marks = {PartKind.IMAGE: "[image: {}]", PartKind.SYSTEM: "[system: {}]"}
         return "\n".join(marks.get(part.kind, "{}").format(part.value) for part in parts)
 
@@ -120,8 +120,8 @@ def _transcript(run: Run, task: AnyTask) -> Transcript:
     transcript = Transcript(
         run=run,
         task=task,
-        words=_words(run, task),
-        pictures=image_folder(run.question.images).path,
+        prompts=_prompts(run, task),
+        images=image_folder(run.question.images).path,
     )
     transcript.read_replies()
     return transcript
@@ -136,7 +136,7 @@ def _check(transcript: Transcript, rows: Sequence[ScoredRow]) -> None:
                 f"{run.path}: row {row.index} was not scored over {transcript.task.table}"
             )
         try:
-            drawn_values(transcript.draw(row), transcript.pictures, lambda image: 0)
+            drawn_values(transcript.draw(row), transcript.images, lambda image: 0)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise TranscriptError(
                 f"{run.path}: the details of row {row.index} cannot be drawn ({error!r}); score "
@@ -144,31 +144,30 @@ def _check(transcript: Transcript, rows: Sequence[ScoredRow]) -> None:
             ) from None
 
 
-def _words(run: Run, task: AnyTask) -> PromptSet | None:
+def _prompts(run: Run, task: AnyTask) -> PromptSet | None:
     """Find the prompt set of a run: it gives the recorded hash."""
     identity = run.provenance.identity
     known = list(run.benchmark.prompts())
     if identity is not None and identity.custom_prompt:
         known = [prompt_set(run.benchmark, CustomPrompt(**identity.custom_prompt))]
-    for words in known:
-        if words.name == run.provenance.prompts and words.hash(task) == run.provenance.prompt_hash:
-            return words
-    return None
+    name, checksum = run.provenance.prompts, run.provenance.prompt_hash
+    named = (each for each in known if each.name == name)
+    return next((each for each in named if each.hash(task) == checksum), None)
 
 
 # --- drawings -------------------------------------------------------------------------------------
 
-_PICTURES = 8
-_SHOTS = 4
+_IMAGES = 8
+_REFERENCES = 4
 _LINES = 12
 _FAR = 1e6
 
 NumberOf = Callable[[tuple[Path, int, int]], int]
-"""Returns the number of a picture (path, width, height) among all pictures of a page."""
+"""Returns the number of an image (path, width, height) among all images of a page."""
 
 
 def drawn_values(drawing: Drawing, folder: Path, number: NumberOf) -> dict[str, Any]:
-    """Return pictures with boxes, reference pictures and lines of text, ready for JSON.
+    """Return images with boxes, reference images and lines of text, ready for JSON.
 
     ``frames[j].boxes`` are [role, x1, y1, x2, y2, label, overlap] in pixels of the original (the
     overlap is None if it is not computed); ``lines`` are [role, text]. ``sizes`` are the COCO sizes
@@ -178,12 +177,12 @@ def drawn_values(drawing: Drawing, folder: Path, number: NumberOf) -> dict[str, 
         TypeError, ValueError: the drawing has invalid values.
     """
     count = len(drawing.images)
-    places = np.linspace(0, count - 1, min(count, _PICTURES), dtype=int).tolist()
+    places = np.linspace(0, count - 1, min(count, _IMAGES), dtype=int).tolist()
     every = (box for image in drawing.images for box in image.boxes)
     objects = [box for box in every if box.role is Role.TRUTH]
     ious = [box.value for box in objects if box.value is not None]
     return {
-        "shots": [number((folder / name, 0, 0)) for name in drawing.support[:_SHOTS]],
+        "shots": [number((folder / name, 0, 0)) for name in drawing.support[:_REFERENCES]],
         "frames": [
             {
                 "frame": image.number,
