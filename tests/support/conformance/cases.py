@@ -68,13 +68,13 @@ def tried(path: Path, difference: Callable[[Case], str | None]) -> Agreement:
     return Agreement(total - len(differences), total, differences)
 
 
-def unlike(ours: Case, expected: Case, tolerance: float = 0) -> str | None:
-    """Return the first entry of ``expected`` from which ours differs by more than a tolerance."""
+def unlike(actual: Case, expected: Case, tolerance: float = 0) -> str | None:
+    """Return the first entry of ``expected`` that differs by more than the tolerance."""
     for name, value in expected.items():
-        if name not in ours:
+        if name not in actual:
             return f"no {name} here, should be {value!r:.200}"
-        if not _near(ours[name], value, tolerance):
-            return f"{name} is {ours[name]!r:.200}, should be {value!r:.200}"
+        if not _near(actual[name], value, tolerance):
+            return f"{name} is {actual[name]!r:.200}, should be {value!r:.200}"
     return None
 
 
@@ -86,10 +86,10 @@ def reason_in_cases(reason: str | None, reply: Reply, unread: str) -> str | None
     return words.get(reason, reason) if reason else None
 
 
-def _near(ours: Any, other: Any, tolerance: float) -> bool:
-    if isinstance(ours, list) and isinstance(other, list):
-        pairs = zip(ours, other, strict=False)
-        return len(ours) == len(other) and all(_near(*pair, tolerance) for pair in pairs)
-    if isinstance(ours, int | float) and isinstance(other, int | float):
-        return abs(ours - other) <= tolerance
-    return bool(ours == other)
+def _near(actual: Any, other: Any, tolerance: float) -> bool:
+    if isinstance(actual, list) and isinstance(other, list):
+        pairs = zip(actual, other, strict=False)
+        return len(actual) == len(other) and all(_near(*pair, tolerance) for pair in pairs)
+    if isinstance(actual, int | float) and isinstance(other, int | float):
+        return abs(actual - other) <= tolerance
+    return bool(actual == other)

@@ -115,7 +115,7 @@ def _space(kwargs: Row) -> Space:
         "qwen_max_pixels": "max_pixels",
         "qwen_two_step": "two_step",
     }
-    return space_from({ours: kwargs[name] for name, ours in names.items() if name in kwargs})
+    return space_from({field: kwargs[name] for name, field in names.items() if name in kwargs})
 
 
 def score_cases(cases: Sequence[Case]) -> list[tuple[ParsedReply, Matched]]:
@@ -127,7 +127,7 @@ def score_cases(cases: Sequence[Case]) -> list[tuple[ParsedReply, Matched]]:
 
 def difference(case: Case, reading: ParsedReply, matched: Matched) -> str | None:
     """Return how our score of a case differs from the expected score."""
-    ours = {
+    actual = {
         "format_ok": reading.reason is None,
         "tp": matched.tp,
         "n_pred": len(matched.boxes),
@@ -135,9 +135,9 @@ def difference(case: Case, reading: ParsedReply, matched: Matched) -> str | None
         "ious": list(matched.ious),
         "boxes": _boxes_as_expected(case, reading, matched),
     }
-    expected = {name: case.expected[name] for name in ours}
+    expected = {name: case.expected[name] for name in actual}
     boxes = {"boxes": expected.pop("boxes")}
-    return unlike(ours, expected, IOU_TOLERANCE) or unlike(ours, boxes, BOX_TOLERANCE)
+    return unlike(actual, expected, IOU_TOLERANCE) or unlike(actual, boxes, BOX_TOLERANCE)
 
 
 def _boxes_as_expected(case: Case, reading: ParsedReply, matched: Matched) -> list[Any]:

@@ -37,7 +37,7 @@ def difference(case: Case) -> str | None:
         refusal = expected["raises"]["why"]
     should = f"refused as {refusal}" if refusal else f"scored {expected.get('metric_values')}"
     try:
-        ours = _sums(case)
+        actual = _sums(case)
     except RefusedError as error:
         same = error.code.value == refusal
         return None if same else f"refused ({error}), should be {should}"
@@ -45,12 +45,12 @@ def difference(case: Case) -> str | None:
         return f"scored, should be {should}"
     corrected = {
         name.removesuffix(" (corrected)"): value
-        for name, value in metric_values(CORRECTED_METRICS, ours).items()
+        for name, value in metric_values(CORRECTED_METRICS, actual).items()
     }
     wrong = unlike(corrected, case.get("corrected_classes") or {}, TOLERANCE)
     if wrong is not None:
         return f"corrected {wrong}"
-    twelve = metric_values(TWELVE, ours)
+    twelve = metric_values(TWELVE, actual)
     rounded = [None if value is None else round(value, 2) for value in twelve.values()]
     return unlike(twelve, expected["figures"], TOLERANCE) or unlike(
         {"rounded": rounded}, {key: expected[key] for key in ("rounded",) if key in expected}

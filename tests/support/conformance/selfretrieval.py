@@ -28,14 +28,14 @@ def _features(case: Case) -> str | None:
     if refused:
         return "scored, should be refused"
     both = [min(marks) for marks in right.values()]
-    ours = {
+    actual = {
         "right": right,
         "pair_share": {uid: mean(marks) for uid, marks in right.items()},
         "pair_both": {uid: int(min(marks)) for uid, marks in right.items()},
         "both_percent": round(100 * mean(both), 2),
         "captions_percent": round(100 * mean(mean(marks) for marks in right.values()), 2),
     }
-    return unlike(ours, case["authors"])
+    return unlike(actual, case["authors"])
 
 
 def _right(pair: Case) -> list[float]:
@@ -47,12 +47,12 @@ def _right(pair: Case) -> list[float]:
 def _reply(case: Case) -> str | None:
     reply = Reply(0, FAILED if case["reply"] is None else case["reply"])
     captions = captions_in(reply)
-    ours = {
+    actual = {
         "left": captions.left.caption,
         "right": captions.right.caption,
         "why": reason_in_cases(why_of(captions), reply, "no_json"),
     }
-    return unlike(ours, case["sensible"])
+    return unlike(actual, case["sensible"])
 
 
 def _file(case: Case) -> str | None:
@@ -72,7 +72,7 @@ KINDS = {"features": _features, "reply": _reply, "file": _file}
 
 
 def difference(case: Case) -> str | None:
-    """Return how ours differs from a case."""
+    """Return how our result differs from a case."""
     kind = str(case["kind"])
     if kind not in KINDS:
         raise ValueError(f"no kind of case {kind!r}{nearest(kind, KINDS)}")

@@ -21,7 +21,7 @@ def difference(case: Case) -> str | None:
         "why": reason_in_cases(why, parsed, "no_choice"),
     }
     authors = {"letter": published, "correct": published == answer}
-    for reader, ours in (("authors", authors), ("sensible", sensible)):
-        if why := unlike(ours, case[reader]):
+    for reader, actual in (("authors", authors), ("sensible", sensible)):
+        if why := unlike(actual, case[reader]):
             return f"{reader}: {why}"
     return None

@@ -1,4 +1,4 @@
-"""Drawn marks: ours must cover the pixels that the authors' cover, in the same colours."""
+"""Drawn marks must cover the pixels that the authors' marks cover, in the same colours."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def difference(case: Case) -> str | None:
 def compared(case: Case) -> tuple[float | None, str | None]:
     """Draw a case as the authors do; return the overlap with their pixels, and what differs.
 
-    If their code raises, ours must draw something, and there is no overlap.
+    If their code raises, our code must draw something, and there is no overlap.
     """
     image = background(case)
     expected = case["authors"]
-    ours = _drawn(image, case)
-    changed = _changed(image, ours)
+    actual = _drawn(image, case)
+    changed = _changed(image, actual)
     if "raises" in expected:
         nothing = not changed.any() and any(_meets(image, mark) for mark in case["marks"])
         return None, "nothing was drawn" if nothing else None
@@ -44,7 +44,7 @@ def compared(case: Case) -> tuple[float | None, str | None]:
     changed = np.where(either, expected_pixels, changed)
     union = np.count_nonzero(changed | expected_pixels)
     iou = np.count_nonzero(changed & expected_pixels) / union if union else 1.0
-    return iou, _difference(case, ours, changed, iou)
+    return iou, _difference(case, actual, changed, iou)
 
 
 def background(case: Case) -> np.ndarray:
@@ -102,7 +102,7 @@ def _meets(image: np.ndarray, mark: Case) -> bool:
     return bool(0 <= x < image.shape[1] and 0 <= y < image.shape[0])
 
 
-def _difference(case: Case, ours: MarkedImage, changed: np.ndarray, iou: float) -> str | None:
+def _difference(case: Case, actual: MarkedImage, changed: np.ndarray, iou: float) -> str | None:
     expected = case["authors"]
     by_hand = case["shape"].startswith("tag") or case["variant"] == "loose"
     least = LEAST_OF_TEXT_AND_SPLINES if by_hand else LEAST
@@ -114,11 +114,11 @@ def _difference(case: Case, ours: MarkedImage, changed: np.ndarray, iou: float) 
         return f"the extent is {extent}, should be {expected['extent']}"
     if expected["frequent"]:
         colour, count = expected["frequent"][0]
-        count_of_ours = np.count_nonzero((ours.pixels == colour).all(axis=2))
-        if count_of_ours < least * count:
-            return f"{count_of_ours} pixels are {colour}, should be {count}"
+        covered = np.count_nonzero((actual.pixels == colour).all(axis=2))
+        if covered < least * count:
+            return f"{covered} pixels are {colour}, should be {count}"
     name, true_lab = "colours as published", expected.get("colours_true_lab")
-    why = unlike({name: list(ours.colours_used)}, {name: expected["colours_used"]})
+    why = unlike({name: list(actual.colours_used)}, {name: expected["colours_used"]})
     if why or true_lab is None:
         return why
     name, drawn = "colours by true Lab", _drawn(background(case), case, true_lab=True)
