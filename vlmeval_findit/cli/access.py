@@ -82,20 +82,9 @@ USED_BY_NONE: Mapping[str, str] = {
 """Flags of VLMEvalKit's that no run of a FindIt dataset uses, and why."""
 
 FINDIT_ONLY = (
-    *("image_root", "skip_missing_images", "prompts", "force", "logprobs", "dry_run"),
-    *(
-        "system",
-        "prompt_template",
-        "space",
-        "max_usd",
-        "provider",
-        "header",
-        "prices",
-        "batch_size",
-        "dtype",
-        "device",
-        "samples",
-    ),
+    *("image_root", "skip_missing_images", "prompts", "force", "logprobs", "dry_run", "system"),
+    *("prompt_template", "space", "max_usd", "provider", "header", "prices", "batch_size"),
+    *("dtype", "device", "samples"),
 )
 """FindIt's flags that VLMEvalKit's datasets do not use."""
 

@@ -107,16 +107,17 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
 
 def _as_dict(left: Run, right: Run, differences: dict[str, Difference]) -> dict[str, Any]:
     queries = compare_hits(scores_by_index(left), scores_by_index(right))
+    sides = {
+        name: {
+            "model": run.model,
+            "dataset": run.question.name,
+            "prompts": run.provenance.prompts,
+            "file": str(run.path),
+        }
+        for name, run in (("a", left), ("b", right))
+    }
     return {
-        **{
-            name: {
-                "model": run.model,
-                "dataset": run.question.name,
-                "prompts": run.provenance.prompts,
-                "file": str(run.path),
-            }
-            for name, run in (("a", left), ("b", right))
-        },
+        **sides,
         "metrics": to_json(comparison_table(left, right, differences)),
         "queries": {
             "found by both": queries.both,

@@ -386,11 +386,6 @@ def _parse_host_flags(runner: Runner | None, run: RunOptions) -> dict[str, Any]:
         if new_name := command.new_name(name):
             raise ValueError(f"{name} is {new_name} now: python run_findit.py run --help")
         raise ValueError(f"no flag {name!r}{nearest(name, sorted(findit_names | host_names))}")
-    for name, value in (("--limit", run.limit), ("--api-nproc", run.options.api_nproc)):
-        if value is not None and name not in host_names:
-            raise ValueError(
-                f"{name}: the runner of this VLMEvalKit has no such flag. Leave it out"
-            )
     return {name: value for name, value in vars(values).items() if value not in (None, False, [])}
 
 
