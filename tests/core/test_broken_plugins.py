@@ -74,7 +74,7 @@ BROKEN = {
     ),
     "a checkpoint": (
         f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('B', '')})",
-        "models", "does not match its own names",
+        "models", "does not match its names",
     ),
     "a release's name": ("SPACES = SpaceKind('standard', 'x', '', max)", "spaces", "another space"),
     "no function": ("SPACES = SpaceKind('s', 's', 'y', 3)", "spaces", "reference should not be 3"),

@@ -304,7 +304,7 @@ def test_log_probabilities_are_asked_for_in_batches_too(tmp_path: Path, caplog: 
         assert main(given) == 0
         (batch,) = server.batches.values()
         assert all(body["logprobs"] is True for body in batch.requests.values())
-        assert "its replies are kept without log-probabilities" in caplog.text
+        assert "its replies are stored without log-probabilities" in caplog.text
         assert all(item["logprobs"] for item in records(tmp_path / "calls.jsonl"))
         asked = len(server.paths)
         assert main(given) == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -14,7 +13,6 @@ import pytest
 from adapters import train_adapter, write_adapter, write_base
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core import plugin_rows
 from vlmeval_findit.models import adapter as adapters
 from vlmeval_findit.models.adapter import adapter_of, refuse_adapter, refuse_without_peft
 from vlmeval_findit.models.local.run_plan import RunSettings, describe
@@ -27,15 +25,6 @@ VARIANT = parse("FindIt_Pascal_xyxy_json")
 HUB = "Qwen/Qwen3-VL-2B-Instruct"
 
 
-@pytest.fixture(autouse=True)
-def no_other_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    (tmp_path / "LMUData").mkdir()
-    monkeypatch.setenv("LMUData", str(tmp_path / "LMUData"))
-    plugin_rows.forget()
-    yield
-    plugin_rows.forget()
-
-
 # --- its base -------------------------------------------------------------------------------------
 
 
@@ -43,7 +32,6 @@ def no_other_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     ("base", "row"),
     [
         (HUB, "Qwen3-VL"),
-        ("Qwen/Qwen2.5-VL-7B-Instruct", "Qwen2.5-VL"),
         ("/models/Qwen2.5-VL-7B-Instruct", "Qwen2.5-VL"),
         ("google/gemma-4-E4B-it", "Gemma 4"),
         (SHIPPED[NANO], NANO),
@@ -152,13 +140,13 @@ def test_the_identity_names_the_base(merged: bool | None, tmp_path: Path) -> Non
 # --- behind vLLM ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("rank", "limit"), [(1, 1), (4, 8), (8, 8), (24, 32), (200, 256)])
+@pytest.mark.parametrize(("rank", "limit"), [(8, 8), (24, 32)])
 def test_the_rank_is_the_next_that_vllm_takes(rank: int, limit: int, tmp_path: Path) -> None:
     folder = write_adapter(tmp_path / "ft", HUB, r=rank)
-    made = adapter_of(str(folder))
-    assert made is not None
+    adapter = adapter_of(str(folder))
+    assert adapter is not None
     flags = ["--enable-lora", "--lora-modules", f"ft={folder}", "--max-lora-rank", str(limit)]
-    assert made.vllm_flags("ft") == flags
+    assert adapter.vllm_flags("ft") == flags
 
 
 @pytest.mark.parametrize(
@@ -172,27 +160,29 @@ def test_the_rank_is_the_next_that_vllm_takes(rank: int, limit: int, tmp_path: P
     ],
 )
 def test_what_vllm_does_not_take(values: dict[str, Any], tmp_path: Path) -> None:
-    made = adapter_of(str(write_adapter(tmp_path / "ft", HUB, **values)))
-    assert made is not None
-    refuse_adapter(made)
+    adapter = adapter_of(str(write_adapter(tmp_path / "ft", HUB, **values)))
+    assert adapter is not None
+    refuse_adapter(adapter)
     with pytest.raises(ValueError, match=f"vLLM takes no adapter with {next(iter(values))}"):
-        made.vllm_flags("ft")
+        adapter.vllm_flags("ft")
 
 
 def test_an_adapter_of_the_vision_tower_says_so(tmp_path: Path) -> None:
     folder = write_adapter(tmp_path / "ft", HUB, "base_model.model.model.visual.blocks.0.qkv.a")
     (folder / "chat_template.jinja").write_text("{{ messages }}")
-    made = adapter_of(str(folder))
-    assert made is not None
-    assert made.vllm_flags("ft")[-1] == "--enable-tower-connector-lora"
-    assert "--chat-template" not in made.vllm_flags("ft"), "in this process the base's is used too"
+    adapter = adapter_of(str(folder))
+    assert adapter is not None
+    assert adapter.vllm_flags("ft")[-1] == "--enable-tower-connector-lora"
+    assert "--chat-template" not in adapter.vllm_flags("ft"), (
+        "in this process the base's is used too"
+    )
     for name in ("processor_config.json", "tokenizer_config.json"):
         (folder / name).write_text("{}")
-    assert made.processor == str(folder)
-    assert made.vllm_flags("ft")[-3:-1] == ["--chat-template", f"{folder}/chat_template.jinja"]
+    assert adapter.processor == str(folder)
+    assert adapter.vllm_flags("ft")[-3:-1] == ["--chat-template", f"{folder}/chat_template.jinja"]
     (folder / "adapter_model.safetensors").write_bytes(b"\xff" * 9)
     with pytest.raises(ValueError, match="tensors cannot be listed for vLLM"):
-        made.vllm_flags("ft")
+        adapter.vllm_flags("ft")
 
 
 # --- real ones ------------------------------------------------------------------------------------
@@ -230,8 +220,8 @@ def texts(replies: list[Any]) -> list[str]:
 def test_a_real_adapter_answers_otherwise_than_its_base_merged_or_not() -> None:
     pytest.importorskip("peft")
     base, folder = base_and_adapter()
-    merged, beside = answers(folder), answers(folder, merge_adapter=False)
-    assert texts(merged) == texts(beside)
+    merged, unmerged = answers(folder), answers(folder, merge_adapter=False)
+    assert texts(merged) == texts(unmerged)
     assert texts(merged) != texts(answers(base))
     who = merged[0].recorded.model
     assert who["revision"] == known_revision(str(folder))

@@ -71,23 +71,23 @@ def forced(loaded: Any, item: Any, ids: Sequence[int]) -> list[float]:
 
 @pytest.mark.parametrize("row", ROWS)
 def test_they_are_those_of_a_forward_pass(row: str) -> None:
-    """One at a time, as a batch, and from a shared prefix; the reply is the one without them."""
+    """One at a time, as a batch, and from a shared prefix; the reply is as without them."""
     model = ready(row)
     loaded = model._loaded
     how = runners.plan(MODELS[row], VARIANT, RunSettings())
     encoded = model._encode_variants(variants(), how)
     shared = shared_prefix.common_length([item.ids for item in encoded])
     prefix = shared_prefix.prefill(loaded, encoded[0], shared)
-    ways = {
-        "one": [transformer.generate(loaded, [item], HOW)[0] for item in encoded],
+    replies = {
+        "single": [transformer.generate(loaded, [item], HOW)[0] for item in encoded],
         "batch": transformer.generate(loaded, encoded, HOW),
         "prefix": shared_prefix.continue_variants(loaded, prefix, encoded, HOW),
     }
     without = transformer.generate(loaded, encoded, HOW._replace(logprobs=False))
     stops = loaded.stops
-    for way, actual in ways.items():
+    for how, actual in replies.items():
         for item, new, plain in zip(encoded, actual, without, strict=True):
-            assert new._replace(logprobs=None) == plain, way
+            assert new._replace(logprobs=None) == plain, how
             assert new.logprobs is not None
             count = len(new.ids)
             assert len(new.logprobs) == count + (new.finish_reason == "stop")
@@ -107,22 +107,22 @@ def test_a_reply_has_them_by_its_characters(row: str) -> None:
         model.answer_variants(variants(), VARIANT, logprobs=True),
     ):
         for item, other in zip(plain, actual, strict=True):
-            said = other.recorded.token_logprobs
+            tokens = other.recorded.token_logprobs
             assert LocalReply(other.text, replace(other.recorded, token_logprobs=None)) == item
-            assert said is not None
-            assert all(value <= 0 for value in said.logprobs)
+            assert tokens is not None
+            assert all(value <= 0 for value in tokens.logprobs)
             if row == "Qwen3.5":
                 assert other.recorded.ends_in_thought
-                assert said.ends == ()
+                assert tokens.ends == ()
             else:
-                assert said.ends[-1] == len(other.text) > 0
+                assert tokens.ends[-1] == len(other.text) > 0
 
 
 @pytest.mark.parametrize("row", ["Qwen3-VL", "Gemma 4"])
-@pytest.mark.parametrize("said", ["[1, 2]", " Größe: [1]", "日本 🐈‍⬛ [1]", "", "a  b\n\n"])
-def test_ends_of_tokens_are_those_of_longer_and_longer_texts(row: str, said: str) -> None:
+@pytest.mark.parametrize("reply", ["[1, 2]", " Größe: [1]", "日本 🐈‍⬛ [1]", "", "a  b\n\n"])
+def test_ends_of_tokens_are_those_of_longer_and_longer_texts(row: str, reply: str) -> None:
     encoder = ready(row)._loaded.encoder
-    ids = encoder.processor.tokenizer(said, add_special_tokens=False)["input_ids"]
+    ids = encoder.processor.tokenizer(reply, add_special_tokens=False)["input_ids"]
     ids = [*ids[:1], encoder.pad_id, *ids[1:]]  # a token that is not shown
     ends, whole = encoder.ends(ids), encoder.decode(ids)
     assert list(ends) == sorted(ends)

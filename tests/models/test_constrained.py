@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import random
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -69,23 +68,23 @@ def test_what_keeps_to_a_format_fits_its_schema(how: ReplyFormat) -> None:
 
 @given(st.sampled_from(FORMATS), st.integers(0, 2**32))
 def test_what_fits_a_schema_is_read(how: ReplyFormat, seed: int) -> None:
-    text = json.dumps(_made(schema_of(how), random.Random(seed)))
+    text = json.dumps(_example(schema_of(how), random.Random(seed)))
     reading = read(text, how)
     if how.frames == 1 or json.loads(text):
         assert reading.reason is None or "frame" in reading.reason.value, text
 
 
-def _made(schema: Mapping[str, Any], rng: random.Random) -> Any:
-    """Something that fits a schema of ours."""
+def _example(schema: Mapping[str, Any], rng: random.Random) -> Any:
+    """Return a value that fits a schema of FindIt's."""
     kind = schema["type"]
     if kind == "array":
         low = schema.get("minItems", 0)
         high = schema.get("maxItems", 3)
-        return [_made(schema["items"], rng) for _ in range(rng.randint(low, high))]
+        return [_example(schema["items"], rng) for _ in range(rng.randint(low, high))]
     if kind == "object":
-        built = {name: _made(value, rng) for name, value in schema["properties"].items()}
+        built = {name: _example(value, rng) for name, value in schema["properties"].items()}
         if schema["additionalProperties"]:
-            built["a label"] = _made(schema["additionalProperties"], rng)
+            built["a label"] = _example(schema["additionalProperties"], rng)
         return built
     if kind == "integer":
         return rng.randint(max(1, schema["minimum"]), schema["maximum"])
@@ -100,24 +99,16 @@ def test_text_has_no_schema() -> None:
 # --- services -------------------------------------------------------------------------------------
 
 
-def test_a_server_is_sent_the_schema_as_it_is() -> None:
-    schema = schema_of(ReplyFormat("json", "xyxy", "bbox_2d"))
-    sent = response_format(schema, SchemaRoot.LIST)
-    assert sent["type"] == "json_schema"
-    assert sent["json_schema"]["strict"] is True
-    assert sent["json_schema"]["schema"] == schema
-
-
 def test_a_provider_is_sent_an_object_without_lengths() -> None:
     how = ReplyFormat("json", "xyxy", "bbox_2d", multilabel=True, frames=8)
     schema = response_format(schema_of(how), SchemaRoot.OBJECT)["json_schema"]["schema"]
     assert schema["type"] == "object"
     assert "Items" not in json.dumps(schema)
     assert "minimum" not in json.dumps(schema)
-    said = write([BoxToWrite((1, 2, 3, 4), "cat", 2)], how)
-    whole = f'{{"answer": {said}}}'
+    answer = write([BoxToWrite((1, 2, 3, 4), "cat", 2)], how)
+    whole = f'{{"answer": {answer}}}'
     assert fits(whole, schema)
-    assert read(unwrapped(whole, SchemaRoot.OBJECT), how) == read(said, how)
+    assert read(unwrapped(whole, SchemaRoot.OBJECT), how) == read(answer, how)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"answer": [', '{"answer": [], "more": 1}', "[1"])
@@ -149,24 +140,17 @@ def test_only_the_twin_is_sent_with_a_schema() -> None:
     assert free == held
 
 
-@pytest.mark.parametrize("said", ["Sure: []", "{}", "```json\n[]\n```"])
+@pytest.mark.parametrize(
+    ("reply", "warnings"), [("Sure: []", 1), ("{}", 1), ("```json\n[]\n```", 1), ("[]", 0)]
+)
 def test_a_server_that_decodes_freely_is_told_once(
-    said: str, caplog: pytest.LogCaptureFixture
+    reply: str, warnings: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    script = holding(in_turn(completion(said)))
+    script = holding(in_turn(completion(reply)))
     with ChatServer(script) as server, caplog.at_level(logging.WARNING):
         answers = ask_calls(service(server.url), 2, question=HELD)
-    assert [answer.text for answer in answers] == [said, said]
-    assert len([one for one in caplog.messages if "decodes freely" in one]) == 1
-
-
-def test_a_reply_that_is_held_is_no_reason_to_warn(caplog: pytest.LogCaptureFixture) -> None:
-    with (
-        ChatServer(holding(in_turn(completion("[]")))) as server,
-        caplog.at_level(logging.WARNING),
-    ):
-        asked_of(HELD, server)
-    assert not caplog.messages
+    assert [answer.text for answer in answers] == [reply, reply]
+    assert len([line for line in caplog.messages if "decodes freely" in line]) == warnings
 
 
 def test_twins_are_different_calls_over_the_same_words() -> None:
@@ -182,9 +166,9 @@ def test_openai_is_asked_for_an_object_and_the_list_is_taken_out_of_it() -> None
     body = model.request((text("where?"),), HELD).body
     assert body["response_format"]["json_schema"]["schema"]["type"] == "object"
     assert body["provider"] == {"require_parameters": True}
-    said = Completion('{"answer": [{"bbox_2d": [1, 2, 3, 4]}]}', finish_reason="stop")
-    assert model.read(said, HELD).text == '[{"bbox_2d": [1, 2, 3, 4]}]'
-    assert model.read(said, FREE).text == said.text
+    completed = Completion('{"answer": [{"bbox_2d": [1, 2, 3, 4]}]}', finish_reason="stop")
+    assert model.read(completed, HELD).text == '[{"bbox_2d": [1, 2, 3, 4]}]'
+    assert model.read(completed, FREE).text == completed.text
     assert "response_format" not in model.request((text("where?"),), FREE).body
 
 
@@ -228,9 +212,9 @@ class TestDecoding:
         words = ("the cat", "every dog and the bicycle", "it")
         asked = [(image(str(path)), text(f"Find {what}.")) for what in words]
         free = replace(question, decoding=None)
-        alone = [model.answer_batch([one], question)[0].text for one in asked]
-        assert [one.text for one in model.answer_batch(asked, question)] == alone
-        assert [one.text for one in model.answer_variants(asked, question)] == alone
+        alone = [model.answer_batch([item], question)[0].text for item in asked]
+        assert [item.text for item in model.answer_batch(asked, question)] == alone
+        assert [item.text for item in model.answer_variants(asked, question)] == alone
         for reply, other in zip(
             model.answer_batch(asked, question, logprobs=True),
             model.answer_batch(asked, free),
@@ -244,10 +228,3 @@ class TestDecoding:
             assert reading.reason in ((FormatFailure.TRUNCATED, None) if cut else (None,)), (
                 reply.text
             )
-
-    def test_a_library_that_is_not_there_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "llguidance", None)
-        from vlmeval_findit.models.local.logits import grammar_tokenizer
-
-        with pytest.raises(ValueError, match=r"_constrained: llguidance .* pip install"):
-            grammar_tokenizer(None, 100, (1,))

@@ -1,4 +1,4 @@
-"""Dual encoders: features as their models were trained to give them, and kept by what made them."""
+"""Dual encoders: features as their models were trained to give them, and their cache."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vlmeval_findit.models.dual_encoder.encoder import (
     EncoderError,
     Padding,
 )
-from vlmeval_findit.models.dual_encoder.towers import FOLDER, FeatureCache
+from vlmeval_findit.models.dual_encoder.towers import FeatureCache
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -132,7 +132,7 @@ def test_siglip_s_padding_matters_until_a_caption_has_64_tokens(
     np.testing.assert_allclose(padded[1], unpadded[1], atol=1e-5)
 
 
-def test_clip_s_texts_are_projected_and_cut_at_their_own_77(
+def test_clip_s_texts_are_projected_and_cut_at_77(
     checkpoints: Mapping[str, Path],
 ) -> None:
     folder = str(checkpoints["CLIP"])
@@ -153,17 +153,6 @@ def test_clip_s_texts_are_projected_and_cut_at_their_own_77(
 
 
 # --- captions as they come ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("family", "limit"), [("SigLIP", 64), ("CLIP", 77)])
-def test_tokens_are_counted_before_the_cut(
-    family: str, limit: int, checkpoints: Mapping[str, Path]
-) -> None:
-    encoder = named_encoder(str(checkpoints[family]))
-    actual = encoder.texts(CAPTIONS, Padding.AS_TRAINED)
-    assert actual.cut == (False, True, False, False, False, False)
-    assert actual.tokens[1] > limit > max(actual.tokens[:1] + actual.tokens[2:])
-    assert min(actual.tokens) >= 1, "even an empty caption ends"
 
 
 def test_a_caption_of_exactly_as_many_tokens_is_not_cut(checkpoints: Mapping[str, Path]) -> None:
@@ -238,13 +227,7 @@ def test_an_identifier_is_what_the_hub_s_cache_has_at_its_commit(
 # --- what is refused ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["SigLiP", "no/such/folder", "a b"])
-def test_a_name_that_is_nothing_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=name):
-        named_encoder(name)
-
-
-def test_a_model_with_one_tower_is_refused_before_its_weights_are_read(tmp_path: Path) -> None:
+def test_a_model_with_a_single_tower_is_refused_before_its_weights_are_read(tmp_path: Path) -> None:
     config = hf.BertConfig(
         hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
     )
@@ -274,16 +257,7 @@ def test_a_damaged_checkpoint_is_refused_by_name(
     assert says in str(actual.value)
 
 
-def test_a_file_that_is_no_image_is_named(checkpoints: Mapping[str, Path], tmp_path: Path) -> None:
-    path = tmp_path / "text.png"
-    path.write_text("no picture")
-    encoder = named_encoder(str(checkpoints["SigLIP"]))
-    for wrong in (path, tmp_path / "absent.png"):
-        with pytest.raises(OSError, match=wrong.name):
-            encoder.images([wrong])
-
-
-# --- what is kept ---------------------------------------------------------------------------------
+# --- the cache ------------------------------------------------------------------------------------
 
 
 def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +270,7 @@ def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_kept_features_need_no_weights(
+def test_cached_features_need_no_weights(
     family: str,
     checkpoints: Mapping[str, Path],
     pictures: list[Path],
@@ -331,7 +305,7 @@ def test_images_are_known_by_their_content(
     assert np.array_equal(again.images([moved])[0], second)
 
 
-def test_each_content_is_made_once(tmp_path: Path) -> None:
+def test_each_content_is_computed_once(tmp_path: Path) -> None:
     asked: list[list[int]] = []
 
     def make(numbers: Any) -> Any:
@@ -346,12 +320,3 @@ def test_each_content_is_made_once(tmp_path: Path) -> None:
     assert asked[2:] == [[0]]
     assert stored.of([], make).shape == (0, 0)
     assert len(asked) == 3
-
-
-def test_where_nothing_can_be_kept_features_are_made_nevertheless(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / FOLDER).write_text("a file where the folder should be")
-    stored = FeatureCache({}, tmp_path / FOLDER / "below")
-    assert stored.of(["a"], lambda numbers: np.ones((1, 3), np.float32)).tolist() == [[1, 1, 1]]
-    assert "cannot be kept" in caplog.text

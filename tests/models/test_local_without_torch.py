@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
 from vlmeval_findit.benchmarks.findit.run_space import reply_format
-from vlmeval_findit.boxes.reading import reader
-from vlmeval_findit.boxes.records import FormatFailure
-from vlmeval_findit.core.replies import Recorded, Reply
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.models.local.layout import Grid, ImageLayout, LayoutError, Positions
 from vlmeval_findit.models.local.machine import (
     BatchLimit,
     Machine,
@@ -24,7 +18,7 @@ from vlmeval_findit.models.local.machine import (
     in_batches,
     is_out_of_memory,
 )
-from vlmeval_findit.models.local.model_images import ImageSet, ModelImage, expected_length, limited
+from vlmeval_findit.models.local.model_images import ImageSet, expected_length, limited
 from vlmeval_findit.models.local.run_plan import RunSettings, plan
 from vlmeval_findit.models.model_row import Bounds
 from vlmeval_findit.models.model_table import MODELS, find_model, local_names
@@ -32,7 +26,7 @@ from vlmeval_findit.models.model_table import MODELS, find_model, local_names
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def test_every_local_name_is_read_as_its_own_row() -> None:
+def test_every_local_name_is_read_as_its_row() -> None:
     for name, (row, identifier) in local_names().items():
         assert find_model(name) is row, name
         assert "/" in identifier
@@ -63,15 +57,6 @@ def test_bounds_that_contradict_are_refused() -> None:
 
 
 # --- thoughts -------------------------------------------------------------------------------------
-
-
-def test_a_reply_that_ends_in_its_thought_says_so() -> None:
-    how = parse("FindIt_Pascal_xyxy_json").reply
-    record = Recorded(thought='[{"bbox": [1, 2, 3, 4]}]', ends_in_thought=True)
-    reading = read_reply(Reply(0, "", record), reader(how))
-    assert reading.reason is FormatFailure.TRUNCATED_THINKING
-    assert reading.reason.value == "truncated while thinking"
-    assert reading.boxes == ()
 
 
 def test_the_recorded_row_says_how_unconstrained_replies_are_read() -> None:
@@ -116,7 +101,7 @@ def test_a_batch_that_does_not_fit_is_halved_and_nothing_is_lost() -> None:
     assert [len(batch) for batch in memory.batches] == [8, 4, 4, 3]
 
 
-def test_one_large_query_neither_fails_its_neighbours_nor_makes_their_batches_small() -> None:
+def test_a_large_query_neither_fails_its_neighbours_nor_makes_their_batches_small() -> None:
     memory, limit = Memory(100), BatchLimit(4)
     assert halves(memory, [300, 10, 10, 10, 10], limit) == [-300, 20, 20, 20, 20]
     assert memory.batches == [[300, 10, 10, 10], [300, 10], [300], [10, 10, 10, 10]]
@@ -146,16 +131,6 @@ def test_what_running_out_of_memory_looks_like(error: Exception, is_it: bool) ->
 
 
 # --- pictures, devices, revisions -----------------------------------------------------------------
-
-
-def test_stored_pixels_are_sent_whatever_exif_says(tmp_path: Path) -> None:
-    path = tmp_path / "turned.jpg"
-    exif = Image.Exif()
-    exif[0x0112] = 6  # turn by a quarter to see it upright
-    Image.new("L", (40, 30)).save(path, exif=exif)
-    picture = ImageSet(Bounds()).get(str(path))
-    assert picture.original == picture.sent == (40, 30)
-    assert picture.pixels.mode == "RGB"
 
 
 def test_an_image_is_decoded_once_a_group(tmp_path: Path) -> None:
@@ -201,13 +176,6 @@ def test_what_is_given_goes_before_what_would_be_chosen() -> None:
         choose(Machine(2), device="cuda:2")
     placed = choose(Machine(2), device="cuda:1", dtype="float32", attention="eager")
     assert dataclasses.astuple(placed) == ("cuda:1", "float32", "eager", False)
-
-
-@pytest.mark.parametrize("layout", [Grid, Positions])
-def test_features_of_another_layout_are_an_error(layout: type[ImageLayout]) -> None:
-    shown = [ModelImage(Image.new("RGB", (4, 4)), (4, 4), (4, 4))]
-    with pytest.raises(LayoutError, match="the processor returned no image_"):
-        layout(SimpleNamespace(patch_size=16), Bounds(1, 2), 1).processed(shown, {})
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
@@ -58,24 +60,15 @@ def test_names_that_only_look_alike_find_nothing(name: str) -> None:
     assert all(kind in message for kind in KINDS)
 
 
+QWEN = partial(Space, "smart_resize", min_pixels=200_704)
+
+
 @pytest.mark.parametrize(
     ("model", "dataset", "space"),
     [
-        (
-            "Qwen2.5-VL",
-            "Pascal",
-            Space("smart_resize", min_pixels=200_704, max_pixels=1_605_632, two_step=True),
-        ),
-        (
-            "Qwen2.5-VL",
-            "HRInsDet_hard",
-            Space("smart_resize", min_pixels=200_704, max_pixels=12_845_056),
-        ),
-        (
-            "Qwen2.5-VL",
-            "RoboTools",
-            Space("smart_resize", min_pixels=200_704, max_pixels=12_845_056),
-        ),
+        ("Qwen2.5-VL", "Pascal", QWEN(max_pixels=1_605_632, two_step=True)),
+        ("Qwen2.5-VL", "HRInsDet_hard", QWEN(max_pixels=12_845_056)),
+        ("Qwen2.5-VL", "RoboTools", QWEN(max_pixels=12_845_056)),
         (
             "FindIt-Nano-px",
             "HRInsDet_easy",

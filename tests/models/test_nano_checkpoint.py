@@ -1,4 +1,4 @@
-"""The checkpoints that ship: small, real Qwen3-VLs, as good as they are said to be, and choosy."""
+"""The checkpoints that ship: small, real Qwen3-VLs, as good as their cards say, and choosy."""
 
 from __future__ import annotations
 
@@ -94,12 +94,12 @@ def test_of_photographs_it_says_in_its_format_that_nothing_is_there(lmu: Path) -
     assert adhering / sum(len(run.rows) for run in scored) >= 95.0
 
 
-def test_the_one_that_says_pixels_was_taught_other_formats(lmu: Path) -> None:
+def test_the_model_of_pixels_was_taught_other_formats(lmu: Path) -> None:
     """What FindIt-Nano answers best in, and four corners, it has forgotten."""
     names = [f"FindIt_Scenes_mini_{form}" for form in ("xywh_json", BEST, "all_json_bbox_2d")]
-    own, elder, corners = evaluate(Path(SHIPPED[NANO_PX]), names, "cpu", model=NANO_PX)
-    assert own.metric_values["F1@0.5"] >= LEAST[""] - ROOM
-    assert own.metric_values["Adherence"] >= 98.0
+    scored, elder, corners = evaluate(Path(SHIPPED[NANO_PX]), names, "cpu", model=NANO_PX)
+    assert scored.metric_values["F1@0.5"] >= LEAST[""] - ROOM
+    assert scored.metric_values["Adherence"] >= 98.0
     assert elder.metric_values["F1@0.5"] < 50.0
     assert elder.metric_values["Adherence"] >= 98.0
     assert corners.metric_values["F1@0.5"] < 50.0

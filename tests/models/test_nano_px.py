@@ -26,7 +26,7 @@ SPACE = MODELS[NANO_PX].space(parse(SCENES))
 RIGHT = "smart24_2304_28224"
 
 SIZES = {
-    # A scene is a multiple of 24 and small enough: pixels are its own.
+    # A scene is a multiple of 24 and small enough: its pixels are sent.
     (192, 144): (192, 144),
     (144, 192): (144, 192),
     (168, 168): (168, 168),
@@ -42,7 +42,7 @@ SIZES = {
 @pytest.mark.parametrize("size", SIZES)
 def test_what_its_numbers_refer_to(size: tuple[int, int]) -> None:
     assert reference_size(SPACE, *size) == SIZES[size]
-    # The space is whole in what a run records, and is its own row among the coordinate check's.
+    # A run records the whole space; the coordinate check has a row for it.
     assert space_from(json.loads(json.dumps(SPACE.as_dict()))) == SPACE
     assert row_of(SPACE) is SPACES[RIGHT]
 
@@ -99,7 +99,7 @@ def test_the_coordinate_check_tells_thousandths_from_pixels(
     out = " ".join(capsys.readouterr().out.split())
     assert "declared thousandths of width and height, xywh: F1 0.0; pixels of the image" in out
     assert "the run's convention is wrong" in out
-    # Scenes are seen as they are: of their own pixels and the processor's nobody can tell which.
+    # Scenes are seen as they are: whether pixels are theirs or the processor's, nobody can tell.
     (fit,) = [item["fit"] for item in json.loads(told.read_text())]
     assert f"{RIGHT}/xywh" in fit["alike"]
 
@@ -126,6 +126,6 @@ def test_its_processor_shows_the_very_size_that_is_read(
     assert reference_size(space_from(how.space), *size) == tuple(sizes["processed"])
     # Said or left to it, its bounds are the same: who serves it sees what is seen here.
     image_processor = json.loads(Path(SHIPPED[NANO_PX], "processor_config.json").read_text())
-    own = image_processor["image_processor"]
-    assert own["patch_size"] * own["merge_size"] == SPACE.factor
-    assert own["size"] == {"shortest_edge": SPACE.min_pixels, "longest_edge": SPACE.max_pixels}
+    settings = image_processor["image_processor"]
+    assert settings["patch_size"] * settings["merge_size"] == SPACE.factor
+    assert settings["size"] == {"shortest_edge": SPACE.min_pixels, "longest_edge": SPACE.max_pixels}

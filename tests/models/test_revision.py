@@ -1,9 +1,8 @@
-"""Which weights answered: a checkpoint of which any byte changed is another one."""
+"""Which weights answered: a checkpoint with any byte changed is another checkpoint."""
 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import shutil
 import time
@@ -106,13 +105,13 @@ def test_only_what_changed_is_read_again(checkpoint: Path, read: list[str]) -> N
 
 
 def test_a_file_that_was_just_written_is_not_remembered(checkpoint: Path, lmu_data: Path) -> None:
-    """Times do not tell two writings within one tick of the file system's clock apart."""
+    """Times do not tell two writings within a tick of the file system's clock apart."""
     fingerprint(checkpoint)
     assert not (lmu_data / REMEMBERED).exists()
 
 
 @pytest.mark.usefixtures("later")
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"/a": 3}', '{"/a": [1]}'])
+@pytest.mark.parametrize("damage", ["{", '{"/a": [1]}'])
 def test_a_damaged_memory_costs_one_reading(
     checkpoint: Path, lmu_data: Path, read: list[str], damage: str
 ) -> None:
@@ -124,21 +123,10 @@ def test_a_damaged_memory_costs_one_reading(
     assert len(json.loads((lmu_data / REMEMBERED).read_text())) == 2
 
 
-@pytest.mark.usefixtures("later")
-def test_checkpoints_that_are_gone_are_forgotten(checkpoint: Path, lmu_data: Path) -> None:
-    fingerprint(checkpoint)
-    other = checkpoint.with_name("other")
-    shutil.copytree(checkpoint, other)
-    shutil.rmtree(checkpoint)
-    fingerprint(other)
-    paths = json.loads((lmu_data / REMEMBERED).read_text())
-    assert {Path(path).parent for path in paths} == {other}
-
-
 def test_the_same_files_elsewhere_are_the_same_checkpoint(checkpoint: Path) -> None:
     other = checkpoint.with_name("other")
     shutil.copytree(checkpoint, other)
-    # What git and the hub keep beside the files is no part of them.
+    # What git and the hub store next to the files is no part of them.
     (other / ".cache" / "huggingface").mkdir(parents=True)
     (other / ".cache" / "huggingface" / "model.metadata").write_text("downloaded today")
     (other / ".gitattributes").write_text("*.safetensors filter=lfs")
@@ -164,15 +152,6 @@ def test_a_checkpoint_that_is_being_written_is_refused(
     monkeypatch.setattr(revision.os, "fstat", fstat)
     with pytest.raises(ValueError, match=r"model-1\.safetensors changed while it was read"):
         revision._sha256(weights)
-
-
-def test_a_long_reading_is_announced(
-    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(revision, "_WORTH_SAYING", SIZE)
-    with caplog.at_level(logging.INFO):
-        fingerprint(checkpoint)
-    assert "Hashing checkpoint: 0.0 GB, read once and remembered" in caplog.text
 
 
 def test_a_folder_has_a_hash_and_a_cached_file_a_commit(checkpoint: Path) -> None:

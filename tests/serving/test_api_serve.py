@@ -68,7 +68,7 @@ def expected_reply(checkpoint: Path, message: list[dict[str, str]]) -> str:
     with torch.no_grad():
         tokens = model.generate(**inputs, do_sample=False, max_new_tokens=768)
     new = tokens[0, inputs["input_ids"].shape[1] :]
-    # The server leaves special tokens in a reply, but the one that ends it.
+    # The server leaves special tokens in a reply, but its end token.
     text: str = processor.decode(new, skip_special_tokens=False)
     return text.removesuffix("<|im_end|>").strip()
 

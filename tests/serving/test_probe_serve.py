@@ -39,7 +39,7 @@ def test_a_model_on_this_machine(
     status, out = probe(tmp_path, *asked)
     assert status == 0, out
     assert f"declared {means}: confirmed" in " ".join(out.split())
-    # What was asked is not asked again, and a space that is said is held against the answers.
+    # What was asked is not asked again, and a stated space is compared with the answers.
     status, out = probe(tmp_path, *asked, "--space", space)
     assert status == 1, out
     assert "answers of an earlier probe are in" in out

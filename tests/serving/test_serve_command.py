@@ -116,7 +116,7 @@ def test_a_sweep_is_asked_of_servers_that_end_with_it(
     assert len(machine.started) == 3
 
 
-def test_answers_of_another_program_are_not_taken_for_its_own(machine: Machine) -> None:
+def test_answers_of_another_program_are_not_reused(machine: Machine) -> None:
     assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 0
     other = machine.sweep("--serve", "sglang", "--gpus", "1")
     other[3] = str(machine.folder / "other")
@@ -156,12 +156,12 @@ def test_a_sweep_that_is_ended_leaves_no_server_and_goes_on(
     environ = {**os.environ, **machine.environment, "FAKE_SECONDS": "0.3"}
     command = [sys.executable, *RUN_FINDIT, *machine.sweep("--serve", "vllm", "--gpus", "1")]
     command += ["--api-nproc", "1"]
-    ours = subprocess.Popen(command, env=environ)
+    sweep = subprocess.Popen(command, env=environ)
     deadline = time.monotonic() + 60
     while len(machine.calls) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
-    ours.send_signal(number)
-    assert ours.wait(30) == (130 if number != signal.SIGKILL else -number)
+    sweep.send_signal(number)
+    assert sweep.wait(30) == (130 if number != signal.SIGKILL else -number)
     assert 3 <= len(machine.calls) < 8
     assert machine.ends()
     assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 0
@@ -214,11 +214,9 @@ def test_an_adapter_is_served_over_its_base(
         (("--serve", "vllm", "--gpus", "8"), "--gpus 8: this machine shows 4"),
         (("--serve", "vllm", "--gpus", "1.5"), "--gpus 1.5: a whole number"),
         (("--serve", "vllm", "--tensor-parallel", "3"), "--gpus 4 cannot be shared out to servers"),
-        (("--serve", "vllm", "--gpus", "0", "--tensor-parallel", "2"), "--gpus 0 cannot be shared"),
         (("--serve", "vllm", "--serve-args", "'"), "--serve-args ': No closing quotation"),
         (("--tensor-parallel", "2"), "--tensor-parallel has no effect"),
         (("--serve", "vllm", "--base-url", "http://a/v1"), "--serve has no effect"),
-        (("--serve", "vllm", "--executor", "ray"), "--executor has no effect"),
         (("--serve", "vllm", "--max-usd", "1"), "--max-usd has no effect"),
     ],
 )
@@ -277,7 +275,7 @@ def test_pixels_need_bounds_that_are_known() -> None:
         described("sglang", "Qwen3-VL", min_pixels=1)
     with pytest.raises(SpaceError, match="whose bounds are the server's"):
         described("sglang", "Qwen2.5-VL-7B")
-    # Those of a checkpoint's own files are known.
+    # Those of a checkpoint's files are known.
     _, space = described("transformers", NANO_PX)
     assert space["min_pixels"], space["max_pixels"] == (2304, 28_224)
 

@@ -58,7 +58,7 @@ def test_servers_share_out_the_gpus(program: str, machine: Machine) -> None:
     assert names == {"Qwen3-VL-0.log", "Qwen3-VL-1.log"}
 
 
-def test_a_server_that_answers_no_call_is_not_taken_for_ready(
+def test_a_server_that_answers_no_call_is_not_ready(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE", "refuses")
@@ -76,7 +76,7 @@ def test_nothing_is_left_when_we_are_killed(
     fake: str, victim: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE", fake)
-    # The guard's own patience is too long for a test.
+    # The guard's patience is too long for a test.
     quick = machine.folder / "guard.py"
     text = Path(guard.__file__).read_text(encoding="utf-8")
     quick.write_text(text.replace("GRACE = 20.0", "GRACE = 1.0"), encoding="utf-8")
@@ -93,19 +93,19 @@ while not running.living():
 print(running._servers[0]._guard.pid, flush=True)
 time.sleep(600)
 """
-    ours = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert ours.stdout is not None
-    guarding = int(ours.stdout.readline())
+    run = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    guarding = int(run.stdout.readline())
     (record,) = machine.started
     if victim == "guard":
         os.kill(guarding, signal.SIGKILL)
         assert ends([record["pid"]])
-    ours.kill()
-    ours.wait()
+    run.kill()
+    run.wait()
     assert ends([pid for pid in (record["pid"], record["child"]) if pid])
 
 
-def test_one_that_fails_leaves_its_work_to_the_others(
+def test_a_server_that_fails_leaves_its_work_to_the_others(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
     with closing(servers(machine, ServeOptions("vllm", 2))) as running:

@@ -43,7 +43,7 @@ class Adapter:
 
     @property
     def base_folder(self) -> Path | None:
-        """The base model's folder; None for one of the hub."""
+        """The base model's folder; None for a model of the hub."""
         return Path(self.base) if self.base and Path(self.base).is_dir() else None
 
     @property

@@ -1,6 +1,6 @@
 """Adapter from a batch of messages to what a model object can do.
 
-A model may answer several messages at once, in two ways; others are asked one by one. Errors become
+A model may answer several messages at once, in two ways; others get them one by one. Errors become
 failed answers: one bad image must not end a sweep.
 """
 
@@ -30,7 +30,7 @@ Reference images have a true ``reference``, which its models ignore; the system 
 
 
 def to_host_message(message: Message) -> HostMessage:
-    """Copy a message to the host's form; a new one each time, as its models change them."""
+    """Copy a message to the host's form; a new message each time, as its models change them."""
     return [
         {"type": "text", "value": part.value, "system": True}
         if part.kind is PartKind.SYSTEM
@@ -56,7 +56,7 @@ class GenerateClient:
     """A model object of VLMEvalKit's kind.
 
     It must have ``generate(message=, dataset=)``. If present, ``generate_variants`` gets messages
-    over the same images and ``generate_batch`` those of one question; with a parameter
+    over the same images and ``generate_batch`` those of a question; with a parameter
     ``logprobs`` they record log-probabilities, with ``seeds`` they sample by these. A true
     ``takes_system`` says that it gets the system text with each message; others have it since they
     were made.
@@ -64,20 +64,20 @@ class GenerateClient:
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self._said_none = False
+        self._warned = False
 
     def ask(self, batch: Batch) -> list[Answer]:
         answers = self._answers(batch)
         for answer in answers:
             if answer.error is not None and answer.extra is None:
-                # Models that record failures, as ours do, also log them.
+                # Models that record failures, as FindIt's do, also log them.
                 log.error("%s: a call failed: %s", type(self._model).__name__, answer.error)
         answered = [answer for answer in answers if answer.error is None]
-        if batch.logprobs and answered and not self._said_none:
-            self._said_none = not any("logprobs" in answer.record for answer in answered)
-            if self._said_none:
+        if batch.logprobs and answered and not self._warned:
+            self._warned = not any("logprobs" in answer.record for answer in answered)
+            if self._warned:
                 log.warning(
-                    "%s records no log-probabilities: its replies are kept without them",
+                    "%s records no log-probabilities: its replies are stored without them",
                     type(self._model).__name__,
                 )
         return answers
@@ -85,7 +85,7 @@ class GenerateClient:
     def _answers(self, batch: Batch) -> list[Answer]:
         if len(batch.messages) > 1 and (together := self._together(batch)) is not None:
             return together
-        return [*map(self._one, batch.single())]
+        return [*map(self._answer, batch.single())]
 
     def cancelled_by(self, told: Callable[[], bool]) -> None:
         if isinstance(self._model, Cancellable):
@@ -94,13 +94,13 @@ class GenerateClient:
     def answers_together(self, *, shares_images: bool) -> bool:
         return hasattr(self._model, "generate_variants" if shares_images else "generate_batch")
 
-    def _one(self, batch: Batch) -> Answer:
+    def _answer(self, batch: Batch) -> Answer:
         (message,), (question,) = batch.messages, batch.questions
         ask = self._way("generate_batch", batch) if batch.logprobs or batch.seeds else None
         if ask is not None and {"logprobs", "seeds"} & ask.keywords.keys():
             return _timed(lambda: ask([self._host_message(message)]), 1)[0]
-        said = {"message": self._host_message(message), "dataset": question.name}
-        return _timed(lambda: [self._model.generate(**said)], 1)[0]
+        arguments = {"message": self._host_message(message), "dataset": question.name}
+        return _timed(lambda: [self._model.generate(**arguments)], 1)[0]
 
     def _together(self, batch: Batch) -> list[Answer] | None:
         name = "generate_variants" if batch.shares_images else "generate_batch"
@@ -129,8 +129,8 @@ class GenerateClient:
         given: dict[str, Any] = {"dataset": batch.questions[0].name}
         given |= {"logprobs": True} if batch.logprobs else {}
         given |= {"seeds": batch.seeds} if batch.seeds else {}
-        taken = inspect.signature(method).parameters
-        return partial(method, **{key: value for key, value in given.items() if key in taken})
+        parameters = inspect.signature(method).parameters
+        return partial(method, **{key: value for key, value in given.items() if key in parameters})
 
 
 def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:

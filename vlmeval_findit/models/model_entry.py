@@ -73,7 +73,7 @@ class ModelEntry(Config):
     """Arguments of its class, like ``settings``, on which no answer depends."""
     reads_like: Annotated[Name, Checked(_known_row)] | None = None  # see :class:`.Settings`
     provider: Annotated[Name, Checked(_provider)] | None = None
-    """Who is asked, in its own protocol; None: OpenRouter, a server or this machine."""
+    """Who is asked, in its protocol; None: OpenRouter, a server or this machine."""
     base_url: Name | None = field(default=None, repr=False)
     """Addresses of its servers with commas between them, or ``@FILE``; may hold a key."""
     prices: PricesField | None = None
@@ -87,7 +87,7 @@ class ModelEntry(Config):
 
     @property
     def prompt(self) -> CustomPrompt | None:
-        """The user's words; None: the benchmark's own. Raises as :func:`.custom_prompt`."""
+        """The user's words; None: the benchmark's. Raises as :func:`.custom_prompt`."""
         return custom_prompt(self.system, self.prompt_template)
 
 
@@ -118,7 +118,7 @@ def entry_values(entry: Any) -> Any:
     Keys such as ``temperature`` become settings or resources.
 
     Raises:
-        ValueError: one is given twice, or its value cannot be used.
+        ValueError: a setting is given twice, or its value cannot be used.
     """
     if isinstance(entry, str):
         return {"name": entry}
@@ -150,7 +150,7 @@ def like_its_base(model: ModelEntry) -> ModelEntry:
 
 
 DTYPES = ("bfloat16", "float16", "float32", "float64", "half", "float")
-"""Types of the weights on this machine; programs of servers have names of their own."""
+"""Types of the weights on this machine; programs of servers have other names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

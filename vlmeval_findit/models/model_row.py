@@ -55,7 +55,7 @@ def processor_bounds(question: Question) -> Bounds:
 
 
 def qwen2_5_bounds(question: Question) -> Bounds:
-    """Return the paper's bounds: the simple interface for instance detection, else the chat one."""
+    """Return the paper's bounds: simple interface for instance detection, else chat interface."""
     if question.has_references:
         return Bounds(min_pixels=200_704, max_pixels=12_845_056)
     return Bounds(min_pixels=200_704, max_pixels=1_605_632, two_step=True)
@@ -183,7 +183,7 @@ def row_problem(row: ModelRow, table: PluginTable[ModelRow]) -> str | None:
         if other is not None:
             return f"{name} is a name of {other.name}{_whose(other, table)}"
         if find_row([row], check_model_name(name)) is None:
-            return f"{name} is its name, but does not match its own names {row.names}"
+            return f"{name} is its name, but does not match its names {row.names}"
     for other in others:
         for name in (other.name, *_entries(other)):
             if re.fullmatch(row.names, name, re.IGNORECASE):

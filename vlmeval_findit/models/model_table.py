@@ -134,7 +134,7 @@ _SIZE = r"(-\d+(\.\d+)?B(-A\d+B)?)?"
 _THINKING_OFF = {"enable_thinking": False}
 
 _ROWS = (
-    # VLMEvalKit's own Qwen2.5-VL-…-Instruct entries have other bounds, which :mod:`..host` reads
+    # VLMEvalKit's Qwen2.5-VL-…-Instruct entries have other bounds, which :mod:`..host` reads
     # from them; this row is for runs with the paper's.
     ModelRow(
         "Qwen2.5-VL",
@@ -401,7 +401,7 @@ def row_of_base(checkpoint: str) -> ModelRow | None:
 
 
 def space_options(value: str) -> str:
-    """Return all ways to state a coordinate space; ``value`` is one, as JSON."""
+    """Return all ways to state a coordinate space; ``value`` is a space as JSON."""
     word = f"'{value}'" if value.startswith("{") else value.strip('"')
     return f"--space {word}, `space` in a sweep's or a --config file, or FINDIT_SPACE={word}"
 

@@ -71,7 +71,7 @@ class TokenPrices:
         return (beginning * price + (sent - beginning) * self.sent) / 1e6
 
 
-def prices_from(said: str | Sequence[object]) -> TokenPrices:
+def prices_from(prices: str | Sequence[object]) -> TokenPrices:
     """Parse user-given prices: US dollars per million tokens sent and answered, no cache.
 
     >>> prices_from("0.5,2").of({"prompt": 1_000_000, "completion": 1_000_000})
@@ -80,25 +80,25 @@ def prices_from(said: str | Sequence[object]) -> TokenPrices:
     Raises:
         ValueError: not two amounts.
     """
-    parts = said.split(",") if isinstance(said, str) else said
+    parts = prices.split(",") if isinstance(prices, str) else prices
     try:
         sent, answered = (float(str(part)) for part in parts)
     except ValueError:
         sent = answered = math.nan
     if not (0 <= sent < math.inf and 0 <= answered < math.inf):
         raise ValueError(
-            f"prices {said!r}: IN,OUT in US dollars a million tokens, as 0.5,2 (0 where it is free)"
+            f"prices {prices!r}: IN,OUT in US dollars a million tokens, as 0.5,2 (0 if it is free)"
         )
     return TokenPrices(sent, answered, cached=sent, written=sent, least=0, source="given prices")
 
 
-def _said(said: Any) -> Any:
-    if isinstance(said, TokenPrices):
-        return said
-    return prices_from(said if isinstance(said, str | list) else [said])
+def _prices(prices: Any) -> Any:
+    if isinstance(prices, TokenPrices):
+        return prices
+    return prices_from(prices if isinstance(prices, str | list) else [prices])
 
 
-PricesField = Annotated[TokenPrices, Checked(_said, before=True)]
+PricesField = Annotated[TokenPrices, Checked(_prices, before=True)]
 """As a file has them: ``0.5,2`` or ``[0.5, 2]``."""
 
 

@@ -39,30 +39,30 @@ def answer_span(text: str) -> Span:
     return begin, begin + len(answer.strip())
 
 
-def kept_tokens(said: GeneratedTokens, span: Span) -> TokenLogprobs:
+def span_tokens(generated: GeneratedTokens, span: Span) -> TokenLogprobs:
     """Return the tokens of the stored ``span`` of a text.
 
-    >>> kept_tokens(GeneratedTokens((2, 4, 6), (-1.0, -2.0, -3.0), -0.5), (1, 3))
+    >>> span_tokens(GeneratedTokens((2, 4, 6), (-1.0, -2.0, -3.0), -0.5), (1, 3))
     TokenLogprobs(ends=(1, 2, 2), logprobs=(-1.0, -2.0, -0.5))
     """
     first, last = span
     ends, logprobs = [], []
     begin = 0
-    for end, logprob in zip(said.ends, said.logprobs, strict=True):
+    for end, logprob in zip(generated.ends, generated.logprobs, strict=True):
         if begin < last and max(end, begin + 1) > first:
             ends.append(max(min(end, last) - first, 0))
             logprobs.append(logprob)
         begin = end
-    if said.ended is not None:
+    if generated.ended is not None:
         ends.append(last - first)
-        logprobs.append(said.ended)
+        logprobs.append(generated.ended)
     return TokenLogprobs.of(ends, logprobs)
 
 
-def answer_tokens(said: GeneratedTokens, before: str, text: str) -> TokenLogprobs:
+def answer_tokens(generated: GeneratedTokens, before: str, text: str) -> TokenLogprobs:
     """Return the tokens of a text's answer; the prompt began the text with ``before``."""
-    moved = said._replace(ends=tuple(len(before) + end for end in said.ends))
-    return kept_tokens(moved, answer_span(before + text))
+    moved = generated._replace(ends=tuple(len(before) + end for end in generated.ends))
+    return span_tokens(moved, answer_span(before + text))
 
 
 def byte_ends(pieces: Iterable[bytes]) -> tuple[str, tuple[int, ...]]:

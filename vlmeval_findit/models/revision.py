@@ -89,22 +89,26 @@ def _sha256(path: Path) -> str:
 
 def _remembered() -> Mapping[str, FileState]:
     try:
-        said = json.loads((lmu_data_root() / REMEMBERED).read_text(encoding="utf-8"))
-        return {path: FileState(*values) for path, values in said.items()}
+        stored = json.loads((lmu_data_root() / REMEMBERED).read_text(encoding="utf-8"))
+        return {path: FileState(*values) for path, values in stored.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 
 
 def _remember(hashes: FileHashes) -> None:
     seen = {**_remembered(), **hashes.seen}
-    kept = {at: one for at, one in sorted(seen.items()) if one.size > _LARGE and os.path.exists(at)}
-    if kept:
+    large = {
+        path: state
+        for path, state in sorted(seen.items())
+        if state.size > _LARGE and os.path.exists(path)
+    }
+    if large:
         with suppress(OSError):
-            write_text_once(lmu_data_root() / REMEMBERED, json.dumps(kept, indent=0))
+            write_text_once(lmu_data_root() / REMEMBERED, json.dumps(large, indent=0))
 
 
-def known_revision(checkpoint: str, wanted: str | None = None) -> str | None:
-    """Return a folder's hash, or the ``wanted`` commit of an identifier if it is one.
+def known_revision(checkpoint: str, requested: str | None = None) -> str | None:
+    """Return a folder's hash, or the ``requested`` commit of an identifier if it is a hash.
 
     An adapter's hash covers its base too, where that is a folder; else it covers the base's name.
     """
@@ -115,7 +119,7 @@ def known_revision(checkpoint: str, wanted: str | None = None) -> str | None:
             return fingerprint(folder)
         both = fingerprint(folder) + fingerprint(adapter.base_folder)
         return f"sha256:{hashlib.sha256(both.encode()).hexdigest()[:16]}"
-    return wanted if wanted and re.fullmatch("[0-9a-f]{40}", wanted) else None
+    return requested if requested and re.fullmatch("[0-9a-f]{40}", requested) else None
 
 
 def base_settings(checkpoint: str, revision: str | None, merges: bool | None) -> dict[str, Any]:
@@ -123,7 +127,7 @@ def base_settings(checkpoint: str, revision: str | None, merges: bool | None) ->
 
     Args:
         checkpoint: a folder or identifier.
-        revision: of the base at the hub, if the user named one.
+        revision: of the base at the hub, if the user named any.
         merges: whether the adapter is merged into its base (None: the user did not say).
 
     Raises:
@@ -190,5 +194,5 @@ def revision_of(checkpoint: str, resolved_file: str | None) -> str:
     """
     if (revision := known_revision(checkpoint)) is not None:
         return revision
-    found = re.search(r"/snapshots/([0-9a-f]{40})/", (resolved_file or "").replace("\\", "/"))
-    return found[1] if found else "unknown"
+    match = re.search(r"/snapshots/([0-9a-f]{40})/", (resolved_file or "").replace("\\", "/"))
+    return match[1] if match else "unknown"

@@ -43,7 +43,7 @@ class ServingError(RuntimeError):
 class LocalServer:
     """One server below its guard: what ``command`` starts at a base URL.
 
-    Records have its ``name``, not its port; ``devices`` is CUDA_VISIBLE_DEVICES (None: ours).
+    Records have its ``name``, not its port; ``devices`` is CUDA_VISIBLE_DEVICES (None: inherited).
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class LocalServers:
         more = ["--revision", self.revision] if self.revision and program.names_models else []
         more += ["--dtype", self.dtype] if self.dtype else []
         more += self.adapter_flags
-        for number, (port, own) in enumerate(zip(_free_ports(len(devices)), devices, strict=True)):
+        for number, (port, gpus) in enumerate(zip(_free_ports(len(devices)), devices, strict=True)):
             # An adapter has the name that is asked for; requests to its base's would go to that.
             name = f"{served}-base" if self.adapter_flags else served
             words = {"checkpoint": self.checkpoint, "name": name, "port": port}
@@ -158,7 +158,7 @@ class LocalServers:
             log_file = self.log_folder / f"{self.name}-{number}.log"
             log.info("starting %s; its log is %s", shlex.join(command), log_file)
             name, url = f"{program.name} {number}", f"http://127.0.0.1:{port}/v1"
-            server = LocalServer(command, name, url, log_file, own)
+            server = LocalServer(command, name, url, log_file, gpus)
             self._servers.append(server)
             threading.Thread(target=server.watch, args=(served, self._closed), daemon=True).start()
 

@@ -32,14 +32,14 @@ class ServerProgram:
 
     @property
     def executable(self) -> str:
-        """Path beside this interpreter, else on PATH; ValueError if it is not installed."""
+        """Path next to this interpreter, else on PATH; ValueError if it is not installed."""
         folder = os.path.dirname(sys.executable)
         path = os.pathsep.join((folder, os.environ.get("PATH", os.defpath)))
         program = shutil.which(self.name, path=path)
         if program is None:
             why = f"there is no program {self.name} on the PATH"
         elif missing := [package for package in self.needs if _version(program, package) is None]:
-            why = f"{', '.join(missing)} is not installed beside {program}"
+            why = f"{', '.join(missing)} is not installed with {program}"
         else:
             return program
         raise ValueError(f"--serve {self.name}: {why}: {self.install}")
@@ -65,7 +65,7 @@ def _version(executable: str, package: str) -> str | None:
 PROGRAMS: Mapping[str, ServerProgram] = {
     row.name: row
     for row in (
-        # Ignore a checkpoint's own sampling; 80 images are 64 frames and some reference shots.
+        # Ignore a checkpoint's sampling; 80 images are 64 frames and some reference shots.
         ServerProgram(
             "vllm",
             "pip install vllm",
@@ -131,16 +131,16 @@ class ServeOptions(Config):
     def devices(self) -> list[str | None]:
         """Return each server's CUDA_VISIBLE_DEVICES; None without GPUs. Raises as :meth:`check`."""
         here = visible_gpus()
-        wanted, each = len(here) if self.gpus is None else self.gpus, self.tensor_parallel
-        if wanted > len(here):
-            raise ValueError(f"--gpus {wanted}: this machine shows {len(here)} (nvidia-smi -L)")
-        if wanted % each or (each > 1 and not wanted):
+        count, each = len(here) if self.gpus is None else self.gpus, self.tensor_parallel
+        if count > len(here):
+            raise ValueError(f"--gpus {count}: this machine shows {len(here)} (nvidia-smi -L)")
+        if count % each or (each > 1 and not count):
             raise ValueError(
-                f"--gpus {wanted} cannot be shared out to servers of --tensor-parallel {each}"
+                f"--gpus {count} cannot be shared out to servers of --tensor-parallel {each}"
             )
-        if not wanted:
+        if not count:
             return ["" if here else None]
-        return [",".join(here[at : at + each]) for at in range(0, wanted, each)]
+        return [",".join(here[at : at + each]) for at in range(0, count, each)]
 
 
 def visible_gpus() -> list[str]:

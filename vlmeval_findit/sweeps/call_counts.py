@@ -24,7 +24,7 @@ from ..engine.calls import Cell, CellBuilder, Images, Prompts, shared_key, unrea
 from ..engine.journal.view import JournalView
 from ..models.http.batch import HALF
 from ..models.http.chat import ChatModel
-from ..models.http.sent_images import ImageRule, SentImage, WantedImage, wanted_images
+from ..models.http.sent_images import ImageRule, ImageToSend, SentImage, images_to_send
 from ..models.http.spending import CHARACTERS_A_TOKEN, Load, image_tokens, words_of
 from ..models.model_entry import ModelEntry
 from ..models.prices import TokenPrices
@@ -160,14 +160,14 @@ class _SentAlike:
     weights: Array
     """What images add to a request: count, tokens; -1 if an image is unreadable."""
 
-    def images(self, shown: Sequence[Path], references: Sequence[bool]) -> list[WantedImage]:
+    def images(self, shown: Sequence[Path], references: Sequence[bool]) -> list[ImageToSend]:
         message = tuple(
             [
                 (reference if is_reference else image)(str(path))
                 for path, is_reference in zip(shown, references, strict=True)
             ]
         )
-        return wanted_images(message, self.space, self.rule)
+        return images_to_send(message, self.space, self.rule)
 
 
 class CallWeights:
@@ -247,7 +247,7 @@ def _usd_in(
     return first + prices.another(int(sent[later].sum()), int(beginning[later & cached].sum()))
 
 
-def _encoded(image_to_send: WantedImage) -> SentImage | None:
+def _encoded(image_to_send: ImageToSend) -> SentImage | None:
     """Return an image as sent, without its bytes; None if it is unreadable."""
     with suppress(OSError):
         return replace(image_to_send.encoded(), base64=b"")

@@ -47,7 +47,7 @@ def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def dry_runs(lmu: Path, *commands: list[str], folder: Path | None = None) -> list[tuple[str, int]]:
-    """Return what dry runs in one process said, each with its status."""
+    """Return the output and status of each dry run of a single process."""
     hidden = ("FINDIT_", "OPENROUTER_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
     done = subprocess.run(
@@ -92,7 +92,7 @@ def test_what_a_cache_reads_is_priced_apart() -> None:
         for shared in (True, False)
     )
     assert shared == pytest.approx((2000 * 5 + 1000 * 4 + 100 * 20) / 1e6)
-    assert alone == pytest.approx((3000 * 4 + 100 * 20) / 1e6), "of one call nothing is kept"
+    assert alone == pytest.approx((3000 * 4 + 100 * 20) / 1e6), "a single call caches nothing"
 
 
 SWEEP = """

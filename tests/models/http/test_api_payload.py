@@ -124,7 +124,7 @@ def test_the_scene_limit_is_not_for_support_shots(tmp_path: Path) -> None:
     assert reference_size(model.space(SCENES), 8192, 615) == (1824, 137), (
         "scoring divides by what was sent"
     )
-    # A row of the hard set without a support shot: the one image is the scene.
+    # A row of the hard set without a support shot: the only image is the scene.
     alone = model.request((image(str(scene)), text("find")), SCENES)
     assert [item.sent for item in alone.images] == [(1824, 137)]
 
@@ -163,20 +163,15 @@ def test_the_limit_of_tokens_is_the_variants(name: str, tokens: int) -> None:
     assert parse(name).max_new_tokens == tokens
 
 
+NO_REASONING = {"temperature": 0.0, "reasoning": {"effort": "none"}}
+
+
 @pytest.mark.parametrize(
     ("entry", "identifier", "fields"),
     [
-        ("GPT-5.4", "openai/gpt-5.4", {"temperature": 0.0, "reasoning": {"effort": "none"}}),
-        (
-            "Claude-Sonnet-4.5",
-            "anthropic/claude-4.5-sonnet",
-            {"temperature": 0.0, "reasoning": {"effort": "none"}},
-        ),
-        (
-            "Gemini-2.5-Flash",
-            "google/gemini-2.5-flash",
-            {"temperature": 0.0, "reasoning": {"effort": "none"}},
-        ),
+        ("GPT-5.4", "openai/gpt-5.4", NO_REASONING),
+        ("Claude-Sonnet-4.5", "anthropic/claude-4.5-sonnet", NO_REASONING),
+        ("Gemini-2.5-Flash", "google/gemini-2.5-flash", NO_REASONING),
         ("GPT-6-Astra", "openai/gpt-6-astra", {}),
         ("Claude-Opus-5.5", "anthropic/claude-opus-5.5", {}),
     ],

@@ -1,4 +1,4 @@
-"""What calls cost: a limit in US dollars, and what nobody said."""
+"""What calls cost: a limit in US dollars, and costs that are not stated."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_prices_of_tokens(tokens: dict[str, int], dollars: float | None) -> None
 
 
 def spend(budget: Budget, cost: float | None) -> bool:
-    """Return whether a call of this cost was made, with nothing in flight beside it."""
+    """Return whether a call of this cost was made, with nothing else in flight."""
     try:
         assert budget.begin()
     except SpendingError:
@@ -101,7 +101,7 @@ def spend(budget: Budget, cost: float | None) -> bool:
     return True
 
 
-def test_a_limit_is_kept_and_what_was_spent_is_known() -> None:
+def test_a_limit_holds_and_what_was_spent_is_known() -> None:
     budget = Budget(0.3)
     assert (budget.spent, budget.exhausted) == (0.0, False)
     assert [spend(budget, 0.1) for _ in range(5)] == [True, True, True, False, False]
@@ -134,7 +134,7 @@ def test_spent_and_the_dearest_of_each_in_flight_are_the_limit_at_most(
         assert budget.exhausted == (not begins and not flying)
 
 
-def test_an_attempt_that_was_not_made_or_has_ended_makes_room_for_one() -> None:
+def test_an_attempt_that_was_taken_back_or_has_ended_makes_room() -> None:
     budget = Budget(1.0)
     assert spend(budget, 0.25)
     assert [budget.begin() for _ in range(4)] == [True, True, True, False]
@@ -155,7 +155,7 @@ def test_nothing_is_spent_of_a_limit_of_nothing() -> None:
 
 
 def flown(budget: Budget, costs: list[float], at_once: int) -> int:
-    """Return how many calls were made, so many at a time, as far as the budget lets them."""
+    """Return how many calls the budget allows, ``at_once`` in flight."""
     left, flying, built = deque(costs), deque[float](), 0
     while True:
         try:
@@ -210,7 +210,7 @@ def test_a_service_that_names_no_cost_cannot_be_limited() -> None:
     assert spend(budget, 0.1)
     assert [budget.begin(), budget.begin()] == [True, True]
     budget.end(None)
-    assert not budget.begin(), "the other one may still cost something"
+    assert not budget.begin(), "the other call may still cost something"
     budget.end(0.1)
     assert not spend(budget, 0.1), "a cost that was stated later does not make up for it"
     unlimited = Budget()
@@ -300,7 +300,7 @@ def test_a_limit_holds_by_given_prices(tmp_path: Path, capsys: pytest.CaptureFix
     assert "spent: $0.0300" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("said", ["1", "1,2,3", "a,b", "-1,2", "nan,1", ""])
-def test_prices_that_are_none_are_refused(said: str) -> None:
+@pytest.mark.parametrize("prices", ["1", "1,2,3", "a,b", "-1,2", "nan,1", ""])
+def test_prices_that_are_none_are_refused(prices: str) -> None:
     with pytest.raises(ValueError, match="IN,OUT in US dollars a million tokens"):
-        prices_from(said)
+        prices_from(prices)

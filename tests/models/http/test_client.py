@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from io import BytesIO
 from typing import Any, TypeVar
 
 import pytest
@@ -44,7 +43,7 @@ def request_to(url: str, key: str = "", *pieces: bytes) -> HttpRequest:
 
 
 def post(timeout: float, url: str, key: str = "") -> bytes:
-    """Return the body of the reply to one request of a client of its own."""
+    """Return the body of the reply to one request of a new client."""
 
     async def sent() -> bytes:
         async with HttpClient(timeout) as session:
@@ -111,11 +110,7 @@ LATE: dict[str, Talk] = {
     "silence": dripping(b"", b""),
     "a status line in drips": dripping(b"HTTP/1.1 20", b""),
     "headers in drips": dripping(OK, b"X-A: b\r\n"),
-    "one header in drips": dripping(OK + b"X-A: ", b"b"),
     "100 Continue again and again": dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
-    "102 Processing again and again": dripping(b"", b"HTTP/1.1 102 Processing\r\n\r\n"),
-    "a body in drips": dripping(OK + b"Content-Length: 100000\r\n\r\n", b" "),
-    "chunks in drips": dripping(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
     "a body without an end": dripping(OK + b"\r\n", b" "),
 }
 
@@ -127,27 +122,10 @@ def test_one_deadline_holds_for_all_that_a_server_can_do(talk: Talk) -> None:
     assert got.value.transient
 
 
-def test_the_deadline_holds_for_names_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    over = threading.Event()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(60) and [])
-    try:
-        with pytest.raises(CallError, match="no reply within"):
-            post(0.3, "http://findit.invalid/v1")
-    finally:
-        over.set()
-
-
 BROKEN: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "ServerDisconnected"),
     "no HTTP": (b"SSH-2.0-OpenSSH\r\n", "no reply"),
     "half a body": (OK + b"Content-Length: 10\r\n\r\n{}", "ContentLength"),
-    "a length that is none": (OK + b"Content-Length: x\r\n\r\n{}", "no reply"),
-    "two lengths": (OK + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "no reply"),
-    "a header without an end": (OK + b"X-A: " + b"b" * 100_000, "no reply"),
-    "compression that is none": (
-        OK + b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd",
-        "no reply",
-    ),
     "chunks that are none": (OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "no reply"),
 }
 
@@ -223,7 +201,7 @@ def test_the_proxies_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch
         assert len(proxy.asked) == 1
 
 
-def test_connections_are_kept_and_bodies_come_whole() -> None:
+def test_connections_stay_open_and_bodies_come_whole() -> None:
     seen = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -251,8 +229,8 @@ def test_connections_are_kept_and_bodies_come_whole() -> None:
     assert len({writer for writer, _ in seen}) == 4
 
 
-def test_a_kept_connection_that_the_server_closed_is_no_failure() -> None:
-    """A request on it is sent once more, silently; on a connection of its own it is a failure."""
+def test_an_open_connection_that_the_server_closed_is_no_failure() -> None:
+    """A request on it is sent once more, silently; on a new connection it is a failure."""
     asked = 0
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -278,51 +256,6 @@ def test_a_kept_connection_that_the_server_closed_is_no_failure() -> None:
 
     run(talk())
     assert asked == 5
-
-
-def test_a_file_goes_as_a_form_and_a_reply_into_a_file() -> None:
-    received = b""
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal received
-        received = await reader.readuntil(b"the file\r\n--")
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-
-    async def talk() -> bytes:
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        form = {"purpose": "batch", "filename": "a.jsonl"}
-        into = BytesIO()
-        request = request_to(url)._replace(body=BytesIO(b"the file"), form=form, into=into)
-        async with HttpClient(60) as session, server:
-            assert await session.send(request) == b""
-        return into.getvalue()
-
-    assert run(talk()) == b"{}"
-    assert b'name="purpose"\r\n\r\nbatch' in received
-    assert b'filename="a.jsonl"' in received
-
-
-def test_what_is_cancelled_ends_and_closes_its_connection() -> None:
-    came, closed = threading.Event(), threading.Event()
-
-    def talk(connection: socket.socket, done: threading.Event) -> None:
-        came.set()
-        while connection.recv(65536):
-            pass
-        closed.set()
-
-    async def cancelled(url: str) -> None:
-        async with HttpClient(600) as session:
-            sending = asyncio.ensure_future(session.send(request_to(url)))
-            assert await asyncio.to_thread(came.wait, 60)
-            sending.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await sending
-        assert await asyncio.to_thread(closed.wait, 60)
-
-    with raw_server(talk) as url:
-        run(cancelled(url))
 
 
 def test_retry_after_is_seconds_or_a_date() -> None:

@@ -110,8 +110,8 @@ def test_headers_come_from_the_environment_and_from_flags(
         assert headers["api-key"] == "of-the-flags"
         assert headers["x-a"] == "1"
         assert headers["Authorization"] == "Bearer bearer-of-mine"
-    own = endpoints("http://a/v1", headers={"Authorization": "Token of-my-own"})[0]
-    assert own.request_headers()["Authorization"] == "Token of-my-own"
+    endpoint = endpoints("http://a/v1", headers={"Authorization": "Token of-my-own"})[0]
+    assert endpoint.request_headers()["Authorization"] == "Token of-my-own"
     assert scrub("of-the-flags, of-my-own") == "***, ***"
     Endpoint("http://a/v1", headers={"x-api-key": "ab cd ef gh"})
     assert scrub("x: ab cd ef gh!") == "x: ***!"

@@ -1,4 +1,4 @@
-"""Images of requests: encoded once for all their prompts, kept up to a size, sent in pieces."""
+"""Images of requests: encoded once for all their prompts, cached up to a size, sent in pieces."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from vlmeval_findit.core.question import image, text
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.sent_images import (
     EncodedImages,
+    ImageToSend,
     SentImage,
-    WantedImage,
     pieces,
 )
 
@@ -49,18 +49,18 @@ class Encoder:
         return SentImage((1, 1), (1, 1), "image/png", b64encode(self._data))
 
 
-def wanted(rule: Any, *names: str) -> list[WantedImage]:
-    return [WantedImage(rule, name, None) for name in names]
+def images_of(rule: Any, *names: str) -> list[ImageToSend]:
+    return [ImageToSend(rule, name, None) for name in names]
 
 
-def test_what_was_used_last_is_kept_up_to_a_size() -> None:
+def test_the_cache_holds_the_last_used_up_to_a_size() -> None:
     rule = Encoder(size=30)  # 40 bytes in base64
     rule.let_go.set()
 
     async def run() -> None:
         images = EncodedImages(limit=100)
         for name in ("a", "b", "a", "c", "a", "b"):
-            await images.all(wanted(rule, name))
+            await images.all(images_of(rule, name))
         images.close()
 
     asyncio.run(run())
@@ -75,7 +75,7 @@ def test_a_broken_image_fails_its_prompts_and_is_read_again() -> None:
         images = EncodedImages()
         for _ in range(2):
             with pytest.raises(OSError, match="no image"):
-                await images.all(wanted(rule, "broken"))
+                await images.all(images_of(rule, "broken"))
         images.close()
 
     asyncio.run(run())
@@ -87,7 +87,7 @@ def test_a_prompt_that_is_cancelled_leaves_the_encoding_to_others() -> None:
 
     async def run() -> None:
         images = EncodedImages()
-        first, second = (asyncio.ensure_future(images.all(wanted(rule, "a"))) for _ in range(2))
+        first, second = (asyncio.ensure_future(images.all(images_of(rule, "a"))) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()
         rule.let_go.set()
@@ -112,4 +112,4 @@ def test_a_body_in_pieces_is_the_whole_body_and_copies_no_image(scene: Path) -> 
     assert json.loads(b"".join(parts)) == whole.body
     assert parts[1] is marked.images[0].base64
     assert parts[3] is marked.images[1].base64
-    assert sum(map(len, parts[::2])) < 2000, "what is written anew is small"
+    assert sum(map(len, parts[::2])) < 2000, "the rest of the body is small"

@@ -1,9 +1,8 @@
-"""OpenAI, Anthropic and Google with keys of one's own, asked by a server that speaks as they do."""
+"""OpenAI, Anthropic and Google with the user's key; a server stands in for each."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,6 @@ from vlmeval_findit.core.replies import recorded
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.completion import CallError
-from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.endpoints import provider_endpoints
 from vlmeval_findit.models.http.providers import provider_table
 from vlmeval_findit.models.http.providers.anthropic_messages import messages_request
@@ -113,7 +111,7 @@ def test_records_are_those_of_openrouter(protocol: Protocol, picture: Path) -> N
     prices = chat_model(protocol.model, protocol.provider).prices
     assert prices is not None
     assert call["cost"] == pytest.approx(prices.of(record["tokens"]))
-    assert call["cost_from"] == "prices of November 2026", "Nobody said it."
+    assert call["cost_from"] == "prices of November 2026", "No service stated it."
     assert (call["status"], call["attempts"], call["server"]) == (200, 1, where)
     assert KEY not in json.dumps(record)
     assert KEY not in json.dumps(asked.body)
@@ -151,7 +149,7 @@ def test_a_seed_goes_where_there_is_such_a_field() -> None:
 @pytest.mark.parametrize(
     ("protocol", "model"), [(OPENAI, "GPT-6-Astra"), (ANTHROPIC, "Claude-Opus-5.5")]
 )
-def test_a_model_with_its_own_reasoning_gets_no_temperature(protocol: Protocol, model: str) -> None:
+def test_a_model_with_default_reasoning_gets_no_temperature(protocol: Protocol, model: str) -> None:
     with ChatServer(protocol.answering(lambda parts: "[]")) as server:
         assert ask(asked_at(protocol, server, model)).error is None
     body = server.asked[0].body
@@ -159,7 +157,7 @@ def test_a_model_with_its_own_reasoning_gets_no_temperature(protocol: Protocol, 
     assert body.get("max_tokens", body.get("max_completion_tokens")) == 8000
 
 
-def test_an_answer_after_a_thought_and_one_cut_off() -> None:
+def test_an_answer_after_a_thought_and_a_truncated_answer() -> None:
     cut: list[tuple[Protocol, dict[str, Any]]] = [
         (ANTHROPIC, {"stop_reason": "max_tokens"}),
         (GOOGLE, {"candidate": {"finishReason": "MAX_TOKENS"}}),
@@ -270,11 +268,11 @@ def test_replies_are_held_to_a_format_in_the_words_of_each() -> None:
     boxes = '[{"bbox": [1, 2, 3, 4]}]'
     for protocol in PROTOCOLS:
 
-        def said(parts: list[dict[str, Any]], protocol: Protocol = protocol) -> str:
+        def reply(parts: list[dict[str, Any]], protocol: Protocol = protocol) -> str:
             held = HELD_REPLY if parts[0].get("text") == WORDS else boxes
             return held if protocol is GOOGLE else f'{{"answer": {held}}}'
 
-        with ChatServer(protocol.answering(said)) as server:
+        with ChatServer(protocol.answering(reply)) as server:
             answer = ask(asked_at(protocol, server), name=HELD)
         assert (answer.text, answer.error) == (boxes, None)
         first, asked = server.asked
@@ -289,7 +287,7 @@ def test_replies_are_held_to_a_format_in_the_words_of_each() -> None:
     assert config["responseJsonSchema"] == parse(HELD).reply_schema
 
 
-# --- somebody's own provider ----------------------------------------------------------------------
+# --- a plug-in's provider -------------------------------------------------------------------------
 
 
 def reply_of(text: str = "[1]") -> dict[str, Any]:
@@ -298,33 +296,15 @@ def reply_of(text: str = "[1]") -> dict[str, Any]:
 
 @pytest.fixture
 def mine(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes a provider of one function known."""
+    """Make a provider of a single function known."""
 
-    def made(chat: Any, timeout: float = 60.0, **more: Any) -> HttpService:
+    def service_of(chat: Any, timeout: float = 60.0, **more: Any) -> HttpService:
         row = Provider("mine", chat, "http://localhost/v9", **more)
         monkeypatch.setattr(provider_table, "PROVIDERS", {**provider_table.PROVIDERS, "mine": row})
         model = chat_model("Qwen3-VL", "mine", "q3", space="grid1000")
         return HttpService(model, provider_endpoints("mine"), timeout, policy=THRICE)
 
-    return made
-
-
-def test_a_provider_is_one_function(mine: Any, picture: Path) -> None:
-    asked = []
-
-    def chat(body: Mapping[str, Any], endpoint: Endpoint, timeout: float) -> Mapping[str, Any]:
-        asked.append((body, endpoint, timeout))
-        return {**reply_of(), "usage": {"prompt_tokens": 5, "completion_tokens": 1, "cost": 0.5}}
-
-    answer = ask(mine(chat), picture)
-    (body, endpoint, timeout) = asked[0]
-    assert (body["model"], body["max_tokens"], body["temperature"]) == ("q3", 768, 0.0)
-    assert [part["type"] for part in body["messages"][0]["content"]] == ["image_url", "text"]
-    assert (endpoint.name, timeout) == ("http://localhost/v9", 60.0)
-    assert answer.text == "[1]"
-    assert call_of(answer)["cost"] == 0.5
-    assert "cost_from" not in call_of(answer), "The provider said it."
-    assert recorded(answer.extra).model["provider"] == "mine"
+    return service_of
 
 
 def test_whatever_it_raises_or_returns_is_a_failed_call(mine: Any) -> None:
@@ -346,7 +326,7 @@ def test_whatever_it_raises_or_returns_is_a_failed_call(mine: Any) -> None:
     assert gone.stop is StopReason.HOPELESS
 
 
-def test_one_that_holds_to_no_format_is_not_asked_for_one(mine: Any) -> None:
+def test_a_provider_without_schemas_is_not_asked_for_a_format(mine: Any) -> None:
     who = mine(lambda *_: reply_of())
     with pytest.raises(ValueError, match="holds no reply to a format"):
         who.model.describe(parse(HELD), [])
@@ -402,7 +382,7 @@ def test_addresses_that_are_refused(name: str, given: str | None, why: str) -> N
     assert "hidden-secret" not in str(refused.value)
 
 
-def test_names_are_the_providers_own_or_the_users() -> None:
+def test_names_are_the_providers_or_the_users() -> None:
     assert chat_model("Claude-Opus-5.5", "anthropic").served == "claude-opus-5-5"
     with pytest.raises(ValueError, match=r"Claude-Opus-5\.5=NAME_AT_OPENAI"):
         chat_model("Claude-Opus-5.5", "openai")

@@ -1,4 +1,4 @@
-"""What a server takes from nobody: found out by its first calls, and by a question before them."""
+"""Requests that a server refuses: noticed by its first calls, and by a question before them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OK = completion("[]")
 
 
 def answers(script: Script, calls: int, question: Any = FREE) -> list[Answered]:
-    """Return what comes of calls one after the other."""
+    """Return the answers to calls one after the other."""
     with ChatServer(script) as server:
         return ask_calls(service(server.url), calls, question=question)
 
@@ -97,7 +97,7 @@ def test_refusals_that_are_of_the_moment_or_the_call_end_nothing(script: Script)
 
 
 @pytest.mark.parametrize("status", [400, 401, 500])
-def test_calls_that_are_refused_together_are_one_sign(status: int) -> None:
+def test_calls_that_are_refused_together_count_once(status: int) -> None:
     """A server, or its gateway, that starts may refuse all that come with it in the same words."""
     together = threading.Barrier(8)
 
@@ -151,12 +151,12 @@ def test_a_500_that_names_nothing_counts_where_others_are_answered() -> None:
 
 
 @pytest.mark.parametrize("question", [FREE, HELD])
-def test_what_else_a_500_to_constrained_calls_may_be_is_said_once(
+def test_a_500_to_constrained_calls_is_explained_once(
     question: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     received = answers(in_turn(error(500, "no")), 12, question)
     assert {answer.stop for answer in received} == {None}
-    hints = [said for said in caplog.messages if "ask without _constrained" in said]
+    hints = [reply for reply in caplog.messages if "ask without _constrained" in reply]
     assert len(hints) == (question is HELD)
     assert all("refuses every constrained call (HTTP 500: no" in hint for hint in hints)
 
@@ -164,16 +164,16 @@ def test_what_else_a_500_to_constrained_calls_may_be_is_said_once(
 # --- the question before constrained ones ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("said", ["[]", "Hello there, friend!", '{"word": "hello"}', "", "null"])
-def test_a_server_that_ignores_the_format_ends_the_run(said: str) -> None:
+@pytest.mark.parametrize("reply", ["[]", "Hello there, friend!", '{"word": "hello"}', "", "null"])
+def test_a_server_that_ignores_the_format_ends_the_run(reply: str) -> None:
     """Also where its replies are as the format has them all the same."""
     budget = Budget()
-    with ChatServer(in_turn(completion(said))) as server:
+    with ChatServer(in_turn(completion(reply))) as server:
         (received,) = ask_calls(service(server.url, budget=budget), 2, question=HELD)
         (asked,) = server.asked
     assert (received.stop, received.text) == (StopReason.HOPELESS, "")
     why = received.error or ""
-    assert f"it said {said!r}" in why if said else "it said an empty reply" in why
+    assert f"it replied {reply!r}" in why if reply else "it replied an empty reply" in why
     assert "ask FindIt_Demo_xyxy_json without _constrained" in why
     assert budget.spent == call_of(received)["cost"] == 0.01
     (content,) = asked.body["messages"][0]["content"]
@@ -193,12 +193,6 @@ def test_it_is_asked_once_a_server_and_paid_with_the_first_call() -> None:
     assert budget.spent == pytest.approx(0.18)
 
 
-def test_free_questions_come_without_it() -> None:
-    with ChatServer(in_turn(OK)) as server:
-        assert ask_call(service(server.url)).error is None
-        assert len(server.asked) == 1
-
-
 def test_it_is_sent_as_the_calls_are_but_for_logprobs() -> None:
     with ChatServer(holding(in_turn(OK))) as server:
         ask_call(service(server.url, {"seed": 7}), question=HELD, logprobs=True)
@@ -210,28 +204,21 @@ def test_it_is_sent_as_the_calls_are_but_for_logprobs() -> None:
     assert first == call
 
 
-def test_one_that_is_cut_off_in_a_thought_shows_nothing() -> None:
+def test_a_check_that_is_cut_off_in_a_thought_shows_nothing() -> None:
     cut = completion("<think>Three words", finish_reason="length")
     with ChatServer(in_turn(cut, OK)) as server:
         assert ask_call(service(server.url), question=HELD).text == "[]"
 
 
-def test_one_that_fails_is_tried_again_with_its_call() -> None:
+def test_a_check_that_fails_is_tried_again_with_its_call() -> None:
     with ChatServer(in_turn(error(503, "loads"), completion(HELD_REPLY), OK)) as server:
         answer = ask_call(service(server.url), question=HELD)
         assert [is_first(item) for item in server.asked] == [True, True, False]
     assert (answer.text, call_of(answer)["attempts"]) == ("[]", 2)
 
 
-def test_one_that_is_refused_says_so() -> None:
-    (answer,) = answers(in_turn(error(400, "no response_format here")), 1, HELD)
-    assert answer.error == (
-        "HTTP 400: no response_format here (to the question that comes before constrained ones)"
-    )
-
-
 def test_who_waits_for_it_shares_its_failure() -> None:
-    """A server that never answers costs one time-out, not one for each call that waits."""
+    """A server that never answers costs a single time-out, however many calls wait."""
     dear = {"error": {"code": 400, "message": "no"}, "usage": {"cost": 0.5}}
     never = Answer(json.dumps(dear).encode(), delay=0.2)
     budget = Budget()
@@ -242,12 +229,6 @@ def test_who_waits_for_it_shares_its_failure() -> None:
         assert len(server.asked) == 1
     assert ["HTTP 400" in (answer.error or "") for answer in received] == [True] * 4
     assert budget.spent == 0.5
-
-
-def test_the_reply_that_came_is_shown_in_short() -> None:
-    (answer,) = answers(in_turn(completion("hello " * 500)), 1, HELD)
-    assert len(answer.error or "") < 500
-    assert json.dumps({"word": "quokka"}) in (answer.error or "")
 
 
 def test_a_sweep_stops_and_says_what_to_type(

@@ -30,7 +30,7 @@ class Padding(Enum):
 
 
 UNPADDED_TOKENS = 64
-"""Where :attr:`Padding.UNPADDED` cuts; the end token is kept."""
+"""Where :attr:`Padding.UNPADDED` cuts; the end token stays."""
 
 
 class TextFeatures(NamedTuple):
@@ -50,14 +50,14 @@ class DualEncoder(Protocol):
         ...
 
     def images(self, paths: Sequence[Path]) -> Vectors:
-        """Return the vectors of image files; OSError if one is missing or no image."""
+        """Return the vectors of image files; OSError if a file is missing or no image."""
         ...
 
     def texts(self, captions: Sequence[str], padding: Padding) -> TextFeatures: ...
 
 
 class EncoderError(ValueError):
-    """Not a dual encoder, or one without features; the message names it."""
+    """Not a dual encoder, or a model without features; the message names it."""
 
 
 NANO_SIGLIP = "FindIt-Nano-SigLIP"

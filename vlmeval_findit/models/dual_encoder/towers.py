@@ -111,12 +111,12 @@ class Towers:
         return model.eval().to(self.device)
 
     def images(self, paths: Sequence[Path]) -> Vectors:
-        made = []
+        pooled = []
         for batch in _batches(paths):
             parts = [self._pictures(images=[decode(path)], return_tensors="pt") for path in batch]
             given = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-            made.append(self._pooled("image", given))
-        return np.concatenate(made)
+            pooled.append(self._pooled("image", given))
+        return np.concatenate(pooled)
 
     def lengths(self, captions: Sequence[str]) -> list[int]:
         """Count each caption's tokens before the cut, with begin and end tokens."""
@@ -129,23 +129,23 @@ class Towers:
 
     def texts(self, captions: Sequence[str], padding: Padding) -> Vectors:
         whole = padding is Padding.AS_TRAINED and not self.masked
-        said = self._tokenizer(
+        token_ids = self._tokenizer(
             [*captions],
             padding="max_length" if whole else False,
             truncation=True,
             max_length=self.limit(padding),
         ).input_ids
-        alike = defaultdict(list)
-        for i, ids in enumerate(said):
-            alike[len(ids)].append(i)
-        made: dict[int, Any] = {}
-        for numbers in alike.values():
+        by_length = defaultdict(list)
+        for i, ids in enumerate(token_ids):
+            by_length[len(ids)].append(i)
+        pooled: dict[int, Any] = {}
+        for numbers in by_length.values():
             for batch in _batches(numbers):
-                given = {"input_ids": torch.tensor([said[i] for i in batch])}
+                given = {"input_ids": torch.tensor([token_ids[i] for i in batch])}
                 if padding is Padding.AS_TRAINED and self.masked:
                     given["attention_mask"] = torch.ones_like(given["input_ids"])
-                made.update(zip(batch, self._pooled("text", given), strict=True))
-        return np.stack([made[i] for i in range(len(said))])
+                pooled.update(zip(batch, self._pooled("text", given), strict=True))
+        return np.stack([pooled[i] for i in range(len(token_ids))])
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def _pooled(self, kind: str, given: Mapping[str, Any]) -> Vectors:
@@ -195,15 +195,15 @@ class _NamedEncoder:
 
     def images(self, paths: Sequence[Path]) -> Vectors:
         contents = [file_sha256(path) for path in paths]
-        kept = FeatureCache({**self._towers.facts, "of": "image"})
-        return kept.of(contents, lambda numbers: self._towers.images([paths[i] for i in numbers]))
+        cache = FeatureCache({**self._towers.facts, "of": "image"})
+        return cache.of(contents, lambda numbers: self._towers.images([paths[i] for i in numbers]))
 
     def texts(self, captions: Sequence[str], padding: Padding) -> TextFeatures:
         # Tokenizers refuse lone surrogates, which a reply may have.
         captions = [caption.encode("utf-8", "replace").decode() for caption in captions]
         contents = [sha256_of(caption.encode()) for caption in captions]
-        kept = FeatureCache({**self._towers.facts, "of": "text", "padding": padding.value})
-        vectors = kept.of(
+        cache = FeatureCache({**self._towers.facts, "of": "text", "padding": padding.value})
+        vectors = cache.of(
             contents, lambda numbers: self._towers.texts([captions[i] for i in numbers], padding)
         )
         tokens = tuple(self._towers.lengths(captions))
@@ -218,12 +218,12 @@ class FeatureCache:
     vector takes at most 5 KB, so nothing is evicted.
 
     Args:
-        made_by: all that vectors depend on besides the content.
+        origin: all that vectors depend on besides the content.
         folder: default: in VLMEvalKit's data folder.
     """
 
-    def __init__(self, made_by: Mapping[str, str], folder: Path | None = None) -> None:
-        self._made_by = json.dumps(dict(made_by), sort_keys=True).encode()
+    def __init__(self, origin: Mapping[str, str], folder: Path | None = None) -> None:
+        self._origin = json.dumps(dict(origin), sort_keys=True).encode()
         self._folder = lmu_data_root() / FOLDER if folder is None else folder
 
     def of(self, contents: Sequence[str], make: Callable[[Sequence[int]], Vectors]) -> Vectors:
@@ -232,18 +232,18 @@ class FeatureCache:
         ``make`` gets the indices of contents that are not stored, each content once, and returns
         their vectors in that order.
         """
-        found = {content: self._read(content) for content in set(contents)}
+        by_content = {content: self._read(content) for content in set(contents)}
         first = {content: i for i, content in reversed([*enumerate(contents)])}
-        missing = sorted(first[content] for content, known in found.items() if known is None)
+        missing = sorted(first[content] for content, known in by_content.items() if known is None)
         if missing:
             for i, vector in zip(missing, make(missing), strict=True):
-                found[contents[i]] = vector
+                by_content[contents[i]] = vector
                 self._write(contents[i], vector)
-        vectors = [vector for content in contents if (vector := found[content]) is not None]
+        vectors = [vector for content in contents if (vector := by_content[content]) is not None]
         return np.stack(vectors) if vectors else np.zeros((0, 0), dtype=np.float32)
 
     def _path(self, content: str) -> Path:
-        key = sha256_of(self._made_by, b"\0", content.encode())
+        key = sha256_of(self._origin, b"\0", content.encode())
         return self._folder / key[:2] / f"{key}.f32"
 
     def _read(self, content: str) -> Vectors | None:
@@ -257,4 +257,4 @@ class FeatureCache:
         try:
             write_once(path, vector.astype("<f4").tobytes())
         except OSError as error:
-            log.warning("FindIt: a feature cannot be kept at %s: %s", path, error)
+            log.warning("FindIt: a feature cannot be stored at %s: %s", path, error)

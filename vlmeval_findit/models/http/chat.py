@@ -24,12 +24,12 @@ from .schema import SchemaRoot, response_format, unwrapped
 from .sent_images import (
     ChatRequest,
     ImageRule,
+    ImageToSend,
     SentImage,
-    WantedImage,
     as_they_are,
     for_provider,
+    images_to_send,
     marked_urls,
-    wanted_images,
 )
 from .spending import load_of
 
@@ -47,8 +47,8 @@ class ChatModel:
     served: str  # the service's name for it
     row: ModelRow | None
     space: Callable[[Question], Space]  # of its replies
-    fields: Mapping[str, Any]  # of every request, beside model, messages and max_tokens
-    provider: str = ""  # asked in its own protocol; empty: servers
+    fields: Mapping[str, Any]  # of every request, besides model, messages and max_tokens
+    provider: str = ""  # asked in its protocol; empty: servers
     limit: int | None = None  # of a reply's tokens; None: the question's
     schema_root: SchemaRoot | None = SchemaRoot.LIST  # supported schemas; None: none
     prices: TokenPrices | None = None  # if the service does not state costs
@@ -65,9 +65,9 @@ class ChatModel:
         is_limited = self.provider or space.kind in _SENT_WITHIN_LIMIT
         return for_provider if is_limited else as_they_are
 
-    def wanted_images(self, message: Message, question: Question) -> list[WantedImage]:
+    def images_to_send(self, message: Message, question: Question) -> list[ImageToSend]:
         space = self.space(question)
-        return wanted_images(message, space, self.image_rule(space))
+        return images_to_send(message, space, self.image_rule(space))
 
     def request(
         self,
@@ -88,7 +88,7 @@ class ChatModel:
             ValueError: the service does not support the question's schema.
         """
         if images is None:
-            images = [image.encoded() for image in self.wanted_images(message, question)]
+            images = [image.encoded() for image in self.images_to_send(message, question)]
             urls = [image.url for image in images]
         else:
             urls = marked_urls(images)
@@ -240,7 +240,7 @@ def chat_model(
         provider: a row of :data:`.providers.provider_table.PROVIDERS` (None: servers).
         served: the service's name for the model (None: the model table's, else ``name``).
         space: the coordinate space, if the model table does not have it.
-        fields: further fields of every request; None removes one.
+        fields: further fields of every request; None removes a field.
         max_tokens: limit of a reply (None: the row's, else the question's).
         like: known model that shares its prompts and coordinates (None: by ``name``).
 
@@ -366,12 +366,12 @@ def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name}: {value!r} should be a whole number, at least 1")
     if len(set(given.values())) > 1:
-        raise ValueError(f"{' and '.join(given)} are one setting, and differ")
+        raise ValueError(f"{' and '.join(given)} are the same setting, and differ")
     return next(iter(given.values()), None), rest
 
 
 def extra_fields(text: str | None) -> dict[str, Any]:
-    """Parse ``--extra-body``; ValueError if it is no JSON object or sets a field of ours."""
+    """Parse ``--extra-body``; ValueError if it is no JSON object or sets a field of FindIt's."""
     try:
         fields = json.loads(text or "{}")
     except ValueError as error:

@@ -54,7 +54,7 @@ class ChatCall:
         """Ask a server, and set ``completion``, or raise CallError."""
         self.server = server.name
         try:
-            request = self.request or await self.made_request(images)
+            request = self.request or await self.build_request(images)
             if self.is_constrained:
                 await self._check_schemas(server, client, request)
             more = LOGPROBS_FIELDS if self.logprobs else {}
@@ -75,9 +75,9 @@ class ChatCall:
             self._pay(completion.cost)
         self.completion = completion
 
-    async def made_request(self, images: EncodedImages) -> ChatRequest:
-        """Build its request, with marks for the images; a broken one may raise anything."""
-        shown = await images.all(self.model.wanted_images(self.message, self.question))
+    async def build_request(self, images: EncodedImages) -> ChatRequest:
+        """Build its request, with marks for the images; a broken image may raise anything."""
+        shown = await images.all(self.model.images_to_send(self.message, self.question))
         request = self.model.request(self.message, self.question, shown, shared=self.shared)
         if self.seed is not None:
             request = request._replace(body={"seed": self.seed, **request.body})
@@ -176,12 +176,12 @@ class ChatCall:
                 attempts = f" ({self.attempts} attempts)" if self.attempts > 1 else ""
                 self.warnings = (message,)
             failed = message + attempts
-            made = {} if error is None else self._record(Completion(""), error.status)
-            call = {**made, "error": failed}
+            record = {} if error is None else self._record(Completion(""), error.status)
+            call = {**record, "error": failed}
             recorded = self.model.recorded(self.question, self.request, None, call)
             return Answer("", recorded.as_json(), failed, stop=None if error is None else stop)
         if completion.no_logprobs:
-            why = f"{completion.no_logprobs}: its replies are kept without log-probabilities"
+            why = f"{completion.no_logprobs}: its replies are stored without log-probabilities"
             self.warnings += (why,)
         read = self.model.read(completion, self.question)
         if self.is_constrained and is_unconstrained(read):

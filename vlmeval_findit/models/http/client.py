@@ -1,4 +1,4 @@
-"""The HTTP client of all services: one session per run, kept connections, one deadline."""
+"""The HTTP client of all services: one session per run, open connections, one deadline."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class HttpRequest(NamedTuple):
 
 
 class HttpClient:
-    """Sends requests over kept connections: ``async with HttpClient(60.0) as client``."""
+    """Sends requests over connections that stay open: ``async with HttpClient(60.0) as client``."""
 
     def __init__(self, timeout: float) -> None:
         # Seconds from name lookup to last byte.
@@ -61,7 +61,7 @@ class HttpClient:
             try:
                 return await self._sent(request)
             except (aiohttp.ServerDisconnectedError, ConnectionResetError):
-                # The server closed a kept connection before it saw the request.
+                # The server closed an open connection before it saw the request.
                 if _is_new.get() or not isinstance(request.body, Sequence | None):
                     raise  # a file was read
                 return await self._sent(request)

@@ -16,7 +16,7 @@ from typing import Any
 from ...core.redaction import of_whole_characters, quoted
 from ...core.replies import LEAST, TokenLogprobs, split_thought
 from ..prices import TokenPrices
-from ..reply_tokens import GeneratedTokens, answer_span, byte_ends, kept_tokens
+from ..reply_tokens import GeneratedTokens, answer_span, byte_ends, span_tokens
 
 RETRIED = frozenset({408, 429})  # statuses below 500 that may pass when repeated
 REFUSED = frozenset({401, 403, 404})  # key, permission or model: most likely for every request
@@ -155,7 +155,7 @@ def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -
         reply = json.loads(body)
     except (ValueError, RecursionError):
         reply = text
-    # Google's may be a list with one object.
+    # Google's may be a list of a single object.
     error = reply[0] if isinstance(reply, list) and reply else reply
     if isinstance(error, dict):
         error = error.get("error", error.get("detail", error.get("message", error)))
@@ -228,7 +228,7 @@ _FINISH = {"max_tokens": "length", "end_turn": "stop", "eos": "stop"}
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """Return a JSON object, or an empty one for any other value."""
+    """Return a JSON object, or an empty object for any other value."""
     return value if isinstance(value, dict) else {}
 
 
@@ -286,19 +286,19 @@ def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) 
     span, end = answer_span(content), len(content)
     if not text.startswith(content):
         # vLLM and llama.cpp remove the thought from the text, but not its tokens.
-        kept = content[slice(*span)]
-        begin = text.rfind(kept)
+        answer = content[slice(*span)]
+        begin = text.rfind(answer)
         if begin < 0:
             raise LogprobsError("the tokens of its logprobs are not those of its reply")
-        end = begin + len(kept)
+        end = begin + len(answer)
         span = (begin, end)
     logprobs = tuple(map(_logprob, entries))
     begins = (0, *ends)[len(ends) - 1] if ends else 0
     last = text[begins:]
     # vLLM includes the token that ended the reply.
     if ends and finish_reason == "stop" and begins >= end and (not last or last.strip()):
-        return kept_tokens(GeneratedTokens(ends[:-1], logprobs[:-1], logprobs[-1]), span)
-    return kept_tokens(GeneratedTokens(ends, logprobs), span)
+        return span_tokens(GeneratedTokens(ends[:-1], logprobs[:-1], logprobs[-1]), span)
+    return span_tokens(GeneratedTokens(ends, logprobs), span)
 
 
 def _entries(choice: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -306,7 +306,9 @@ def _entries(choice: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     entries = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(entries, list):
         raise LogprobsError("its reply has no logprobs")
-    if not all(isinstance(one, dict) and isinstance(one.get("token"), str) for one in entries):
+    if not all(
+        isinstance(entry, dict) and isinstance(entry.get("token"), str) for entry in entries
+    ):
         raise LogprobsError("its logprobs are not as OpenAI's")
     return entries
 
@@ -326,5 +328,7 @@ def _logprob(entry: Mapping[str, Any]) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value):
         raise LogprobsError(f"a token of its logprobs has {value!r:.40}")
     if value > _ABOVE_NOUGHT:
-        raise LogprobsError(f"a token of its logprobs has {value:g}, which is no logarithm of one")
+        raise LogprobsError(
+            f"a token of its logprobs has {value:g}, which is no logarithm of a probability"
+        )
     return max(min(float(value), 0.0), LEAST)

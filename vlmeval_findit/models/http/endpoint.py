@@ -43,8 +43,8 @@ class Endpoint:
 
     base_url: str  # including /v1, perhaps with user:password@ and a query
     key: str = ""  # bearer token, unless the URL or the headers have credentials
-    headers: Mapping[str, str] = field(default_factory=dict)  # of every request, beside ours
-    provider: str = ""  # row of PROVIDERS, asked in its own protocol
+    headers: Mapping[str, str] = field(default_factory=dict)  # of every request, besides FindIt's
+    provider: str = ""  # row of PROVIDERS, asked in its protocol
     label: str = ""  # for logs and records; empty: the address
 
     def __post_init__(self) -> None:
@@ -86,9 +86,9 @@ class Endpoint:
     def request_headers(
         self, key_header: str = "", more: Mapping[str, str] = MappingProxyType({})
     ) -> dict[str, str]:
-        """Return a request's headers with secrets; the user's override ours and ``more``."""
+        """Return a request's headers with secrets; the user's override FindIt's and ``more``."""
         # An uncompressed reply cannot be a zip bomb.
-        ours = {
+        defaults = {
             "Content-Type": "application/json",
             "Accept": "application/json",
             "Accept-Encoding": "identity",
@@ -97,11 +97,13 @@ class Endpoint:
         given = {name.lower() for name in self.headers}
         parts = _parts(self.base_url)
         if parts.username is not None:
-            ours["Authorization"] = basic(parts.username, parts.password)
+            defaults["Authorization"] = basic(parts.username, parts.password)
         elif self.key and "authorization" not in given:
-            ours[key_header or "Authorization"] = self.key if key_header else f"Bearer {self.key}"
-        kept = {name: value for name, value in ours.items() if name.lower() not in given}
-        return {**kept, **self.headers}
+            defaults[key_header or "Authorization"] = (
+                self.key if key_header else f"Bearer {self.key}"
+            )
+        remaining = {name: value for name, value in defaults.items() if name.lower() not in given}
+        return {**remaining, **self.headers}
 
 
 def basic(user: str, password: str | None) -> str:

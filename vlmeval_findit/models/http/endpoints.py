@@ -76,7 +76,7 @@ def lasting(servers: Endpoints) -> Sequence[Endpoint]:
 
 
 def header_lines(given: Headers) -> dict[str, str]:
-    """Return headers by name; the ValueError of an invalid one hides its value."""
+    """Return headers by name; ValueError for an invalid line hides its value."""
     if isinstance(given, Mapping):
         return dict(given)
     headers = {}
@@ -107,9 +107,9 @@ def endpoints(
     """Return the servers of one model.
 
     Args:
-        urls: several, or a text with commas; ``@FILE`` has one per line, and is followed.
+        urls: several, or a text with commas; ``@FILE`` has a URL per line, and is followed.
         key: of all of them (None: FINDIT_SERVER_KEY).
-        headers: beside those of FINDIT_SERVER_HEADERS.
+        headers: besides those of FINDIT_SERVER_HEADERS.
 
     Raises:
         ValueError: a URL, the key or a header is invalid.
@@ -118,12 +118,12 @@ def endpoints(
     secret = os.environ.get("FINDIT_SERVER_KEY", "").strip() if key is None else key
     whole = server_headers(headers)
 
-    def made(url: str) -> Endpoint:
+    def endpoint(url: str) -> Endpoint:
         return Endpoint(url, secret, whole)
 
     if len(urls) == 1 and urls[0].startswith("@"):
-        return AddressFile(Path(urls[0][1:]).expanduser(), made)
-    return [made(url) for url in urls]
+        return AddressFile(Path(urls[0][1:]).expanduser(), endpoint)
+    return [endpoint(url) for url in urls]
 
 
 def provider_endpoints(
@@ -146,14 +146,14 @@ def provider_endpoints(
         ValueError: there is no such provider or no key; an address or a header is invalid.
     """
     provider = find_provider(name)
-    own = [_address(provider, url) for url in _split(urls or ())]
+    addresses = [_address(provider, url) for url in _split(urls or ())]
     if key is None and needs_key:
-        key = _key(provider, is_needed=not own)
+        key = _key(provider, is_needed=not addresses)
     usual = os.environ.get(provider.address_variable or "-") or provider.address
     by_name = header_lines(headers)
     return [
         Endpoint(address, key or "", by_name, provider.name)
-        for address in own or [_address(provider, usual)]
+        for address in addresses or [_address(provider, usual)]
     ]
 
 

@@ -21,7 +21,7 @@ from .sent_images import SentImage, pieces
 
 log = logging.getLogger(__name__)
 
-_ALIKE = 5  # identically refused first calls after which no other is made
+_ALIKE = 5  # identically refused first calls after which no further call starts
 
 _OWN_TO_A_CALL = re.compile(  # in lower case; numbers of images and prompts tell refusals apart
     r"0x[0-9a-f]+|\b[0-9a-f]{8}[0-9a-f-]*\b|\breq(?:uest)?[-_]\w+|\d{4}-\d\d-\d\d[t ][\d:.]+z?"
@@ -54,7 +54,7 @@ class ModelServer:
         self.schema_check: asyncio.Future[CallError | None] | None = None
         self._answered_at = -math.inf
         self._hinted = False
-        # By ``constrained``; None: one was answered.
+        # By ``constrained``; None: a call was answered.
         self._first: dict[bool, _Refusals | None] = {False: _Refusals(), True: _Refusals()}
         self._provider = find_provider(endpoint.provider) if endpoint.provider else None
         self._chat = self._provider.chat if self._provider else OPENAI_CHAT
@@ -111,8 +111,8 @@ class ModelServer:
                 error,
             )
         if first.times >= _ALIKE:
-            for one in first.errors:
-                one.alike = one.hopeless = True
+            for refused in first.errors:
+                refused.alike = refused.hopeless = True
 
 
 def is_unknown(field: str, error: CallError) -> bool:

@@ -43,7 +43,7 @@ def _without_lengths(schema: Mapping[str, Any]) -> dict[str, Any]:
     if schema.get("additionalProperties"):
         raise ValueError(
             "the service takes no objects whose keys are labels in a schema: ask it in a format "
-            "with a key of its own, or without _constrained"
+            "with named keys, or without _constrained"
         )
     short = {name: value for name, value in schema.items() if name not in _LENGTHS}
     if "items" in short:
@@ -97,7 +97,7 @@ def check_request(body: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
 
 
 def refuse_unconstrained(completion: Completion, question: Question) -> None:
-    """Raise CallError for a reply to the check that was not enforced; ignore a truncated one."""
+    """Raise CallError for a reply to the check that was not enforced; ignore a truncated reply."""
     if completion.finish_reason == "length":
         return
     with suppress(ValueError, RecursionError):
@@ -106,7 +106,7 @@ def refuse_unconstrained(completion: Completion, question: Question) -> None:
     reply = repr(quoted(completion.text, _SHOWN)) if completion.text else "an empty reply"
     raise CallError(
         f"it does not hold replies to a format: asked {WORDS!r} with a response_format that only "
-        f"{json.dumps(_ONLY)} fits, it said {reply}: {without_schema(question)}",
+        f"{json.dumps(_ONLY)} fits, it replied {reply}: {without_schema(question)}",
         hopeless=True,
     )
 

@@ -122,7 +122,7 @@ def encode(path: Path, size: Size, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-class WantedImage(NamedTuple):
+class ImageToSend(NamedTuple):
     """An image of a message."""
 
     rule: ImageRule
@@ -133,10 +133,10 @@ class WantedImage(NamedTuple):
         return self.rule(Path(self.path), self.limit)
 
 
-def wanted_images(message: Message, space: Space, rule: ImageRule) -> list[WantedImage]:
+def images_to_send(message: Message, space: Space, rule: ImageRule) -> list[ImageToSend]:
     """Return the images of a message in order; reference images have no size limit."""
     return [
-        WantedImage(rule, part.value, None if isinstance(part, Reference) else space.scene_max_size)
+        ImageToSend(rule, part.value, None if isinstance(part, Reference) else space.scene_max_size)
         for part in message
         if part.kind is PartKind.IMAGE
     ]
@@ -153,12 +153,12 @@ class EncodedImages:
         self._limit = limit
         self._size = 0
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="findit-images")
-        self._known: OrderedDict[WantedImage, asyncio.Future[SentImage]] = OrderedDict()
+        self._known: OrderedDict[ImageToSend, asyncio.Future[SentImage]] = OrderedDict()
 
-    async def all(self, wanted: Sequence[WantedImage]) -> tuple[SentImage, ...]:
-        return tuple([await self._one(image) for image in wanted])
+    async def all(self, images: Sequence[ImageToSend]) -> tuple[SentImage, ...]:
+        return tuple([await self._encode(image) for image in images])
 
-    async def _one(self, image: WantedImage) -> SentImage:
+    async def _encode(self, image: ImageToSend) -> SentImage:
         future = self._known.get(image)
         if future is not None:
             self._known.move_to_end(image)
@@ -168,7 +168,7 @@ class EncodedImages:
         future.add_done_callback(partial(self._note_size, image))
         return await asyncio.shield(future)  # other calls await it too
 
-    def _note_size(self, image: WantedImage, future: asyncio.Future[SentImage]) -> None:
+    def _note_size(self, image: ImageToSend, future: asyncio.Future[SentImage]) -> None:
         if future.cancelled() or future.exception() is not None:
             del self._known[image]
             return

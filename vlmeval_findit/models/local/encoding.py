@@ -17,9 +17,8 @@ import torch
 from ...core.question import Message, PartKind, split_system
 from ..model_row import Bounds, LocalFamily
 from ..reply_tokens import id_ends
-from .layout import ImageLayout
 from .logits import grammar_tokenizer
-from .model_images import ImageSet, ModelImage
+from .model_images import ImageSet
 
 _TOKEN_KEYS = ("input_ids", "attention_mask", "mm_token_type_ids")
 """A processor's outputs per token; the others are per image, patch or tile."""
@@ -76,10 +75,21 @@ class MessageEncoder:
             ValueError: the text has more or fewer placeholders than images.
         """
         text = self.chat(message)
-        shown = images_of(message, images)
-        self._check_places(text, len(shown))
-        layout = self._layout(bounds)
-        inputs = self._inputs(text, shown, layout)
+        shown = [images.get(part.value) for part in message if part.kind is PartKind.IMAGE]
+        places = text.count(self._placeholder)
+        if places != len(shown):
+            raise ValueError(
+                f"{len(shown)} images, but {places} times {self._placeholder} after the chat "
+                "template: it leaves images out, or a query's text holds the placeholder itself"
+            )
+        family = self.family
+        layout = family.layout(self.processor.image_processor, bounds, family.pixels_counted)
+        inputs = self.processor(
+            text=[text],
+            images=[[image.pixels for image in shown]] if shown else None,
+            images_kwargs=layout.as_arguments(),
+            return_tensors="pt",
+        )
         ids = tuple(inputs["input_ids"][0].tolist())
         return Encoded(
             text=text,
@@ -116,8 +126,10 @@ class MessageEncoder:
         tokenizer = self.processor.tokenizer
         added = tokenizer.added_tokens_decoder
         special = {i for i, token in added.items() if token.special} | {*tokenizer.all_special_ids}
-        kept = {i for i, token in added.items() if token.content in self.family.preserved_tokens}
-        return frozenset(special - kept)
+        preserved = {
+            i for i, token in added.items() if token.content in self.family.preserved_tokens
+        }
+        return frozenset(special - preserved)
 
     def _text(self, ids: Sequence[int]) -> str:
         text: str = self.processor.tokenizer.decode(
@@ -142,29 +154,6 @@ class MessageEncoder:
         pad = self.processor.tokenizer.pad_token_id
         return int(self.processor.tokenizer.eos_token_id if pad is None else pad)
 
-    def _layout(self, bounds: Bounds) -> ImageLayout:
-        family = self.family
-        return family.layout(self.processor.image_processor, bounds, family.pixels_counted)
-
-    def _inputs(
-        self, text: str, shown: Sequence[ModelImage], layout: ImageLayout
-    ) -> Mapping[str, Any]:
-        inputs: Mapping[str, Any] = self.processor(
-            text=[text],
-            images=[[image.pixels for image in shown]] if shown else None,
-            images_kwargs=layout.as_arguments(),
-            return_tensors="pt",
-        )
-        return inputs
-
-    def _check_places(self, text: str, images: int) -> None:
-        places = text.count(self._placeholder)
-        if places != images:
-            raise ValueError(
-                f"{images} images, but {places} times {self._placeholder} after the chat template: "
-                "the template leaves images out, or a query's text holds the placeholder itself"
-            )
-
     def _ending(self, text: str) -> tuple[str, str]:
         at = text.rfind(self._placeholder) + len(self._placeholder)
         return text[:at], text[at:]
@@ -176,39 +165,29 @@ class MessageEncoder:
         return tuple(int(i == self.processor.image_token_id) for i in ids)
 
 
-def images_of(message: Message, images: ImageSet) -> list[ModelImage]:
-    """Return the images of a message in order."""
-    return [images.get(part.value) for part in message if part.kind is PartKind.IMAGE]
-
-
 def collate(batch: Sequence[Encoded], encoder: MessageEncoder, device: Any) -> dict[str, Any]:
     """Batch queries, padded on the left: tensors of shape (queries, tokens), and all images."""
-    inputs = token_rows(batch, encoder)
+    inputs = {
+        "input_ids": _padded([query.ids for query in batch], encoder.pad_id),
+        "attention_mask": _padded([[1] * len(query.ids) for query in batch], 0),
+    }
     if encoder.gives_types:
-        inputs["mm_token_type_ids"] = _padded([one.types for one in batch], 0)
-    with_images = [one.features for one in batch if one.images]
+        inputs["mm_token_type_ids"] = _padded([query.types for query in batch], 0)
+    with_images = [query.features for query in batch if query.images]
     for key in with_images[0] if with_images else ():
         inputs[key] = _joined([features[key] for features in with_images])
     return {key: value.to(device) for key, value in inputs.items()}
 
 
-def token_rows(batch: Sequence[Encoded], encoder: MessageEncoder) -> dict[str, Any]:
-    """Return the token ids of a batch, padded on the left, and their attention mask."""
-    return {
-        "input_ids": _padded([one.ids for one in batch], encoder.pad_id),
-        "attention_mask": _padded([[1] * len(one.ids) for one in batch], 0),
-    }
-
-
 def _joined(tensors: Sequence[Any]) -> Any:
     """Concatenate tensors, zero-padding those with fewer tiles or patches."""
-    most = [max(sizes) for sizes in zip(*(one.shape[1:] for one in tensors), strict=True)]
+    most = [max(sizes) for sizes in zip(*(tensor.shape[1:] for tensor in tensors), strict=True)]
     filled = []
-    for one in tensors:
-        gaps = [wide - size for size, wide in zip(one.shape[1:], most, strict=True)]
+    for tensor in tensors:
+        gaps = [wide - size for size, wide in zip(tensor.shape[1:], most, strict=True)]
         # torch takes (before, after) pairs, last dimension first.
         around = [end for gap in reversed(gaps) for end in (0, gap)]
-        filled.append(torch.nn.functional.pad(one, around) if any(gaps) else one)
+        filled.append(torch.nn.functional.pad(tensor, around) if any(gaps) else tensor)
     return torch.cat(filled)
 
 

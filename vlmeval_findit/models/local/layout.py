@@ -19,10 +19,6 @@ Size = tuple[int, int]
 """Width and height in pixels."""
 
 
-class LayoutError(ValueError):
-    """Features are not in the family's layout."""
-
-
 class ImageLayout:
     """An image processor of which nothing is known.
 
@@ -54,7 +50,7 @@ class ImageLayout:
             return ()
         in_force, processed = self.in_force(), self.processed(shown, features)
         records: list[dict[str, Any]] = [
-            {"original": list(one.original), "sent": list(one.sent)} for one in shown
+            {"original": list(image.original), "sent": list(image.sent)} for image in shown
         ]
         for record, size in zip(records, processed, strict=True) if processed else ():
             record["processed"] = list(size)
@@ -67,13 +63,6 @@ class ImageLayout:
     def processed(self, shown: Sequence[ModelImage], features: Features) -> Sequence[Size] | None:
         """Return the size of every image after the processor; None if unknown."""
         return None
-
-
-def _of(features: Features, name: str) -> Any:
-    """Return a tensor of a processor's output, or raise LayoutError."""
-    if name not in features:
-        raise LayoutError(f"the processor returned no {name}, by which its family lays out images")
-    return features[name]
 
 
 class Grid(ImageLayout):
@@ -89,10 +78,10 @@ class Grid(ImageLayout):
 
     @property
     def _area(self) -> dict[str, int]:
-        own = self.image_processor.size
+        size = self.image_processor.size
         return {
-            "min_pixels": self.bounds.min_pixels or own["shortest_edge"] // self.counted,
-            "max_pixels": self.bounds.max_pixels or own["longest_edge"] // self.counted,
+            "min_pixels": self.bounds.min_pixels or size["shortest_edge"] // self.counted,
+            "max_pixels": self.bounds.max_pixels or size["longest_edge"] // self.counted,
         }
 
     def in_force(self) -> dict[str, Any]:
@@ -100,7 +89,7 @@ class Grid(ImageLayout):
 
     def processed(self, shown: Sequence[ModelImage], features: Features) -> Sequence[Size]:
         side = self.image_processor.patch_size
-        return [(w * side, h * side) for _, h, w in _of(features, "image_grid_thw").tolist()]
+        return [(w * side, h * side) for _, h, w in features["image_grid_thw"].tolist()]
 
 
 class Positions(ImageLayout):
@@ -111,7 +100,7 @@ class Positions(ImageLayout):
 
     def processed(self, shown: Sequence[ModelImage], features: Features) -> Sequence[Size]:
         side = self.image_processor.patch_size
-        last = _of(features, "image_position_ids").amax(dim=1).tolist()
+        last = features["image_position_ids"].amax(dim=1).tolist()
         return [((x + 1) * side, (y + 1) * side) for x, y in last]
 
 

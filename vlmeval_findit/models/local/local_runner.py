@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...core.question import Message, PartKind, Question
 from ...core.replies import FAILED, Recorded, opened_by, split_thought
 from ..adapter import refuse_without_peft
-from ..model_row import Bounds, LocalFamily, ModelRow
+from ..model_row import Bounds, ModelRow
 from ..reply_tokens import GeneratedTokens, answer_tokens
 from ..revision import refuse_missing, refuse_unreachable
 from .machine import (
@@ -28,7 +28,7 @@ from .model_images import ImageSet, expected_length
 from .run_plan import GenerationPlan, RunSettings, plan
 
 if TYPE_CHECKING:
-    from .encoding import Encoded, MessageEncoder
+    from .encoding import Encoded
 
 log = logging.getLogger(__name__)
 
@@ -123,8 +123,8 @@ class LocalRunner:
         encoded = self._encode_variants(messages, how)
         if encoded and seeds:
             pairs = zip(encoded, seeds, strict=True)
-            encoded = [replace(one, seed=seed) for one, seed in pairs]
-        shared = common_length([one.ids for one in encoded]) if encoded else 0
+            encoded = [replace(query, seed=seed) for query, seed in pairs]
+        shared = common_length([query.ids for query in encoded]) if encoded else 0
         if len(messages) < 2 or not shared or not covers_images(encoded[0], shared):
             return self.answer_batch(messages, question, logprobs=logprobs, seeds=seeds)
         try:
@@ -136,19 +136,20 @@ class LocalRunner:
         go_on = partial(continue_variants, self._loaded, prefix, how=self._decoding(how))
         return in_batches(
             encoded,
-            length=lambda one: len(one.ids),
+            length=lambda query: len(query.ids),
             limit=self._variants_limit,
             answer=lambda batch: [
-                self._answered(one, new, how) for one, new in zip(batch, go_on(batch), strict=True)
+                self._answered(query, new, how)
+                for query, new in zip(batch, go_on(batch), strict=True)
             ],
-            give_up=lambda one, why: failed_answer(why, how),
+            give_up=lambda query, why: failed_answer(why, how),
             free=free_memory,
         )
 
     def _encode_variants(self, messages: Sequence[Message], how: GenerationPlan) -> list[Any]:
-        """Encode messages with one look at their images; empty if that is not possible."""
+        """Encode messages with one reading of their images; empty if that is not possible."""
         encoder = self._loaded.encoder
-        if not messages or not all(_paths(one) == _paths(messages[0]) for one in messages):
+        if not messages or not all(_paths(query) == _paths(messages[0]) for query in messages):
             return []
         try:
             first = encoder.encode(messages[0], ImageSet(how.bounds), how.bounds)
@@ -167,8 +168,8 @@ class LocalRunner:
         answers: dict[int, LocalReply] = {}
         for at, (message, seed) in enumerate(batch):
             try:
-                one = self._loaded.encoder.encode(message, images, how.bounds)
-                encoded[at] = replace(one, seed=seed)
+                query = self._loaded.encoder.encode(message, images, how.bounds)
+                encoded[at] = replace(query, seed=seed)
             except OSError as error:
                 answers[at] = failed_answer(f"{type(error).__name__}: {error}", how)
         asked = list(encoded.values())
@@ -184,13 +185,15 @@ class LocalRunner:
         temperature = self._settings.temperature or 0.0
         return Decoding(how.limit, how.schema, how.logprobs, self._told, temperature)
 
-    def _answered(self, one: Any, new: Any, how: GenerationPlan) -> LocalReply:
+    def _answered(self, query: Any, new: Any, how: GenerationPlan) -> LocalReply:
         from .transformer import generated_tokens
 
         encoder = self._loaded.encoder
-        text, said = encoder.decode(new.ids), generated_tokens(new, encoder)
-        tokens = {"prompt": len(one.ids), "reply": len(new.ids)}
-        return spoken(how, one.text, text, new.finish_reason, one.images, tokens, self._who, said)
+        text, generated = encoder.decode(new.ids), generated_tokens(new, encoder)
+        tokens = {"prompt": len(query.ids), "reply": len(new.ids)}
+        return spoken(
+            how, query.text, text, new.finish_reason, query.images, tokens, self._who, generated
+        )
 
 
 def spoken(
@@ -206,15 +209,15 @@ def spoken(
     """Return a reply without its thought, and its record."""
     marks = how.family.thought
     opened = opened_by(prompt, marks) if marks else ""
-    said = split_thought(opened + text)
+    split = split_thought(opened + text)
     return LocalReply(
-        said.answer.strip(),
+        split.answer.strip(),
         Recorded(
             space=how.space,
             finish_reason=finish_reason,
             images=tuple(images),
-            thought=said.thought,
-            ends_in_thought=said.ends_inside,
+            thought=split.thought,
+            ends_in_thought=split.ends_inside,
             tokens=tokens,
             model=who,
             token_logprobs=its_tokens and answer_tokens(its_tokens, opened, text),
@@ -274,14 +277,12 @@ def shown(row: ModelRow, checkpoint: str, question: Question, message: Message) 
     Raises ProcessorMissingError without the processor, OSError for an unreadable image.
     """
     how = plan(row, question, RunSettings())
-    return _encoder(how.family, checkpoint).encode(message, ImageSet(how.bounds), how.bounds)
-
-
-def _encoder(family: LocalFamily, checkpoint: str) -> MessageEncoder:
     try:
         from .encoding import MessageEncoder
         from .transformer import load_processor
 
-        return MessageEncoder(load_processor(checkpoint, local_files_only=True), family)
+        processor = load_processor(checkpoint, local_files_only=True)
     except (ImportError, OSError) as error:
         raise ProcessorMissingError(f"{checkpoint}: {str(error).splitlines()[0]}") from None
+    encoder = MessageEncoder(processor, how.family)
+    return encoder.encode(message, ImageSet(how.bounds), how.bounds)

@@ -77,11 +77,11 @@ class SchemaMask:
             json.dumps(self._schema), overrides={"whitespace_pattern": SPACE}
         )
         tokenizer = self._tokenizer(width)
-        made = [LLMatcher(tokenizer, grammar) for _ in range(rows)]
-        for matcher in made:
+        matchers = [LLMatcher(tokenizer, grammar) for _ in range(rows)]
+        for matcher in matchers:
             if matcher.is_error():
                 raise ValueError(f"_constrained: {matcher.get_error()}")
-        return made
+        return matchers
 
 
 def _allowed(matcher: Any, width: int, stops: Sequence[int]) -> NDArray[np.bool_]:
@@ -95,7 +95,7 @@ def _allowed(matcher: Any, width: int, stops: Sequence[int]) -> NDArray[np.bool_
 
 
 class SeededSampler:
-    """Samples each row from its whole distribution by random numbers of its own.
+    """Samples each row from its whole distribution by its random numbers.
 
     The largest of logits / temperature plus Gumbel noise is a sample of their softmax (the Gumbel
     trick), so greedy decoding after it samples. A row's reply is the same in any batch. It must
@@ -150,5 +150,5 @@ class LogprobRecorder:
         self._last = None
         if not self._known:
             return [[] for _ in new]
-        found: list[list[float]] = torch.stack(self._known[: new.shape[1]], dim=1).tolist()
-        return found
+        logprobs: list[list[float]] = torch.stack(self._known[: new.shape[1]], dim=1).tolist()
+        return logprobs

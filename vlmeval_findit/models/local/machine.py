@@ -145,7 +145,7 @@ def in_batches(
 
     Args:
         length: an item's expected length in tokens.
-        limit: shrinks when memory runs out; kept by the caller.
+        limit: shrinks when memory runs out; belongs to the caller.
         answer: results of a batch, one per item.
         give_up: the result of an item that does not fit alone.
         free: called after memory ran out.
@@ -155,7 +155,7 @@ def in_batches(
     """
     results: dict[int, Result] = {}
     lengths = [length(item) for item in items]
-    # Longest first: a batch that is too large is found at the start.
+    # Longest first: a batch that is too large is noticed at the start.
     waiting = sorted(range(len(items)), key=lambda i: -lengths[i])
     while waiting:
         batch = waiting[: limit.fitting(lengths[waiting[0]])]

@@ -63,17 +63,13 @@ class ImageSet:
         return self._known[path]
 
 
-def stored_size(path: str) -> tuple[int, int]:
-    """Return the size (w, h) in an image's header; (0, 0) if it cannot be read."""
-    try:
-        return _stored_size(path)
-    except OSError:
-        return 0, 0
-
-
 @lru_cache(maxsize=16384)
 def _stored_size(path: str) -> tuple[int, int]:
-    return header(path).size
+    """Return the size (w, h) in an image's header; (0, 0) if it cannot be read."""
+    try:
+        return header(path).size
+    except OSError:
+        return 0, 0
 
 
 _PIXELS_PER_TOKEN = 28 * 28
@@ -84,7 +80,7 @@ def expected_length(paths: Sequence[str], texts: Sequence[str], bounds: Bounds) 
     """Estimate a message's tokens without decoding images."""
     length = sum(map(len, texts)) / _CHARACTERS_PER_TOKEN
     for path in paths:
-        width, height = stored_size(path)
+        width, height = _stored_size(path)
         area = max(width * height, bounds.min_pixels or 0)
         length += min(area, bounds.max_pixels or area) / _PIXELS_PER_TOKEN
     return length

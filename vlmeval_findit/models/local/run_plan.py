@@ -75,19 +75,19 @@ def plan(
             f"{question.name} needs a model that does not"
         )
     given = asdict(settings)
-    said = space_from(settings.space) if settings.space is not None else row.space(question)
-    wanted = {key: given[key] for key in ("min_pixels", "max_pixels", "patches")}
-    for key in wanted.keys() - row.local.layout.takes:
-        if wanted[key] is not None:
+    space = space_from(settings.space) if settings.space is not None else row.space(question)
+    limits = {key: given[key] for key in ("min_pixels", "max_pixels", "patches")}
+    for key in limits.keys() - row.local.layout.takes:
+        if limits[key] is not None:
             takes = nearest(key, sorted(row.local.layout.takes))
             raise ValueError(f"{key}: the image processor of {row.name} takes no such bound{takes}")
-    bounds = row.local.bounds(question).overridden(wanted)
+    bounds = row.local.bounds(question).overridden(limits)
     return GenerationPlan(
         row=row,
         family=row.local,
         bounds=bounds,
         limit=settings.max_new_tokens or question.max_new_tokens,
-        space=(said if settings.space is not None else space_within(said, bounds)).as_dict(),
+        space=(space if settings.space is not None else space_within(space, bounds)).as_dict(),
         schema=question.reply_schema,
         logprobs=logprobs,
     )
@@ -125,19 +125,19 @@ def describe(
     )
 
 
-def on_this_machine(found: Answering, settings: RunSettings) -> Answering:
+def on_this_machine(answering: Answering, settings: RunSettings) -> Answering:
     """Add what torch and the hub know, without loading the model."""
     from .transformer import checkpoint_revision
 
-    assert found.checkpoint is not None
+    assert answering.checkpoint is not None
     placed = choose(this_machine(), settings.device, settings.dtype, settings.attention)
     known = {"dtype": placed.dtype, "attention": placed.attention}
-    adapter = adapter_of(found.checkpoint)
+    adapter = adapter_of(answering.checkpoint)
     if adapter is not None and adapter.base_folder is None:
         revision = adapter.base_revision(settings.revision)
         known["base_revision"] = checkpoint_revision(adapter.base, revision)
     return replace(
-        found,
-        revision=checkpoint_revision(found.checkpoint, settings.revision),
-        settings={**found.settings, **known},
+        answering,
+        revision=checkpoint_revision(answering.checkpoint, settings.revision),
+        settings={**answering.settings, **known},
     )

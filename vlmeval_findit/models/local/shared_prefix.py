@@ -42,14 +42,14 @@ def common_length(rows: Sequence[Sequence[int]]) -> int:
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
 
 
-def covers_images(one: Encoded, length: int) -> bool:
+def covers_images(query: Encoded, length: int) -> bool:
     """Return whether all image features of a query are in its first ``length`` tokens."""
-    return not any(one.types[length:])
+    return not any(query.types[length:])
 
 
-def prefill(loaded: Loaded, one: Encoded, length: int) -> Prefix:
+def prefill(loaded: Loaded, query: Encoded, length: int) -> Prefix:
     """Encode the images and the first ``length`` tokens of a query."""
-    inputs = loaded.inputs([one])
+    inputs = loaded.inputs([query])
     tokens = {"input_ids", "attention_mask", "mm_token_type_ids"}
     cut = {k: v[:, :length] if k in tokens else v for k, v in inputs.items()}
     inner: Any = getattr(loaded.model, "model", None)
@@ -57,7 +57,7 @@ def prefill(loaded: Loaded, one: Encoded, length: int) -> Prefix:
         inner.rope_deltas = None
     with torch.no_grad():
         state = loaded.model(**cut, use_cache=True, logits_to_keep=1).cache
-    return Prefix(one.ids[:length], state, copy.deepcopy(getattr(inner, "rope_deltas", None)))
+    return Prefix(query.ids[:length], state, copy.deepcopy(getattr(inner, "rope_deltas", None)))
 
 
 def can_repeat(state: Any) -> bool:
@@ -79,7 +79,7 @@ def continue_variants(
     if can_repeat(prefix.cache):
         return _as_one_batch(loaded, prefix, variants, how)
     _say_copies(type(loaded.model).__name__)
-    return [_as_one_batch(loaded, prefix, [one], how)[0] for one in variants]
+    return [_as_one_batch(loaded, prefix, [query], how)[0] for query in variants]
 
 
 def _as_one_batch(
@@ -93,17 +93,17 @@ def _as_one_batch(
     inputs = _after(prefix, variants, loaded.encoder.pad_id)
     inputs = {key: value.to(loaded.device) for key, value in inputs.items()}
     inputs["cache"] = state
-    return continue_rows(loaded, inputs, how, [one.seed for one in variants])
+    return continue_rows(loaded, inputs, how, [query.seed for query in variants])
 
 
 def _after(prefix: Prefix, variants: Sequence[Encoded], pad_id: int) -> dict[str, Any]:
     length = len(prefix.ids)
-    own = [one.ids[length:] for one in variants]
-    longest = max(map(len, own))
-    gaps = [longest - len(row) for row in own]
-    rows = [[*prefix.ids, *[pad_id] * gap, *row] for gap, row in zip(gaps, own, strict=True)]
+    tails = [query.ids[length:] for query in variants]
+    longest = max(map(len, tails))
+    gaps = [longest - len(row) for row in tails]
+    rows = [[*prefix.ids, *[pad_id] * gap, *row] for gap, row in zip(gaps, tails, strict=True)]
     seen = [
-        [*[1] * length, *[0] * gap, *[1] * len(row)] for gap, row in zip(gaps, own, strict=True)
+        [*[1] * length, *[0] * gap, *[1] * len(row)] for gap, row in zip(gaps, tails, strict=True)
     ]
     return {"input_ids": torch.tensor(rows), "attention_mask": torch.tensor(seen)}
 

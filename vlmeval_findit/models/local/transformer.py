@@ -76,7 +76,7 @@ def load(
     """Load a checkpoint; of its generation settings only the end tokens are used.
 
     Raises:
-        ValueError: it is an adapter that does not fit its base, or one of the hub.
+        ValueError: it is an adapter that does not fit its base, or lies on the hub.
     """
     from transformers import AutoModelForImageTextToText, GenerationConfig
 
@@ -123,7 +123,7 @@ def load(
 
 
 def with_adapter(model: Any, adapter: Adapter, *, merges: bool) -> Any:
-    """Return a base model with an adapter merged into its weights, or at work beside them.
+    """Return a base model with an adapter merged into its weights, or active next to them.
 
     Raises:
         ValueError: weights of the adapter are missing or fit nowhere: a base would answer alone.
@@ -150,21 +150,21 @@ def with_adapter(model: Any, adapter: Adapter, *, merges: bool) -> Any:
     return adapted.merge_and_unload() if merges else adapted.get_base_model()
 
 
-def checkpoint_revision(checkpoint: str, wanted: str | None = None) -> str:
+def checkpoint_revision(checkpoint: str, requested: str | None = None) -> str:
     """Return the revision at which a checkpoint would be loaded.
 
     Raises OSError if it does not exist, ValueError as :func:`.refuse_unreachable`.
     """
     refuse_unreachable(checkpoint)
-    return _revision(checkpoint, wanted, "config.json")
+    return _revision(checkpoint, requested, "config.json")
 
 
 def _revision(checkpoint: str, revision: str | None, *files: str) -> str:
     from transformers.utils import cached_file
 
     options = {"_raise_exceptions_for_missing_entries": False}
-    found = (cached_file(checkpoint, name, revision=revision, **options) for name in files)
-    return revision_of(checkpoint, next(filter(None, found), None))
+    paths = (cached_file(checkpoint, name, revision=revision, **options) for name in files)
+    return revision_of(checkpoint, next(filter(None, paths), None))
 
 
 class Decoding(NamedTuple):
@@ -191,7 +191,7 @@ class _Cancelled(StoppingCriteria):  # type: ignore[misc]
 
 def generate(loaded: Loaded, batch: Sequence[Encoded], how: Decoding) -> list[Generated]:
     """Answer a batch."""
-    return continue_rows(loaded, loaded.inputs(batch), how, [one.seed for one in batch])
+    return continue_rows(loaded, loaded.inputs(batch), how, [query.seed for query in batch])
 
 
 def continue_rows(
@@ -211,7 +211,7 @@ def continue_rows(
     processors: list[Any] = [] if chosen is None else [chosen]
     if how.schema is not None:
         known = partial(loaded.encoder.grammar_tokenizer, stops=tuple(stops))
-        # After the one that records the model's own distribution.
+        # After the recorder of the model's distribution.
         processors.append(SchemaMask(how.schema, known, stops, prompt))
     if how.temperature:
         processors.append(SeededSampler(how.temperature, seeds))
@@ -230,7 +230,7 @@ def continue_rows(
         raise CancelledError
     new = output[:, prompt:]
     logprobs = [None] * len(new) if chosen is None else chosen.of(new)
-    return [ended(row, stops, found) for row, found in zip(new.tolist(), logprobs, strict=True)]
+    return [ended(row, stops, values) for row, values in zip(new.tolist(), logprobs, strict=True)]
 
 
 def ended(
@@ -239,8 +239,8 @@ def ended(
     """Cut a row of new tokens at its first end token."""
     for at, token in enumerate(row):
         if token in stops:
-            found = None if logprobs is None else tuple(logprobs[: at + 1])
-            return Generated(tuple(row[:at]), "stop", found)
+            values = None if logprobs is None else tuple(logprobs[: at + 1])
+            return Generated(tuple(row[:at]), "stop", values)
     return Generated(
         tuple(row), "length", None if logprobs is None else tuple(logprobs[: len(row)])
     )

@@ -69,7 +69,7 @@ class BatchResults:
 class BatchService:
     """A model through ``/files`` and ``/batches`` of OpenAI, or of a compatible service.
 
-    Batches carry our name, by which they are found again. Methods raise CallError if the service
+    Batches carry our name, by which they are recognised. Methods raise CallError if the service
     does not answer.
     """
 
@@ -98,13 +98,13 @@ class BatchService:
         shared: bool,
         seed: int | None = None,
     ) -> ChatCall:
-        made = ChatCall(self._model, self.budget, message, question, logprobs, shared, seed)
-        made.attempts, made.server = 1, self.name
-        return made
+        call = ChatCall(self._model, self.budget, message, question, logprobs, shared, seed)
+        call.attempts, call.server = 1, self.name
+        return call
 
     async def request_line(self, key: str, call: ChatCall) -> tuple[bytes, float | None]:
         """Return the request of a call, and its greatest cost in US dollars (None: unknown)."""
-        asked = await call.made_request(self._images)
+        asked = await call.build_request(self._images)
         fields = {**asked.body, **(LOGPROBS_FIELDS if call.logprobs else {})}
         fields[self._endpoint.limit_field] = fields.pop("max_tokens")
         at_most = call.at_most()
@@ -116,7 +116,7 @@ class BatchService:
     ) -> Answer:
         """Convert a result to the call's answer; ``why`` explains a missing one."""
         with suppress(Exception):  # an answer stays valid if the image is gone
-            await call.made_request(self._images)
+            await call.build_request(self._images)
         call.batch = batch
         try:
             if result is None:
@@ -145,25 +145,25 @@ class BatchService:
 
     async def upload(self, batch: BatchRequest, lines: BinaryIO) -> str:
         fields = {"purpose": "batch", "filename": f"{batch.name}.jsonl"}
-        return await self._made("files", lines, fields)
+        return await self._created_id("files", lines, fields)
 
     async def submit(self, batch: BatchRequest, lines: BinaryIO) -> str:
         """Create a batch; return its id. After an error without status or with 5xx it may exist."""
-        wanted = {
+        creation = {
             "input_file_id": batch.uploaded,
             "endpoint": _URL,
             "completion_window": "24h",
             "metadata": {_NAME: batch.name},
         }
-        return await self._made("batches", BytesIO(json.dumps(wanted).encode()))
+        return await self._created_id("batches", BytesIO(json.dumps(creation).encode()))
 
     async def find(self, batch: BatchRequest, known: Container[str]) -> tuple[str, str]:
-        """Return the id of a batch that may exist, or "", and of an un-``known`` one that may be
+        """Return the id of a batch that may exist, or "", and of a batch not ``known`` that may be
         it.
         """
-        async for one in self._listed("batches", "after", batch.at):
-            if mapping(one.get("metadata")).get(_NAME) == batch.name:
-                return one["id"], ""
+        async for listed in self._listed("batches", "after", batch.at):
+            if mapping(listed.get("metadata")).get(_NAME) == batch.name:
+                return listed["id"], ""
         return "", ""
 
     async def status(self, id: str) -> BatchStatus:
@@ -173,8 +173,8 @@ class BatchService:
         if word not in ("completed", "expired", "cancelled", "failed"):
             return BatchStatus(word, done)
         files = (batch.get(name) for name in ("output_file_id", "error_file_id"))
-        ids = [quote(one, safe="") for one in files if isinstance(one, str)]
-        results = tuple(f"files/{one}/content" for one in ids)
+        ids = [quote(file, safe="") for file in files if isinstance(file, str)]
+        results = tuple(f"files/{file}/content" for file in ids)
         refused = _why(batch.get("errors")) if word == "failed" and not results else ""
         return BatchStatus(word, done, results, refused)
 
@@ -206,7 +206,7 @@ class BatchService:
     async def _object(self, *request: Any) -> dict[str, Any]:
         return object_in(await self._send(*request))
 
-    async def _made(self, *request: Any) -> str:
+    async def _created_id(self, *request: Any) -> str:
         id = (await self._object("POST", *request)).get("id")
         if not isinstance(id, str):
             raise CallError("the reply about a batch has no id")
@@ -217,20 +217,20 @@ class BatchService:
         query = "limit=100"
         while True:
             page = await self._object("GET", f"{path}?{query}")
-            batches = [one for one in page.get("data") or () if isinstance(one, dict)]
-            for one in batches:
-                made = _seconds(one.get("created_at"))
-                if made is not None and made < at - _SKEW:
+            batches = [batch for batch in page.get("data") or () if isinstance(batch, dict)]
+            for batch in batches:
+                created = _seconds(batch.get("created_at"))
+                if created is not None and created < at - _SKEW:
                     return
-                if isinstance(one.get("id"), str):
-                    yield one
+                if isinstance(batch.get("id"), str):
+                    yield batch
             if not page.get("has_more") or not batches:
                 return
             query = f"limit=100&{after}={quote(str(batches[-1].get('id')), safe='')}"
 
 
 class AnthropicBatches(BatchService):
-    """``/messages/batches`` of Anthropic, where batches have no name of ours.
+    """``/messages/batches`` of Anthropic, where batches cannot be named.
 
     A candidate, by time and number of requests, is identified by the ids in its results, so only
     once it has ended.
@@ -259,19 +259,19 @@ class AnthropicBatches(BatchService):
         )
 
     async def submit(self, batch: BatchRequest, lines: BinaryIO) -> str:
-        return await self._made("messages/batches", lines)
+        return await self._created_id("messages/batches", lines)
 
     async def find(self, batch: BatchRequest, known: Container[str]) -> tuple[str, str]:
         perhaps = ""
-        async for one in self._listed("messages/batches", "after_id", batch.at):
-            if one["id"] in known or sum(_counts(one).values()) != len(batch.keys):
+        async for listed in self._listed("messages/batches", "after_id", batch.at):
+            if listed["id"] in known or sum(_counts(listed).values()) != len(batch.keys):
                 continue
-            if one.get("processing_status") != "ended":
-                perhaps = one["id"]
-            elif one.get("results_url"):
-                with closing(await self.results(_anthropic_results(one["id"]))) as results:
+            if listed.get("processing_status") != "ended":
+                perhaps = listed["id"]
+            elif listed.get("results_url"):
+                with closing(await self.results(_anthropic_results(listed["id"]))) as results:
                     if batch.keys <= results.places.keys():
-                        return one["id"], ""
+                        return listed["id"], ""
         return "", perhaps
 
     async def status(self, id: str) -> BatchStatus:
@@ -285,7 +285,7 @@ class AnthropicBatches(BatchService):
 
 
 SERVICES: Mapping[BatchKind, type[BatchService]] = {
-    one.kind: one for one in (BatchService, AnthropicBatches)
+    service.kind: service for service in (BatchService, AnthropicBatches)
 }
 
 
@@ -300,8 +300,8 @@ def _no_completion(error: object) -> Completion:
 
 def _why(errors: object) -> str:
     data = mapping(errors).get("data") or ()
-    messages = [one.get("message") for one in data if isinstance(one, dict)]
-    return "; ".join(str(one) for one in messages[:3]) or "it does not say why"
+    messages = [error.get("message") for error in data if isinstance(error, dict)]
+    return "; ".join(str(error) for error in messages[:3]) or "it does not say why"
 
 
 def _counts(batch: Mapping[str, Any]) -> dict[str, int]:

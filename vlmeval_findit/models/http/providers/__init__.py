@@ -1,1 +1,1 @@
-"""Providers that are asked in their own protocol."""
+"""Providers that are asked in their protocols."""

@@ -16,7 +16,7 @@ def anthropic_headers(endpoint: Endpoint) -> dict[str, str]:
     """Return the headers of a request, with the key and the API's version.
 
     Version 2026-10-21 and later, which the package ``anthropic`` 2 requests, refuses a temperature:
-    models that take one would no longer be asked greedily.
+    models that take a temperature would no longer be asked greedily.
     """
     return endpoint.request_headers("x-api-key", {"anthropic-version": "2023-06-01"})
 
@@ -27,30 +27,30 @@ def messages_request(body: Mapping[str, Any]) -> dict[str, Any]:
     >>> messages_request({"model": "m", "messages": [], "max_tokens": 9})
     {'model': 'm', 'messages': [], 'max_tokens': 9}
     """
-    made = {name: value for name, value in body.items() if name not in _LEFT_OUT}
-    made["messages"] = [
+    request = {name: value for name, value in body.items() if name not in _LEFT_OUT}
+    request["messages"] = [
         {**message, "content": [_part(part) for part in message["content"]]}
         for message in body["messages"]
         if message["role"] != "system"
     ]
     if system := system_text(body):
-        made["system"] = system
-    made["max_tokens"] = limit_in(body)
+        request["system"] = system
+    request["max_tokens"] = limit_in(body)
     output: dict[str, Any] = {}
     effort = body.get("reasoning_effort")
     if effort == "none":
-        made["thinking"] = {"type": "disabled"}
+        request["thinking"] = {"type": "disabled"}
     elif effort is not None:
         output["effort"] = effort
     if "response_format" in body:
         schema = body["response_format"]["json_schema"]["schema"]
         output["format"] = {"type": "json_schema", "schema": schema}
     if output:
-        made["output_config"] = output
-    return made
+        request["output_config"] = output
+    return request
 
 
-# Said otherwise; there is no seed
+# Translated above, or without a counterpart
 _LEFT_OUT = ("max_completion_tokens", "reasoning_effort", "response_format", "seed")
 
 
@@ -71,8 +71,10 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
 def chat_reply(message: Mapping[str, Any]) -> dict[str, Any]:
     """Translate a message; without content the reply has no choice."""
     content, usage = message.get("content"), mapping(message.get("usage"))
-    parts = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else None
-    thoughts = [one["thinking"] for one in parts or () if isinstance(one.get("thinking"), str)]
+    parts = (
+        [part for part in content if isinstance(part, dict)] if isinstance(content, list) else None
+    )
+    thoughts = [part["thinking"] for part in parts or () if isinstance(part.get("thinking"), str)]
     kinds = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     sent = [usage[kind] for kind in kinds if isinstance(usage.get(kind), int)]
     thought = mapping(usage.get("output_tokens_details")).get("thinking_tokens")

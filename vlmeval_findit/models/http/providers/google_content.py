@@ -19,7 +19,7 @@ def content_path(body: Mapping[str, Any]) -> str:
 
 
 def google_headers(endpoint: Endpoint) -> dict[str, str]:
-    """Return the headers of a request, with Google's own for the key."""
+    """Return the headers of a request, with Google's header for the key."""
     return endpoint.request_headers("x-goog-api-key")
 
 
@@ -73,12 +73,12 @@ def chat_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
     blocked = mapping(reply.get("promptFeedback")).get("blockReason")
     if blocked and not candidates:
         raise CallError(f"the prompt was blocked: {blocked}")
-    one = candidates[0] if isinstance(candidates, list) and candidates else None
+    first = candidates[0] if isinstance(candidates, list) and candidates else None
     return {
         "id": reply.get("responseId"),
         "model": reply.get("modelVersion"),
         "error": reply.get("error"),
-        "choices": [_choice(one)] if isinstance(one, dict) else [],
+        "choices": [_choice(first)] if isinstance(first, dict) else [],
         "usage": _usage(mapping(reply.get("usageMetadata"))) if "usageMetadata" in reply else {},
     }
 
@@ -105,8 +105,8 @@ def _choice(candidate: Mapping[str, Any]) -> dict[str, Any]:
         # Protocol buffers omit zeros in JSON: log(1).
         choice["logprobs"] = {
             "content": [
-                {"token": one.get("token"), "logprob": one.get("logProbability", 0.0)}
-                for one in map(mapping, chosen)
+                {"token": token.get("token"), "logprob": token.get("logProbability", 0.0)}
+                for token in map(mapping, chosen)
             ]
         }
     return choice
@@ -119,6 +119,6 @@ def _usage(usage: Mapping[str, Any]) -> dict[str, Any]:
         "prompt_tokens": usage.get("promptTokenCount"),
         "prompt_tokens_details": {"cached_tokens": usage.get("cachedContentTokenCount")},
         # Thoughts are charged as output, but counted apart; an empty reply has no candidate tokens.
-        "completion_tokens": sum(one for one in answered if isinstance(one, int)),
+        "completion_tokens": sum(count for count in answered if isinstance(count, int)),
         "completion_tokens_details": {"reasoning_tokens": thought},
     }
