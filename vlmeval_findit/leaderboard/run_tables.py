@@ -179,7 +179,7 @@ def legend(runs: Sequence[CalibrationResult]) -> Note:
     lines += [
         "gain: over the order of output; ≈: not significant",
         f"brackets: 95 %, images resampled {DRAWN} times; none of fewer than {FEWEST} images",
-        "best cut: the confidence from which boxes are kept for the highest F1, which was chosen "
-        "on these boxes; elsewhere: F1 with each half cut where the other is best",
+        "best cut: without boxes of a lower confidence F1 is highest, chosen on these boxes; "
+        "elsewhere: F1 with each half cut where the other is best",
     ]
     return Note("", lines)

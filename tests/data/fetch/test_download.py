@@ -39,7 +39,7 @@ def slow(seconds: float) -> Answer:
 # What a server answers in order, the last again and again; the number of requests; why it fails.
 SERVERS: dict[str, tuple[list[Answer | bytes], int, str | None]] = {
     "slow once": ([slow(0.8), PHOTO], 2, None),
-    "slow every time": ([slow(0.8)], 3, "nothing came in time (3 attempts)"),
+    "slow every time": ([slow(0.8)], 3, "timed out (3 attempts)"),
     "slow but steady": ([Answer(PHOTO, pace=0.01)], 1, None),
     "cut off": ([Answer(PHOTO, cut=HALF), PHOTO], 2, None),
     "no ranges": ([Answer(PHOTO, cut=HALF, ranges=False), Answer(PHOTO, ranges=False)], 2, None),

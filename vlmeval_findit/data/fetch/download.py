@@ -184,7 +184,7 @@ class Client:
                 raise
             raise DownloadError(f"{url}: {error}") from None
         except requests.exceptions.Timeout:
-            raise RetryableError("nothing came in time") from None
+            raise RetryableError("timed out") from None
         except requests.exceptions.RequestException as error:
             reason = getattr(error.args[0] if error.args else None, "reason", None)
             if isinstance(reason, NewConnectionError | ProxyError):
