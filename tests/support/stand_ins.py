@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ from web import Web
 
 from vlmeval_findit.benchmarks.findit.findit_datasets import Dataset, Family, Subset
 from vlmeval_findit.data.fetch.download import Client, Policy
-from vlmeval_findit.data.fetch.fetch_images import FetchJob
+from vlmeval_findit.data.fetch.fetch_images import FetchJob, Progress
 from vlmeval_findit.data.fetch.store import ImageStore
 from vlmeval_findit.data.sources import BASE_ADDRESSES
 
@@ -33,26 +34,13 @@ def jpeg(seed: int = 0, size: tuple[int, int] = SIZE) -> bytes:
     return buffer.getvalue()
 
 
-class Silent:
-    """A progress that tells nobody, and remembers what was finished."""
-
-    def __init__(self) -> None:
-        self.done: list[str] = []
-
-    def expect(self, remaining: int) -> None:
-        pass
-
-    def finished(self, name: str) -> None:
-        self.done.append(name)
-
-
 def fetch_job(
     web: Web, folder: Path, names: Iterable[str], size: tuple[int, int] | None = SIZE
 ) -> FetchJob:
     """Return a job that fetches everything from a server."""
     addresses = dict.fromkeys(BASE_ADDRESSES, web.url)
     store = ImageStore(folder, dict.fromkeys(names, size))
-    return FetchJob(Client(QUICK), addresses, store, Silent())
+    return FetchJob(Client(QUICK), addresses, store, Mock(spec=Progress))
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
