@@ -45,16 +45,11 @@ class RankedValue:
     to_above: Difference | None = None
 
     @property
-    def tested(self) -> bool:
-        """Whether there are enough images to test the difference to the rank above."""
-        return self.to_above is not None and self.to_above.p_value is not None
-
-    @property
     def mark(self) -> str:
         """The sign of a difference to the rank above that may be chance; else empty."""
         if self.to_above is None or self.to_above.significant:
             return ""
-        return TIED if self.tested else UNTESTED
+        return UNTESTED if self.to_above.p_value is None else TIED
 
 
 @dataclass(frozen=True, slots=True)
