@@ -151,27 +151,15 @@ def test_what_is_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "no type 'refuse': did you mean refused" in capsys.readouterr().err
 
 
-def test_numbers_are_as_coarse_as_those_of_the_model(folder: Path) -> None:
-    boxes = [[2 * at + 0.3, 7, 2 * at + 13.1, 22] for at in range(20)]
-    lines = [
-        {"image": "0.png", "label": f"thing {at}", "boxes": [box]} for at, box in enumerate(boxes)
-    ]
-    tiny = {"image": "1.png", "label": "speck", "boxes": [[5.1, 5.1, 5.3, 5.3]]}
-    assert import_lines(folder, [*lines, tiny]) == 0
-    for text, expected in (
-        ("[105, 110, 120, 995]", r"\[\d*[05], \d*[05], \d*[05], \d*[05]\]"),
-        ("[101, 113, 127, 999]", r"\[\d+, \d+, \d+, \d+\]"),
-        ("[101.5, 113.1, 127, 999]", r"\[\d+\.\d, \d+\.\d, \d+\.\d, \d+\.\d\]"),
-    ):
-        rows = export(
-            run("FindIt_Mine_xyxy_text", text), "--errors", "background", "--errors", "missed"
-        )
-        answers = [row["completion"][0]["content"] for row in rows]
-
-        assert all(re.fullmatch(expected, answer) for answer in answers[:-1]), answers
-        # What is too small for that is written finer.
-        assert rewards(rows) == [1.0] * len(rows)
-        assert len(rows) > 9
+def test_numbers_are_whole_where_this_scores(folder: Path) -> None:
+    boxes = [[0.3, 7, 13.1, 22], [5.1, 5.1, 5.3, 5.3]]
+    lines = [{"image": f"{at}.png", "label": "cat", "boxes": [box]} for at, box in enumerate(boxes)]
+    assert import_lines(folder, lines) == 0
+    rows = export(run("FindIt_Mine_xyxy_text", "[]"))
+    assert rewards(rows) == [1.0, 1.0]
+    whole, fine = (row["completion"][0]["content"] for row in rows)
+    assert re.fullmatch(r"\[\d+, \d+, \d+, \d+\]", whole)
+    assert "." in fine
 
 
 def test_best_formats(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Right answers as a model writes them: its format and space, numbers as coarse as there."""
+"""Right answers in the format and the space of a model, in whole numbers where these do."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..benchmarks.findit.findit_query import FindItQuery
-from ..benchmarks.findit.reply_scoring import read_reply
 from ..benchmarks.findit.run_space import reply_format
-from ..boxes.reading import reader
 from ..boxes.representation import Corners, ReplyFormat
 from ..boxes.spaces import Space, reference, space_from
 from ..boxes.writing import BoxToWrite, write
@@ -17,13 +15,10 @@ from ..core.replies import Recorded, Replies, Reply
 from ..core.settings import Settings
 from ..runs.scored_run import Run
 
-STEPS = (10.0, 5.0, 1.0, 0.1, 0.01, 0.001)
-"""Of which of these numbers of answers may be multiples."""
+STEPS = (1.0, 0.1, 0.01, 0.001)
+"""Numbers of answers are multiples of one of these."""
 
 CLOSE = 0.8
-
-_FEWEST = 20  # Numbers that show a model's step
-_SHARE = 0.99  # Of them that must be multiples of it
 
 
 class RightAnswer(NamedTuple):
@@ -38,8 +33,8 @@ def right_answers(
 ) -> Mapping[int, RightAnswer]:
     """Return the right answers of queries by index; a query whose answer scores less has none.
 
-    Numbers are multiples of what the run's numbers are; of a finer step where that scores less, or
-    moves a box to an IoU below :data:`CLOSE`.
+    Numbers are whole, or thousandths of the image; finer where that scores less, or moves a box to
+    an IoU below :data:`CLOSE`.
 
     Args:
         run: a run with an identity, which says its space.
@@ -49,7 +44,7 @@ def right_answers(
     """
     by_index = {reply.index: reply for reply in replies}
     asked = [_Asked(run, by_index[index], task.queries[index]) for index in indices]
-    step = _step(run, replies) or (asked and asked[0].usual_step) or 1.0
+    step = asked[0].usual_step if asked else 1.0
     answers: dict[int, RightAnswer] = {}
     close = set[int]()
     for finer in STEPS[STEPS.index(step) :]:
@@ -95,22 +90,6 @@ def _row(run: Run, reply: Reply) -> str:
     """Return the row of the model table by which a reply is read."""
     identity = run.provenance.identity
     return reply.recorded.model.get("row") or (identity and identity.answering.row) or ""
-
-
-def _step(run: Run, replies: Replies) -> float | None:
-    """Return the largest step of which nearly all numbers are multiples; None: too few numbers."""
-    numbers: list[float] = []
-    for reply in replies:
-        fmt = reply_format(run.model, run.question, Settings(), _row(run, reply))  # type: ignore[arg-type]
-        for box in read_reply(reply, reader(fmt)).boxes:
-            numbers += fmt.numbers.from_corners(box)
-    if len(numbers) < _FEWEST:
-        return None
-    for step in STEPS:
-        multiples = sum(abs(n / step - round(n / step)) < 1e-6 for n in numbers)
-        if multiples >= _SHARE * len(numbers):
-            return step
-    return STEPS[-1]
 
 
 def _answer(query: FindItQuery, fmt: ReplyFormat, space: Space, step: float) -> str:
