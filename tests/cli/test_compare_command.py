@@ -64,7 +64,7 @@ def test_folders_are_paired_by_dataset(world: World, capsys: pytest.CaptureFixtu
     world.run("One", JSON, speaking(JSON, 0.5))
     _moved(world, "One")
     assert main(["compare", *folders]) == 2
-    assert "are both of Pascal: name the file of one" in capsys.readouterr().err
+    assert "are both of Pascal: name the file" in capsys.readouterr().err
 
 
 def _moved(world: World, model: str) -> str:

@@ -237,12 +237,12 @@ def _question(transcript: Transcript | None, row: ScoredRow) -> dict[str, Any]:
     if transcript is None:
         return dict.fromkeys(("image", "prompt", "truth"))
     drawing = transcript.draw(row)
-    images = [str((transcript.pictures / each.path).absolute()) for each in drawing.images]
+    images = [str((transcript.images / each.path).absolute()) for each in drawing.images]
     drawn = [box for image in drawing.images for box in image.boxes]
     boxes = [list(box.box) for box in drawn if box.role is Role.TRUTH]
     texts = [line.text for line in drawing.lines if line.role is Role.TRUTH]
     return {
         "image": images[0] if len(images) == 1 else images,
-        "prompt": transcript.prompt(row.index) if transcript.words else None,
+        "prompt": transcript.prompt(row.index) if transcript.prompts else None,
         "truth": texts if texts and not boxes else boxes,
     }

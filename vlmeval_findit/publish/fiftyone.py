@@ -85,7 +85,7 @@ def _add(
     about = {"tags": [f"{kind}={value}" for kind, value in row.slices.items()], "query": row.index}
     confidences, dataset = _confidences(row), transcript.run.question.board_dataset
     for place, picture in enumerate(transcript.draw(row).images):
-        path = (transcript.pictures / picture.path).absolute()
+        path = (transcript.images / picture.path).absolute()
         size = {"_cls": "ImageMetadata", "width": picture.width, "height": picture.height}
         sample = samples.setdefault(path, {"filepath": str(path), "tags": [], "metadata": size})
         if dataset not in sample["tags"]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..runs.scored_run import Run
 from .export_folder import make_store
-from .trackers import CURVE, KEY, TrackedCurve, TrackedRun, log_curves, log_each
+from .trackers import CURVE, KEY, TrackedCurve, TrackedRun, log_new
 
 
 def to_wandb(
@@ -71,8 +71,7 @@ def to_wandb(
             for step, values in curve.points:
                 run.log(values, step=step)
 
-    yield from log_each(runs, pictures, known, log)
-    yield from log_curves(runs, lambda key: known(f"*-{key}"), log_curve)
+    yield from log_new(runs, pictures, known, log, log_curve)
     yield "send them, for whoever may see the project, with:"
     yield f"  wandb sync {there}/offline-run-*"
 
@@ -116,8 +115,7 @@ def to_trackio(
     def known(key: str) -> bool:
         return bool(logged(KEY, key))
 
-    yield from log_each(runs, pictures, known, log)
-    yield from log_curves(runs, known, log_curve)
+    yield from log_new(runs, pictures, known, log, log_curve)
     yield "show them with:"
     yield f"  TRACKIO_DIR={out.absolute()} trackio show --project {project}"
 

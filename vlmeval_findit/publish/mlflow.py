@@ -14,7 +14,7 @@ from ..core.redaction import quoted
 from ..runs.scored_run import Run
 from .export_folder import copy_run, make_store
 from .targets import ExportError, NotExportableError
-from .trackers import CURVE, KEY, TrackedCurve, TrackedRun, log_curves, log_each
+from .trackers import CURVE, KEY, TrackedCurve, TrackedRun, log_new
 
 _AT_ONCE = 500  # Metrics of a request; the server takes 1,000
 _LONGEST = 500  # Characters of a parameter; servers before 2.9 take no more
@@ -51,15 +51,11 @@ def to_mlflow(
         existing = client.get_experiment_by_name(project)
         new = existing is None
         experiment = client.create_experiment(project, artifacts) if new else existing.experiment_id
-        yield from log_each(
+        yield from log_new(
             runs,
             pictures,
             lambda key: _known(client, experiment, key),
             lambda tracked: _log(client, experiment, tracked),
-        )
-        yield from log_curves(
-            runs,
-            lambda key: _known(client, experiment, key),
             lambda curve: _log_curve(client, experiment, curve),
         )
     except (mlflow.exceptions.MlflowException, OSError) as error:

@@ -86,46 +86,21 @@ class TrackedCurve:
     points: Sequence[tuple[int, Mapping[str, float]]]  # By step, in percent, with intervals
 
 
-def log_curves(
-    runs: Sequence[Run], known: Callable[[str], bool], log: Callable[[TrackedCurve], None]
-) -> Iterator[str]:
-    """Log the curves of trainings with several checkpoints that a tracker does not know.
-
-    ``log`` removes the tracker's earlier records of the same curve.
-    """
-    private = private_of(runs)
-    for curve in learning_curves(runs):
-        steps = [(point.step, key_of(point.run)) for point in curve.points]
-        tracked = TrackedCurve(
-            curve=_digest([curve.name, curve.dataset]),
-            key=_digest([curve.name, curve.dataset, steps]),
-            name=private.in_record(f"{curve.name} {curve.dataset} by step"),
-            points=[(point.step, _point_values(curve.title, point)) for point in curve.points],
-        )
-        if len(steps) > 1 and not known(tracked.key):
-            log(tracked)
-            yield f"curve of {len(steps)} checkpoints logged: {tracked.name}"
-
-
-def _point_values(title: str, point: CurvePoint) -> dict[str, float]:
-    bounds = point.interval
-    values = {"": point.value} | ({" low": bounds.low, " high": bounds.high} if bounds else {})
-    return {plain_name(f"{title}{end}"): value for end, value in values.items()}
-
-
-def log_each(
+def log_new(
     runs: Sequence[Run],
     pictures: int,
     known: Callable[[str], bool],
     log: Callable[[TrackedRun], None],
+    log_curve: Callable[[TrackedCurve], None],
 ) -> Iterator[str]:
-    """Log the runs that a tracker does not know.
+    """Log the runs that a tracker does not know, and the curves of trainings.
 
     Args:
         runs: scored runs.
         pictures: number of a run's worst answers that are logged.
         known: whether a complete record of this key exists; removes an incomplete record.
         log: logs a run.
+        log_curve: logs a curve, and removes earlier records of the same curve.
 
     Raises:
         RunError: a run is not complete; nothing is logged.
@@ -153,6 +128,32 @@ def log_each(
     yield f"{new:,} of {counted(len(runs), 'run')} logged now{before}"
     for reason, count in list(without.items())[:3]:
         yield f"{counted(count, 'run')} without answers: {reason}"
+    yield from _log_curves(runs, private, known, log_curve)
+
+
+def _log_curves(
+    runs: Sequence[Run],
+    private: Private,
+    known: Callable[[str], bool],
+    log: Callable[[TrackedCurve], None],
+) -> Iterator[str]:
+    for curve in learning_curves(runs):
+        steps = [(point.step, key_of(point.run)) for point in curve.points]
+        tracked = TrackedCurve(
+            curve=_digest([curve.name, curve.dataset]),
+            key=_digest([curve.name, curve.dataset, steps]),
+            name=private.in_record(f"{curve.name} {curve.dataset} by step"),
+            points=[(point.step, _point_values(curve.title, point)) for point in curve.points],
+        )
+        if len(steps) > 1 and not known(tracked.key):
+            log(tracked)
+            yield f"curve of {len(steps)} checkpoints logged: {tracked.name}"
+
+
+def _point_values(title: str, point: CurvePoint) -> dict[str, float]:
+    bounds = point.interval
+    values = {"": point.value} | ({" low": bounds.low, " high": bounds.high} if bounds else {})
+    return {plain_name(f"{title}{end}"): value for end, value in values.items()}
 
 
 def key_of(run: Run) -> str:
@@ -226,7 +227,7 @@ def _drawn(transcript: Transcript, row: ScoredRow) -> Image | None:
     if shown is None:
         return None
     try:
-        image = decode(transcript.pictures / shown.path, enough=(SIDE, SIDE))
+        image = decode(transcript.images / shown.path, enough=(SIDE, SIDE))
     except OSError:
         return None
     image = image.convert("RGB")

@@ -145,7 +145,7 @@ def _samples(
     left_out: Counter[str],
 ) -> Iterator[TrainingSample]:
     """Yield the samples of a run; count their error types, and the queries that are left out."""
-    run, words = transcript.run, transcript.words
+    run, words = transcript.run, transcript.prompts
     if words is None:
         raise RunError(f"{run.path}: {transcript.prompt(0)} A training set asks what the run asked")
     asked: dict[int, list[str]] = {}
@@ -157,7 +157,7 @@ def _samples(
             asked[row.index] = chosen
     task = replace(transcript.task, question=question)
     answers = right_answers(run, task, list(asked), read_predictions(run.path))
-    folder = transcript.pictures.absolute()
+    folder = transcript.images.absolute()
     for index, chosen in asked.items():
         query: Any = task.queries[index]
         message = located(words.message(query, question), folder)
