@@ -264,13 +264,11 @@ class FindItServed(_ChatAPI):
     @classmethod
     def backend(cls, calls: int, log_folder: str = _LOGS, **arguments: Any) -> Backend:
         """Return the backend of a run with the constructor's arguments, ``calls`` at a time."""
-        served, calls_settings = _served(**arguments)
-        each_server = max(calls // len(served.serving.devices()), 1)
-        options: dict[str, Any] = {
-            "timeout": calls_settings.timeout,
-            "policy": calls_settings.policy,
-        }
-        return HttpBackend(partial(served.service, Path(log_folder), **options), each_server)
+        served, call_settings = _served(**arguments)
+        calls_each = max(calls // len(served.serving.devices()), 1)
+        folder, policy = Path(log_folder), call_settings.policy
+        load = partial(served.service, folder, timeout=call_settings.timeout, policy=policy)
+        return HttpBackend(load, calls_each)
 
     @classmethod
     def describe(cls, question: Question, **arguments: Any) -> Described:

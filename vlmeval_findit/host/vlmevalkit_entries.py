@@ -222,14 +222,8 @@ def _of_config(name: str) -> Mapping[str, Any]:
 
 @cache
 def _read_json(path: Path) -> Any:
-    with suppress(OSError):  # VLMEvalKit says what is wrong with it
-        return _json_or_none(path.read_text(encoding="utf-8"))
-    return None
-
-
-def _json_or_none(text: str) -> Any:
-    with suppress(ValueError):
-        return json.loads(text)
+    with suppress(OSError, ValueError):  # VLMEvalKit says what is wrong with it
+        return json.loads(path.read_text(encoding="utf-8"))
     return None
 
 
@@ -239,8 +233,9 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def renamed_datasets() -> dict[str, str]:
     """Return the datasets that the configuration renames: name -> dataset."""
-    given = _json_or_none(flag("--data-config") or "")
-    data = {**_of_config("data"), **_mapping(given)}
+    data = dict(_of_config("data"))
+    with suppress(ValueError):
+        data |= _mapping(json.loads(flag("--data-config") or "null"))
     return {
         name: str(entry["dataset"])
         for name, entry in data.items()
