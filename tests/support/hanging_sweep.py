@@ -75,8 +75,8 @@ class Sweep:
         self.folder, self.url = folder, url
         self.process = subprocess.Popen(
             [sys.executable, str(SUPPORT / "hanging_sweep.py"), kind, str(folder), url],
-            stdout=(folder / "out").open("wb"),
-            stderr=(folder / "err").open("wb"),
+            stdout=(folder / "stdout").open("wb"),
+            stderr=(folder / "stderr").open("wb"),
             env={**os.environ, "PYTHONPATH": python_path(), "TMPDIR": str(folder)},
             start_new_session=True,
         )
@@ -86,7 +86,7 @@ class Sweep:
         return path.read_text().count("asked") if path.exists() else 0
 
     def errors(self) -> str:
-        return (self.folder / "err").read_text()
+        return (self.folder / "stderr").read_text()
 
     def until(self, happened: Callable[[], bool]) -> None:
         while not happened():
