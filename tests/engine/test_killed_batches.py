@@ -94,10 +94,10 @@ def test_results_tell_an_anthropic_batch_from_others(tmp_path: Path) -> None:
     with BatchServer(polls=0) as server:
         # Somebody else's, of as many requests, at the same time.
         other: dict[str, Any] = {f"o{n}": {"messages": [{"content": []}]} for n in range(CALLS)}
-        server._made(other, {})
+        server._create(other, {})
         given = batched(tmp_path, server, "anthropic")
         kill("id", given)
-        server._made({**other}, {})
+        server._create({**other}, {})
         for batch in server.batches.values():
             batch.polls = 1  # they have ended
         assert main(given) == 0
