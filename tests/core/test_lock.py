@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from filelock import SoftFileLease
 
 from vlmeval_findit.core import lock as locks
-from vlmeval_findit.core.lock import Lock, LockedError, alone, is_held
+from vlmeval_findit.core.lock import Lock, LockedError, is_held
 
 WHY = "one at a time"
 
@@ -26,24 +25,6 @@ def test_one_holder_at_a_time_who_is_named(tmp_path: Path) -> None:
         Lock(path, "two are too many")
     assert re.search(f"held by process {os.getpid()} on .*: two are too many", str(refused.value))
     assert not path.exists()
-
-
-def test_for_a_moment_others_wait(tmp_path: Path) -> None:
-    inside: list[int] = []
-
-    def enter(number: int) -> None:
-        with alone(tmp_path / "lock"):
-            inside.append(number)
-            time.sleep(0.02)
-            inside.append(number)
-
-    threads = [threading.Thread(target=enter, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert inside[::2] == inside[1::2]
-    assert sorted(inside[::2]) == [0, 1, 2, 3]
 
 
 def hold_elsewhere(path: Path, seconds: float) -> None:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from plugin_package import MINE, ROOT, install, known_here, path_with
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import (
-    load,
     parse,
 )
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
@@ -157,23 +155,6 @@ def test_the_list_fits_a_terminal(plugin_file: Path, capsys: pytest.CaptureFixtu
 
 
 # --- a stranger's package -------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_its_set_is_imported(
-    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("LMUData", str(tmp_path))
-    with known_here(site):
-        import_module("findit_plates.__main__").main(tmp_path / "data")
-        assert main(["data", "import", "--sets"]) == 0
-        assert "AcmePlates" in capsys.readouterr().out
-        for more in ([], ["--replace"]):
-            place = [str(tmp_path / "data"), "--set", "AcmePlates", *more]
-            assert main(["data", "import", *place]) == 0
-    # What was imported is a custom dataset, with or without the package.
-    question = parse("FindIt_AcmePlates_xyxy_json")
-    assert len(load(question.name).queries) == 4
 
 
 @pytest.mark.slow

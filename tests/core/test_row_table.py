@@ -1,18 +1,14 @@
-"""Rows in columns: nothing but the details is lost, and boards are the same to the byte."""
+"""Rows in columns: nothing but the details is lost."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openpyxl import load_workbook
-from scored_runs import World, failing, query, saying, speaking, world
-from toy_benchmark import guessing, letters
 
 from vlmeval_findit.core.error_analysis import AnswerErrors, with_events
 from vlmeval_findit.core.estimate import ClusteredSums, clustered_sums, estimate_metrics
@@ -25,16 +21,7 @@ from vlmeval_findit.core.scored_row import (
     totals,
     totals_of,
 )
-from vlmeval_findit.leaderboard.board import boards
-from vlmeval_findit.leaderboard.board_files import board_folder, write_board
 from vlmeval_findit.runs.score_files import details_line, read_details_line
-from vlmeval_findit.runs.scored_run import RowData, load_runs
-
-__all__ = ["letters", "world"]
-
-PASCAL = "FindIt_Pascal_xyxy_json"
-TEXT = "FindIt_Pascal_xyxy_text"
-TWO_LABELS = "FindIt_Pascal_multilabel_xyxy_json"
 
 numbers = st.one_of(
     st.integers(-3, 300),
@@ -152,49 +139,3 @@ def test_events_that_need_details_are_counted_before_those_go() -> None:
     assert totals_of(counted) == {"asked": 21, "lost: far": 3}
     assert totals_of(counted) == totals_of(with_events(analysis, rows))
     assert same(list(with_events(analysis, counted)), list(counted))
-
-
-# --- runs and boards ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def runs(letters: World) -> World:
-    """Two benchmarks: metrics, slices, failed calls, unreadable replies, a run over fewer rows."""
-    queries = [query(i, picture=f"{i // 2}.jpg") for i in range(20)]
-    times = ("day", "night")
-    letters.table("Pascal", [replace(q, tags={"time": times[q.index % 2]}) for q in queries])
-    for model, chance in (("Good", 0.9), ("Poor", 0.4)):
-        for name in (PASCAL, TEXT, TWO_LABELS):
-            letters.predict(model, name, speaking(name, chance, 12))
-        for name in ("Letters_Zoo_plain", "Letters_Zoo_json"):
-            letters.predict(model, name, guessing(chance))
-    letters.predict("Fails", PASCAL, failing)
-    letters.predict("Mute", PASCAL, saying("no idea"))
-    letters.predict("Short", PASCAL, saying("[]"), rows=9)
-    return letters
-
-
-def contents(folder: Path) -> dict[str, object]:
-    """Files by their paths; of a workbook the cells, for it holds the time."""
-    result: dict[str, object] = {}
-    for path in folder.rglob("*.*"):
-        name = str(path.relative_to(folder))
-        result[name] = path.read_bytes()
-        if path.suffix == ".xlsx":
-            cells = [
-                (sheet.title, cell.coordinate, repr(cell.value), cell.number_format, cell.font.b)
-                for sheet in load_workbook(path)
-                for row in sheet.iter_rows()
-                for cell in row
-            ]
-            result[name] = cells
-    return result
-
-
-def test_boards_of_sums_are_those_of_whole_rows(runs: World, tmp_path: Path) -> None:
-    for keep in RowData:
-        for board in boards(load_runs([runs.runs], keep=keep)):
-            write_board(board, board_folder(board, tmp_path / keep.name))
-    result, expected = (contents(tmp_path / keep.name) for keep in (RowData.SUMS, RowData.DETAILS))
-    assert result == expected
-    assert {"leaderboard.tex", "slices.csv", "Letters/leaderboard.xlsx"} <= set(result)

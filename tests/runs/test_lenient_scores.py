@@ -12,7 +12,6 @@ from scored_runs import World, query, two_labels, world
 
 from vlmeval_findit.benchmarks.findit.box_metrics import LenientMatch, NegativeOutcome, outcome
 from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES
-from vlmeval_findit.benchmarks.findit.reply_scoring import MatchedReply, events_of, scored_row
 from vlmeval_findit.boxes.error_types import BoxError
 from vlmeval_findit.boxes.lenient import parse_leniently
 from vlmeval_findit.boxes.reading import read
@@ -235,23 +234,6 @@ def test_only_an_answer_that_says_so_is_a_right_rejection(rejecting: Run) -> Non
         rejected = row.sums.get(NegativeOutcome.REJECTED.sum, 0)
         assert row.sums.get(ERROR_TYPES[BoxError.REJECTED].key, 0) == rejected
         assert rejecting.benchmark.query_score(row) == 100 * rejected
-
-
-@pytest.mark.parametrize("video", [VIDEO, VIDEO_TEXT], ids=str)
-def test_an_empty_list_over_frames_is_a_right_rejection_everywhere(video: ReplyFormat) -> None:
-    reading = read("[]", video)
-    actual = parse_leniently("[]", video, reading)
-    nothing = Matched((), (), (), (), ())
-    item = MatchedReply(
-        query(0, "0.jpg"),
-        Reply(0, "[]"),
-        reading,
-        nothing,
-        lenient=actual and LenientMatch(actual, nothing),
-    )
-    ((event,),) = events_of([item])
-    assert event.kind is BoxError.REJECTED
-    assert scored_row(item).sums[NegativeOutcome.REJECTED.sum] == 1
 
 
 def test_without_negatives_there_is_no_rejection(world: World) -> None:
