@@ -1,7 +1,7 @@
 """Locks between processes.
 
 A :class:`Lock` lasts for a run and refuses others. It is filelock's lease, a file that its holder
-touches every few seconds, as network disks may grant system locks to all. :func:`alone` waits.
+touches every few seconds, as network disks may grant system locks to all.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, LeaseSettingsMismatch, SoftFileLease, Timeout
+from filelock import LeaseSettingsMismatch, SoftFileLease, Timeout
 
 log = logging.getLogger(__name__)
 
@@ -124,17 +123,6 @@ def is_held(path: Path) -> bool:
     if runs_here is not None:
         return runs_here
     return abs(time.time() - _beat(path) / 1e9) < LEASE_SECONDS
-
-
-@contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Run the block while no other process of this machine does; ``path`` is the lock's file.
-
-    The system releases it when a process dies. Network disks may grant it to two processes, which
-    must do no harm.
-    """
-    with FileLock(path):
-        yield
 
 
 class _Holder:

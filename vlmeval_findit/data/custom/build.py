@@ -12,12 +12,14 @@ from filecmp import cmp
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from ...benchmarks.findit.annotation_tables import PreparedTable, write_table
 from ...benchmarks.findit.dataset_names import forget_names
 from ...benchmarks.findit.findit_query import FindItQuery, thinned
 from ...core.files import atomic_write
 from ...core.folders import CustomDataset, custom_datasets, custom_datasets_file, lmu_data_root
-from ...core.lock import Lock, alone
+from ...core.lock import Lock
 from ...core.table_files import meta_path
 from ..annotated_samples import Sample, Samples
 from .checks import Sizes, check_boxes, check_name, check_samples
@@ -189,7 +191,7 @@ def _register(name: str, row: CustomDataset | None) -> None:
     """Write the row of a name; None: delete it."""
     path = custom_datasets_file()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with alone(path.with_name(f"{path.name}.lock")):
+    with FileLock(path.with_name(f"{path.name}.lock")):
         before = dict(custom_datasets())
         rows = {known: value for known, value in before.items() if known != name}
         if row is not None:
