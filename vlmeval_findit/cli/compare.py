@@ -12,13 +12,7 @@ from ..core.formatting import counted, printable
 from ..core.statistics import INTERVALS, Difference
 from ..leaderboard.run_tables import comparison_table, datasets_table
 from ..leaderboard.table_output import to_json
-from ..runs.run_statistics import (
-    HIT_SCORE,
-    compare,
-    compare_hits,
-    pair_runs,
-    scores_by_index,
-)
+from ..runs.run_statistics import HIT_SCORE, compare, compare_hits, pair_runs, scores_by_index
 from ..runs.scored_run import RowData, Run, load_runs
 from .printing import print_table, write_json
 from .shared_options import PATH, Command, json_option

@@ -22,12 +22,7 @@ from ..models.model_entry import ModelEntry
 from ..models.model_table import find_model, local_names
 from ..models.prices import AS_OF
 from ..models.revision import known_revision
-from ..sweeps.call_counts import (
-    DryRun,
-    Track,
-    count_calls,
-    sweep_groups,
-)
+from ..sweeps.call_counts import DryRun, Track, count_calls, sweep_groups
 from ..sweeps.sweep_file import Sweep
 from .access import Access, access_of
 from .printing import print_folded, print_lines, print_table

@@ -34,13 +34,7 @@ from ..models.adapter import refuse_without_peft
 from ..models.http.endpoints import provider_endpoints
 from ..models.http.providers.provider_table import OPENROUTER
 from ..models.model_entry import ModelEntry, ModelOptions
-from ..models.model_table import (
-    MODELS,
-    find_model,
-    known_model,
-    local_names,
-    row_of_checkpoint,
-)
+from ..models.model_table import MODELS, find_model, known_model, local_names, row_of_checkpoint
 from ..models.revision import refuse_missing
 from ..runs.prediction_names import recorded_file, replay_source
 from ..serving.programs import visible_gpus

@@ -43,13 +43,7 @@ from ..runs.format_file import (
 from ..runs.run_score import CellResult
 from ..serving.processes import end
 from ..serving.programs import PROGRAMS
-from ..sweeps.sweep_file import (
-    Sweep,
-    all_questions,
-    in_best_formats,
-    read_sweep,
-    refuse_samples,
-)
+from ..sweeps.sweep_file import Sweep, all_questions, in_best_formats, read_sweep, refuse_samples
 from ..sweeps.sweep_run import UnfinishedError, run_sweep
 from .access import USED_BY_EACH, Access, access_of, refuse_unused
 from .early_checks import check_amounts, check_prompt, check_sweep

@@ -22,8 +22,8 @@ from ..runs.scored_run import RowData, Run, RunError, load_runs
 from ..sweeps.checkpoints import Checkpoint, checkpoints_in, evaluate
 from .export import default_folder
 from .printing import print_folded, print_table
-from .run import RunCommand
 from .run import command as run
+from .run_line import RunCommand
 from .shared_options import PATH, complete_datasets, is_quiet, is_verbose
 
 _SECONDS = 10
