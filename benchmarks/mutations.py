@@ -26,7 +26,7 @@ SECONDS = 600
 
 AREAS = {
     "reading": (
-        ["boxes/reading.py", "boxes/lenient/values.py", "boxes/lenient/entries.py"],
+        ["boxes/reading.py", "boxes/lenient/values.py", "boxes/lenient/box_search.py"],
         ["boxes", "benchmarks/findit/test_scoring.py"],
     ),
     "spaces": (

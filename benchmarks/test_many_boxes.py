@@ -21,7 +21,7 @@ import numpy as np
 import scipy.optimize, scipy.sparse.csgraph  # their import is not measured
 from vlmeval_findit.boxes import matching
 from vlmeval_findit.boxes.error_types import MatchedQuery, classify_errors
-from vlmeval_findit.boxes.records import ParsedReply, Truth
+from vlmeval_findit.boxes.box_records import ParsedReply, Truth
 
 kind, way, boxes, objects = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 chance = np.random.default_rng(1)

@@ -22,7 +22,7 @@ from vlmeval_findit.benchmarks.findit import box_prompts as prompts
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.benchmarks.findit.variant import Variant, format_problem
-from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.core.question import Message, PartKind

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 import subprocess
 import sys
 
 import pytest
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.core.question import QuestionError
 
 PASCAL = "FindIt_Pascal_xyxy_json"
@@ -40,13 +38,6 @@ def test_a_file_is_named_after_model_and_question(
     stem: str, result: tuple[str, str] | None
 ) -> None:
     assert benchmarks.name_after_model(stem) == result
-
-
-def test_a_question_travels_to_another_machine() -> None:
-    question = benchmarks.parse("FindIt_iGround_multilabel_f8_xyxy_json")
-    assert isinstance(question, Variant)
-    assert pickle.loads(pickle.dumps(question)) == question
-    assert {question: 1}[benchmarks.parse(question.name)] == 1
 
 
 def test_listing_prefixes_imports_no_benchmark() -> None:

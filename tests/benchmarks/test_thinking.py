@@ -1,4 +1,4 @@
-"""Thoughts are no answers: one set of rules, whichever way a reply comes in."""
+"""Thoughts are no answers: the same rules, however a reply arrives."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.selfretrieval.captions import as_replies, captions_in
+from vlmeval_findit.benchmarks.selfretrieval.caption_reading import as_replies, captions_in
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair
 from vlmeval_findit.benchmarks.vpbench.letter_reading import read as read_choice
-from vlmeval_findit.boxes.records import FormatFailure
+from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.core.replies import (
     Recorded,
     Reply,
@@ -79,7 +79,7 @@ def test_an_answer_is_the_end_of_its_text_and_has_no_thought(text: str) -> None:
     assert split_thought(answer) == (answer, "", False)
 
 
-# --- every way in ---------------------------------------------------------------------------------
+# --- every entry ---------------------------------------------------------------------------------
 
 
 def by_read(text: str) -> tuple[FormatFailure | str | None, int]:
@@ -107,25 +107,25 @@ def by_local_model(text: str) -> tuple[FormatFailure | str | None, int]:
     return by_read(Reply(0, got.text, got.recorded))  # type: ignore[arg-type]
 
 
-WAYS: list[Callable[[str], tuple[FormatFailure | str | None, int]]] = [
+ENTRIES: list[Callable[[str], tuple[FormatFailure | str | None, int]]] = [
     by_read, by_score, by_completion, by_local_model,
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("thought", THOUGHTS, ids=THOUGHTS.get)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("entry", ENTRIES)
 def test_a_box_that_was_only_thought_of_is_none(
-    way: Callable[[str], tuple[FormatFailure | str | None, int]], thought: str
+    entry: Callable[[str], tuple[FormatFailure | str | None, int]], thought: str
 ) -> None:
-    assert way(thought + BOX) == (None, 1)
+    assert entry(thought + BOX) == (None, 1)
 
 
 @pytest.mark.parametrize("text", UNCLOSED)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("entry", ENTRIES)
 def test_a_thought_that_does_not_end_holds_no_answer(
-    way: Callable[[str], tuple[FormatFailure | str | None, int]], text: str
+    entry: Callable[[str], tuple[FormatFailure | str | None, int]], text: str
 ) -> None:
-    reason, boxes = way(text)
+    reason, boxes = entry(text)
     assert getattr(reason, "value", reason) == FormatFailure.TRUNCATED_THINKING.value
     assert boxes == 0
 

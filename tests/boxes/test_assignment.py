@@ -13,8 +13,8 @@ from scipy.optimize import linear_sum_assignment
 
 from vlmeval_findit.boxes import assignment, matching
 from vlmeval_findit.boxes.assignment import assign_sparse
+from vlmeval_findit.boxes.box_records import NO_BOX, Matched, ParsedReply, Truth
 from vlmeval_findit.boxes.matching import match
-from vlmeval_findit.boxes.records import NO_BOX, Matched, ParsedReply, Truth
 from vlmeval_findit.boxes.representation import MatchRule
 from vlmeval_findit.marks.region import packed_mask
 
@@ -44,7 +44,7 @@ def pair_runs(result: Matched, frames: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def total(result: Matched) -> float:
-    """What an assignment is made to have the most of (protocol section 5)."""
+    """What an assignment maximises (protocol section 5)."""
     return sum(result.ious) + sum(result.labels_agree)
 
 
@@ -90,10 +90,10 @@ def ugly(draw: st.DrawFn) -> Query:
         labels = [draw(st.sampled_from(LABELS)) for _ in result] if labelled else []
         return result, labels, sorted(draw(st.integers(0, frames - 1)) for _ in result)
 
-    predicted, said_labels, said_frames = side()
+    predicted, labels, frame_numbers = side()
     true, true_labels, true_frames = side()
     return (
-        ParsedReply(predicted, said_labels, said_frames if frames > 1 else [], None),
+        ParsedReply(predicted, labels, frame_numbers if frames > 1 else [], None),
         Truth(tuple(true), tuple(true_frames), tuple(true_labels)),
     )
 
@@ -109,16 +109,16 @@ def test_the_total_and_the_number_of_pairs_are_those_of_the_whole_table(
     assert pair_runs(result, frames) == pair_runs(whole, frames)
     assigned = [box for box in result.assigned if box != NO_BOX]
     assert len(assigned) == len({*assigned})
-    said_frames = query[0].frames or [0] * len(query[0].boxes)
+    frame_numbers = query[0].frames or [0] * len(query[0].boxes)
     for frame, box in zip(frames, result.assigned, strict=True):
-        assert box == NO_BOX or said_frames[box] == frame
+        assert box == NO_BOX or frame_numbers[box] == frame
 
 
 def scattered(seed: int, labelled: bool, masked: bool = False) -> Query:
     """Objects, and boxes near some of them: numbers by chance, so that no two sums are the same.
 
     Without labels boxes and objects come several times over.  With labels such copies would be two
-    ways to the same sum: a good box of the wrong label, or one of the right label that lies worse.
+    assignments with the same sum: a good box of the wrong label, or a worse box of the right label.
     """
     chance = np.random.default_rng(seed)
     corners = chance.random((chance.integers(1, 9), 2)) * SIDE / 2

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vlmeval_findit.boxes import matching
+from vlmeval_findit.boxes.box_records import NO_BOX, Matched, ParsedReply, Truth
 from vlmeval_findit.boxes.matching import iou, match, plain_label
-from vlmeval_findit.boxes.records import NO_BOX, Matched, ParsedReply, Truth
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.spaces import ToPixels
 
@@ -33,7 +33,7 @@ def truth(*boxes: Corners, labels: Sequence[str] = (), frames: Sequence[int] = (
     return Truth(boxes, tuple(frames) or (0,) * len(boxes), tuple(labels))
 
 
-def match_one(predicted: ParsedReply, true: Truth, to_pixels: ToPixels | None = None) -> Matched:
+def match_query(predicted: ParsedReply, true: Truth, to_pixels: ToPixels | None = None) -> Matched:
     return match([predicted], [true], to_pixels and [to_pixels])[0]
 
 
@@ -102,7 +102,7 @@ def test_iou_of_anything_is_finite(a: Corners, b: Corners) -> None:
 
 
 def test_every_truth_gets_the_box_that_is_assigned_to_it() -> None:
-    result = match_one(reading(FAR, HALF), truth(A, FAR))
+    result = match_query(reading(FAR, HALF), truth(A, FAR))
     assert result == Matched((FAR, HALF), (0.5, 1.0), (True, True), (1, 0), ())
     assert result.tp == 2
 
@@ -119,7 +119,7 @@ def test_every_truth_gets_the_box_that_is_assigned_to_it() -> None:
         pytest.param(reading((0, 0, 10, 4.99)), truth(A), [0.499], [False], id="not quite half"),
         pytest.param(reading((NAN, 0, 1, 1)), truth(A), [0.0], [False], id="nan"),
         pytest.param(reading((0, 0, 1e300, 1e300)), truth(A), [0.0], [False], id="1e300"),
-        pytest.param(reading((0, 0, INF, 1), A), truth(A), [1.0], [True], id="inf beside a box"),
+        pytest.param(reading((0, 0, INF, 1), A), truth(A), [1.0], [True], id="inf and a box"),
         pytest.param(reading(A), truth((10, 0, 0, 10)), [0.0], [False], id="swapped truth"),
         # The sum decides, not the first: 0.9 + 6/12 is less than 10/12 + 6/9.
         pytest.param(reading((0, 0, 10, 9), (0, 0, 10, 12)), truth(A, (0, 0, 10, 6)),
@@ -135,14 +135,14 @@ def test_every_truth_gets_the_box_that_is_assigned_to_it() -> None:
 def test_one_query(
     predicted: ParsedReply, true: Truth, ious: list[float], hits: list[bool]
 ) -> None:
-    result = match_one(predicted, true)
+    result = match_query(predicted, true)
     assert result.ious == pytest.approx(ious)
     assert list(result.hits) == hits
     assert len(result.boxes) == len(predicted.boxes)
 
 
 def test_boxes_are_scaled_by_axis() -> None:
-    result = match_one(
+    result = match_query(
         reading((100, 200, 300, 400)), truth((50, 50, 150, 100)), ToPixels(0.5, 0.25)
     )
     assert result == Matched(((50, 50, 150, 100),), (1.0,), (True,), (0,), ())
@@ -151,7 +151,6 @@ def test_boxes_are_scaled_by_axis() -> None:
 @pytest.mark.parametrize(
     ("left", "right", "agree"),
     [
-        ("cat", "cat", True),
         ("Cat", "cAT", True),
         ("traffic  light\n", "traffic light", True),
         ("t-shirt", "tshirt", True),
@@ -159,7 +158,6 @@ def test_boxes_are_scaled_by_axis() -> None:
         ("cat's", "cats", True),
         ("ÉTÉ", "été", True),
         ("été", "ete", False),
-        ("cat—", "cat", False),
         ("cat", "cats", False),
         ("trafficlight", "traffic light", False),
         ("", "...", True),
@@ -168,18 +166,18 @@ def test_boxes_are_scaled_by_axis() -> None:
 )
 def test_labels_agree(left: str, right: str, agree: bool) -> None:
     assert (plain_label(left) == plain_label(right)) is agree
-    result = match_one(reading(A, labels=[left]), truth(A, labels=[right]))
+    result = match_query(reading(A, labels=[left]), truth(A, labels=[right]))
     assert result.ious == (1.0,)
     assert result.hits == (agree,)
 
 
-def test_frames_are_matched_one_by_one() -> None:
+def test_frames_are_matched_separately() -> None:
     true = truth(A, A, FAR, frames=[0, 1, 2])
-    result = match_one(reading(A, FAR, A, frames=[1, 2, 2]), true)
+    result = match_query(reading(A, FAR, A, frames=[1, 2, 2]), true)
     assert result.ious == (0.0, 1.0, 1.0)
-    assert match_one(reading(A, frames=[2]), true).tp == 0
-    # Boxes stay in the order in which they were said.
-    assert match_one(reading(FAR, A, frames=[2, 0]), true) == Matched(
+    assert match_query(reading(A, frames=[2]), true).tp == 0
+    # Boxes stay in the order of the reply.
+    assert match_query(reading(FAR, A, frames=[2, 0]), true) == Matched(
         (FAR, A), (1.0, 0.0, 1.0), (True, False, True), (1, NO_BOX, 0), ()
     )
 
@@ -192,10 +190,10 @@ def queries(draw: st.DrawFn, labelled: bool, frames: int) -> tuple[ParsedReply, 
         in_order = sorted(draw(st.integers(0, frames - 1)) for _ in actual)
         return tuple(actual), tuple(labels), tuple(in_order)
 
-    predicted, said_labels, said_frames = side()
+    predicted, labels, frame_numbers = side()
     true, true_labels, true_frames = side()
     return (
-        ParsedReply(predicted, said_labels, said_frames if frames > 1 else (), None),
+        ParsedReply(predicted, labels, frame_numbers if frames > 1 else (), None),
         Truth(true, true_frames, true_labels),
     )
 
@@ -252,11 +250,11 @@ def test_a_batch_of_queries(labelled: bool, frames: int, data: st.DataObject) ->
 
 def test_a_match_has_assignments_and_agreement_of_labels() -> None:
     predicted = reading(FAR, A, HALF, labels=["cat", "dog", "cat"])
-    result = match_one(predicted, truth(A, FAR, labels=["cat", "cat"]))
+    result = match_query(predicted, truth(A, FAR, labels=["cat", "cat"]))
     # The box that lies best has the other label: it costs more than one that lies half as well.
     assert result.assigned == (2, 0)
     assert result.labels_agree == (True, True)
-    alone = match_one(reading(A, labels=["dog"]), truth(A, FAR, labels=["cat", "cat"]))
+    alone = match_query(reading(A, labels=["dog"]), truth(A, FAR, labels=["cat", "cat"]))
     assert (alone.assigned, alone.labels_agree) == ((0, NO_BOX), (False, False))
 
 

@@ -7,11 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.boxes.representation import (
-    CLASS_KEY,
     GRID,
-    KEYS,
     NO_RECTANGLE,
-    PLURAL_KEYS,
     REPRESENTATIONS,
     Corners,
 )
@@ -39,19 +36,6 @@ def test_numbers_and_keys(name: str, numbers: tuple[float, ...], keys: str) -> N
     assert row.to_corners(numbers) == (BOX if name != "point" else (30, 50, 30, 50))
     assert len(numbers) == row.width
     assert row.keys == tuple(keys.split())
-
-
-def test_the_rows_are_consistent() -> None:
-    assert list(GRID) == (
-        ["xyxy", "xywh", "yxyx", "yxhw", "cxcywh", "all", "all-labelled", "unconstrained"]
-    )
-    assert list(REPRESENTATIONS) == [*GRID, "point"]
-    for name, row in REPRESENTATIONS.items():
-        assert row.name == name
-        assert len(row.fields) in (0, row.width)
-        assert len(row.keys) in (0, row.width)
-        assert {*row.json_keys} <= {*KEYS}
-        assert {*row.json_keys} - {CLASS_KEY} <= {*PLURAL_KEYS}
 
 
 pixels = st.integers(0, 10_000).map(float)
@@ -84,11 +68,3 @@ def test_eight_numbers_are_a_rectangle_or_match_nothing(
     name: str, numbers: tuple[float, ...], box: Corners
 ) -> None:
     assert REPRESENTATIONS[name].to_corners(numbers) == box
-
-
-@given(st.sampled_from(list(REPRESENTATIONS)), st.data())
-def test_no_finite_numbers_raise(name: str, data: st.DataObject) -> None:
-    row = REPRESENTATIONS[name]
-    finite = st.floats(allow_nan=False, allow_infinity=False)
-    numbers = data.draw(st.lists(finite, min_size=row.width, max_size=row.width))
-    assert len(row.to_corners(numbers)) == 4

@@ -62,7 +62,6 @@ def test_numbers_are_converted_back(each: Convention) -> None:
     [
         # A box (64, 48, 320, 240) in a picture of 640 x 480 pixels.
         ("grid1000/xyxy", [100, 100, 500, 500]),
-        ("grid1000/xywh", [100, 100, 400, 400]),
         ("percent/cxcywh", [30, 30, 40, 40]),
         ("pixels/yxhw", [48, 64, 192, 256]),
         ("pixels/xxyy", [64, 320, 48, 240]),
@@ -99,7 +98,7 @@ def test_spaces_equal_those_of_the_score(row: object) -> None:
 YOLO = Convention(row_of(Space("letterbox", side=640)), ORDERS["xyxy"])
 
 
-def test_a_declared_letterbox_fits_and_one_without_its_padding_does_not() -> None:
+def test_a_declared_letterbox_fits_but_not_without_its_padding() -> None:
     frame = YOLO.space.map_of(np.array([[640, 375], [480, 500]], float))
     assert frame.scale.T.tolist() == [[640, 480], [480, 640]]
     assert frame.offset.T.tolist() == [[0, 80], [80, 0]]
@@ -190,14 +189,11 @@ def test_a_part_of_the_boxes_keeps_its_pairs() -> None:
         ("pixels/xyxy", "grid1000/xyxy", "phrases"),
         ("grid1000/xyxy", "unit/xyxy", "detection"),
         ("unit/xyxy", "percent/xyxy", "detection"),
-        ("pixels/xyxy", "smart_200704_1605632/xyxy", "referring, wide"),
         ("smart_3136_12845056/xyxy", "smart_3136_200704/xyxy", "referring, wide"),
         ("pixels/xyxy", "claude_standard/xyxy", "tiny, 8k"),
         ("grid1000/xyxy", "letterbox1000/xyxy", "detection, 1024"),
-        ("grid1000/xyxy", "longer1000/xyxy", "phrases"),
         ("smart_200704_1605632/xyxy", "smart_twice/xyxy", "phrases"),
         ("grid1000/xyxy", "pixels_times_size/xyxy", "phrases"),
-        ("grid1000/xyxy", "grid_sizes_swapped/xyxy", "detection"),
         ("grid1000/xyxy", "grid1000_rot90cw/xyxy", "detection"),
         ("grid1000/xyxy", "grid1000/yxyx", "phrases"),
         ("pixels/xywh", "pixels/xyxy", "referring"),
@@ -247,29 +243,18 @@ def test_a_frame_that_no_row_has(
 
 
 def test_a_small_drift_is_noted_and_is_no_alarm() -> None:
-    simulated = run(
-        np.random.default_rng(2),
-        PROFILES["dense"],
-        GRID,
-        Habit(miou=0.9),
-        60,
-        Fault((1.03, 1.03), (-0.015, -0.015)),
-    )
+    fault = Fault((1.03, 1.03), (-0.015, -0.015))
+    simulated = run(np.random.default_rng(2), PROFILES["dense"], GRID, Habit(miou=0.9), 60, fault)
     result = diagnose(run_arrays(simulated), GRID)
     assert not result.verdict.alarms
     options = fit_distortion(run_arrays(simulated), GRID)
     assert options.scale == pytest.approx([1.03, 1.03], abs=0.01)
 
 
-def test_two_conventions_in_one_run() -> None:
+def test_two_conventions_in_a_run() -> None:
     other = convention("pixels/xyxy")
-    simulated = run(
-        np.random.default_rng(4),
-        PROFILES["detection"],
-        lambda rng: other if rng.random() < 0.3 else GRID,
-        GOOD,
-        200,
-    )
+    says = lambda rng: other if rng.random() < 0.3 else GRID  # noqa: E731
+    simulated = run(np.random.default_rng(4), PROFILES["detection"], says, GOOD, 200)
     result = diagnose(run_arrays(simulated), GRID)
     assert result.verdict is Verdict.MIXED
     assert result.fit is not None
@@ -277,7 +262,7 @@ def test_two_conventions_in_one_run() -> None:
 
 
 def test_sides_that_were_rounded_away_are_no_second_convention() -> None:
-    """A simulated run that once was said to be mixed: tiny objects, coarse steps.
+    """A run that was once diagnosed as mixed: tiny objects, coarse steps.
 
     Boxes without a side are somewhere in the picture in many other conventions.
     """
@@ -291,15 +276,9 @@ def test_sides_that_were_rounded_away_are_no_second_convention() -> None:
 
 def test_a_second_convention_of_a_model_that_pulls() -> None:
     """Its boxes are bent to the middle: that explains none of those in the other convention."""
-    pulls = Habit(miou=0.7, pull=0.1)
-    other = convention("grid1000/cxcywh")
-    simulated = run(
-        np.random.default_rng(1),
-        PROFILES["detection"],
-        lambda rng: other if rng.random() < 0.2 else GRID,
-        pulls,
-        200,
-    )
+    pulls, other = Habit(miou=0.7, pull=0.1), convention("grid1000/cxcywh")
+    says = lambda rng: other if rng.random() < 0.2 else GRID  # noqa: E731
+    simulated = run(np.random.default_rng(1), PROFILES["detection"], says, pulls, 200)
     assert diagnose(run_arrays(simulated), GRID).verdict is Verdict.MIXED
 
 
@@ -309,7 +288,7 @@ def test_boxes_that_follow_nothing() -> None:
     assert diagnose(run_arrays(simulated), GRID).verdict is Verdict.NONE
 
 
-def test_one_box_again_and_again_follows_nothing() -> None:
+def test_the_same_box_again_and_again_follows_nothing() -> None:
     queries = run(np.random.default_rng(0), PROFILES["phrases"], GRID, GOOD, 60)
     full = [each._replace(numbers=[(0, 0, 1000, 1000)]) for each in queries]
     assert not diagnose(run_arrays(full), GRID).verdict.alarms
@@ -322,7 +301,7 @@ def test_too_few(queries: int) -> None:
     assert (result.verdict, result.fit) == (Verdict.TOO_FEW, None)
 
 
-def test_what_pictures_of_one_size_cannot_tell() -> None:
+def test_what_images_of_a_single_size_cannot_tell() -> None:
     square = replace(PROFILES["phrases"], sizes=((1000, 1000, 1.0),))
     simulated = run(np.random.default_rng(0), square, GRID, GOOD, 100)
     result = diagnose(run_arrays(simulated), convention("pixels/xyxy"))

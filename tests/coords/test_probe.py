@@ -11,7 +11,7 @@ from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.coords.conventions import ORDERS, SPACES, Convention, row_of
 from vlmeval_findit.coords.diagnosis import ALIKE
 from vlmeval_findit.coords.likelihood import convention_distance
-from vlmeval_findit.coords.probe import ProbeVerdict, group_by_size, judge_probe
+from vlmeval_findit.coords.probe_verdict import ProbeVerdict, group_by_size, judge_probe
 from vlmeval_findit.coords.run_arrays import AnsweredQuery, run_arrays
 from vlmeval_findit.data.probe_scenes import probe_scene
 
@@ -41,7 +41,7 @@ def test_the_box_is_that_of_the_pixels_that_differ(index: int) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SPACES if name != "grid1000"])
-def test_every_space_is_told_from_the_declared_one(name: str) -> None:
+def test_every_space_is_told_from_the_declared_space(name: str) -> None:
     truth = convention(f"{name}/xyxy")
     queries = answers(rng(), truth, 0.05)
     result = judge_probe(queries, GRID, GRID)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table
-from vlmeval_findit.benchmarks.findit.findit_datasets import own_datasets
+from vlmeval_findit.benchmarks.findit.findit_datasets import custom_rows
 from vlmeval_findit.core import folders
 from vlmeval_findit.core.folders import DatasetFileError, table_folders
 
@@ -83,4 +83,4 @@ def test_a_dataset_cannot_be_named_out_of_the_folder(world: Path, name: str) -> 
     registry = world / "lmu" / "findit_datasets.json"
     registry.write_text(json.dumps({name: {"folder": str(world)}}))
     with pytest.raises(DatasetFileError, match=r"findit_datasets\.json: .* is no name"):
-        own_datasets()
+        custom_rows()

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.core.folders import Folder, FolderError, image_folder
 from vlmeval_findit.core.image_files import ImageError, rows_to_leave_out, unusable
 

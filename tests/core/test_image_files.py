@@ -17,7 +17,7 @@ from PIL import EpsImagePlugin, Image
 from vlmeval_findit.benchmarks.findit.benchmark import full_image
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.core import image_files
 from vlmeval_findit.core.image_files import (
     MOST,

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
+from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.boxes.reading import read, reader
-from vlmeval_findit.boxes.records import FormatFailure
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.core.predictions import (
     PredictionError,

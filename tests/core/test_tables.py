@@ -24,7 +24,7 @@ from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thin, thi
 from vlmeval_findit.benchmarks.findit.release_subsets import (
     tables_of,
 )
-from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.core import table_files
 from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.core.table_files import TableError, meta_path
@@ -147,7 +147,7 @@ def written(folder: Path, **cells: str) -> Path:
         ("sightings", '[{"image": "a.jpg"}]', "[0][box] is missing"),
         ("boxes", "[[[1,2,3,null]]]", "[0][0][3] should be a valid number: None"),
         ("boxes", "[[],[]]", "2 lists for 1 images"),
-        ("box_labels", "[[]]", "not one for every box"),
+        ("box_labels", "[[]]", "not an entry for every box"),
         ("tags", '{"a=b": "c"}', "'a=b' has one of [ ] ="),
         ("label", "", "is empty"),
         ("index", "-1", "-1 is no number of a row: they begin at 0"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from vlmeval_findit.benchmarks.findit.findit_datasets import Family
-from vlmeval_findit.boxes.records import Ignored, Truth
+from vlmeval_findit.boxes.box_records import Ignored, Truth
 from vlmeval_findit.data.annotated_samples import (
     CROWD,
     DIFFICULT,

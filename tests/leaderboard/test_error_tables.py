@@ -12,7 +12,7 @@ from scored_runs import World, failing, query, saying, speaking, world
 from toy_benchmark import LETTERS, guessing, letters
 
 from vlmeval_findit.benchmarks import benchmark_of, benchmarks, load
-from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.error_analysis import estimate_errors, lost, with_events
 from vlmeval_findit.core.estimate import clustered_sums, estimate_metrics

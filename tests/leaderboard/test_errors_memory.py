@@ -13,7 +13,7 @@ import pytest
 from scored_runs import World, failing, query, saying, speaking, world
 from toy_benchmark import guessing, letters
 
-from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.cli import errors as command
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.run_files import run_of

@@ -13,8 +13,8 @@ from paths import GOLDEN as GOLDEN_FOLDER
 
 cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 
+from vlmeval_findit.marks.mark_drawing import draw_marks  # noqa: E402
 from vlmeval_findit.marks.region import Region  # noqa: E402
-from vlmeval_findit.marks.render import draw_marks  # noqa: E402
 from vlmeval_findit.marks.style import (  # noqa: E402
     COLOURS,
     CONTRAST,

@@ -24,8 +24,8 @@ from vlmeval_findit.benchmarks import load
 from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.variant import DECODINGS, Variant
+from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.records import FormatFailure
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.writing import BoxToWrite, schema_of, write
 from vlmeval_findit.core.answers import Answer

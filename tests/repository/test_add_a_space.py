@@ -15,7 +15,7 @@ from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.box_records import Truth
 
 CANVAS = file_on_page("docs/how-to/benchmarks.md", "canvas.py")
 

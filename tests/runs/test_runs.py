@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from scored_runs import World, failing, saying, speaking, world
 
-from vlmeval_findit.boxes.records import FormatFailure
+from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.score_files import write_score

@@ -15,7 +15,7 @@ from PIL import Image
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.core.identity import Answering, Identity, write_identity
 from vlmeval_findit.core.replies import FAILED

@@ -21,7 +21,7 @@ from training.pairs import PLACES, described, scene_pair  # noqa: E402
 from training.scenes import SPLITS, Scene, scene  # noqa: E402
 from training.vp_questions.wording import ABSENT, NO, YES  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval import benchmark as pair_prompts  # noqa: E402
-from vlmeval_findit.benchmarks.selfretrieval import captions as caption_reading  # noqa: E402
+from vlmeval_findit.benchmarks.selfretrieval import caption_reading  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import parse as parse_pairs  # noqa: E402
 from vlmeval_findit.benchmarks.vpbench.letter_reading import read  # noqa: E402

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..benchmarks.findit import box_drawing
 from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.reply_scoring import MatchedReply, scored_row
+from ..boxes.box_records import ParsedReply, Truth
 from ..boxes.matching import match
-from ..boxes.records import ParsedReply, Truth
 from ..boxes.representation import MatchRule
 from ..core.benchmark_protocol import DrawnBox, Role
 from ..core.formatting import printable

@@ -16,7 +16,7 @@ from ..benchmarks.findit.findit_datasets import Dataset
 from ..benchmarks.findit.findit_datasets import Family as Family
 from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.variant import Variant, VariantError
-from ..boxes.records import Truth
+from ..boxes.box_records import Truth
 from ..boxes.spaces import Space, SpaceError, spaces_help
 from ..core.formatting import nearest
 from ..core.question import Message, Task

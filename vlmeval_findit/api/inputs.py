@@ -9,8 +9,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..benchmarks.findit.variant import Variant
-from ..boxes.records import Ignored as Ignored
-from ..boxes.records import Truth as Truth
+from ..boxes.box_records import Ignored as Ignored
+from ..boxes.box_records import Truth as Truth
 from ..boxes.representation import Corners
 from ..core.image_files import rgb
 

@@ -13,7 +13,7 @@ from ..benchmarks.findit.benchmark import BENCHMARK, FindIt
 from ..benchmarks.findit.box_metrics import NegativeOutcome, outcome
 from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.reply_scoring import match_replies
-from ..boxes.records import FormatFailure, Truth
+from ..boxes.box_records import FormatFailure, Truth
 from ..boxes.representation import Corners, MatchRule
 from ..core.metric import Metric, metric_values
 from ..core.scored_row import ScoredRow

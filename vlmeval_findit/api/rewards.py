@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ..benchmarks.findit.box_metrics import RULES, NegativeOutcome, lenient_matches, outcome
 from ..benchmarks.findit.reply_scoring import read_reply
 from ..benchmarks.findit.variant import Variant
+from ..boxes.box_records import ParsedReply, Truth
 from ..boxes.matching import match
 from ..boxes.reading import reader
-from ..boxes.records import ParsedReply, Truth
 from ..boxes.spaces import Space, ToPixels, space_from, to_pixels
 from ..core.formatting import nearest
 from ..core.metric import Metric

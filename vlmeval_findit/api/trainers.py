@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..benchmarks import parse
-from ..boxes.records import Ignored
+from ..boxes.box_records import Ignored
 from ..boxes.spaces import Space, space_from
 from ..core.formatting import nearest
 from .custom_questions import ReplyLike, variant_of

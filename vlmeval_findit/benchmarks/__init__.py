@@ -1,4 +1,4 @@
-"""Benchmarks, one package each, found by the prefix of a dataset name.
+"""Benchmarks, a package each; the prefix of a dataset name says which.
 
 A package has a ``PREFIX`` and a ``BENCHMARK``, itself or in its module ``benchmark``.  Ours are the
 subpackages, the longest prefix first; others are plug-ins.
@@ -39,10 +39,10 @@ def _problem(package: ModuleType) -> str | None:
     for other in known:
         if prefix.startswith(other) or other.startswith(prefix):
             return f"names with {prefix} would be names with {other}"
-    result = _made_of(package)
+    result = _benchmark_in(package)
     if Benchmark not in type(result).__mro__:
         return f"BENCHMARK should not be {result!r:.60}"
-    used = {item: _made_of(package) for package in _packages() for item in _classes_of(package)}
+    used = {name: _benchmark_in(other) for other in _packages() for name in _classes_of(other)}
     for name in result.listed():
         if not name.startswith(prefix):
             return f"its name {name} does not begin with {prefix}"
@@ -55,7 +55,7 @@ def _problem(package: ModuleType) -> str | None:
 
 
 @cache
-def _made_of(package: ModuleType) -> Benchmark:
+def _benchmark_in(package: ModuleType) -> Benchmark:
     inner = f"{package.__name__}.benchmark"
     where = import_module(inner) if hasattr(package, "__path__") and find_spec(inner) else package
     result: Benchmark = where.BENCHMARK
@@ -64,14 +64,14 @@ def _made_of(package: ModuleType) -> Benchmark:
 
 def benchmarks() -> list[Benchmark]:
     """List all benchmarks, built-in ones before plug-ins."""
-    return [_made_of(package) for package in _packages()]
+    return [_benchmark_in(package) for package in _packages()]
 
 
 def _packages() -> list[ModuleType]:
-    return [*_ours(), *(item.row for item in prefixes().added().values())]
+    return [*_builtin_packages(), *(item.row for item in prefixes().added().values())]
 
 
-def _ours() -> list[ModuleType]:
+def _builtin_packages() -> list[ModuleType]:
     return sorted(prefixes().builtin.values(), key=lambda package: package.__name__)
 
 
@@ -87,7 +87,7 @@ def benchmark_of(requested: str | Question) -> Benchmark:
 
 
 def _by_prefix(name: str) -> Benchmark:
-    return _made_of(prefixes()[prefix_of(name)])
+    return _benchmark_in(prefixes()[prefix_of(name)])
 
 
 def prefix_of(name: str) -> str:
@@ -143,7 +143,7 @@ def baseline_for(name: str, question: Question) -> Baseline:
     return result
 
 
-def is_ours_entry(name: str, entry: Mapping[str, Any]) -> bool:
+def is_findit_entry(name: str, entry: Mapping[str, Any]) -> bool:
     """Tell by class or name whether an entry of ``data`` in a ``--config`` file is FindIt's."""
     by_class = any(str(entry.get("class")) in _classes_of(package) for package in _packages())
     return by_class or is_meant(str(entry.get("dataset", name)))
@@ -151,18 +151,18 @@ def is_ours_entry(name: str, entry: Mapping[str, Any]) -> bool:
 
 @cache
 def _classes_of(package: ModuleType) -> frozenset[str]:
-    result = _made_of(package)
+    result = _benchmark_in(package)
     return frozenset(result.host_class(result.parse(name)) for name in result.listed())
 
 
 def any_question() -> Question:
     """Return an arbitrary question, for what all have in common."""
-    benchmark = _made_of(_ours()[0])
+    benchmark = _benchmark_in(_builtin_packages()[0])
     return benchmark.parse(benchmark.listed()[0])
 
 
 def parse(name: str) -> Question:
-    """Parse a dataset name, or raise a QuestionError with the nearest valid one."""
+    """Parse a dataset name, or raise a QuestionError with the nearest valid name."""
     return _by_prefix(name).parse(name)
 
 

@@ -1,7 +1,7 @@
-"""Minimum-cost assignment, with a table of all costs or, for very many boxes, without one.
+"""Minimum-cost assignment, with a table of all costs or, for very many boxes, without it.
 
 Nearly all pairs of 20,000 boxes x 2,000 objects do not overlap: :func:`assign_sparse` takes a few
-rows at a time and keeps only the cells that a minimum-cost assignment can need.
+rows at a time and stores only the cells that a minimum-cost assignment can need.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def assign_sparse(
     """Return the pairs of a minimum-cost assignment of maximum size.
 
     ``left`` (N,) and ``right`` (M,) are not empty; ``cost`` of pairs is (K,) from -1 to 1. Ties may
-    be broken otherwise than by :func:`assign`. At most min(N, M)² cells are kept.
+    be broken differently than by :func:`assign`. At most min(N, M)² cells are stored.
     """
     if len(left) > len(right):
-        others, ones = assign_sparse(right, left, lambda some, of: cost(of, some))
-        return ones, others
+        right, left = assign_sparse(right, left, lambda some, of: cost(of, some))
+        return left, right
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
@@ -48,16 +48,16 @@ def assign_sparse(
     # scipy ignores cells of weight 0; no gain is above 2.
     weight = np.concatenate([3 - gain, np.full(rows, 3.0)])
     table = csr_array((weight, (row, column)), shape=(rows, columns + rows))
-    taken = min_weight_full_bipartite_matching(table)[1]
-    spare = np.setdiff1d(np.arange(columns), taken)
-    taken[taken >= columns] = spare[: (taken >= columns).sum()]
-    return left, right[taken]
+    assigned = min_weight_full_bipartite_matching(table)[1]
+    spare = np.setdiff1d(np.arange(columns), assigned)
+    assigned[assigned >= columns] = spare[: (assigned >= columns).sum()]
+    return left, right[assigned]
 
 
 def _cells(
     left: Indices, right: Indices, cost: Callable[[Indices, Indices], Costs]
 ) -> Iterator[Cells]:
-    """Yield rows, columns and gains (highest cost in the row - cost) of the cells to keep.
+    """Yield rows, columns and gains (highest cost in the row - cost) of the needed cells.
 
     There are no more rows than columns. A row's dearest cells are not needed, as every row is
     assigned, nor more than its ``rows`` cheapest, as the other rows cannot take them all.
@@ -68,12 +68,12 @@ def _cells(
         some = left[first : first + at_a_time]
         table = cost(np.repeat(some, columns), np.tile(right, len(some))).reshape(-1, columns)
         dearest = table.max(axis=1, keepdims=True)
-        kept = table < dearest
-        if (kept.sum(axis=1) > rows).any():
-            cheapest = np.zeros_like(kept)
+        needed = table < dearest
+        if (needed.sum(axis=1) > rows).any():
+            cheapest = np.zeros_like(needed)
             places = np.argpartition(table, rows - 1, axis=1)[:, :rows]
             np.put_along_axis(cheapest, places, True, axis=1)
-            kept &= cheapest
-        row, column = np.nonzero(kept)
+            needed &= cheapest
+        row, column = np.nonzero(needed)
         gain = dearest[row, 0].astype(np.float64) - table[row, column]
         yield (first + row).astype(np.int32), column.astype(np.int32), gain

@@ -9,7 +9,7 @@ from math import exp, fsum, prod
 from typing import NamedTuple
 
 from ..core.replies import TokenLogprobs
-from .records import ParsedReply
+from .box_records import ParsedReply
 from .representation import ReplyFormat
 from .spans import BoxSpans, Span, places
 
@@ -64,7 +64,7 @@ DEFINITIONS = {
                    lambda box: _probability(box.label)),
         Definition("going-on", "the probability of what leads from the previous box to it",
                    lambda box: _probability(box.before)),
-        Definition("together", "going-on times label, where one is said, times mean", _together),
+        Definition("together", "going-on times label (if there are labels) times mean", _together),
     )
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Classify the errors of a query: each surplus box and each missed object has one type.
+"""Classify the errors of a query: each surplus box and each missed object has exactly one type.
 
 Boxes and objects that are no hits are paired again, as many and as well as possible, frame by
 frame, then across a video's frames. What is left is surplus or missed.
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .assignment import assign
+from .box_records import FormatFailure, Matched, ParsedReply, Truth
 from .matching import HIT, in_parts, iou, label_numbers, plain_label
-from .records import FormatFailure, Matched, ParsedReply, Truth
 
 # --- error types ------------------------------------------------------------------------------
 
@@ -46,48 +46,20 @@ class BoxError(Enum):
         return member
 
     FAILED_CALL = "failed call", CountsAs.OBJECT, "the call failed: there is no reply"
-    TRUNCATED = (
-        "truncated",
-        CountsAs.OBJECT,
-        "the reply, or its thinking, was cut off before the object",
-    )
-    RECOVERABLE = (
-        "recoverable",
-        CountsAs.OBJECT,
-        "lenient parsing finds it in a malformed reply",
-    )
-    NOT_READABLE = (
-        "not readable",
-        CountsAs.OBJECT,
-        "the reply is empty or malformed, and holds no such box",
-    )
-    NO_RECTANGLE = (
-        "no rectangle",
-        CountsAs.PAIR,
-        "a box whose numbers make none, or that has no area",
-    )
-    WRONG_FRAME = (
-        "wrong frame",
-        CountsAs.PAIR,
-        "the right box in another frame, or in one that is none",
-    )
+    TRUNCATED = "truncated", CountsAs.OBJECT, "reply or thinking was cut off before the object"
+    RECOVERABLE = "recoverable", CountsAs.OBJECT, "lenient parsing finds it in a malformed reply"
+    NOT_READABLE = "not readable", CountsAs.OBJECT, "the reply is empty or malformed, without it"
+    NO_RECTANGLE = "no rectangle", CountsAs.PAIR, "numbers that make no box, or a box without area"
+    WRONG_FRAME = "wrong frame", CountsAs.PAIR, "the right box in another frame, or in none"
     LOCALISATION = "localisation", CountsAs.PAIR, f"same label, IoU from {NEAR} to below {HIT}"
-    WRONG_LABEL = (
-        "wrong label",
-        CountsAs.PAIR,
-        f"IoU {HIT} or more, another label",
-    )
+    WRONG_LABEL = "wrong label", CountsAs.PAIR, f"IoU {HIT} or more, another label"
     BOTH = "both", CountsAs.PAIR, f"another label, and IoU from {NEAR} to below {HIT}"
     DUPLICATE = "duplicate", CountsAs.BOX, "another box of an object that is hit"
-    BACKGROUND = "background", CountsAs.BOX, "a box where no such object is"
+    BACKGROUND = "background", CountsAs.BOX, "a box where there is no such object"
     MISSED = "missed", CountsAs.OBJECT, "an object without a box, in an answer with other boxes"
     REFUSED = "refused", CountsAs.OBJECT, "the answer has no box, though there are objects"
     FALSE_ALARM = "false alarm", CountsAs.BOX, "a box, though there is nothing to find"
-    REJECTED = (
-        "rejected rightly",
-        CountsAs.NOTHING,
-        "rightly no box; costs nothing",
-    )
+    REJECTED = "rejected rightly", CountsAs.NOTHING, "rightly no box; costs nothing"
 
 
 class ErrorEvent(NamedTuple):
@@ -151,7 +123,7 @@ def classify_errors(queries: Sequence[MatchedQuery]) -> list[list[ErrorEvent]]:
 
 
 def _events_if_perfect(query: MatchedQuery) -> list[ErrorEvent] | None:
-    """Return the events of a query without errors; None for one with errors."""
+    """Return the events of a query without errors; None if it has errors."""
     boxes, hits = query.matched.counted, query.matched.hits
     if boxes != len(hits) or not all(hits):
         return None
@@ -287,10 +259,8 @@ def _compare(queries: Sequence[_Errors]) -> None:
 
 
 def _agreement(queries: Sequence[_Errors]) -> tuple[Same, Same]:
-    readings, truths = (
-        [each.query.reading for each in queries],
-        [each.query.truth for each in queries],
-    )
+    readings = [each.query.reading for each in queries]
+    truths = [each.query.truth for each in queries]
     sizes = [len(each.frames) for each in queries]
     begins = np.repeat(np.cumsum([0, *sizes])[:-1], [len(each.boxes) for each in queries])
     place = begins + np.array([*chain.from_iterable(each.boxes for each in queries)], dtype=np.intp)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .assignment import assign, assign_sparse
-from .records import NO_BOX, Matched, ParsedReply, Truth
+from .box_records import NO_BOX, Matched, ParsedReply, Truth
 from .representation import MatchRule
 from .spaces import ToPixels
 
@@ -81,23 +81,19 @@ def _not_counted(
     ignored: set[int] = set()
     for other in truth.ignored:
         places = waiting.get((other.frame, plain_label(other.label)), [])
-        box = np.tile(
-            _narrowed(np.array(other.box, dtype=np.float64), match_rule), (len(places), 1)
-        )
+        target = _narrowed(np.array(other.box, dtype=np.float64), match_rule)
+        targets = np.tile(target, (len(places), 1))
         if other.crowd and match_rule is MatchRule.BOX_OVERLAP:
-            values = _share(boxes[places], box)
+            values = _share(boxes[places], targets)
         else:
-            truths, zeros = (
-                [Truth((other.box,), (0,), masks=(other.mask,))],
-                np.zeros(len(places), int),
-            )
-            values = _values(match_rule, boxes[places], box, truths, zeros)
+            truths = [Truth((other.box,), (0,), masks=(other.mask,))]
+            values = _values(match_rule, boxes[places], targets, truths, np.zeros(len(places), int))
         ignored.update(at for at, hit in zip(places, (values >= HIT).tolist(), strict=True) if hit)
     return tuple(sorted(ignored))
 
 
 def in_parts(counts: Sequence[int] | Indices, most: int) -> Iterator[slice]:
-    """Yield slices of one entry, or whose counts add up to at most ``most``."""
+    """Yield slices whose counts add up to at most ``most``, or of a single larger entry."""
     ends = np.cumsum(counts)
     start = 0
     while start < len(counts):
@@ -139,15 +135,15 @@ def _match_batch(
     hits = (best >= HIT) & same
     # Places count within the query.
     first = np.repeat(np.cumsum([0, *predicted[:-1]]), expected)
-    taken = np.full(len(targets), NO_BOX)
-    taken[columns] = pairs.left[chosen] - first[columns]
+    assigned = np.full(len(targets), NO_BOX)
+    assigned[columns] = pairs.left[chosen] - first[columns]
 
     agreeing: Iterable[tuple[bool, ...]] = repeat(())
     if labels is not None:
         rows = zip(_split(same, expected), readings, truths, strict=True)
         agreeing = [row if truth.labels or reading.labels else () for row, reading, truth in rows]
     boxes = _split(pixels, predicted)
-    objects = (_split(each, expected) for each in (best, hits, taken))
+    objects = (_split(each, expected) for each in (best, hits, assigned))
     fields = zip(boxes, *objects, agreeing, repeat(()))
     # Not Matched(…), which takes twice as long.
     return list(map(tuple.__new__, repeat(Matched), fields))
@@ -184,11 +180,9 @@ def _values(
     match_rule: MatchRule, answers: Boxes, targets: Boxes, truths: Sequence[Truth], objects: Indices
 ) -> Array:
     """Return the value, 0 to 1, of pairs of an answer and an object: a hit from HIT on."""
-    return (
-        iou(answers, targets)
-        if match_rule is MatchRule.BOX_OVERLAP
-        else lies_in(answers, targets, truths, objects)
-    )
+    if match_rule is MatchRule.BOX_OVERLAP:
+        return iou(answers, targets)
+    return lies_in(answers, targets, truths, objects)
 
 
 def _share(answers: Boxes, targets: Boxes) -> Boxes:
@@ -299,7 +293,7 @@ def label_numbers(
     both: tuple[Sequence[ParsedReply | Truth], ...] = (readings, truths)
     if not any(each.labels for side in both for each in side):
         return None
-    # Boxes of queries with one label have none, and so agree.
+    # Boxes of queries with a single label have none, and so agree.
     predicted, expected = (
         [*chain.from_iterable([each.labels or ("",) * len(each.boxes) for each in side])]
         for side in both
@@ -348,7 +342,7 @@ _POINT_PAIRS = 1 << 18  # (point, object) pairs that are listed at a time
 
 
 def points_inside(matched: Matched, reading: ParsedReply, truth: Truth) -> int:
-    """Count the points in any object of their frame and label; several may lie in one.
+    """Count the points in any object of their frame and label; an object may have several.
 
     >>> points = [(1, 1, 1, 1), (2, 2, 2, 2), (9, 9, 9, 9)]
     >>> points_inside(Matched(points, [1], [True], [0], ()), ParsedReply(points, [], [], None),

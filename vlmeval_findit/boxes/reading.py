@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import inf, isfinite
 from typing import Any
 
-from .records import FormatFailure, ParsedReply
+from .box_records import FormatFailure, ParsedReply
 from .representation import CLASS_KEY, PLURAL_KEYS, Corners, ReplyFormat, Representation
 
 Reader = Callable[[str], ParsedReply]
@@ -63,7 +63,7 @@ def parsed_reply(
             numbers = tuple(map(float, values)) if good else ()
         except (TypeError, ValueError, OverflowError):
             numbers = ()
-        # One look at the sum is enough, except for huge finite numbers.
+        # The sum tells, except for huge finite numbers.
         if not numbers or not (isfinite(sum(numbers)) or all(map(isfinite, numbers))):
             reason = reason or _why_no_box(width, values, 0 <= frame < count)
             continue
@@ -137,7 +137,7 @@ def _labelled(stops: str) -> str:
 
 
 def _text_reader(fmt: ReplyFormat) -> Reader:
-    """Read replies about one image: every ``[a, b, c, d]`` or ``label: [a, b, c, d]``."""
+    """Read replies about an image: every ``[a, b, c, d]`` or ``label: [a, b, c, d]``."""
     row = fmt.numbers
     free = fmt.representation == "unconstrained"
     square = _bracketed(row, _labelled(r":\[\]") if fmt.multilabel else "")
@@ -272,7 +272,7 @@ def _text_of(value: Any) -> str:
         return ""
 
 
-def _own_label(entry: dict[str, Any]) -> str:
+def _label_of(entry: dict[str, Any]) -> str:
     """Return an object's label: missing is "", null is "None" (protocol section 3)."""
     label = entry.get("label", "")
     return label.strip() if type(label) is str else _text_of(label)
@@ -280,13 +280,13 @@ def _own_label(entry: dict[str, Any]) -> str:
 
 def _boxes_of(fmt: ReplyFormat) -> Callable[[dict[str, Any]], tuple[str, Any]]:
     key = PLURAL_KEYS.get(fmt.key, fmt.key) if fmt.structure == "nested" else fmt.key
-    keys, never_beside = fmt.numbers.keys, fmt.numbers.never_beside
+    keys, excluded_keys = fmt.numbers.keys, fmt.numbers.excluded_keys
 
     def decomposed(entry: dict[str, Any]) -> tuple[str, Any]:
-        if not never_beside.isdisjoint(entry):
+        if not excluded_keys.isdisjoint(entry):
             return "", FormatFailure.WRONG_SHAPE
         try:
-            return _own_label(entry), [entry[name] for name in keys]
+            return _label_of(entry), [entry[name] for name in keys]
         except KeyError:
             return "", FormatFailure.WRONG_KEY
 
@@ -297,7 +297,7 @@ def _boxes_of(fmt: ReplyFormat) -> Callable[[dict[str, Any]], tuple[str, Any]]:
         )
 
     def labelled(entry: dict[str, Any]) -> tuple[str, Any]:
-        return (_own_label(entry), entry[key]) if key in entry else ("", FormatFailure.WRONG_KEY)
+        return (_label_of(entry), entry[key]) if key in entry else ("", FormatFailure.WRONG_KEY)
 
     def unlabelled(entry: dict[str, Any]) -> tuple[str, Any]:
         return "", entry.get(key, FormatFailure.WRONG_KEY)

@@ -1,6 +1,6 @@
 """Reply formats (protocol section 1): what a box's numbers mean, and how a reply writes them.
 
-A row of :data:`REPRESENTATIONS` is all that the package knows of one.
+A row of :data:`REPRESENTATIONS` is all that the package knows of a format.
 """
 
 from __future__ import annotations
@@ -45,22 +45,7 @@ class Representation:
     from_corners: Callable[[Corners], tuple[float, ...]]
     match_rule: MatchRule = MatchRule.BOX_OVERLAP
     json_keys: tuple[str, ...] = BOX_KEYS  # The default first
-    never_beside: frozenset[str] = frozenset()  # With these keys ``keys`` mean something else
-
-
-def _from_xywh(n: Numbers) -> Corners:
-    x, y, w, h = n
-    return (x, y, x + w, y + h)
-
-
-def _from_yxyx(n: Numbers) -> Corners:
-    y1, x1, y2, x2 = n
-    return (x1, y1, x2, y2)
-
-
-def _from_yxhw(n: Numbers) -> Corners:
-    y, x, h, w = n
-    return (x, y, x + w, y + h)
+    excluded_keys: frozenset[str] = frozenset()  # With these keys ``keys`` mean something else
 
 
 def _from_cxcywh(n: Numbers) -> Corners:
@@ -110,7 +95,7 @@ _ROWS = (
         width=4,
         fields=("x_min", "y_min", "width", "height"),
         keys=("x", "y", "width", "height"),
-        to_corners=_from_xywh,
+        to_corners=lambda n: (n[0], n[1], n[0] + n[2], n[1] + n[3]),
         from_corners=lambda b: (b[0], b[1], b[2] - b[0], b[3] - b[1]),
     ),
     Representation(
@@ -118,7 +103,7 @@ _ROWS = (
         width=4,
         fields=("y_min", "x_min", "y_max", "x_max"),
         keys=("ymin", "xmin", "ymax", "xmax"),
-        to_corners=_from_yxyx,
+        to_corners=lambda n: (n[1], n[0], n[3], n[2]),
         from_corners=lambda b: (b[1], b[0], b[3], b[2]),
     ),
     Representation(
@@ -126,7 +111,7 @@ _ROWS = (
         width=4,
         fields=("y_min", "x_min", "height", "width"),
         keys=("y", "x", "height", "width"),
-        to_corners=_from_yxhw,
+        to_corners=lambda n: (n[1], n[0], n[1] + n[3], n[0] + n[2]),
         from_corners=lambda b: (b[1], b[0], b[3] - b[1], b[2] - b[0]),
     ),
     Representation(
@@ -139,7 +124,7 @@ _ROWS = (
     ),
     _ALL,
     replace(_ALL, name="all-labelled", fields=_NAMED_SIDES),
-    # The prompt names no format; replies are read as xyxy unless the model's row says otherwise
+    # The prompt names no format; replies are read as xyxy unless the model's row names a format
     # (protocol section 3, "the model's own scheme").
     replace(_XYXY, name="unconstrained", fields=(), keys=()),
 )
@@ -155,7 +140,7 @@ _NAMED = (
         match_rule=MatchRule.POINT_IN_OBJECT,
         json_keys=POINT_KEYS,
         # {"x": 1, "y": 2, "width": 3, "height": 4} is a box; its corner is no answer.
-        never_beside=frozenset(("width", "height", "w", "h")),
+        excluded_keys=frozenset(("width", "height", "w", "h")),
     ),
 )
 
@@ -174,13 +159,13 @@ def _problem(row: Representation) -> str | None:
     if not row.json_keys or not {*row.json_keys} <= {*BOX_KEYS, *POINT_KEYS}:
         return f"json_keys should be some of {', '.join((*BOX_KEYS, *POINT_KEYS))}"
     box = (1.0, 2.0, 5.0, 9.0)
-    stated = _SAID[row.match_rule](box)
+    stated = _STATED[row.match_rule](box)
     back = tuple(row.to_corners(row.from_corners(box)))
     return None if back == stated else f"{stated} comes back as {back!r:.60}"
 
 
-# What a reply says of a box: its corners or its centre
-_SAID: Mapping[MatchRule, Callable[[Corners], Corners]] = {
+# What a reply states of a box: its corners or its centre
+_STATED: Mapping[MatchRule, Callable[[Corners], Corners]] = {
     MatchRule.BOX_OVERLAP: lambda box: box,
     MatchRule.POINT_IN_OBJECT: lambda b: (*_centre(b), *_centre(b)),
 }

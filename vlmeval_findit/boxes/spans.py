@@ -14,8 +14,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import NamedTuple
 
+from .box_records import ParsedReply
 from .reading import read
-from .records import ParsedReply
 from .representation import CLASS_KEY, PLURAL_KEYS, ReplyFormat, Representation
 
 Span = tuple[int, int]  # Characters of the reply from start to before end
@@ -133,8 +133,8 @@ def _json_parts(reply: str, keys: frozenset[str]) -> Iterator[tuple[Span, str, S
 def _keys(fmt: ReplyFormat) -> frozenset[str]:
     if fmt.key == CLASS_KEY and fmt.structure != "decomposed":
         return frozenset({"frame_idx"})
-    own_keys = (fmt.key, PLURAL_KEYS.get(fmt.key, fmt.key), *fmt.numbers.keys)
-    return frozenset({"frame_idx", "label", *own_keys})
+    format_keys = (fmt.key, PLURAL_KEYS.get(fmt.key, fmt.key), *fmt.numbers.keys)
+    return frozenset({"frame_idx", "label", *format_keys})
 
 
 def _marked(reply: str, parts: Sequence[tuple[Span, str, Span]]) -> _Marked:

@@ -15,7 +15,13 @@ from ..benchmarks import parse
 from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import SpaceError, space_from
 from ..coords.conventions import SPACES, Convention, row_of
-from ..coords.probe import FEWEST, ProbeVerdict, find_other_format, group_by_size, judge_probe
+from ..coords.probe_verdict import (
+    FEWEST,
+    ProbeVerdict,
+    find_other_format,
+    group_by_size,
+    judge_probe,
+)
 from ..coords.run_check import RunReplies, replies_of_run
 from ..core.command import INTERRUPTED, as_called
 from ..core.files import atomic_write, sha256_of

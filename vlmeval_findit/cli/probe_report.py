@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..boxes.records import FormatFailure
+from ..boxes.box_records import FormatFailure
 from ..boxes.representation import NO_RECTANGLE
 from ..boxes.spaces import Space
 from ..coords.conventions import Convention, Floats
-from ..coords.probe import FEWEST, OtherFormat, ProbeResult, ProbeVerdict, SizeGroup
+from ..coords.probe_verdict import FEWEST, OtherFormat, ProbeResult, ProbeVerdict, SizeGroup
 from ..coords.run_check import RunReplies
 from ..core.formatting import printable, some
 from ..data.probe_scenes import COUNT

@@ -43,8 +43,7 @@ from .shared_options import (
 @click.option(
     "--convert",
     is_flag=True,
-    help="RUN is another program's file, or a run over the table of --data: make "
-    "<model>_<dataset>.json of it, and score that.",
+    help="RUN is another program's file: make <model>_<dataset>.json of it, and score that.",
 )
 @click.option(
     "--encoder",

@@ -1,7 +1,7 @@
 """Frames of numbers, and the conventions that a deployment may answer in.
 
-A convention is a row of :data:`SPACES` and one of :data:`ORDERS`. Rare ones cost more nats before
-they are believed. The rows are faults that users of common runners and providers reported.
+A convention is a row of :data:`SPACES` and a row of :data:`ORDERS`. Rare conventions cost more
+nats before they are believed. The rows are faults that users of runners and providers reported.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ NO_DISTORTION = scaled(1.0)
 
 
 def of_space(space: Space) -> CoordinateMapOf:
-    """Make the frame of one of the score's coordinate spaces."""
+    """Make the frame of a coordinate space of the score."""
 
     def frame(sizes: Floats) -> CoordinateMap:
         result = [reference(space, int(w), int(h)) for w, h in sizes.T.tolist()]
@@ -349,7 +349,7 @@ def conventions(first: Convention | None = None) -> list[Convention]:
 
 
 def row_of(space: Space) -> SpaceRow:
-    """Return the row of a declared space; make one if it has other settings.
+    """Return the row of a declared space; make it if there is none with these settings.
 
     >>> row_of(Space("grid1000")).name
     'grid1000'

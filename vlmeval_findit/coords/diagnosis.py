@@ -27,8 +27,8 @@ from .run_arrays import Indices, RunArrays
 
 FEWEST_BOXES, FEWEST_ANSWERED = 8, 5
 
-# Distance of conventions: 1 − mean IoU of a run's objects, written in one and read in the other.
-# Scores hardly differ between conventions that are closer than this.
+# Distance of conventions: 1 − mean IoU of a run's objects, written in the first and read in the
+# second. Scores hardly differ between conventions that are closer than this.
 ALIKE = 0.02
 
 # Nats for the declared space, and as many for the declared order: odds of 20 to 1
@@ -142,7 +142,7 @@ RUN_THRESHOLDS = Thresholds()
 def diagnose(
     arrays: RunArrays, declared: Convention, thresholds: Thresholds = RUN_THRESHOLDS
 ) -> Diagnosis:
-    """Find which convention a run follows, compared with the declared one."""
+    """Find which convention a run follows, compared with the declared convention."""
     counts = arrays.boxes, arrays.queries, arrays.answered
     if arrays.boxes < thresholds.boxes or arrays.answered < FEWEST_ANSWERED:
         return Diagnosis(Verdict.TOO_FEW, declared, *counts)
@@ -202,7 +202,7 @@ def _preference(convention: Convention, declared: Convention) -> float:
 
 
 def steadiness(arrays: RunArrays, left: ConventionFit, right: ConventionFit) -> tuple[float, float]:
-    """Return by how many standard errors images prefer one fit, in nats and in best IoUs."""
+    """Return by how many standard errors images prefer the left fit, in nats and in best IoUs."""
     # An image counts for at most 10 nats.
     nats = _z(left.logs - right.logs, arrays.images[arrays.box_query], most=10.0)
     return nats, _z(left.ious - right.ious, arrays.images[arrays.truth_query], most=np.inf)

@@ -75,7 +75,7 @@ def to_numbers(boxes: Floats, frame: CoordinateMap, numbers: Floats) -> Floats:
 
 
 def iou(left: Floats, right: Floats) -> Floats:
-    """Return (n,) IoUs of boxes (4, n) with boxes (4, n); 0 where one has no sides.
+    """Return (n,) IoUs of boxes (4, n) with boxes (4, n); 0 where a box has no sides.
 
     >>> iou(np.array([[0.0, 0, 2, 2]]).T, np.array([[1.0, 0, 3, 2]]).T).round(3).tolist()
     [0.333]
@@ -177,7 +177,7 @@ class ConventionFit(NamedTuple):
 
     convention: Convention
     distortion: Distortion
-    width: float  # of errors, the one that fits best
+    width: float  # of errors, as fits best
     logs: Floats  # (n,) nats by box
     nothing: Floats  # (n,) nats by box, if none meant an object
     ious: Floats  # (t,) best IoU of each object
@@ -243,7 +243,7 @@ def best_ious(arrays: RunArrays, boxes: Boxes) -> Floats:
 def convention_distance(
     arrays: RunArrays, first: Convention, second: Convention, distortion: Distortion = NO_DISTORTION
 ) -> float:
-    """Return 1 − mean IoU of objects, written in ``one`` (distorted), read in ``other``."""
+    """Return 1 − mean IoU of objects, written in ``first`` (distorted), read in ``second``."""
     if not arrays.truths.size:
         return 0.0
     where = arrays.truth_query
@@ -264,7 +264,7 @@ _SETTLED = 5e-4  # a step this small in scale and offset ends the fit
 _FIRST_ROUNDS, _FIRST_BOXES = 10, 300
 _SCALES = np.exp(np.linspace(-2.2, 2.2, 41))  # from a ninth to nine times
 _USUAL = ("grid1000", "pixels", "longer1000", "letterbox1000")
-# Nats: of conventions that bend to the same frame, the declared or the best one is named.
+# Nats: of conventions that bend to the same frame, the declared or the best is named.
 _BONUS_BEST, _BONUS_DECLARED = 10.0, 20.0
 
 

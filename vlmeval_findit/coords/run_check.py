@@ -127,7 +127,7 @@ def _in_pixels(run: RunReplies, convention: Convention) -> Floats:
 
 
 class Line(NamedTuple):
-    """The metric values in one convention."""
+    """The metric values in a convention."""
 
     convention: Convention
     metric_values: Mapping[str, float | None]

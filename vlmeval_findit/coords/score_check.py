@@ -1,6 +1,6 @@
 """The cheap coordinate check of every score: is the declared convention plausible?
 
-Some answers are tried in every space; the full diagnosis is made only if another one leads.
+Some answers are tried in every space; the full diagnosis is made only if another space leads.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _spread(items: Sequence[Item], most: int) -> Sequence[Item]:
 def warning(
     task: Any, queries: Sequence[AnsweredQuery], spaces: Sequence[Mapping[str, Any]]
 ) -> str | None:
-    """Return one line if another convention than the declared fits, else None.
+    """Return a line if another convention than the declared fits, else None.
 
     ``spaces`` are the run's coordinate spaces, as settings with a ``source``.
     """
@@ -80,12 +80,12 @@ def warning(
     settings = {key: value for key, value in spaces[0].items() if key != "source"}
     order = ORDERS.get(task.question.representation, ORDERS["xyxy"])
     declared = Convention(row_of(space_from(settings)), order)
-    if not is_suspicious(_as_said(_spread(queries, _SCREENED), declared), declared):
+    if not is_suspicious(_as_replied(_spread(queries, _SCREENED), declared), declared):
         return None
-    return warning_line(diagnose(run_arrays(_as_said(queries, declared)), declared))
+    return warning_line(diagnose(run_arrays(_as_replied(queries, declared)), declared))
 
 
-def _as_said(queries: Sequence[AnsweredQuery], declared: Convention) -> list[AnsweredQuery]:
+def _as_replied(queries: Sequence[AnsweredQuery], declared: Convention) -> list[AnsweredQuery]:
     """Replace boxes in pixels by the numbers that they were read from."""
     sizes = np.array([(query.width, query.height) for query in queries], float).T
     owner = np.repeat(np.arange(len(queries)), [len(query.numbers) for query in queries])
@@ -111,7 +111,7 @@ def is_suspicious(queries: Sequence[AnsweredQuery], declared: Convention) -> boo
 
 
 def warning_line(diagnosis: Diagnosis) -> str | None:
-    """Describe an alarm in one line; None without an alarm."""
+    """Describe an alarm in a line; None without an alarm."""
     fit, verdict = diagnosis.fit, diagnosis.verdict
     if fit is None or not verdict.alarms:
         return None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..benchmarks.findit.findit_datasets import Family
-from ..boxes.records import Ignored, Mask, Truth
+from ..boxes.box_records import Ignored, Mask, Truth
 from ..boxes.representation import Corners
 from ..core.image_files import Size
 

@@ -17,7 +17,7 @@ from PIL import Image
 from ..benchmarks.findit.annotation_tables import PreparedTable, write_table
 from ..benchmarks.findit.findit_datasets import Dataset
 from ..benchmarks.findit.findit_query import FindItQuery
-from ..boxes.records import Truth
+from ..boxes.box_records import Truth
 from ..boxes.representation import Corners
 from ..core.files import sha256_of, write_once
 from ..core.folders import image_folder, lmu_data_root

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks import is_ours_entry
+from ..benchmarks import is_findit_entry
 from ..core.custom_prompt import CustomPrompt
 from ..core.files import file_sha256, sha256_of
 from ..core.identity import Answering, Described
@@ -240,7 +240,7 @@ def renamed_datasets() -> dict[str, str]:
         name: str(entry["dataset"])
         for name, entry in data.items()
         if isinstance(entry, dict)
-        and is_ours_entry(name, entry)
+        and is_findit_entry(name, entry)
         and entry.get("dataset", name) != name
     }
 

@@ -1,1 +1,1 @@
-"""Draw visual marks on images, in the eight shapes of VP-Bench; only ``render`` needs OpenCV."""
+"""Draw visual marks on images, in VP-Bench's eight shapes; only ``mark_drawing`` needs OpenCV."""

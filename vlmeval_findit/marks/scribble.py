@@ -53,7 +53,7 @@ def _eroded(part: Mask, side: int) -> Mask:
 
 
 def scribble(canvas: Canvas, line: Points, colour: Colour, width: int) -> None:
-    """Draw one stroke; nothing without points."""
+    """Draw a stroke; nothing without points."""
     cv2.polylines(canvas, [line], False, colour, width)
 
 

@@ -138,7 +138,7 @@ def _shaft(canvas: Canvas, at: PixelBox) -> tuple[Point, Point]:
     """
     x, y = at.centre
     x2, y2 = at.far
-    ways = (
+    placements = (
         ((at.x - SHAFT, y), (at.x, y)),
         ((x2 + SHAFT, y), (x2, y)),
         ((x, at.y - SHAFT), (x, at.y)),
@@ -146,8 +146,8 @@ def _shaft(canvas: Canvas, at: PixelBox) -> tuple[Point, Point]:
     )
     height, width = canvas.shape[:2]
     return next(
-        (way for way in ways if all(0 <= px < width and 0 <= py < height for px, py in way)),
-        ways[0],
+        (at for at in placements if all(0 <= px < width and 0 <= py < height for px, py in at)),
+        placements[0],
     )
 
 
@@ -303,8 +303,8 @@ SAMPLES = 10  # points per vertex
 def loosened(outline: Points, size: tuple[int, int]) -> Points:
     """Return a closed line around an outline (n x 2), in an image of (width, height).
 
-    The vertices are scaled about their mean and clipped to the image. The last one is replaced by
-    the first, as a closed spline needs. Triangles, and outlines with equal neighbours, stay
+    The vertices are scaled about their mean and clipped to the image. The last is replaced by the
+    first, as a closed spline needs. Triangles, and outlines with equal neighbours, stay
     unsmoothed.
     """
     centre = outline.mean(axis=0)

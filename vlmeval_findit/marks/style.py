@@ -1,4 +1,4 @@
-"""The look of marks (shape, variant, line width, colour), their names, and contrasting colours."""
+"""Styles of marks (shape, variant, line width, colour), their names, and contrasting colours."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class MarkVariant(NamedTuple):
     has_width: bool = True  # whether the line width shows
 
 
-ONLY = ""  # the variant of a shape that has only one
+ONLY = ""  # the single variant of a shape
 
 STYLES: Mapping[Shape, Mapping[str, MarkVariant]] = {
     Shape.BOX: dict.fromkeys(("square", "round", "none"), MarkVariant("box")),
@@ -64,7 +64,7 @@ COLOURS: Mapping[str, RGB] = {
 }
 
 CONTRAST = "contrast"
-"""Chooses from :data:`COLOURS` the one that differs most from the pixels under the mark."""
+"""Chooses from :data:`COLOURS` the colour that differs most from the pixels under the mark."""
 
 DEFAULT_WIDTH = 4
 

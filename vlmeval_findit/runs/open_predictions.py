@@ -185,22 +185,15 @@ def convert_file(path: Path, dataset: str | None) -> Path:
     """Make ``<model>_<dataset>.json`` next to a file, which is then scored like any run.
 
     Raises:
-        PredictionError: no dataset is named, the file is a run over another table or in another
-            format, or a file of that name with other replies is there.
-        IdentityError: the file is a run, and something contradicts what it recorded.
+        PredictionError: no dataset is named, or a file of that name with other replies is there.
         ValueError: the file is in no layout that the benchmark knows.
     """
     if dataset is None:
         raise PredictionError(f"{path}: say with --data what it is about")
     task = benchmarks.load(dataset)
     question = task.question
-    named = benchmarks.name_after_model(path.stem)
-    if named is None or benchmarks.parse(named[1]) == question:
-        model, replies = path.stem, benchmarks.benchmark_of(question).convert(path, task)
-    else:
-        run = _run_over(path, task)
-        model, replies = run.model, run.replies
-    target = path.with_name(f"{model}_{question.name}.json")
+    replies = benchmarks.benchmark_of(question).convert(path, task)
+    target = path.with_name(f"{path.stem}_{question.name}.json")
     rows = [
         {
             "index": reply.index,
@@ -217,20 +210,3 @@ def convert_file(path: Path, dataset: str | None) -> Path:
         )
     write_rows(target, lambda: rows)
     return target
-
-
-def _run_over(path: Path, task: AnyTask) -> Predictions:
-    """Open a run over the task's table in its format; each reply records the run's space."""
-    run = open_predictions(path, settings_from({}))
-    asked, expected = run.task.question, task.question
-    if (asked.table, asked.format) != (expected.table, expected.format):
-        raise PredictionError(
-            f"{path}: is a run over {asked.table} in {asked.format}, and {expected.name} is over "
-            f"{expected.table} in {expected.format}: --data must name the same table and format"
-        )
-    space = run.identity.space if run.identity else None
-    replies = [
-        replace(reply, recorded=replace(reply.recorded, space=reply.recorded.space or space))
-        for reply in run.replies
-    ]
-    return replace(run, replies=replies)

@@ -37,15 +37,6 @@ def test_parts_are_checked_too() -> None:
         Letters().check_sums([row])
 
 
-def test_rows_as_they_should_be_pass() -> None:
-    Letters().check_sums(
-        [
-            ScoredRow(0, "a.png", {**PLAIN, "right": 1}),
-            ScoredRow(1, "a.png", {"asked": 1, "answered": 0, "readable": 0}, failed=True),
-        ]
-    )
-
-
 @pytest.mark.parametrize("of", [BENCHMARK, benchmark_of("FindIt_Demo_refexp_point_json")])
 @pytest.mark.parametrize("outcome", NegativeOutcome)
 def test_all_outcomes_of_a_query_without_objects_are_known(

@@ -7,11 +7,7 @@ After a change that is meant, raise ``prompts.VERSION`` and write the file again
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 from grids import grid
@@ -23,9 +19,8 @@ from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
 from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, Variant
-from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.representation import BOX_KEYS, OUTPUTS, REPRESENTATIONS
 from vlmeval_findit.boxes.representation import GRID as BOXES
 from vlmeval_findit.core.question import Message, PartKind, image, prompt_hash, text
@@ -37,7 +32,7 @@ LABELS = {"Pascal": "dog", "iGround": "dog", "RefCOCO": "dog on the left", "D3":
 
 
 def query_for(v: Variant) -> FindItQuery:
-    """A made-up query of a variant's dataset."""
+    """A synthetic query of a variant's dataset."""
     return FindItQuery(
         index=7,
         label="dog, traffic light" if v.multilabel else LABELS.get(v.dataset, "obj_000010"),
@@ -58,7 +53,7 @@ def _support(v: Variant) -> tuple[str, ...]:
 
 
 def written(parts: Message) -> str:
-    """A message as one readable text: images in angle brackets."""
+    """A message as a readable text: images in angle brackets."""
     return "\n".join(f"<{p.value}>" if p.kind is PartKind.IMAGE else p.value for p in parts)
 
 
@@ -117,8 +112,8 @@ def test_the_wordings_are_those_of_the_snapshot() -> None:
     if os.environ.get("FINDIT_WRITE_GOLDEN") == "1":
         GOLDEN.write_text(snapshot(), encoding="utf-8")
     actual, golden = snapshot().split("\n\n# "), GOLDEN.read_text(encoding="utf-8").split("\n\n# ")
-    for own_result, expected in zip(actual, golden, strict=False):
-        assert own_result == expected
+    for written_now, expected in zip(actual, golden, strict=False):
+        assert written_now == expected
     assert len(actual) == len(golden)
 
 
@@ -143,131 +138,6 @@ ONE = (image("a.jpg"), text("Find the dog."))
 def test_any_change_changes_the_hash(other: list[Message]) -> None:
     assert prompt_hash([ONE]) == prompt_hash(iter([tuple(ONE)]))
     assert prompt_hash(other) != prompt_hash([ONE])
-
-
-# --- the release's words --------------------------------------------------------------------------
-
-PROMPTLOADER = """
-def get_prompt(task, multilabel, fmt, bbox_repr, json_structure, json_key, center_exp, negatives):
-    return "not used"
-"""
-
-DOC_UTILS = """
-from . import promptloader
-calls = []
-def doc_to_text(doc, kwargs):
-    calls.append((doc, kwargs))
-    return {text!r}
-"""
-
-
-@pytest.fixture
-def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Makes a clone of a release whose prompt is the given text; undone after the test."""
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-
-    def make(text: str) -> Path:
-        package = tmp_path / "clone" / "findit"
-        package.mkdir(parents=True)
-        (package / "__init__.py").touch()
-        (package / "promptloader.py").write_text(PROMPTLOADER)
-        (package / "doc_utils.py").write_text(DOC_UTILS.format(text=text))
-        monkeypatch.setenv("FINDIT_PROMPTS", str(package.parent))
-        return package.parent
-
-    yield make
-    for name in [name for name in sys.modules if name.split(".")[0] == "findit"]:
-        del sys.modules[name]
-
-
-def of_release(name: str) -> Message:
-    v = parse(name)
-    return prompt_set()[1](query_for(v), v)
-
-
-def call() -> tuple[dict[str, Any], dict[str, Any]]:
-    calls = sys.modules["findit.doc_utils"].calls
-    assert len(calls) == 1
-    return calls[0]
-
-
-@pytest.mark.parametrize(
-    ("release_text", "parts"),
-    [
-        pytest.param(
-            "Find it.",
-            (image("shot1.jpg"), image("shot2.jpg"), image("1.jpg"), text("Find it.")),
-            id="without marks: after all images",
-        ),
-        pytest.param(
-            "A: <image 1> B: <image 2>\nScene: <image 3> Find it.",
-            (text("A: "), image("shot1.jpg"), text(" B: "), image("shot2.jpg"), text("\nScene: "),
-             image("1.jpg"), text(" Find it.")),
-            id="marks",
-        ),
-        pytest.param(
-            "<image 3><image 1> \n<image 2>Find it.",
-            (image("1.jpg"), image("shot1.jpg"), image("shot2.jpg"), text("Find it.")),
-            id="marks in another order, nothing between",
-        ),
-    ],
-)  # fmt: skip
-def test_the_releases_text_places_the_images(clone, release_text: str, parts: Message) -> None:
-    clone(release_text)
-    assert of_release("FindIt_HRInsDet_easy_xyxy_text") == parts
-
-
-@pytest.mark.parametrize(
-    "release_text",
-    ["<image 1> Find it.", "<image 1><image 2><image 4>", "<image 1><image 2><image 2><image 3>",
-     "<image 0><image 1><image 2>"],
-)  # fmt: skip
-def test_a_missing_mark_is_an_error(clone, release_text: str) -> None:
-    clone(release_text)
-    with pytest.raises(PromptError, match=r"FindIt_HRInsDet_easy_xyxy_text, row 7: .* has 3"):
-        of_release("FindIt_HRInsDet_easy_xyxy_text")
-
-
-def test_the_release_gets_the_cell_and_the_row(clone) -> None:
-    clone("Find it.")
-    of_release("FindIt_iGround_multilabel_caption_f3_cxcywh_json_bbox_2d_nested_cx-formula")
-    doc, kwargs = call()
-    assert kwargs == {
-        "dataset_name": "iground",
-        "task_family": "objdet_video",
-        "fmt": "json",
-        "bbox_repr": "cxcywh",
-        "multi_label": True,
-        "with_caption": True,
-        "negative_examples": False,
-        "center_exp": "formula",
-        "rescale_mode": "standard",
-        "json_key": "bbox_2d",
-        "json_structure": "nested",
-        "max_frames": 3,
-    }
-    assert doc["label"] == "dog, traffic light"
-    assert doc["caption"] == "A dog waits at a traffic light."
-    assert doc["frame_paths"] == ["1.jpg", "2.jpg", "3.jpg"]
-    assert doc["frame_indices"] == [0, 1, 2]
-    assert doc["bboxes"] == [[], [], []]
-
-
-def test_the_release_does_not_speak_of_marks(clone) -> None:
-    clone("Find it.")
-    with pytest.raises(PromptError, match=r"vp-box: the release has no prompt for .box"):
-        of_release("FindIt_HRInsDet_easy_xyxy_text_vp-box")
-
-
-def test_multilabel_rows_have_the_releases_layout(clone) -> None:
-    clone("Find it.")
-    v = parse("FindIt_Pascal_multilabel_xyxy_text")
-    truth = Truth(((1, 2, 3, 4),), (0,), ("dog",))
-    prompt_set()[1](replace(query_for(v), truth=truth), v)
-    doc, _ = call()
-    assert doc["bboxes"] == [{"label": "dog", "bbox": [1, 2, 3, 4]}]
-    assert (doc["filename"], doc["width"], doc["height"]) == ("1.jpg", 640, 480)
 
 
 def test_words_follow_what_a_dataset_means_now(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from vlmeval_findit.benchmarks.findit.release_subsets import (
     query_from_row,
     tables_of,
 )
-from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.core.table_files import TableError
 

@@ -87,13 +87,10 @@ def test_canonical_names(name: str, variant: Variant) -> None:
     ("name", "canonical"),
     [
         ("FindIt_RefCOCO_xyxy_json_bbox_per_box", "FindIt_RefCOCO_xyxy_json"),
-        ("FindIt_RefCOCO_xyxy_json_bbox", "FindIt_RefCOCO_xyxy_json"),
-        ("FindIt_RefCOCO_xyxy_json_per_box", "FindIt_RefCOCO_xyxy_json"),
         ("FindIt_RefCOCO_xyxy_json_bbox_nested", "FindIt_RefCOCO_xyxy_json_nested"),
         ("FindIt_RefCOCO_xyxy_json_bbox_decomposed", "FindIt_RefCOCO_xyxy_json_decomposed"),
         ("FindIt_Pascal_f1_xyxy_text", "FindIt_Pascal_xyxy_text"),
         ("FindIt_iGround_xyxy_text", "FindIt_iGround_f8_xyxy_text"),
-        ("FindIt_RoboTools_xyxy_text", "FindIt_RoboTools_f64_xyxy_text"),
         ("FindIt_RoboTools_xyxy_json_bbox_vp-tag", "FindIt_RoboTools_f64_xyxy_json_vp-tag"),
     ],
 )
@@ -147,7 +144,7 @@ def test_names_of_the_release_are_aliases(release_name: str, canonical: str) -> 
         ("FindIt_iGround_f1\u0662_xyxy_json", "no representation"),
         ("FindIt_Pascal_xyxy_json_class_name", "class_name is for multi-label queries only"),
         ("FindIt_Pascal_all_json_decomposed", "all has no decomposed structure"),
-        ("FindIt_Pascal_xyxy_json_bbox_2d_decomposed", "the decomposed structure names its own"),
+        ("FindIt_Pascal_xyxy_json_bbox_2d_decomposed", "the decomposed structure has fixed keys"),
         ("FindIt_Pascal_xyxy_json_cx-formula", "cx-formula is for cxcywh only"),
         ("FindIt_Pascal_cxcywh_json_cx-formulas", "'formulas': did you mean formula?"),
         ("FindIt_Pascal_xyxy_json_vp-box", "vp-box is for instance detection only: Pascal shows"),
@@ -165,9 +162,11 @@ def test_names_of_the_release_are_aliases(release_name: str, canonical: str) -> 
         ("FindIt_Pascal_json_xyxy", "no representation 'json'"),
         ("FindIt_", "no dataset ''"),
         ("", "a FindIt name begins with FindIt_"),
+        ("FindIt_Pascal_point_json_bbox_2d", "bbox_2d is no key of point (there are: point, poin"),
+        ("FindIt_Pascal_point_json_point_2d_decomposed", "has fixed keys"),
         ("FindIt_RefCOCO_xyxy_text_constrained", "text replies have no grammar"),
         ("FindIt_RefCOCO_unconstrained_json_constrained", "names no format"),
-        # An alias whose family is not the dataset's, one whose dataset has no references.
+        # An alias whose family is not the dataset's, and an alias whose dataset has no references.
         ("FindIt_refcoco_test_objdet_json_xyxy", "no dataset"),
     ],
 )
@@ -236,8 +235,3 @@ def test_a_video_with_one_frame_is_an_image_task(name: str, family: Family, tabl
     variant = parse(name)
     assert variant.family is family
     assert variant.table == table
-
-
-def test_leaderboards_tell_families_apart_by_their_titles() -> None:
-    assert len({family.title for family in Family}) == len(Family)
-    assert len({family.target for family in Family}) == len(Family)

@@ -1,4 +1,4 @@
-"""Ref-L4 as a benchmark of the house: names, tables, and figures as ratios of sums."""
+"""Ref-L4 as a benchmark: names, tables, and metrics as ratios of sums."""
 
 from __future__ import annotations
 
@@ -46,11 +46,8 @@ def test_a_name_is_parsed_by_the_longer_prefix() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("FindIt_RefL4Full_vall_xyxy_json", "no dataset of one box 'vall': did you mean val?"),
-        (
-            "FindIt_RefL4Full_xyxy_json",
-            "no split and no dataset of one box 'xyxy' (there are: val, test, ",
-        ),
+        ("FindIt_RefL4Full_vall_xyxy_json", "no split 'vall': did you mean val?"),
+        ("FindIt_RefL4Full_xyxy_json", "no split 'xyxy' (there are: val, test, all)"),
         ("FindIt_RefL4Full_val_xyyx_json", "no representation 'xyyx': did you mean xyxy?"),
         ("FindIt_RefL4Full_val", "the representation is missing"),
         ("FindIt_RefL4Full_val_xyxy_json_", "does not end in '_'"),
@@ -73,7 +70,7 @@ def test_an_error_names_what_was_typed_and_the_nearest(name: str, says: str) -> 
 
 @pytest.fixture
 def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the three tables of the stand-in, where runs look."""
+    """A folder with the three tables of the stand-in, where runs read them."""
     parquet = write_parquet(tmp_path / "parquet")
     for split in RefL4Split:
         prepare(parquet, split, tmp_path / "tables", force=True)
@@ -151,7 +148,7 @@ def test_an_answer_without_a_box_has_the_first_lenient_box_in_the_lenient_metric
             f"So: {right}",
             reply_with(corners_of(VAL[1])),
             f"So: {wrong}",
-            # It has a box already, and the first one counts.
+            # It has a box already, and the first box counts.
             f"{reply_with(wrong)[:-1]}, {{}}]",
         ]
     )

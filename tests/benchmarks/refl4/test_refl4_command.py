@@ -14,13 +14,8 @@ import pytest
 from refl4_stand_in import TEST, VAL, write_images, write_parquet
 from web import Web, web_server
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.benchmarks.refl4 import refl4_annotations as known
-from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.identity import Identity, write_identity
-from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.data.fetch import annotations as fetched
 
 Capture = pytest.CaptureFixture[str]
@@ -46,7 +41,7 @@ def as_released(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def items(form: str = "xywh") -> list[dict[str, Any]]:
-    """A prediction of every expression, every second one right."""
+    """A prediction of every expression, every second right."""
     output = []
     for at, row in enumerate((*VAL, *TEST)):
         x, y, w, h = row["bbox"]
@@ -122,8 +117,8 @@ def convert(path: Path, name: str = ALL) -> int:
     return main(["score", "--convert", "--data", name, str(path)])
 
 
-def figures_of(path: Path, name: str = ALL) -> dict[str, Any]:
-    """The figures of the run that was made of a file."""
+def metrics_of(path: Path, name: str = ALL) -> dict[str, Any]:
+    """The metrics of the run that was converted from a file."""
     result = path.with_name(f"{path.stem}_{name}_provenance.json")
     return json.loads(result.read_text())["metrics"]
 
@@ -142,7 +137,7 @@ def test_a_converted_file_gets_the_twelve_metrics_and_the_corrected_metrics(
     path = written(tmp_path / "theirs.json", items(form))
     for _ in range(2):
         assert convert(path) == 0
-    left = figures_of(path)
+    left = metrics_of(path)
     assert [left[name] for name in ("acc_0.5", "macc", "class_acc")] == [50, 50, 50]
     assert left["class_acc_corrected"] == pytest.approx(200 / 3), "bird is a bus in the authors'"
 
@@ -182,65 +177,3 @@ def test_a_conversion_never_overwrites_other_replies(tmp_path: Path, capsys: Cap
     assert run.read_text() == "[]"
     run.unlink()
     assert convert(path) == 0
-
-
-# --- runs of ours ---------------------------------------------------------------------------------
-
-
-def answers(rows: list[dict[str, Any]], table: str = "RefL4Full_val") -> list[dict[str, Any]]:
-    """Replies in pixels: a hit, a box beside it, no box, and a failed call, over and over."""
-    output = []
-    for at, row in enumerate(rows):
-        x, y, w, h = row["bbox"]
-        right = json.dumps([{"bbox": [x, y, x + w, y + h]}])
-        reply = (right, '[{"bbox": [0, 0, 1, 1]}]', "no", "Failed to obtain answer")[at % 4]
-        output.append({"index": row.get("index", row["id"]), "prediction": reply})
-    return output
-
-
-STRICT = "FindIt_RefL4Full_RefL4_xyxy_json"
-
-
-@pytest.fixture
-def run_over_a_subset(parquet: Path, tmp_path: Path) -> Path:
-    """A run of FindIt over the same expressions, whose space only its identity has."""
-    rows = [{**row, "index": at} for at, row in enumerate(VAL)]
-    queries = []
-    for row in rows:
-        x, y, w, h = row["bbox"]
-        truth = Truth(((x, y, x + w, y + h),), (0,))
-        queries.append(
-            FindItQuery(row["index"], row["caption"], 640, 480, (row["file_name"],), truth)
-        )
-    write_table(tmp_path / "lmu", "RefL4", queries, {})
-    path = written(tmp_path / "m_FindIt_RefL4_xyxy_json.json", answers(rows))
-    run = Identity("m", "FindIt_RefL4_xyxy_json", space={"kind": "pixels"})
-    write_identity(RunFiles(path).identity, run)
-    return path
-
-
-def test_a_run_over_another_dataset_gets_them_without_classes(
-    run_over_a_subset: Path, tmp_path: Path
-) -> None:
-    assert convert(run_over_a_subset, STRICT) == 0
-    left = json.loads((tmp_path / f"m_{STRICT}_provenance.json").read_text())
-    assert left["metrics"]["acc_0.5"] == pytest.approx(100 / 3)
-    assert left["metrics"]["acc_0.5_failed_missed"] == 25.0
-    assert left["metrics"]["class_acc"] is left["metrics"]["class_macc_corrected"] is None
-    assert [space["kind"] for space in left["spaces"]] == ["pixels"]
-
-
-@pytest.mark.parametrize(
-    ("boxes", "says"),
-    [
-        ([], "RefL4.tsv, row 0, boxes: there are 0, Ref-L4 is about one"),
-        ([(9, 1, 5, 7)], "RefL4.tsv, row 0, boxes: [9.0, 1.0, 5.0, 7.0] has a negative side"),
-    ],
-)
-def test_a_table_with_another_count_of_boxes_a_row_is_refused(
-    boxes: list[Any], says: str, parquet: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    truth = Truth(tuple(boxes), (0,) * len(boxes))
-    write_table(tmp_path / "lmu", "RefL4", [FindItQuery(0, "cat", 9, 9, ("a",), truth)], {})
-    assert convert(written(tmp_path / "theirs.json", []), STRICT) == 2
-    assert says in capsys.readouterr().err

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.selfretrieval.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.selfretrieval.captions import (
+from vlmeval_findit.benchmarks.selfretrieval.caption_reading import (
     as_replies,
     captions_in,
     replies_of,
@@ -119,12 +119,9 @@ PAIRS = [ImagePair(at, uid, ("l.png", "r.png")) for at, uid in enumerate(("7", "
         ({"left_image": L, "RIGHT image": R}, []),
         (BOTH, []),
         ({"left": L}, [RIGHT]),
-        ({"left": None, "right": R}, [LEFT]),
         ({"left": 3, "right": ""}, [LEFT, RIGHT]),
         ("no caption", [LEFT, RIGHT]),
-        (None, [LEFT, RIGHT]),
         ([L, R], [LEFT, RIGHT]),
-        ({}, [LEFT, RIGHT]),
     ],
     ids=str,
 )

@@ -92,15 +92,12 @@ def test_the_authors_file_becomes_the_table(lmu: Path, tmp_path: Path, capsys: C
 
 DAMAGED: list[tuple[object, str]] = [
     ("{", "dataset.json: Expecting"),
-    ("[]", "is no object of"),
     ("{}", "is no object of"),
     ({"0": ["a", "b"]}, "uid '0', key 'left': None is no path"),
-    ({"0": {"left": "a.jpg", "right": 7}}, "uid '0', key 'right': 7 is no path"),
     ({"0": {"left": "../a.jpg", "right": "b.jpg"}}, "key 'left': '../a.jpg' climbs out"),
-    ({"0": {"left": "", "right": "b.jpg"}}, "key 'left': '' names no file"),
     (dataset(3), "3 pairs, published are 247"),
     ({**dataset(246), "x": {"left": "a", "right": "b"}}, "uids are not 0 to 246"),
-    ({**dataset(), "246": {"left": "a", "right": "coco/1.jpg"}}, "coco/1.jpg stands in more than"),
+    ({**dataset(), "246": {"left": "a", "right": "coco/1.jpg"}}, "coco/1.jpg stands in several"),
 ]
 
 

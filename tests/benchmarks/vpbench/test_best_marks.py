@@ -55,7 +55,7 @@ def table(marks: World, asked: Asked, name: str = "VPBench_Mine", **more: Any) -
 
 
 def best(marks: World, at_least: int = 1, answer: str = "A") -> Mapping[str, Any]:
-    """What runs of one model that always says the same letter say."""
+    """The best marks of a model that always answers the same letter."""
     run = marks.run("Seer", "VPBench_Mine", saying(answer))
     result: Mapping[str, Any] = find_best_marks([run], at_least).values()
     return result
@@ -84,9 +84,13 @@ def test_the_most_accurate_shape_and_colour_are_the_best(marks: World) -> None:
         ([("oval", "red", "A"), ("box oval", "red", "B")], "oval-red", "two shapes are neither"),
         ([("oval", "red", "A"), ("oval", "red+blue", "B")], "oval-red", "two colours are neither"),
         ([("oval", "colour: Red+4 px", "A")], "oval-red", "a colour among other properties"),
-        ([("oval", "red", "B"), ("circle", "red", "A")], "oval-red", "no shape of ours"),
+        ([("oval", "red", "B"), ("circle", "red", "A")], "oval-red", "an unknown shape"),
         ([("oval", "red", "B"), ("oval", "contrast", "A")], "oval-red", "contrast is no colour"),
-        ([("oval", "red", "B"), ("oval", "tired", "A")], "oval-red", "a word that ends in one"),
+        (
+            [("oval", "red", "B"), ("oval", "tired", "A")],
+            "oval-red",
+            "a word that ends in red",
+        ),
         ([("oval", "red", "A"), ("box", "red", "")], "oval-red", "no answer is known"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Questions about marks that ship with the package: made when asked for, as training makes them."""
+"""Questions about marks in the package: written at first use, as training makes them."""
 
 from __future__ import annotations
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 
@@ -19,12 +17,9 @@ from training.vp_questions.images import (  # noqa: E402
     scene_images,
 )
 from training.vp_questions.making import mark_rows, questions  # noqa: E402
-from training.vp_questions.plan import KINDS, WIDTHS, Absence, Form, plan  # noqa: E402
 from training.vp_questions.wording import ABSENT  # noqa: E402
 from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind, VPQuery, is_absent, kind_of  # noqa: E402
 from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape  # noqa: E402
-
-# --- the plan -------------------------------------------------------------------------------------
 
 
 def even(values: list[Any], among: int) -> bool:
@@ -33,34 +28,6 @@ def even(values: list[Any], among: int) -> bool:
     many = [*counts.values(), *[0] * (among - len(counts))]
     return len(many) == among and max(many) - min(many) <= 1
 
-
-@given(st.integers(8, 300), st.integers(0, 2**32 - 1))
-def test_a_plan_spreads_everything_evenly(count: int, seed: int) -> None:
-    slots = plan(count, seed, tuple(Shape))
-    assert slots == plan(count, seed, tuple(Shape))
-    assert [slot.number for slot in slots] == [*range(count)]
-    assert even([slot.kind for slot in slots], len(KINDS))
-    assert even([slot.style.shape for slot in slots], len(Shape))
-    assert even([slot.colour for slot in slots], len(COLOURS) + 1)
-    for shape in Shape:
-        variants = [slot.style.variant for slot in slots if slot.style.shape is shape]
-        assert even(variants, len(STYLES[shape]))
-    assert {slot.style.width for slot in slots} <= set(WIDTHS)
-    assert even([slot.marks for slot in slots if slot.kind is QuestionKind.COUNTING], 4)
-    assert sum(slot.absence is Absence.TRUE for slot in slots) == round(count / 8)
-
-
-@given(st.integers(32, 300), st.integers(0, 2**32 - 1))
-def test_the_option_of_no_mark_is_no_hint_by_itself(count: int, seed: int) -> None:
-    slots = plan(count, seed, tuple(Shape))
-    four = Counter(slot.absence for slot in slots if slot.form is not Form.IS_THERE)
-    two = Counter(slot.absence for slot in slots if slot.form is Form.IS_THERE)
-    assert four[Absence.OFFERED] == 3 * four[Absence.TRUE]
-    assert abs(two[Absence.OFFERED] - two[Absence.TRUE]) <= 1
-    assert two[Absence.NOT_OFFERED] == 0
-
-
-# --- a set ----------------------------------------------------------------------------------------
 
 COUNT = 48
 

@@ -58,11 +58,9 @@ QUERY = VPQuery(
     [
         ("VPBench_Stage_1", "did you mean VPBench_Stage1?"),
         ("VPBench_Stage1_orignal", "did you mean VPBench_Stage1_original?"),
-        ("VPBench_Scene", "did you mean VPBench_Scenes?"),
         ("VPBench_Scenes_original", "did you mean VPBench_Stage1_original?"),
         ("VPBench_../../x", "no such table"),
         ("VPBench_Mien", "did you mean VPBench_Mine?"),
-        ("VPBench_", "no such table"),
     ],
 )
 def test_a_name_that_is_none(name: str, says: str, lmu: Path) -> None:

@@ -16,7 +16,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.variant import VariantError
-from vlmeval_findit.boxes.records import Ignored
+from vlmeval_findit.boxes.box_records import Ignored
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.folders import custom_datasets_file, image_folder
 from vlmeval_findit.core.image_files import rows_to_leave_out

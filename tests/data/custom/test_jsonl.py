@@ -13,7 +13,7 @@ from jsonl_data import CAT, DOG, LINES, frames, import_lines, labelled, write_li
 from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset, Family, own_datasets
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset, Family, custom_rows
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.core.metric import slice_problem, sliced, unsliced
 from vlmeval_findit.data.custom.jsonl import KEYS, read_jsonl
@@ -45,7 +45,7 @@ def test_lines_of_a_kind_make_a_dataset_of_their_family(
     assert import_lines(tmp_path, LINES[family]) == 0
     folder = str(tmp_path / "images")
     row = Dataset("Mine", Family(family), "Mine", folder=folder, for_training=True, **expected)
-    assert own_datasets() == {"Mine": row}
+    assert custom_rows() == {"Mine": row}
     lines = [line for line in LINES[family] if "labels" not in line]
     for query, line in zip(table(), lines, strict=True):
         per_frame = line["boxes"] if "images" in line else [line["boxes"]]
@@ -216,7 +216,7 @@ def test_the_same_twice_and_another_family(tmp_path, data_root: Path) -> None:
     assert DATASETS["Mine"].family is Family.REFEXP
     assert not list(data_root.glob("*multilabel*")), "of the family before"
     assert import_lines(tmp_path, LINES["objdet_video"], name="Other") == 0
-    assert {*own_datasets()} == {"Mine", "Other"}
+    assert {*custom_rows()} == {"Mine", "Other"}
 
 
 @given(st.text(), st.text())

@@ -15,7 +15,7 @@ from perfect_answers import content, perfect_answers
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_datasets import own_datasets
+from vlmeval_findit.benchmarks.findit.findit_datasets import custom_rows
 from vlmeval_findit.benchmarks.findit.grid import (
     AnnotationTable,
     FormatAxes,
@@ -48,7 +48,7 @@ def always_right(names: list[str]) -> Script:
 @pytest.mark.parametrize("family", LINES)
 def test_a_model_that_is_right_scores_100_in_every_variant(tmp_path, family: str) -> None:
     assert import_lines(tmp_path, LINES[family]) == 0
-    row = own_datasets()["Mine"]
+    row = custom_rows()["Mine"]
     assert row.family.value == family
     tables = [
         AnnotationTable("Mine"),

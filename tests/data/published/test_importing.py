@@ -14,7 +14,7 @@ import pytest
 from scored_runs import World, grid, speaking
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family, own_datasets
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family, custom_rows
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli import main
@@ -98,7 +98,7 @@ def test_odinw_13(tmp_path, split: str, capsys) -> None:
     assert "5 subsets, published are 13 (missing: AerialMaritimeDrone, CottontailRabbits" in error
     assert not custom_datasets_file().exists()
     assert import_set(row, folder, "--partial") == 0
-    assert sorted(own_datasets()) == [f"{row}_{name}" for name in HERE]
+    assert sorted(custom_rows()) == [f"{row}_{name}" for name in HERE]
     assert "2 images, published are 480" in capsys.readouterr().out
     name = f"FindIt_{row}_pistols_xyxy_json"
     assert all_images_are_there(name)
@@ -112,12 +112,12 @@ def test_some_subsets_are_asked_for(tmp_path, monkeypatch, capsys) -> None:
     two = Counts(images=2, classes=1)
     known(monkeypatch, "ODinW13", parts=MappingProxyType({"pothole": two, "EgoHands": two}))
     assert import_set("ODinW13", folder, "--only", "EgoHands,pothole") == 0
-    assert sorted(own_datasets()) == ["ODinW13_EgoHands", "ODinW13_pothole"]
+    assert sorted(custom_rows()) == ["ODinW13_EgoHands", "ODinW13_pothole"]
     assert "unlike published" not in meta("ODinW13_pothole")
     assert import_set("ODinW13", folder, "--only", "potholes") == 2
     assert "no subset 'potholes': did you mean pothole?" in capsys.readouterr().err
     assert import_set("ODinW13", folder, "--only", "pothole", "--name", "Holes") == 0
-    assert "Holes_pothole" in own_datasets()
+    assert "Holes_pothole" in custom_rows()
 
 
 def test_a_subset_that_cannot_be_used_stops_no_other(tmp_path, capsys) -> None:
@@ -129,7 +129,7 @@ def test_a_subset_that_cannot_be_used_stops_no_other(tmp_path, capsys) -> None:
     assert "ODinW13_pothole: 1 of 2 images cannot be used" in output
     assert "no list 'images' of objects" in output
     assert "2 of 5 could not be made: ODinW13_pistols, ODinW13_pothole" in output
-    assert sorted(own_datasets()) == ["ODinW13_Aquarium", "ODinW13_EgoHands", "ODinW13_PascalVOC"]
+    assert sorted(custom_rows()) == ["ODinW13_Aquarium", "ODinW13_EgoHands", "ODinW13_PascalVOC"]
     # None can be made a second time.
     assert import_set("ODinW13", folder, "--partial", "--only", "EgoHands,pistols") == 2
     assert "ODinW13_EgoHands was imported before (--replace)" in capsys.readouterr().out
@@ -142,7 +142,7 @@ def test_rf100_vl(tmp_path, capsys) -> None:
     assert import_set("RF100-VL", folder) == 2
     assert "3 subsets, published are 100" in capsys.readouterr().err
     assert import_set("RF100-VL", folder, "--partial") == 0
-    assert sorted(own_datasets()) == ["RF100-VL_-grccs", "RF100-VL_bees", "RF100-VL_mites"]
+    assert sorted(custom_rows()) == ["RF100-VL_-grccs", "RF100-VL_bees", "RF100-VL_mites"]
     name = "FindIt_RF100-VL_-grccs_xyxy_json"
     assert image_folder(load_task(name).question.data.images).path == folder / "-grccs" / "test"
     assert run(tmp_path, name, lambda query: True).metric_values["F1@0.5"] == 100

@@ -14,9 +14,9 @@ from typing import Any
 from vlmeval_findit.benchmarks.findit.dataset_names import SUBSETS
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thinned
 from vlmeval_findit.benchmarks.findit.release_subsets import parquet_rows, query_from_row
+from vlmeval_findit.boxes.box_records import Matched, ParsedReply
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.reading import Reader, reader
-from vlmeval_findit.boxes.records import Matched, ParsedReply
 from vlmeval_findit.boxes.representation import DEFAULT_KEY, DEFAULT_STRUCTURE, ReplyFormat
 from vlmeval_findit.boxes.spaces import Space, ToPixels, space_from, to_pixels
 from vlmeval_findit.core.formatting import nearest

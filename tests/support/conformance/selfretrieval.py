@@ -6,12 +6,12 @@ from statistics import mean
 
 import numpy as np
 
+from vlmeval_findit.benchmarks.selfretrieval.caption_reading import as_replies, captions_in, why_of
 from vlmeval_findit.benchmarks.selfretrieval.caption_scoring import (
     ZeroLengthError,
     is_right,
     similarities,
 )
-from vlmeval_findit.benchmarks.selfretrieval.captions import as_replies, captions_in, why_of
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, PairSide
 from vlmeval_findit.core.formatting import nearest
 from vlmeval_findit.core.replies import FAILED, Reply

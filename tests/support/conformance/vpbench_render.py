@@ -8,8 +8,8 @@ from unittest.mock import patch
 import numpy as np
 
 from vlmeval_findit.marks import scribble, style
+from vlmeval_findit.marks.mark_drawing import MarkedImage, draw_marks
 from vlmeval_findit.marks.region import Region, rle_of
-from vlmeval_findit.marks.render import MarkedImage, draw_marks
 from vlmeval_findit.marks.style import ONLY, Shape, Style
 
 from .cases import Case, unlike

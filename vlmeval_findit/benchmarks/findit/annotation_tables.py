@@ -1,4 +1,4 @@
-"""FindIt's annotation tables: TSVs with one row per query.
+"""FindIt's annotation tables: TSVs with a row per query.
 
 Rows are thinned (protocol section 2).  Boxes are [x1, y1, x2, y2] in pixels of the original image.
 """
@@ -13,7 +13,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from ...boxes.records import Ignored, Truth
+from ...boxes.box_records import Ignored, Truth
 from ...boxes.representation import Corners, MatchRule
 from ...core import folders, table_files
 from ...core.config import Checked
@@ -75,7 +75,7 @@ class AnnotationRow:
     support_shots: Paths = ()
     frame_indices: tuple[int, ...] = ()
     caption: str = ""
-    sightings: tuple[_Sighting, ...] = ()  # images that the shots were taken from
+    sightings: tuple[_Sighting, ...] = ()  # images that the shots are crops of
     tags: Annotated[dict[str, str], Checked(_tags)] = field(default_factory=dict)
     masks: list[list[str | None]] = field(default_factory=list)  # COCO RLE; null: only a box
     ignored: tuple[_Ignored, ...] = ()  # objects that are neither hit nor missed
@@ -121,12 +121,12 @@ def _query(row: AnnotationRow) -> FindItQuery:
     for column in ("box_labels", "masks"):
         values = getattr(row, column)
         if values and [len(some) for some in values] != counts:
-            raise CellError(column, "not one for every box")
+            raise CellError(column, "there is not an entry for every box")
     for item in row.ignored:
         if not 0 <= item.frame < frames:
             raise CellError("ignored", f"frame {item.frame} is none of the {frames}, from 0")
         if row.box_labels and not item.label:
-            raise CellError("ignored", "has no label where boxes have one each")
+            raise CellError("ignored", "has no label, but boxes have labels")
 
     def mask(packed: str | None) -> PackedMask | None:
         return None if packed is None else PackedMask(row.height, row.width, packed)

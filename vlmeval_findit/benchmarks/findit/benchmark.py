@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from ...boxes.records import FormatFailure
+from ...boxes.box_records import FormatFailure
 from ...boxes.representation import MatchRule
 from ...boxes.writing import BoxToWrite, write
 from ...core.benchmark_protocol import Baseline, BatchScore, Benchmark, Curve, Drawing, PromptSet
@@ -18,7 +18,7 @@ from ...core.question import Message, PartKind, Reference
 from ...core.replies import Recorded, Replies
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
-from . import box_prompts as own_prompts
+from . import box_prompts as box_prompts
 from .annotation_tables import FindItTask, load_task
 from .box_drawing import curve, draw
 from .box_metrics import BOXES, POINTS, NegativeOutcome
@@ -35,7 +35,7 @@ SPACE = {"kind": "grid1000"}  # the baseline's coordinate space, as a run record
 
 
 def full_image(message: Message, variant: Variant) -> tuple[str, Recorded]:
-    """Answer one box over the whole image, in every frame, as a lower bound."""
+    """Answer a box over the whole image, in every frame, as a lower bound."""
     shown = [part for part in message if part.kind is PartKind.IMAGE]
     frames = sum(not isinstance(part, Reference) for part in shown)
     everything = (0.0, 0.0, 1000.0, 1000.0)
@@ -63,8 +63,8 @@ class FindIt(Benchmark):
     other_sums = (NegativeOutcome.FAILED.sum,)
     errors: ErrorAnalysis = F1Errors()
     format_axes = ("representation", "output format")
-    template_names = own_prompts.TEMPLATE_NAMES
-    prompts_help = "FINDIT_PROMPTS names a clone of the release, which has its own."
+    template_names = box_prompts.TEMPLATE_NAMES
+    prompts_help = "FINDIT_PROMPTS names a clone of the release, whose prompts are then used."
     baselines = BASELINES
 
     def of(self, question: Any) -> FindIt:
@@ -101,10 +101,10 @@ class FindIt(Benchmark):
 
     def prompts(self) -> Sequence[PromptSet]:
         in_force = PromptSet(*prompt_set())
-        return [in_force, PromptSet(own_prompts.NAME, own_prompts.message)]
+        return [in_force, PromptSet(box_prompts.NAME, box_prompts.message)]
 
     def template_values(self, query: Any, question: Any) -> Mapping[str, Any]:
-        return own_prompts.template_values(query, question)
+        return box_prompts.template_values(query, question)
 
     def example(self, query: Any, question: Variant) -> str:
         truth = query.truth

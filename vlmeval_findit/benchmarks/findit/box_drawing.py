@@ -94,7 +94,7 @@ def draw_as(
 
 
 def _lenient(row: ScoredRow) -> Iterator[tuple[int, DrawnBox]]:
-    """Yield boxes that only lenient parsing found, by frame; they follow the strict ones."""
+    """Yield boxes of lenient parsing alone, by frame; they follow those of strict reading."""
     result = row.details.get("lenient") or {"boxes": []}
     boxes = result["boxes"][:_MOST]
     frames = result.get("frames") or [0] * len(boxes)
@@ -113,7 +113,7 @@ def curve(rows: Sequence[ScoredRow]) -> Curve:
     hits = [int((values >= np.float32(threshold)).sum()) for threshold in THRESHOLDS]
     f1, _, _, precision, recall, *_ = METRICS
 
-    def figures(metric: Metric) -> tuple[float, ...]:
+    def values_at(metric: Metric) -> tuple[float, ...]:
         return tuple(metric.value({**total, "tp": tp}) or 0.0 for tp in hits)
 
-    return Curve(THRESHOLDS, figures(precision), figures(recall), figures(f1))
+    return Curve(THRESHOLDS, values_at(precision), values_at(recall), values_at(f1))

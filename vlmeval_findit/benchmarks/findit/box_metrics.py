@@ -11,9 +11,9 @@ from itertools import chain
 from math import isfinite
 from typing import Any, NamedTuple
 
+from ...boxes.box_records import FormatFailure, Matched, ParsedReply, Truth
 from ...boxes.lenient import LenientReply, parse_leniently
 from ...boxes.matching import match, points_inside
-from ...boxes.records import FormatFailure, Matched, ParsedReply, Truth
 from ...boxes.representation import Corners, MatchRule, ReplyFormat
 from ...boxes.spaces import ToPixels
 from ...core.metric import Better, Metric
@@ -21,9 +21,9 @@ from ...core.replies import Reply
 
 # --- lenient parsing of replies that do not adhere: no score depends on it ------------------------
 
-FOUND_MORE = "lenient_tp"  # objects found leniently minus those found strictly
-SAID_MORE = "lenient_pred"  # boxes found leniently only
-POINTED_MORE, PLACES_MORE = "lenient_pointed", "lenient_places"  # lenient surplus in point sums
+# Sums of the surplus over strict reading: of boxes, and of points (see :data:`POINTING`)
+LENIENT_TP, LENIENT_PRED = "lenient_tp", "lenient_pred"
+LENIENT_POINTED, LENIENT_PLACES = "lenient_pointed", "lenient_places"
 
 
 class LenientMatch(NamedTuple):
@@ -41,7 +41,7 @@ def lenient_matches(
     maps: Sequence[ToPixels],
     match_rule: MatchRule = MatchRule.BOX_OVERLAP,
 ) -> dict[int, LenientMatch]:
-    """Match the lenient readings, by index of the replies that have one."""
+    """Match the lenient readings, by index of their replies."""
     result = {
         place: lenient
         for place, reading in enumerate(readings)
@@ -57,7 +57,7 @@ def lenient_matches(
     return dict(zip(result, map(LenientMatch, result.values(), matched), strict=True))
 
 
-def newly_found(strict: Matched, lenient: LenientMatch) -> tuple[int, ...]:
+def recovered_objects(strict: Matched, lenient: LenientMatch) -> tuple[int, ...]:
     """List the indices of the objects that only the lenient reading finds."""
     both = zip(lenient.matched.hits, strict.hits, strict=True)
     return tuple(j for j, (now, before) in enumerate(both) if now and not before)
@@ -70,7 +70,7 @@ def lenient_details(strict: Matched, lenient: LenientMatch) -> dict[str, Any]:
         "repairs": [repair.value for repair in lenient.lenient.repairs],
         "boxes": finite(matched.boxes),
         "hits": list(matched.hits),
-        "recoverable": list(newly_found(strict, lenient)),
+        "recoverable": list(recovered_objects(strict, lenient)),
     }
     if reading.labels:
         result["labels"] = list(reading.labels)
@@ -87,7 +87,7 @@ def finite(boxes: Sequence[Corners]) -> list[list[float]] | list[list[float | No
 
 
 # --- queries with nothing to find -----------------------------------------------------------------
-# An empty reply, an unreadable one or prose is no rejection.
+# An empty reply, an unreadable reply or prose is no rejection.
 
 
 class NegativeOutcome(Enum):
@@ -179,8 +179,8 @@ def rejection_line(sums: Mapping[str, float]) -> str | None:
 
 F1_LENIENT = Metric(  # the headline of the lenient reading
     "F1@0.5 (lenient)",
-    {"tp": 2, FOUND_MORE: 2},
-    {"n_pred": 1, SAID_MORE: 1, "n_gt": 1},
+    {"tp": 2, LENIENT_TP: 2},
+    {"n_pred": 1, LENIENT_PRED: 1, "n_gt": 1},
     key="f1_lenient",
     in_short_tables=False,
 )
@@ -237,8 +237,8 @@ def _replied(reading: ParsedReply) -> dict[str, float]:
 
 POINTING_LENIENT = Metric(
     "Pointing accuracy (lenient)",
-    {"pointed": 1, POINTED_MORE: 1},
-    {"places": 1, PLACES_MORE: 1},
+    {"pointed": 1, LENIENT_POINTED: 1},
+    {"places": 1, LENIENT_PLACES: 1},
     key="pointing_lenient",
     in_short_tables=False,
 )
@@ -296,16 +296,16 @@ def point_sums(reading: ParsedReply, matched: Matched, truth: Truth) -> dict[str
 
 @dataclass(frozen=True, slots=True)
 class RuleMetrics:
-    """Sums and metrics of answers under one match rule."""
+    """Sums and metrics of answers under a match rule."""
 
     metrics: tuple[Metric, ...]
     ranking: tuple[Metric, ...]
     with_failures: Metric
     lenient: Metric
     counts: Mapping[str, str]  # sums in a score's table
-    sums: Callable[[ParsedReply, Matched, Truth], dict[str, float]]  # of one query
+    sums: Callable[[ParsedReply, Matched, Truth], dict[str, float]]  # of a query
     more: Callable[[Matched, Matched], dict[str, float]]  # the lenient surplus
-    undetailed: tuple[str, ...] = ()  # details that such answers do not have
+    undetailed: tuple[str, ...] = ()  # details that these answers do not have
 
     def lenient_sums(self, strict: Matched, tolerant: LenientMatch) -> dict[str, float]:
         """Return the lenient surplus where not 0; another assignment can make it negative."""
@@ -314,13 +314,13 @@ class RuleMetrics:
 
 
 def _more_boxes(strict: Matched, tolerant: Matched) -> dict[str, float]:
-    return {FOUND_MORE: tolerant.tp - strict.tp, SAID_MORE: tolerant.counted - strict.counted}
+    return {LENIENT_TP: tolerant.tp - strict.tp, LENIENT_PRED: tolerant.counted - strict.counted}
 
 
 def _more_points(strict: Matched, tolerant: Matched) -> dict[str, float]:
     objects = len(strict.hits)
     places = [max(objects, item.counted) for item in (tolerant, strict)]
-    return {POINTED_MORE: tolerant.tp - strict.tp, PLACES_MORE: places[0] - places[1]}
+    return {LENIENT_POINTED: tolerant.tp - strict.tp, LENIENT_PLACES: places[0] - places[1]}
 
 
 BOXES = RuleMetrics(

@@ -124,15 +124,15 @@ def _find(v: Variant) -> tuple[str, ...]:
     return 'Find every instance of "', f'" in {place}.'
 
 
-_ASKED = {  # for one object, for several
+_REQUESTED = {  # for one object, for several
     MatchRule.BOX_OVERLAP: ("its bounding box", "one bounding box for each"),
     MatchRule.POINT_IN_OBJECT: ("one point that lies on it", "one point that lies on each"),
 }
 
 
 def _return(v: Variant) -> tuple[str, ...]:
-    single, several = _ASKED[v.match_rule]
-    what = single if _is_one(v) else several
+    single, several = _REQUESTED[v.match_rule]
+    what = single if _expects_single_box(v) else several
     if v.frames > 1:
         what += " in each frame where it is seen"
     sentences = [f"Return {what}, {_as_json(v) if v.output == 'json' else _as_text(v)}"]
@@ -141,14 +141,14 @@ def _return(v: Variant) -> tuple[str, ...]:
     return (*sentences, *_fields(v))
 
 
-def _is_one(v: Variant) -> bool:
+def _expects_single_box(v: Variant) -> bool:
     return v.family is Family.REFEXP
 
 
 def _as_text(v: Variant) -> str:
     """Describe a text reply; for ``unconstrained`` only what belongs to a box."""
     if example := _text_example(v):
-        lines = "" if _is_one(v) else "each on a line of its own, "
+        lines = "" if _expects_single_box(v) else "each on a line of its own, "
         return f"{lines}written as: {example}."
     belongs = ["frame number"] * (v.frames > 1) + ["label"] * v.multilabel
     return f"each with its {' and '.join(belongs)}." if belongs else "as plain text."
@@ -181,8 +181,9 @@ def json_example(v: Variant) -> str:
         if v.structure == "nested":
             key, box = PLURAL_KEYS.get(key, key), f"[{box}, ...]"
         entry.append(f'"{key}": {box}')
-    # A nested list has one entry per class or frame, so just one for one label in one image.
-    alone = _is_one(v) or (v.structure == "nested" and not v.multilabel and v.frames == 1)
+    # A nested list has an entry per class or frame: a single entry for a label in an image.
+    is_single_entry = v.structure == "nested" and not v.multilabel and v.frames == 1
+    alone = _expects_single_box(v) or is_single_entry
     return f"[{{{', '.join(entry)}}}{'' if alone else ', ...'}]"
 
 

@@ -59,7 +59,7 @@ class NameParts:
 
 
 def parse(name: str) -> Variant:
-    """Parse a name, or raise a VariantError with the invalid part and the nearest valid one."""
+    """Parse a name, or raise a VariantError with the invalid part and the nearest valid part."""
     # A copy, since a variant caches its dataset and the file of custom datasets may change.
     return replace(_parsed(name))
 
@@ -169,7 +169,7 @@ SUBSETS: dict[str, tuple[Dataset, bool]] = {  # subset file to (dataset, multi-l
 
 
 def parse_alias(name: str) -> Variant | None:
-    """Parse one of the release's task names; None where it is none.
+    """Parse a task name of the release; None for other names.
 
     ``FindIt_<subset file>_<family>_<text|json>_<representation>[_<key>][_<structure>]``, then our
     ``_f<N>``, ``_cx-…`` and ``_vp-…`` where needed.

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...boxes.box_records import Matched, ParsedReply, Truth
 from ...boxes.error_types import BoxError, CountsAs, ErrorEvent, prices
-from ...boxes.records import Matched, ParsedReply, Truth
 from ...core.error_analysis import LABEL, WRONG, AnswerErrors, ErrorAnalysis, ErrorType, error_type
 from ...core.metric import Sums
 from ...core.scored_row import ScoredRow
@@ -146,7 +146,7 @@ MISSED = error_type("missed", "an object more than there are points")
 class PointErrors(AnswerErrors):
     """Errors of point answers.
 
-    An unmatched point and an unmatched object together are one "off target"; the rest is
+    An unmatched point and an unmatched object together are an "off target"; the rest is
     "too many" or "missed".
     """
 

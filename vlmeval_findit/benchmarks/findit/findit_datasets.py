@@ -119,11 +119,11 @@ class Dataset:
         if self.maker == "demo.photos":
             return "python run_findit.py data get Demo"
         if self.maker is not None:
-            return "deleting {table}.tsv (it is made when it is asked for)"
+            return "deleting {table}.tsv (the next run makes it again)"
         return OF_THE_RELEASE
 
 
-def _made_here(name: str, maker: str, for_training: bool = False) -> tuple[Dataset, ...]:
+def _generated(name: str, maker: str, for_training: bool = False) -> tuple[Dataset, ...]:
     shared: dict[str, Any] = {"images": name, "maker": maker, "for_training": for_training}
     return (
         Dataset(name, Family.OBJDET, has_multilabel=True, **shared),
@@ -166,7 +166,7 @@ _SUBSETS = {
 def _released(
     name: str, family: Family, file: str, images: str | None = None, **settings: Any
 ) -> Dataset:
-    """Return the row of a dataset of the release, with its multi-label file if it has one."""
+    """Return the row of a dataset of the release, with its multi-label file, if any."""
     multilabel = _SUBSETS.get(f"{file}_multilabel")
     return Dataset(
         name,
@@ -222,11 +222,11 @@ _ROWS = (
         support_name=lambda name: f"test_video/{name}",
     ),
     # Demonstration: photographs from Python packages, annotated by hand.
-    *_made_here("Demo", maker="demo.photos"),
+    *_generated("Demo", maker="demo.photos"),
     # Scenes rendered from seeds: the test set, a small set of other scenes, and a training set.
-    *_made_here("Scenes", maker="rendered.tables"),
-    *_made_here("Scenes_mini", maker="rendered.tables"),
-    *_made_here("Scenes_train", maker="rendered.tables", for_training=True),
+    *_generated("Scenes", maker="rendered.tables"),
+    *_generated("Scenes_mini", maker="rendered.tables"),
+    *_generated("Scenes_train", maker="rendered.tables", for_training=True),
     # Images of chosen sizes with one object each, for `probe`.
     Dataset("Probe", Family.REFEXP, images="Probe", maker="probe_scenes"),
 )
@@ -247,33 +247,33 @@ class Datasets(Mapping[str, Dataset]):
 
     def __getitem__(self, name: str) -> Dataset:
         row = BENCHMARK.get(name)
-        return own_datasets()[name] if row is None else row
+        return custom_rows()[name] if row is None else row
 
     def __iter__(self) -> Iterator[str]:
         yield from BENCHMARK
-        yield from own_datasets()
+        yield from custom_rows()
 
     def __len__(self) -> int:
-        return len(BENCHMARK) + len(own_datasets())
+        return len(BENCHMARK) + len(custom_rows())
 
 
 DATASETS: Mapping[str, Dataset] = Datasets()
 
 
-def own_datasets() -> Mapping[str, Dataset]:
+def custom_rows() -> Mapping[str, Dataset]:
     """Read the custom datasets by name, or raise DatasetFileError."""
-    return _own_rows(tuple(custom_datasets().items()))
+    return _parsed_rows(tuple(custom_datasets().items()))
 
 
 @lru_cache(maxsize=8)
-def _own_rows(rows: tuple[tuple[str, CustomDataset], ...]) -> Mapping[str, Dataset]:
-    return MappingProxyType({name: _own_row(name, row) for name, row in rows})
+def _parsed_rows(rows: tuple[tuple[str, CustomDataset], ...]) -> Mapping[str, Dataset]:
+    return MappingProxyType({name: _custom_row(name, row) for name, row in rows})
 
 
-def _own_row(name: str, row: CustomDataset) -> Dataset:
+def _custom_row(name: str, row: CustomDataset) -> Dataset:
     path = custom_datasets_file()
     if name in BENCHMARK:
-        raise DatasetFileError(f"{path}: {name} is a dataset of ours; rename yours")
+        raise DatasetFileError(f"{path}: {name} is a built-in dataset; rename yours")
     if re.search(r"[/\\]", name) or unsafe(name):
         raise DatasetFileError(f"{path}: {name!r} is no name of a dataset: tables are named by it")
     families = {family.value: family for family in Family}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...boxes.records import Truth
+from ...boxes.box_records import Truth
 from ...boxes.representation import Corners
 
 
@@ -35,7 +35,7 @@ class FindItQuery:
     frame_indices: tuple[int, ...] = ()
     sightings: tuple[Sighting, ...] = ()  # where the shots are from, perhaps the scene
     tags: Mapping[str, str] = field(default_factory=dict)  # custom slices, by kind
-    cluster: str = ""  # queries of one cluster are not independent; default: image or video
+    cluster: str = ""  # queries of a cluster are not independent; default: image or video
 
     def __post_init__(self) -> None:
         if not self.cluster and self.images:

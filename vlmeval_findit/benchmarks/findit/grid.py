@@ -1,7 +1,7 @@
 """Formats and variants of the grid from lists of axis values.
 
 Axes that do not apply are ignored.  Text has no key, structure or grammar, so "text and JSON, key
-``bbox_2d``" is one text and one JSON cell per representation, as in the paper's format search.
+``bbox_2d``" is a text and a JSON cell per representation, as in the paper's format search.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def axes_of(cells: Sequence[Variant]) -> dict[str, set[Any]]:
         axis: {getattr(cell, field) or NONE for cell in cells}
         for axis, field in AXIS_FIELDS.items()
     }
-    # Text has no key and `decomposed` has its own, so their default key was not chosen.
+    # Text has no key and `decomposed` has fixed keys, so their default key was not chosen.
     value = (cell for cell in cells if cell.output == "json" and cell.structure != "decomposed")
     result["keys"] = {cell.key for cell in value}
     result["frames"] = {cell.frames for cell in cells}
@@ -194,7 +194,7 @@ class Views:
 def variants(
     tables: Sequence[AnnotationTable], requested: Iterable[AnswerFormat], views: Views = Views()
 ) -> list[Variant]:
-    """List the valid variants of the tables in the wanted formats."""
+    """List the valid variants of the tables in the requested formats."""
     requested = list(requested)
     result: dict[Variant, None] = {}
     for table in tables:

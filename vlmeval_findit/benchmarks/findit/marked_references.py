@@ -63,7 +63,7 @@ def references(queries: Sequence[FindItQuery], is_video: bool) -> list[MarkedRef
 
     It never shows the query's scene or, where ``is_video`` (images are frames), its video:
 
-    1. the first image that its shots were taken from, if known;
+    1. the first image that its shots are crops of, if known;
     2. else the next query's (cyclically) about the same object, with the first box there;
     3. else the query's first shot, which the object fills.
     """
@@ -118,7 +118,7 @@ def words(mark: str) -> str:
 
 
 def with_marks(queries: Sequence[FindItQuery], variant: Variant) -> list[FindItQuery]:
-    """Replace each query's shots by one marked image, drawn if missing or older than its source."""
+    """Replace each query's shots by a marked image, drawn if missing or older than its source."""
     if variant.mark is None:
         raise ValueError(f"{variant.name} marks nothing")
     result = references(queries, variant.data.family.is_video)
@@ -171,7 +171,7 @@ def marked(image: Image.Image, box: Corners | None, mark: str) -> Pixels:
     """Crop an RGB image around a box (in pixels; None: the whole image), and mark the box."""
     from PIL import Image
 
-    from ...marks.render import draw_marks
+    from ...marks.mark_drawing import draw_marks
 
     x1, y1, x2, y2 = (0.0, 0.0, *map(float, image.size)) if box is None else box
     left, right = window(x1, x2, image.width)

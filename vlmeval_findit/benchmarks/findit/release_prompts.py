@@ -79,7 +79,7 @@ def _from(source: Path) -> Callable[[dict[str, Any], dict[str, Any]], str]:
     place = Path(module.__file__ or "").resolve()
     if not place.is_relative_to(source):  # Python would not import it again
         raise PromptError(
-            f"FINDIT_PROMPTS={source}: this process has imported {place}; start another one"
+            f"FINDIT_PROMPTS={source}: this process has imported {place}; start another process"
         )
     return module.doc_to_text  # type: ignore[no-any-return]
 

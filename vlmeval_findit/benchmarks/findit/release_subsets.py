@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...boxes.records import Truth
+from ...boxes.box_records import Truth
 from ...core.files import file_sha256
 from ...core.formatting import nearest
 from ...core.table_files import TableError
@@ -79,7 +79,7 @@ def parquet_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool) -> PreparedTable:
-    """Write the TSV of one Parquet subset.
+    """Write the TSV of a Parquet subset.
 
     Raises:
         FileNotFoundError: the subset is not in the folder.
@@ -112,7 +112,7 @@ def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
     """Yield the release's tables of the named datasets (default: all), or raise TableError."""
     with_source = {name: row for name, row in BENCHMARK.items() if row.subset is not None}
     for name in with_source if names is None else names:
-        # Pascal means both of its tables, Pascal_multilabel only that one.
+        # Pascal means both of its tables, Pascal_multilabel only the second.
         dataset = name.removesuffix("_multilabel")
         if dataset not in with_source and dataset in DATASETS:
             how = f"its tables are made with: {how_to_make(name)}"

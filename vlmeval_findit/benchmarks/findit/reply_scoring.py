@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...boxes.box_records import NO_BOX, FormatFailure, Matched, ParsedReply
 from ...boxes.confidences import Confidences, confidences
 from ...boxes.error_types import ErrorEvent, MatchedQuery, classify_errors
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
-from ...boxes.records import NO_BOX, FormatFailure, Matched, ParsedReply
 from ...boxes.representation import MatchRule, ReplyFormat
 from ...boxes.spaces import to_pixels
 from ...core.identity import Identity
@@ -25,8 +25,8 @@ from .box_metrics import (
     finite,
     lenient_details,
     lenient_matches,
-    newly_found,
     outcome,
+    recovered_objects,
 )
 from .error_costs import ERRORS, details_of, event_sums
 from .findit_query import FindItQuery
@@ -48,13 +48,13 @@ class MatchedReply:
 
     @property
     def recoverable(self) -> tuple[int, ...]:
-        return newly_found(self.matched, self.lenient) if self.lenient else ()
+        return recovered_objects(self.matched, self.lenient) if self.lenient else ()
 
     @property
     def rejection(self) -> NegativeOutcome | None:
         """Classify a reply to a query without objects; else, or if all boxes are ignored, None."""
-        found_ignored = bool(self.matched.boxes) and not self.matched.counted
-        if self.matched.ious or found_ignored:
+        only_ignored = bool(self.matched.boxes) and not self.matched.counted
+        if self.matched.ious or only_ignored:
             return None
         return outcome(self.reply, self.reading, self.lenient)
 

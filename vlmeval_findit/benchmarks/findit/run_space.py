@@ -30,7 +30,7 @@ class SpaceInForce:
 def run_space(
     model: str, variant: Variant, settings: Settings, recorded: Mapping[str, Any] | None = None
 ) -> SpaceInForce:
-    """Choose a run's space: the recorded one, else the user's setting, else the model's row.
+    """Choose a run's space: as recorded, else as the user set, else that of the model's row.
 
     Whether a setting contradicts the record is checked by :func:`contradicting_spaces`.
 
@@ -70,16 +70,16 @@ def space_of_new_run(
 def contradicting_spaces(
     replies: Replies, settings: Settings, run: Identity | None
 ) -> list[IdentityConflict]:
-    """Find spaces of a setting or a reply that contradict the recorded one."""
+    """Find spaces of a setting or a reply that contradict the record."""
     recorded = run.space if run is not None else None
     value = space_from(settings.space) if settings.space is not None else None
     result: dict[tuple[Space, Space], IdentityConflict] = {}
     for reply in replies:
-        own = reply.recorded.space
-        selected = recorded if recorded is not None else own
+        of_reply = reply.recorded.space
+        selected = recorded if recorded is not None else of_reply
         for what, other in (
             (SPACE, value),
-            (f"{SPACE} of row {reply.index}", space_from(own) if own else None),
+            (f"{SPACE} of row {reply.index}", space_from(of_reply) if of_reply else None),
         ):
             if selected is None or other is None or space_from(selected) == other:
                 continue

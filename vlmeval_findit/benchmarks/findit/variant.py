@@ -1,4 +1,4 @@
-"""One cell of the grid: fields, canonical name, valid combinations (protocol section 1).
+"""A cell of the grid: fields, canonical name, valid combinations (protocol section 1).
 
 A canonical name omits the default key and structure, and always has the number of frames of a video
 query, so it determines the variant.
@@ -37,7 +37,7 @@ _CENTRE_REPRESENTATION = "cxcywh"
 MARKS = tuple(shape.value for shape in (Shape.BOX, Shape.OVAL, Shape.ARROW, Shape.TAG, Shape.POINT))
 
 
-DECODINGS = ("constrained",)  # by the format's grammar; otherwise free
+DECODINGS = ("constrained",)  # by the format's grammar; default: free
 
 
 class VariantError(QuestionError):
@@ -76,10 +76,10 @@ class Variant(_Looked):
         try:
             return self._row
         except AttributeError:
-            object.__setattr__(self, "_row", self._found())
+            object.__setattr__(self, "_row", self._find_dataset())
             return self._row
 
-    def _found(self) -> Dataset:
+    def _find_dataset(self) -> Dataset:
         return DATASETS[self.dataset]
 
     @property
@@ -236,16 +236,16 @@ def format_problem(v: Variant) -> str | None:
         if data.frames == 1:
             return f"{data.name} has images, not frames"
         return f"{data.name} has 1 to {data.frames} frames, not {v.frames}"
-    own_key = default_key(v.representation)
-    if v.output == "text" and (v.key, v.structure) != (own_key, DEFAULT_STRUCTURE):
+    usual_key = default_key(v.representation)
+    if v.output == "text" and (v.key, v.structure) != (usual_key, DEFAULT_STRUCTURE):
         return "text replies have neither a JSON key nor a structure"
     if v.key == CLASS_KEY and not v.multilabel:
         return f"the key {CLASS_KEY} is for multi-label queries only"
     if v.structure == "decomposed":
         if not row.keys:
             return f"{v.representation} has no decomposed structure"
-        if v.key != own_key:
-            return "the decomposed structure names its own keys"
+        if v.key != usual_key:
+            return "the decomposed structure has fixed keys"
     if v.centre is not None:
         if v.representation != _CENTRE_REPRESENTATION:
             return f"cx-{v.centre} is for {_CENTRE_REPRESENTATION} only"

@@ -140,7 +140,7 @@ ADHERENCE = Metric(
     "Adherence", {"adherent": 1}, _ONCE, empty=None, in_short_tables=False, key="adherence"
 )
 
-# The headline where answers without a box get the first one that lenient parsing finds.
+# The headline where answers without a box get the first box that lenient parsing finds.
 ACC_LENIENT = Metric(
     "acc_0.5 (lenient)",
     {**_HALF, HIT_MORE: 1},

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...boxes.records import FormatFailure, Matched
+from ...boxes.box_records import FormatFailure, Matched
 from ...core.benchmark_protocol import BatchScore, Drawing, Published, Role
 from ...core.error_analysis import AnswerErrors
 from ...core.identity import Identity
@@ -82,7 +82,7 @@ class RefL4(FindIt):
     ) -> BatchScore:
         result, spaces = match_replies(model, task, replies, settings, run)
         truths = [task.queries[item.reply.index].annotation for item in result]
-        # Only the first box counts, so lenient parsing matters only for answers without one.
+        # Only the first box counts, so lenient parsing matters only for answers without a box.
         lenient = [
             _first(item.lenient.matched) if item.lenient and not item.matched.boxes else None
             for item in result
@@ -157,8 +157,8 @@ SOURCE = (
     "class_acc of CogVLM-Grounding from the benchmark's README"
 )
 
-# Columns of _ROWS, in percent; of val and test together but the two that name one.
-_FIGURES = (
+# Columns of _ROWS, in percent; of val and test together but the two that name a split.
+_COLUMNS = (
     *("acc_0.5", "acc_0.75", "acc_0.9", "macc", "macc_val", "macc_test"),
     *("small_acc", "small_macc", "medium_acc", "medium_macc", "large_acc", "large_macc"),
     "class_macc",
@@ -192,7 +192,7 @@ PSALM†            67.26 58.22 44.11 55.46 55.68 55.37 37.35 28.43 75.06 61.79 
 GlaMM†            71.90 60.27 45.15 57.89 58.16 57.78 47.07 34.36 77.17 62.28 80.50 67.14 36.25
 """
 
-_CLASS_ACC = {"CogVLM-Grounding": 72.42}  # published for one model only
+_CLASS_ACC = {"CogVLM-Grounding": 72.42}  # published for this model only
 
 
 def published() -> Iterator[Published]:
@@ -200,7 +200,7 @@ def published() -> Iterator[Published]:
     for line in _ROWS.strip().splitlines():
         name, *numbers = line.split()
         model = name.replace("†", " (tight boxes of masks)")
-        result = dict(zip(_FIGURES, map(float, numbers), strict=True))
+        result = dict(zip(_COLUMNS, map(float, numbers), strict=True))
         by_split = {
             split: {"macc": result.pop(f"macc_{split.value}")} for split in RefL4Split.ALL.parts
         }

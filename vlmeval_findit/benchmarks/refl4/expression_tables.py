@@ -1,26 +1,22 @@
 """Ref-L4's names, and its tables ``RefL4Full_<val|test|all>.tsv`` (``all``: val, then test).
 
 ``FindIt_RefL4Full_<val|test|all>_<variant>`` has FindIt's grammar for one box; an expression has
-the same index in every table.  ``FindIt_RefL4Full_<dataset>_<variant>`` scores a FindIt table of
-one box per query by Ref-L4's metrics, without classes and splits.
+the same index in every table.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ...boxes.records import Truth
+from ...boxes.box_records import Truth
 from ...core import table_files
 from ...core.folders import find_table
 from ...core.formatting import nearest
 from ...core.question import Task
 from ...core.table_files import CellError, TableError, sources
-from ..findit import PREFIX as FINDIT_PREFIX
-from ..findit import annotation_tables as findit
 from ..findit.annotation_tables import PreparedTable, write_rows
 from ..findit.dataset_names import NameParts, parse_format
-from ..findit.findit_datasets import DATASETS as FINDIT_DATASETS
 from ..findit.findit_datasets import Dataset, Family
 from ..findit.findit_query import FindItQuery
 from ..findit.variant import Variant, VariantError
@@ -38,7 +34,7 @@ from .refl4_annotations import (
 IMAGES = "RefL4"  # image folder: FindIt's subset of Ref-L4 shares it, with the same names
 
 
-BEGIN = "RefL4Full_"  # of dataset names, before a split or a dataset of FindIt
+BEGIN = "RefL4Full_"  # of dataset names, before a split
 
 
 def table_name(split: RefL4Split) -> str:
@@ -52,32 +48,16 @@ DATASETS = {  # the tables as FindIt datasets
 }
 
 
-def _dataset(name: str) -> Dataset:
-    """Find a dataset by name; FindIt's are limited to one box per expression."""
-    if name in DATASETS:
-        return DATASETS[name]
-    row = FINDIT_DATASETS[name.removeprefix(BEGIN)]
-    return replace(row, name=name, has_multilabel=False, has_points=False)
-
-
 @dataclass(frozen=True, slots=True)
 class RefL4Variant(Variant):
-    """One answer format for one split or FindIt dataset."""
+    """An answer format for a split."""
 
-    def _found(self) -> Dataset:
-        return _dataset(self.dataset)
-
-    @property
-    def table(self) -> str:
-        return self.dataset if self.dataset in DATASETS else self.dataset.removeprefix(BEGIN)
-
-    @property
-    def board_dataset(self) -> str:
-        return self.dataset
+    def _find_dataset(self) -> Dataset:
+        return DATASETS[self.dataset]
 
 
 def parse(name: str) -> RefL4Variant:
-    """Parse a name, or raise a VariantError with the invalid part and the nearest valid one.
+    """Parse a name, or raise a VariantError with the invalid part and the nearest valid part.
 
     >>> parse("FindIt_RefL4Full_val_xyxy_json_bbox_2d").board_dataset
     'RefL4Full_val'
@@ -85,13 +65,12 @@ def parse(name: str) -> RefL4Variant:
     if not name.startswith(PREFIX):
         raise VariantError(f"{name}: a name of Ref-L4 begins with {PREFIX}")
     parts = NameParts(name.removeprefix(PREFIX))
-    known = [split.value for split in RefL4Split]
-    known += [row.name for row in FINDIT_DATASETS.values() if row.family is Family.REFEXP]
-    value = parts.take(known)
-    if value is None:
-        why = f"no split and no dataset of one box {parts.part()!r}{nearest(parts.part(), known)}"
-        raise VariantError(f"{name}: {why}")
-    result, why = parse_format(parts.text, _dataset(f"{BEGIN}{value}"), RefL4Variant)
+    splits = [split.value for split in RefL4Split]
+    split = parts.take(splits)
+    if split is None:
+        raise VariantError(f"{name}: no split {parts.part()!r}{nearest(parts.part(), splits)}")
+    dataset = DATASETS[table_name(RefL4Split(split))]
+    result, why = parse_format(parts.text, dataset, RefL4Variant)
     if name.endswith("_") and parts.text:
         result, why = None, "a name does not end in '_'"
     if not isinstance(result, RefL4Variant):
@@ -142,20 +121,6 @@ def _expression(annotation: Annotation) -> Expression:
     )
 
 
-def _expression_of(query: FindItQuery, where: str) -> Expression:
-    """Convert a query of FindIt; its tags are no slices here."""
-    if len(query.truth.boxes) != 1:
-        raise TableError(f"{where}, boxes: there are {len(query.truth.boxes)}, Ref-L4 is about one")
-    ((x1, y1, x2, y2),) = query.truth.boxes
-    if x2 < x1 or y2 < y1:
-        why = f"{[x1, y1, x2, y2]} has a negative side"
-        raise RefusedError(RefusalCode.NEGATIVE_TRUTH, f"{where}, boxes", why)
-    box = (x1, y1, x2 - x1, y2 - y1)
-    item = Annotation(index=query.index, bbox=box, caption=query.label)
-    values = {field.name: getattr(query, field.name) for field in fields(query)}
-    return Expression(**values, annotation=item)
-
-
 def read_table(path: Path) -> list[Expression]:
     """Read a table's rows; see :func:`.table_files.read_table`."""
     return table_files.read_table(path, Annotation, how_to_make(path.stem), _expression)
@@ -167,17 +132,9 @@ def load_task(name: str) -> RefL4Task:
     Raises:
         VariantError: the name is not valid.
         FileNotFoundError: there is no table.
-        TableError: the table cannot be read, or a row has not exactly one box.
-        RefusedError: a box has a negative side.
+        TableError: the table cannot be read.
     """
     variant = parse(name)
-    if variant.dataset not in DATASETS:
-        task = findit.load_task(f"{FINDIT_PREFIX}{variant.name.removeprefix(PREFIX)}")
-        queries = {
-            index: _expression_of(query, f"{task.table}, row {index}")
-            for index, query in task.queries.items()
-        }
-        return Task(name, variant, task.table, queries)
     table = find_table(variant.table, how_to_make(variant.dataset))
     return Task(name, variant, table, {row.index: row for row in read_table(table)})
 

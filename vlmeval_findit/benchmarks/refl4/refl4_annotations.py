@@ -160,7 +160,7 @@ def annotation(row: Mapping[str, Any], where: str) -> Annotation:
 def of_split(
     annotations: Sequence[Annotation], split: RefL4Split, where: str = "annotations"
 ) -> tuple[Annotation, ...]:
-    """Select the annotations of a split: val before test, otherwise in their order.
+    """Select the annotations of a split: val before test, each in the given order.
 
     Raises:
         RefusedError: there is none, two have the same id, or a box has a negative side.
@@ -308,8 +308,8 @@ def boxes_of(
     if predictions and not any(annotation.index in predictions for annotation in annotations):
         requested = next((annotation.index for annotation in annotations), None)
         why = (
-            f"none of {len(predictions)} ids is one of {len(annotations)} annotations: "
-            # Usually one is a text and the other a number.
+            f"none of {len(predictions)} ids is that of any of {len(annotations)} annotations: "
+            # Usually ids are texts in one file and numbers in the other.
             f"{next(iter(predictions))!r} is not like {requested!r}"
         )
         raise RefusedError(RefusalCode.NO_PREDICTION_ID_MATCHES, where, why)

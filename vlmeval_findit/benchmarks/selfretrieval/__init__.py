@@ -1,7 +1,7 @@
 """D3 self-retrieval (arXiv 2409.15125): captions that tell two similar images apart.
 
-A model captions two images; a dual encoder then tells whether each caption is nearer its own image.
-FindIt's dataset ``D3`` is another one (D-cube).
+A model captions two images; a dual encoder then tells whether each caption is nearer to its image.
+FindIt's dataset ``D3`` is D-cube.
 """
 
 PREFIX = "SelfRetrieval"

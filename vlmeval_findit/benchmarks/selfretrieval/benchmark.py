@@ -16,8 +16,8 @@ from ...core.replies import UNREAD, Recorded, Replies, Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from .caption_metrics import COUNTS, METRICS, RANKING, WITH_FAILURES, draw, scored_row
+from .caption_reading import REASONS, captions_in, replies_of
 from .caption_scoring import encoder_name, judge, loaded, scorer_of
-from .captions import REASONS, captions_in, replies_of
 from .image_pairs import RENDERED, SETS, ImagePair, PairSide, PairTask, PerSide, load_task, parse
 
 VERSION = 1  # increase when the wording changes

@@ -9,8 +9,8 @@ from typing import Any
 from ...core.benchmark_protocol import Drawing, DrawnImage, DrawnLine, Role
 from ...core.metric import Metric
 from ...core.scored_row import ScoredRow
+from .caption_reading import why_of
 from .caption_scoring import ImageSimilarity, ScoredCaption, ScoredCaptions
-from .captions import why_of
 from .image_pairs import ImagePair, PairSide
 
 PUBLISHED = "as published"  # metrics without padding, like the authors'

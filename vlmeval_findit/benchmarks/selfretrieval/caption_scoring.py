@@ -20,7 +20,7 @@ from ...core.command import missing
 from ...core.formatting import nearest
 from ...core.settings import Settings, SettingsError
 from ...models.dual_encoder.encoder import ENCODERS, DualEncoder, EncoderError, Padding
-from .captions import Caption, Captions
+from .caption_reading import Caption, Captions
 from .image_pairs import SETS, ImagePair, PairSide, PerSide
 
 Floats = NDArray[np.float32]
@@ -39,7 +39,7 @@ class ZeroLengthError(ValueError):
 def similarities(captions: ArrayLike, own: ArrayLike, other: ArrayLike) -> Floats:
     """Compute cosines, n x 2, of captions with their image and the other image (features n x d).
 
-    Non-finite features give NaN; one of length zero raises ZeroLengthError.
+    Non-finite features give NaN; a feature of length zero raises ZeroLengthError.
 
     >>> similarities([[0, 2]], [[0, 1]], [[3, 0]])
     array([[1., 0.]], dtype=float32)
@@ -194,7 +194,7 @@ def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
 
 @lru_cache(maxsize=1)
 def loaded(name: str) -> DualEncoder:
-    """Load an encoder by name, or raise EncoderError; the last one is cached."""
+    """Load an encoder by name, or raise EncoderError; the last encoder is cached."""
     try:
         # Imported here because it needs torch.
         from ...models.dual_encoder.towers import named_encoder

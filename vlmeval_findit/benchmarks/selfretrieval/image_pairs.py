@@ -1,4 +1,4 @@
-"""Tables of image pairs: one row per pair, the left image first."""
+"""Tables of image pairs: a row per pair, the left image first."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ SETS = {PREFIX: "SigLIP", **dict.fromkeys(RENDERED, "FindIt-Nano-SigLIP")}
 def how_to_make(table: str) -> str:
     """Return the command that makes a table."""
     if table in RENDERED:
-        return "nothing: it is made when it is first asked for"
+        return "nothing: the first run makes it"
     return "python run_findit.py data get SelfRetrieval --from dataset.json"
 
 
 def parse(name: str) -> PlainQuestion:
-    """Parse a name, or raise a QuestionError with the nearest one.
+    """Parse a name, or raise a QuestionError with the nearest name.
 
     >>> parse("SelfRetrieval").table
     'SelfRetrieval'
@@ -171,4 +171,4 @@ def _unlike(pairs: Sequence[ImagePair]) -> Iterator[str]:
         yield f"uids are not 0 to {PAIRS - 1}"
     ((image, most),) = Counter(chain.from_iterable(pair.images for pair in pairs)).most_common(1)
     if most > 1:
-        yield f"{image} stands in more than one place"
+        yield f"{image} stands in several places"

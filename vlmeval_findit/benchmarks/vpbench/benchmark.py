@@ -31,10 +31,10 @@ from .question_tables import (
     STAGE_1,
     TABLES,
     VPQuestion,
+    custom_tables,
     ensure,
     how_to_make,
     message,
-    own_tables,
     parse,
     read_table,
 )
@@ -159,7 +159,7 @@ class VPBench(Benchmark):
         return stage2_task.parse(name) if stage2_task.is_meant(name) else parse(name)
 
     def listed(self) -> Sequence[str]:
-        return [*TABLES, next(iter(stage2_task.QUESTIONS)), *own_tables()]
+        return [*TABLES, next(iter(stage2_task.QUESTIONS)), *custom_tables()]
 
     def load(self, name: str) -> Task[Any, VPQuery]:
         question = self.parse(name)

@@ -37,7 +37,7 @@ READ = Metric("Read", {"readable": 1}, {"answered": 1}, empty=None, key="read")
 
 
 def published_metric(kind: str, part: str) -> Metric:
-    """Define the published accuracy on one shape of marks or one source."""
+    """Define the published accuracy on a shape of marks or a source."""
     return Metric(
         f"{part} (as published)",
         {sliced("right_as_published", kind, part): 1},
@@ -135,6 +135,6 @@ def published() -> Iterator[Published]:
         ("Stage2_bvp", second, _STAGE_2, unknown),
     ):
         for line in rows.strip().splitlines():
-            model, *figures = line.split()
-            values = dict(zip(names, map(float, figures), strict=True))
+            model, *numbers = line.split()
+            values = dict(zip(names, map(float, numbers), strict=True))
             yield Published(model, column, values, source)

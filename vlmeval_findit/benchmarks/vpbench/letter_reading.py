@@ -26,8 +26,8 @@ _NO_REPLY = "nan"  # a missing reply in the authors' code, which reads it from a
 def published_letter(reply: str | None) -> str | None:
     """Return the first of A to D in the upper-cased reply; None where there is none.
 
-    Without one the authors compare the whole text with the right letter, so it is wrong. A failed
-    call, which VLMEvalKit stores as "Failed to obtain answer via API.", is A.
+    Without a letter the authors compare the whole text with the right letter, so it is wrong. A
+    failed call, which VLMEvalKit stores as "Failed to obtain answer via API.", is A.
 
     >>> published_letter("Answer: D"), published_letter("person"), published_letter(None)
     ('A', None, 'A')
@@ -51,7 +51,7 @@ _QUOTES = str.maketrans(  # quotes, emphasis, braces, CJK brackets
 
 _FENCE = re.compile(r"\n(?:```|~~~)(?:[A-Za-z][\w+-]+)?(?=\n)")
 
-# A tag of HTML or a model's own; ``<B>`` is a letter in brackets.
+# A tag of HTML or a special token; ``<B>`` is a letter in brackets.
 _TAG = re.compile(r"</?(?:[A-Za-z][A-Za-z][^<>\n]{0,200}|[a-z])>|<\|[^<>|\n]{1,40}\|>")
 _LATEX = re.compile(r"\\(?:(?:boxed|text|math)(?:bf|it|rm|sf|tt)?(?![a-z])|(?=[()\[\]]))")
 _QUOTING = re.compile(r"'(?:(?<!\w')|(?!\w))")  # not an apostrophe
@@ -111,11 +111,11 @@ def without_list(text: str, options: Options) -> str:
     '\nAnswer: B'
     """
     lowered = text.lower()
-    if not options or not all(own.lower() in lowered for own in options.values()):
+    if not options or not all(option.lower() in lowered for option in options.values()):
         return text
     items = r"\s?".join(
-        rf"[(\[]?{letter} ?(?:[.):\]]|[-\u2013\u2014] )\s?{_words(own)}(?!\w)[.,;]?"
-        for letter, own in options.items()
+        rf"[(\[]?{letter} ?(?:[.):\]]|[-\u2013\u2014] )\s?{_words(option)}(?!\w)[.,;]?"
+        for letter, option in options.items()
     )
     return re.sub(rf"(?<!\w){items}\s?", "\n", text, flags=re.IGNORECASE)
 
@@ -216,7 +216,7 @@ _VERBS = "|".join(
 _CALLED = r"(?:\s?(?:the )?(?:option|choice|letter)(?: is| ?[:=])?)?"
 
 # "The answer is …", "I choose …"
-_SAID = re.compile(rf"(?:(?:{_SUBJECTS}){_LINK}|{_VERBS}){_CALLED}\s?({_JOINED})", re.ASCII)
+_CONCLUSION = re.compile(rf"(?:(?:{_SUBJECTS}){_LINK}|{_VERBS}){_CALLED}\s?({_JOINED})", re.ASCII)
 _PRAISE = re.compile(r" is (?:the )?(?:correct|right|best)\b", re.ASCII)
 
 _PRAISED = re.compile(  # before " is correct"
@@ -236,7 +236,7 @@ def concluded(text: str) -> set[str]:
     """
     text = text.lower()
     last, at = "", -1
-    for match in _SAID.finditer(text):
+    for match in _CONCLUSION.finditer(text):
         last, at = match[1], match.end()
     for praise in _PRAISE.finditer(text, max(0, at)):
         before = _PRAISED.search(text[max(0, praise.start() - _FARTHEST) : praise.start()])
@@ -245,7 +245,7 @@ def concluded(text: str) -> set[str]:
     return set(letters_in(last))
 
 
-# A word; in scripts without blanks every character is one.
+# A word; in scripts without blanks every character is a word.
 _WORD = re.compile(r"\d+\.\d+|[^\W_\u3040-\u30ff\u3400-\u9fff]+|[\u3040-\u30ff\u3400-\u9fff]")
 _ARTICLES = frozenset(("a", "an", "the"))
 _NUMBERS = "zero one two three four five six seven eight nine ten"
@@ -257,12 +257,12 @@ def named(text: str, options: Options) -> Iterator[str]:
     """Yield the letters of options whose text a reply contains as whole words.
 
     Case, punctuation and articles do not count, and "two" is 2. Where a longer option contains a
-    shorter one, its words only name the longer.
+    shorter option, its words only name the longer.
 
     >>> list(named("It's a teddy-bear!", {"A": "bear", "B": "the teddy bear", "C": "book"}))
     ['B']
     """
-    phrases = {letter: _folded_words(own) for letter, own in options.items()}
+    phrases = {letter: _folded_words(option) for letter, option in options.items()}
     folded = text.casefold()
     if not any(_may_hold(folded, phrase) for phrase in phrases.values()):
         return
@@ -282,7 +282,7 @@ def _may_hold(folded: str, phrase: str) -> bool:
 
 
 def _folded_words(text: str) -> str:
-    # Every word has its own blanks on both sides, so that substrings are whole words.
+    # Every word has blanks on both sides, so that substrings are whole words.
     words = (_DIGITS.get(word, word) for word in _WORD.findall(text.casefold()))
     return "".join(f" {word} " for word in words if word not in _ARTICLES)
 
@@ -298,12 +298,12 @@ def read(answer: str, options: Options) -> str | ParseFailure:
     there = {letter: cleaned(composed(text)) for letter, text in options.items() if text.strip()}
     text = without_list(cleaned(composed(answer)), there)
     for step in (concluded, leading, standing):
-        result = _one_of(letter for letter in step(text) if letter in there)
+        result = _single(letter for letter in step(text) if letter in there)
         if result is not None:
             return result
-    return _one_of(named(text, there)) or NO_CHOICE
+    return _single(named(text, there)) or NO_CHOICE
 
 
-def _one_of(letters: Iterable[str]) -> str | ParseFailure | None:
+def _single(letters: Iterable[str]) -> str | ParseFailure | None:
     distinct = set(letters)
     return AMBIGUOUS if len(distinct) > 1 else next(iter(distinct), None)

@@ -16,8 +16,8 @@ from ...core.formatting import nearest
 from ...core.run_files import checked
 from ...marks.style import COLOURS, Shape
 
-BY_HAND = "FINDIT_VP_MARK"  # environment variable: one mark for every model, as ``oval-red``
-SEED = 0  # for choosing one of the good marks for each row
+BY_HAND = "FINDIT_VP_MARK"  # environment variable: the mark of every model, as ``oval-red``
+SEED = 0  # for choosing a good mark for each row
 HOW_TO_MAKE = "python run_findit.py leaderboard --best-marks RUNS"
 
 
@@ -153,7 +153,7 @@ def best_of(model: str, dataset: str) -> tuple[MarkChoice, str]:
         "then find the best marks:\n"
         f"  python run_findit.py --data VPBench_Stage1 --model {model}\n"
         f"  {HOW_TO_MAKE}\n"
-        f"or choose one yourself (the run records it): {BY_HAND}=oval-red"
+        f"or choose a mark yourself (the run records it): {BY_HAND}=oval-red"
     )
 
 

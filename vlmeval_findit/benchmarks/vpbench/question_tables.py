@@ -14,9 +14,9 @@ from ...core import table_files
 from ...core.folders import table_folders
 from ...core.formatting import nearest
 from ...core.question import Message, PlainQuestion, QuestionError, image, text
-from ...core.table_files import CellError, WrittenTable
+from ...core.table_files import WrittenTable
 from . import PREFIX
-from .vp_query import LETTERS, HintColumn, QuestionKind, VPQuery
+from .vp_query import LETTERS, HintColumn, QuestionKind, VPQuery, check_question
 
 STAGE_1 = f"{PREFIX}Stage1"
 ORIGINAL = f"{STAGE_1}_original"  # the table of stage 1 in the authors' layout
@@ -25,7 +25,7 @@ RENDERED = tuple(f"{PREFIX}{name}" for name in ("Scenes", "Scenes_mini"))
 TABLES = {STAGE_1: "VPBench", **{name: name for name in RENDERED}}  # keys of the image folders
 
 
-def own_tables() -> list[str]:
+def custom_tables() -> list[str]:
     """List the custom tables."""
     result = {
         path.stem for folder in table_folders() for path in sorted(folder.glob(f"{PREFIX}*.tsv"))
@@ -38,7 +38,7 @@ def how_to_make(table: str) -> str:
     if table == STAGE_1:
         return "python run_findit.py data get VPBench --from FILE"
     if table in TABLES:
-        return f"deleting {table}.tsv (it is made when it is asked for)"
+        return f"deleting {table}.tsv (the next run makes it again)"
     return "writing it again (columns: docs/reference/vp-bench.md)"
 
 
@@ -55,7 +55,7 @@ MAX_NEW_TOKENS = 512  # room for models that explain themselves before the lette
 
 @dataclass(frozen=True, slots=True)
 class VPQuestion(PlainQuestion):
-    """One layout of one table."""
+    """A layout of a table."""
 
     original: bool = False  # as the authors: four options, and no hint from ``context``
 
@@ -75,9 +75,9 @@ def parse(name: str) -> VPQuestion:
         QuestionError: invalid name; the message says which is nearest.
     """
     table = STAGE_1 if name == ORIGINAL else name
-    is_known = table in TABLES or table in own_tables()
+    is_known = table in TABLES or table in custom_tables()
     if not is_known or not re.fullmatch(r"\w+", name, re.ASCII):
-        names = [*TABLES, ORIGINAL, *own_tables()]
+        names = [*TABLES, ORIGINAL, *custom_tables()]
         raise QuestionError(f"{name}: no such table of VP-Bench{nearest(name, names)}")
     return VPQuestion(
         name,
@@ -94,16 +94,16 @@ REQUEST = "Which option is right? Reply with its letter alone."
 
 def message(query: VPQuery, question: VPQuestion) -> Message:
     """Compose a query's message."""
-    lines = _original(query) if question.original else _ours(query)
+    lines = _original_lines(query) if question.original else _our_lines(query)
     return (*map(image, query.images), text("\n".join((*lines, REQUEST)).strip()))
 
 
-def _ours(query: VPQuery) -> list[str]:
+def _our_lines(query: VPQuery) -> list[str]:
     hint = [query.hint.strip()] if query.hint.strip() else []
     return [*hint, query.question.strip(), *(_line(*option) for option in query.options)]
 
 
-def _original(query: VPQuery) -> list[str]:
+def _original_lines(query: VPQuery) -> list[str]:
     hint = query.hint.strip() if query.hint_column is HintColumn.HINT else ""
     options = dict(query.options)
     lines = [_line(letter, options.get(letter, "")) for letter in LETTERS]
@@ -156,11 +156,5 @@ def read_table(path: Path) -> list[VPQuery]:
 
 
 def _whole(query: VPQuery) -> VPQuery:
-    if not query.question.strip():
-        raise CellError("question", "is empty")
-    if not query.options:
-        raise CellError("options", "there is no option")
-    if query.answer and query.answer not in dict(query.options):
-        known = "".join(dict(query.options))
-        raise CellError("answer", f"{query.answer!r} is no option: {known}")
+    check_question(query.question, query.options, query.answer)
     return query

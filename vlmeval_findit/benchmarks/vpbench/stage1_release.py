@@ -22,9 +22,9 @@ from ...core.files import sha256_of, write_once
 from ...core.folders import image_folder
 from ...core.formatting import nearest
 from ...core.image_files import header
-from ...core.table_files import TableError, WrittenTable, meta_path, sources
+from ...core.table_files import CellError, TableError, WrittenTable, meta_path, sources
 from .question_tables import STAGE_1, TABLES, write_table
-from .vp_query import LETTERS, HintColumn, VPQuery, is_absent, kind_of
+from .vp_query import LETTERS, HintColumn, VPQuery, check_question, is_absent, kind_of
 
 _MISSING = ("", "nan", "<na>")
 _NO_ITEM = ("", "none", "null")
@@ -55,7 +55,7 @@ def text(value: Any) -> str:
 
 
 def items(value: Any) -> tuple[str, ...]:
-    """Read a list, or a text of one: JSON, Python, a NumPy array, or comma-separated.
+    """Read a list, or the text of a list: JSON, Python, a NumPy array, or comma-separated.
 
     Items in texts have no quotes, commas or brackets.
 
@@ -234,20 +234,16 @@ class Stage1Release:
 def query_of(where: str, row: Mapping[str, Any]) -> VPQuery:
     """Convert a row to a question without its image."""
 
-    def bad(column: str, why: str) -> TableError:
-        return TableError(f"{where}, column {column}: {why}")
-
     cells = {name: text(row.get(name)) for name in USED if name not in _OWN_TYPES}
     if not cells["index"].isdecimal():
-        raise bad("index", f"{cells['index']!r} is no whole number")
-    if not cells["question"]:
-        raise bad("question", "is empty")
+        why = f"{cells['index']!r} is no whole number"
+        raise TableError(f"{where}, column index: {why}")
     options = tuple((letter, cells[letter]) for letter in LETTERS if cells[letter])
-    if not options:
-        raise bad("A", "there is no option")
     answer = cells["answer"].upper()
-    if answer and answer not in dict(options):
-        raise bad("answer", f"{answer!r} is no option: {', '.join(dict(options))}")
+    try:
+        check_question(cells["question"], options, answer, first_option="A")
+    except CellError as error:
+        raise TableError(f"{where}, column {error.column}: {error}") from None
     right = dict(options).get(answer, "")
     return VPQuery(
         index=int(cells["index"]),

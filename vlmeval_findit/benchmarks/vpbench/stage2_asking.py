@@ -136,7 +136,7 @@ def keep(data: bytes, folder: Path) -> tuple[str, Size]:
     """Store an image in an image folder, named by its hash; return its name and size.
 
     Raises:
-        ValueError: the bytes are no image, or a damaged one.
+        ValueError: the bytes are no image, or a damaged image.
     """
     name = f"stage2/{sha256_of(data)[:24]}{suffix(data)}"
     path = folder / name
@@ -189,7 +189,7 @@ def drawn(image: MarkRequest, folder: Path) -> bytes:
     """
     import numpy as np
 
-    from ...marks.render import draw_marks
+    from ...marks.mark_drawing import draw_marks
 
     pixels = np.asarray(decode(folder / image.image))
     regions = [Region(mark.box, mark.outlines) for mark in image.marks]

@@ -159,7 +159,7 @@ def _options(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     if not inputs:
         raise ValueError("there is no option")
     result = [(item, re.fullmatch(rf"{item}\.\s*(.+)", value, re.DOTALL)) for item, value in inputs]
-    # Unless all texts begin with their letter, one does by chance.
+    # If only some texts begin with their letter, they do so by chance.
     bare = [(letter, match[1]) for letter, match in result if match]
     return tuple(bare if len(bare) == len(inputs) else inputs)
 
@@ -296,7 +296,7 @@ def reading_of(source: str, quads: Sequence[Quad]) -> str:
     """Choose a source's reading: "xywh", "xyxy" or, COCO's taking precedence, "xywh (both fit)".
 
     Raises:
-        TableError: neither fits all boxes; the message names one and counts them.
+        TableError: neither fits all boxes; the message names a box and counts all.
     """
     outside = {
         name: [quad for quad in quads if not _fits(quad, corners)]

@@ -1,4 +1,4 @@
-"""The six formats of stage 2, as tasks shared by all models or for one model."""
+"""The six formats of stage 2, as tasks for all models or for a single model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RegionNaming(Enum):
     """How a question names its region."""
 
     BEST_MARK = "bvp"  # the mark that the model sees best in stage 1
-    GOOD_MARK = "rbvp"  # a random one, for each question, of those that all models see well
+    GOOD_MARK = "rbvp"  # a random mark for each question, among those that all models see well
     WORDS = "text"  # its place in words; images are not marked
 
 
@@ -77,7 +77,7 @@ def parse(name: str) -> Stage2Question:
 Stage2Task = Task[Stage2Question, VPQuery]
 
 # Keys of :attr:`.Task.resolved_options`
-MARK, GOOD_MARKS, SAID_BY = "mark", "good marks", "source of the marks"
+MARK, GOOD_MARKS, MARK_SOURCE = "mark", "good marks", "source of the marks"
 FROM_BOX = "drawn from boxes"  # how many marks had to use a box for an outline
 _KINDS: Mapping[str, type[MarkChoice | GoodMarks]] = {MARK: MarkChoice, GOOD_MARKS: GoodMarks}
 
@@ -106,7 +106,7 @@ def load(name: str) -> Stage2Task:
 
 
 def for_model(task: Stage2Task, model: str, recorded: Mapping[str, str] | None) -> Stage2Task:
-    """Return the task for one model; see :meth:`.Benchmark.for_model`.
+    """Return the task for a model; see :meth:`.Benchmark.for_model`.
 
     Raises:
         BestMarkError: the model's best mark is unknown, or the run did not record its mark.
@@ -120,8 +120,8 @@ def for_model(task: Stage2Task, model: str, recorded: Mapping[str, str] | None) 
     marks: MarkChoice | GoodMarks
     if recorded is None:
         marks, who = best_of(model, task.question.name)
-    elif {key, SAID_BY} <= set(recorded):
-        marks, who = _KINDS[key].named(recorded[key]), recorded[SAID_BY]
+    elif {key, MARK_SOURCE} <= set(recorded):
+        marks, who = _KINDS[key].named(recorded[key]), recorded[MARK_SOURCE]
     else:
         raise BestMarkError(f"the run did not record its {key}: {task.question.name}")
     result = _marked(task, stage2_rows(task.table), marks, who)
@@ -138,7 +138,7 @@ def _marked(
         image_folder(task.question.images),
     )
     key = MARK if isinstance(marks, MarkChoice) else GOOD_MARKS
-    selected = {key: marks.name, SAID_BY: who}
+    selected = {key: marks.name, MARK_SOURCE: who}
     if boxes := sum(asking.without_outline(row, choice.shape) for row, choice in drawn):
         selected[FROM_BOX] = f"{boxes} of {sum(len(row.marks) for row in rows)}"
     return replace(

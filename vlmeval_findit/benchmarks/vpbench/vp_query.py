@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -13,6 +14,18 @@ from ...core.formatting import nearest
 from ...core.table_files import NESTED, CellError, PlainQuery, Side, read_table
 
 LETTERS = "ABCD"  # of the options
+
+
+def check_question(
+    question: str, options: Sequence[tuple[str, str]], answer: str, first_option: str = "options"
+) -> None:
+    """Raise a CellError unless there is a question with options, and the answer is an option."""
+    if not question.strip():
+        raise CellError("question", "is empty")
+    if not options:
+        raise CellError(first_option, "there is no option")
+    if answer and answer not in dict(options):
+        raise CellError("answer", f"{answer!r} is no option: {', '.join(dict(options))}")
 
 
 class QuestionKind(Enum):
@@ -182,6 +195,5 @@ def _whole(row: Stage2Row) -> Stage2Row:
     for mark in row.marks:
         if not 0 <= mark.image < len(row.images):
             raise CellError("marks", f"there is no image {mark.image}")
-    if row.answer and row.answer not in dict(row.options):
-        raise CellError("answer", f"{row.answer!r} is no option: {', '.join(dict(row.options))}")
+    check_question(row.label, row.options, row.answer)
     return row

@@ -12,10 +12,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from ..box_records import FormatFailure, ParsedReply
 from ..reading import parsed_reply, reader
-from ..records import FormatFailure, ParsedReply
 from ..representation import ReplyFormat
-from .entries import Candidate, Entries, boxes_in, names_another_order
+from .box_search import Candidate, Entries, boxes_in, names_another_order
 from .values import List, ParsedValue, Repair, values_in
 
 __all__ = ["LenientReply", "Repair", "parse_leniently"]
@@ -44,8 +44,8 @@ def parse_leniently(reply: str, fmt: ReplyFormat, strict: ParsedReply) -> Lenien
 
     >>> how = ReplyFormat("json", "xyxy", key="bbox_2d")
     >>> cut = "[{'bbox_2d': [1, 2, 3, 4]}, {'bbox_2d': [5, 6, 7"
-    >>> found = parse_leniently(cut, how, reader(how)(cut))
-    >>> found.reading.boxes, [repair.value for repair in found.repairs]
+    >>> result = parse_leniently(cut, how, reader(how)(cut))
+    >>> result.reading.boxes, [repair.value for repair in result.repairs]
     (((1.0, 2.0, 3.0, 4.0),), ['cut off', 'quotes and words of Python'])
     """
     if strict.reason is None or strict.reason in _NEVER:

@@ -212,7 +212,7 @@ class _ValueReader:
             top.key = f"{top.key} {value}"
 
     def _string(self, at: int, quote: str) -> int:
-        """Take the string at ``at`` and return its end; an unclosed one is skipped to the end."""
+        """Take the string at ``at`` and return its end; an open string is skipped to the end."""
         ends = self._ends[quote]
         place = bisect_left(ends, at)
         if place == len(ends):

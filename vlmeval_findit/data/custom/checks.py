@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from ...benchmarks.findit import PREFIX
 from ...benchmarks.findit.error_costs import OBJECTS, SIZE
-from ...benchmarks.findit.findit_datasets import BENCHMARK, Family, own_datasets
+from ...benchmarks.findit.findit_datasets import BENCHMARK, Family, custom_rows
 from ...benchmarks.findit.marked_references import REFERENCE
+from ...boxes.box_records import Mask
 from ...boxes.matching import plain_label
-from ...boxes.records import Mask
 from ...boxes.representation import KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES, Corners
 from ...core.error_analysis import LABEL
 from ...core.formatting import is_one_line
@@ -207,6 +207,6 @@ def check_name(name: str, replace: bool) -> None:
     shipped |= {row.subset.file.lower(): row.name for row in BENCHMARK.values() if row.subset}
     if name.lower() in shipped:
         raise AnnotationError(f"name {name!r}: is the benchmark's dataset {shipped[name.lower()]}")
-    for known in own_datasets():
+    for known in custom_rows():
         if known.lower() == name.lower() and not (replace and known == name):
             raise AnnotationError(f"name {name!r}: {known} was imported before (--replace)")

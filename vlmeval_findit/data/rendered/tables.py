@@ -128,8 +128,8 @@ def marked_recipe_sha256(table: str) -> str:
 
 def _with_marks(row: MarkedRow) -> Pixels:
     # Imported here: an up-to-date table needs no OpenCV.
+    from ...marks.mark_drawing import draw_marks
     from ...marks.region import Region
-    from ...marks.render import draw_marks
     from ...marks.style import Shape, Style
 
     shape, variant, width = row.style

@@ -25,18 +25,18 @@ class Mask(Protocol):
 
 
 class Ignored(NamedTuple):
-    """An object that does not count: not missed if not found, no error if found."""
+    """An object that does not count: no miss if not hit, no error if hit."""
 
     box: Corners  # (x1, y1, x2, y2) in pixels
     frame: int = 0
-    label: str = ""  # Empty: the query's one label
+    label: str = ""  # Empty: the query's single label
     crowd: bool = False  # Many objects: compared by the share of the answer's area inside
     mask: Mask | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The ground truth of one query; boxes are in frame order."""
+    """The ground truth of a query; boxes are in frame order."""
 
     boxes: tuple[Corners, ...]  # (x1, y1, x2, y2) in pixels of the original image
     frames: tuple[int, ...]  # From 0; an image: 0
@@ -66,12 +66,12 @@ class FormatFailure(Enum):
 
 
 class ParsedReply(NamedTuple):
-    """What was read from one reply; a named tuple for speed."""
+    """What was read from a reply; a named tuple for speed."""
 
     boxes: tuple[Corners, ...]  # (x1, y1, x2, y2) in units of the reply; a point: x1 = x2, y1 = y2
     labels: tuple[str, ...]  # Empty: the query has one label
     frames: tuple[int, ...]  # From 0; empty for images
-    reason: FormatFailure | None  # None: it adheres; otherwise there may be boxes, too
+    reason: FormatFailure | None  # None: it adheres; with a reason there may still be boxes
 
 
 NO_BOX = -1  # In ``Matched.assigned``: no box was assigned

@@ -29,7 +29,7 @@ def plain(key: str) -> str:
     return _NO_LETTER.sub("", key.lower())
 
 
-# Keys of boxes; where labels are asked for, any other key may be one
+# Keys of boxes; where labels are asked for, any other key may be a label
 BOXES = frozenset(
     (
         *("bbox", "bboxes", "bbox2d", "bboxes2d", "box", "boxes", "box2d", "boxes2d", "bndbox"),
@@ -83,7 +83,7 @@ def numbers_by_name(
 ) -> tuple[tuple[str, ...], list[object]] | None:
     """Return names and numbers of an object that names all of them; else None."""
     by_name = {plain(key): value for key, value in fields.items()}
-    if not representation.never_beside.isdisjoint(by_name):
+    if not representation.excluded_keys.isdisjoint(by_name):
         return None
     for names in names_of(representation):
         if all(name in by_name for name in names):
@@ -125,7 +125,7 @@ def _odd(place: Context) -> Context:
 
 
 class Entries:
-    """Finds the boxes in the values of one reply; ``indices`` are all frame numbers."""
+    """Finds the boxes in the values of a reply; ``indices`` are all frame numbers."""
 
     def __init__(self, fmt: ReplyFormat) -> None:
         self._how = fmt

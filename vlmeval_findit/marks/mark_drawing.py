@@ -1,4 +1,4 @@
-"""Draw marks on an image, one region after the other.
+"""Draw marks on an image, region by region.
 
 Every OpenCV from 4.8 to 4.x draws the same pixels, except that ovals of one-pixel lines may be a
 pixel off before 4.13. OpenCV 5 draws other letters and is refused.
@@ -17,15 +17,7 @@ from . import shapes
 from .region import RLE, Region, RegionError
 from .scribble import scribble, scribbles
 from .shapes import Canvas, Colour, PixelBox, Points, pixel_box
-from .style import (
-    COLOURS,
-    ONLY,
-    Shape,
-    Style,
-    StyleError,
-    contrasting,
-    rgb_of,
-)
+from .style import COLOURS, ONLY, Shape, Style, StyleError, contrasting, rgb_of
 
 if not cv2.__version__.startswith("4."):
     raise RuntimeError(
@@ -38,7 +30,7 @@ class MarkedImage(NamedTuple):
     """An image with its marks."""
 
     pixels: npt.NDArray[np.uint8]  # height x width x 3, RGB
-    colours_used: tuple[str, ...]  # one per piece: a polygon, a part's scribble, or a whole mark
+    colours_used: tuple[str, ...]  # per piece: a polygon, a part's scribble, or a whole mark
     notes: tuple[str, ...]  # about marks that were not drawn as requested
 
 
@@ -133,9 +125,9 @@ def draw_marks(
     style: Style,
     colours: str | Sequence[str],
 ) -> MarkedImage:
-    """Draw a mark of one style on every region, in order, on a copy of an image.
+    """Draw a mark of a style on every region, in order, on a copy of an image.
 
-    ``pixels`` are height x width x 3, uint8, RGB. ``colours`` is one name, or one per region;
+    ``pixels`` are height x width x 3, uint8, RGB. ``colours`` is a name, or a name per region;
     ``"contrast"`` chooses the colour of each mark.
 
     >>> from .style import default_style
@@ -145,7 +137,7 @@ def draw_marks(
     ([255, 0, 0], ('red',), [128, 128, 128])
 
     Raises:
-        StyleError: unknown colour, or not one per region.
+        StyleError: unknown colour, or another number of names.
         ValueError: ``pixels`` is no RGB image.
         RegionError: an RLE has another size than the image.
     """

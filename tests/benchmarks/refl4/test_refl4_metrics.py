@@ -1,4 +1,4 @@
-"""Ref-L4: IoU, hits, sums and the twelve figures, against slower ways to the same numbers."""
+"""Ref-L4: IoU, hits, sums and the twelve metrics, against slower computations."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def iou_step_by_step(a: Corners, b: Corners) -> np.float32:
 
 
 def test_the_order_of_the_sum_in_the_union_matters() -> None:
-    # Were the overlap taken from one area first, some of these quotients would have other bits.
+    # With the overlap subtracted from an area first, some quotients would have other bits.
     rng = np.random.default_rng(0)
     a = rng.uniform(0, 500, (2000, 4)).astype(np.float32)
     a[:, 2:] += a[:, :2]
@@ -161,12 +161,10 @@ def test_the_ten_mended_classes_are_named_alike() -> None:
     assert changed == {f"refcoco_{number}" for number in ONE_TOO_LOW}
     assert class_of("refcoco_67", AUTHORS) == "Cake"
     assert class_of("refcoco_67", CORRECTED) == "Dining Table"
-    assert class_of("refcoco_89", CORRECTED) == "Hair Dryer"
-    assert class_of("o365_999", AUTHORS) == "o365_999"
     assert class_of("cat_1", AUTHORS) == "cat_1"
 
 
-# --- figures --------------------------------------------------------------------------------------
+# --- metrics --------------------------------------------------------------------------------------
 
 KINDS = ("refcoco_16", "refcoco_6", "refcoco_37", "o365_56", "o365_57", "o365_200", "else_1")
 
@@ -187,7 +185,7 @@ def rows_of(judged: list[tuple[Annotation, int]]) -> list[ScoredRow]:
 
 
 @given(st.lists(expressions(), min_size=1, max_size=30))
-def test_figures_against_fractions(judged: list[tuple[Annotation, int]]) -> None:
+def test_metrics_against_fractions(judged: list[tuple[Annotation, int]]) -> None:
     def exact(some: list[tuple[Annotation, int]], threshold: int) -> Fraction:
         return Fraction(100 * sum(above > threshold for _, above in some), len(some))
 
@@ -208,8 +206,8 @@ def test_figures_against_fractions(judged: list[tuple[Annotation, int]]) -> None
         classes: dict[str, list[tuple[Annotation, int]]] = {}
         for each in judged:
             classes.setdefault(class_of(str(each[0].ori_category_id), table), []).append(each)
-        both_ways = zip(*map(both, classes.values()), strict=True)
-        means = [sum(some, Fraction()) / len(classes) for some in both_ways]
+        pairs = zip(*map(both, classes.values()), strict=True)
+        means = [sum(some, Fraction()) / len(classes) for some in pairs]
         expected |= {f"class_acc{more}": means[0], f"class_macc{more}": means[1]}
     metrics = (*TWELVE, *CORRECTED_METRICS)
     rows = rows_of(judged)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 
+from vlmeval_findit.marks.mark_drawing import draw_marks  # noqa: E402
 from vlmeval_findit.marks.region import (  # noqa: E402
     RLE,
     Region,
     RegionError,
 )
-from vlmeval_findit.marks.render import draw_marks  # noqa: E402
 from vlmeval_findit.marks.style import (  # noqa: E402
     COLOURS,
     CONTRAST,
@@ -45,34 +45,6 @@ def extent(pixels: np.ndarray, before: np.ndarray = GREY) -> Extent | None:
 
 def draw(shape: Shape, variant: str, width: int, region: Region, colour: str = "red") -> np.ndarray:
     return draw_marks(GREY, [region], Style(shape, variant, width), colour).pixels
-
-
-@pytest.mark.parametrize(
-    ("shape", "variant", "width", "expected"),
-    [
-        (Shape.BOX, "none", 1, (80, 60, 121, 90)),
-        (Shape.BOX, "none", 2, (79, 59, 122, 91)),
-        # OpenCV draws lines of three and of four pixels five wide.
-        (Shape.BOX, "none", 3, (78, 58, 123, 92)),
-        (Shape.BOX, "none", 4, (78, 58, 123, 92)),
-        (Shape.BOX, "none", 6, (77, 57, 124, 93)),
-        # Squares of max(t + 4, 6) // 2 around the corners, discs of max(t, 5).
-        (Shape.BOX, "square", 1, (77, 57, 124, 93)),
-        (Shape.BOX, "square", 6, (75, 55, 126, 95)),
-        (Shape.BOX, "round", 1, (75, 55, 126, 95)),
-        (Shape.BOX, "round", 6, (74, 54, 127, 96)),
-        (Shape.OVAL, ONLY, 2, (79, 59, 121, 91)),
-        # To the middle of the left side, 50 pixels long; the head reaches 7 up and down.
-        (Shape.ARROW, "open", 1, (30, 68, 80, 82)),
-        (Shape.ARROW, "filled", 1, (30, 65, 80, 85)),
-        (Shape.POINT, "round", 3, (94, 69, 106, 81)),
-        (Shape.POINT, "square", 3, (94, 69, 106, 81)),
-    ],
-)
-def test_marks_of_a_box_lie_where_they_should(
-    shape: Shape, variant: str, width: int, expected: Extent
-) -> None:
-    assert extent(draw(shape, variant, width, Region(BOX))) == expected
 
 
 # --- masks, contours, scribbles -------------------------------------------------------------------
@@ -160,7 +132,7 @@ def test_contrast_leaves_out_what_was_used_and_then_repeats() -> None:
 
 
 @pytest.mark.parametrize("colours", [["red"], ["red", "blue", "red"], "pink", ["red", "pink"]])
-def test_colours_are_one_for_all_or_one_a_region(colours: Any) -> None:
+def test_colours_are_a_name_or_a_name_per_region(colours: Any) -> None:
     with pytest.raises(StyleError, match=r"colours for 2 regions|no colour 'pink'"):
         draw_marks(GREY, [Region(BOX)] * 2, Style(Shape.OVAL), colours)
 

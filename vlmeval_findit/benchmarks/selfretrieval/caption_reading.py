@@ -46,8 +46,8 @@ def captions_in(reply: Reply) -> Captions:
 def read(answer: str) -> Captions | ParseFailure:
     """Read the captions from all JSON objects in an answer; the last of a side counts.
 
-    >>> found = read('{"left_image": "a cat"} or better {"LEFT image": "a black cat", "right": 3}')
-    >>> found.left.caption, found.right.why
+    >>> result = read('{"left_image": "a cat"} or {"LEFT image": "a black cat", "right": 3}')
+    >>> result.left.caption, result.right.why
     ('a black cat', 'not_text')
     """
     objects = objects_in(answer)

@@ -74,7 +74,7 @@ class ProbeResult:
     declared: Convention | None  # None: nothing was
     named: Convention | None  # None: no convention fits
     diagnosis: Diagnosis
-    nearest: Convention | None = None  # ``named`` if clear, else the one that fits best when bent
+    nearest: Convention | None = None  # ``named`` if clear, else what fits best when bent
     distortion: Distortion | None = None  # scale and offset in ``fitted``
 
 
@@ -92,7 +92,7 @@ def judge_probe(
     verdict, fit = _OF_VERDICTS.get(diagnosis.verdict, ProbeVerdict.NOTHING), diagnosis.fit
     if fit is None or verdict is ProbeVerdict.NOTHING:
         return ProbeResult(verdict, declared, None, diagnosis)
-    # Of conventions that cannot be told apart we name the declared one.
+    # Of conventions that cannot be told apart we name the declared convention.
     named = against if fit.distance < ALIKE else fit.best
     nearest, distortion = fit.unlisted.convention, fit.unlisted.distortion
     if verdict in (ProbeVerdict.CONFIRMED, ProbeVerdict.UNDECIDED):
@@ -109,14 +109,14 @@ def judge_probe(
 
 
 class SizeGroup(NamedTuple):
-    """The answers about images of one size; NaN without boxes."""
+    """The answers about images of a size; NaN without boxes."""
 
     width: int
     height: int
     boxes: int
     ratio: Floats  # (2,) medians of number / true pixel along x and y
     declared: Floats | None  # the same for the truth, written in the declared convention
-    named: Floats | None  # the same in the named one
+    named: Floats | None  # the same in the named convention
     iou: float  # median, read as named, else as declared
 
 
@@ -174,7 +174,7 @@ class OtherFormat:
 
 
 def find_other_format(question: Variant, replies: Sequence[Reply]) -> OtherFormat | None:
-    """Find a form that more replies have than the requested one; None where there is none."""
+    """Find a form that more replies have than the requested form; None without it."""
     answers = [reply.answer for reply in replies if not reply.failed]
     # Four numbers in brackets are a text reply, even inside an object.
     plain = [text for text in answers if not objects_in(text)]

@@ -1,0 +1,250 @@
+"""Points: counted, compared with points alone, in tables, on boards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from edited_tables import edit_cells
+from hypothesis import given
+from hypothesis import strategies as st
+from scored_runs import HEIGHT, WIDTH, World, query, saying, speaking, world
+
+import vlmeval_findit as findit
+from vlmeval_findit.benchmarks import benchmark_of
+from vlmeval_findit.benchmarks.findit.annotation_tables import (
+    TableError,
+    load_task,
+    read_table,
+    write_table,
+)
+from vlmeval_findit.benchmarks.findit.box_metrics import RANKING
+from vlmeval_findit.benchmarks.findit.findit_query import thin, thinned
+from vlmeval_findit.boxes.box_records import Truth
+from vlmeval_findit.core.config import ConfigError
+from vlmeval_findit.leaderboard.board import boards
+from vlmeval_findit.marks.region import RLEError, packed_mask
+from vlmeval_findit.runs.best_format import rule
+from vlmeval_findit.sweeps.sweep_file import parse_sweep, stage_questions
+
+__all__ = ["world"]
+
+POINT, JSON_NAME = "FindIt_Pascal_point_text", "FindIt_Pascal_point_json"
+BOXES = "FindIt_Pascal_xyxy_text"
+
+L_SHAPE = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
+L_SHAPE[10:60, 10:20] = 1
+L_SHAPE[50:60, 10:50] = 1
+BOX = (10.0, 10.0, 50.0, 60.0)
+MASKED = Truth((BOX,), (0,), masks=(packed_mask(L_SHAPE),))
+
+# --- counted --------------------------------------------------------------------------------------
+
+TARGET = [[0, 0, 100, 50]]
+
+
+def metric_values(
+    replies: Sequence[str | None], truths: Sequence[Any], **more: Any
+) -> dict[str, Any]:
+    form = {"sizes": (WIDTH, HEIGHT), "space": "pixels", **more}
+    return dict(
+        findit.score(replies, truths, form.pop("format", "point_text"), **form).metric_values
+    )
+
+
+def as_screenspot(replies: Sequence[Sequence[tuple[float, float]]], box: Sequence[float]) -> float:
+    """ScreenSpot-Pro's: the share of answers whose point lies in the box."""
+    x1, y1, x2, y2 = box
+    hits = [any(x1 <= x <= x2 and y1 <= y <= y2 for x, y in points) for points in replies]
+    return 100 * sum(hits) / len(hits)
+
+
+def as_refspatial(replies: Sequence[Sequence[tuple[float, float]]], mask: np.ndarray) -> float:
+    """RefSpatial-Bench's: the mean of the shares of points in the mask."""
+    height, width = mask.shape
+    shares = []
+    for points in replies:
+        inside = [
+            bool(mask[int(y), int(x)]) for x, y in points if 0 <= x < width and 0 <= y < height
+        ]
+        shares.append(sum(inside) / len(points) if points else 0.0)
+    return 100 * float(np.mean(shares))
+
+
+coordinates = st.tuples(st.integers(0, WIDTH), st.integers(0, HEIGHT))
+answers = st.lists(st.lists(coordinates, max_size=4), min_size=1, max_size=8)
+
+
+def text(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"[{x}, {y}]" for x, y in points) or "[]"
+
+
+@given(answers)
+def test_metrics_equal_those_of_published_sets_on_one_target(
+    replies: list[list[tuple[int, int]]],
+) -> None:
+    several = metric_values([*map(text, replies)], [MASKED] * len(replies))
+    assert several["Points inside"] == pytest.approx(as_refspatial(replies, L_SHAPE))
+    single = [points[:1] for points in replies]
+    truths = [Truth((BOX,), (0,))] * len(replies)
+    result = metric_values([*map(text, single)], truths)
+    assert result["Pointing accuracy"] == pytest.approx(as_screenspot(single, BOX))
+    assert result["Points inside"] == pytest.approx(result["Pointing accuracy"])
+    masked = metric_values([*map(text, single)], [MASKED] * len(replies))
+    assert masked["Pointing accuracy"] == pytest.approx(as_refspatial(single, L_SHAPE))
+
+
+def test_a_point_too_many_costs_and_so_does_an_object_too_few() -> None:
+    two = [[0, 0, 10, 10], [50, 50, 60, 60]]
+    assert metric_values(["[5, 5] [55, 55]"], [two])["Pointing accuracy"] == 100
+    assert metric_values(["[5, 5]"], [two])["Pointing accuracy"] == 50
+    assert metric_values(["[5, 5] [6, 6]"], [two])["Pointing accuracy"] == 50
+    everywhere = " ".join(f"[{x}, {y}]" for x in range(0, 100, 10) for y in range(0, 100, 10))
+    sprayed = metric_values([everywhere], [two])
+    assert sprayed["Pointing accuracy"] == 2
+    assert (sprayed["Point recall"], sprayed["Point precision"]) == (100, 2)
+
+
+def test_nothing_to_find_no_answer_and_no_call_are_three_things() -> None:
+    result = metric_values(["[]", "[5, 5]", "what?"], [[], [], []])
+    assert result["Rejection accuracy"] == pytest.approx(100 / 3)
+    assert result["False-alarm rate"] == pytest.approx(100 / 3)
+    assert result["Points inside"] is None  # nothing could be pointed at
+    result = metric_values(["[5, 5]", "sorry", None], [TARGET] * 3)
+    assert result["Pointing accuracy"] == 50
+    assert result["Pointing accuracy (failed calls as misses)"] == pytest.approx(100 / 3)
+    assert result["Adherence"] == 50
+
+
+def test_the_reward_of_points() -> None:
+    form = {"sizes": (WIDTH, HEIGHT), "space": "pixels", "by": "pointing"}
+    replies = ["[5, 5]", "[5, 5] [150, 90]", "[]", None]
+    built = findit.reward(replies, [TARGET] * 4, "point_text", **form)  # type: ignore[call-overload]
+    assert built[:3].tolist() == [1, 0.5, 0]
+    assert np.isnan(built[3])
+
+
+# --- the grid -------------------------------------------------------------------------------------
+
+
+def test_a_sweep_never_compares_boxes_with_points() -> None:
+    start = "models: FullImage\ndatasets: Demo\n"
+    sweep = parse_sweep(start + "representations: point\nkeys: [point, point_2d]")
+    assert [each.format for each in stage_questions(sweep, "FullImage", 0)] == [
+        "point_text", "point_json", "point_json_point_2d"
+    ]  # fmt: skip
+    for mixed in (
+        "representations: [xyxy, point]",
+        "stages:\n- representations: point\n- {keys: all}",
+    ):
+        with pytest.raises(ConfigError, match=r"line [34]: .* have no common best format"):
+            parse_sweep(start + mixed)
+    with pytest.raises(ConfigError, match="line 4: keys: bbox fits no cell"):
+        parse_sweep(start + "representations: point\nkeys: [point, bbox]\noutputs: json")
+
+
+# --- masks in tables ------------------------------------------------------------------------------
+
+
+def test_masks_go_with_their_frames() -> None:
+    left, right = packed_mask(L_SHAPE), packed_mask(np.fliplr(L_SHAPE))
+    truth = Truth((BOX,) * 3, (0, 1, 2), masks=(left, None, right))
+    video = replace(query(0), images=("a.png", "b.png", "c.png"), truth=truth)
+    stored = thinned(video, 2).truth
+    assert len(stored.boxes) == len(stored.masks) == 2
+    assert [truth.masks[frame] for frame in thin(3, 2)] == [*stored.masks]
+
+
+def test_masks_go_through_tables(tmp_path: Path) -> None:
+    truth = Truth((BOX, (0.0, 0.0, 9.0, 9.0)), (0, 0), masks=(MASKED.masks[0], None))
+    rows = [replace(query(0), truth=truth), query(1)]
+    table = write_table(tmp_path, "T", rows, {"source": "a test"}).path
+    again = read_table(table)
+    assert again[1] == rows[1]
+    assert again[0].truth.boxes == truth.boxes
+    mask, none = again[0].truth.masks
+    assert none is None
+    assert mask is not None
+    assert mask.packed == truth.masks[0].packed  # type: ignore[union-attr]
+    assert (mask.covers(15, 30), mask.covers(40, 20)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("cell", "why"),
+    [("[[null]]", "not an entry for every box"), ("[[7, null]]", "should be a valid string: 7")],
+)
+def test_a_damaged_column_of_masks_is_named(tmp_path: Path, cell: str, why: str) -> None:
+    write_table(tmp_path, "T", [replace(query(0), truth=two_masks())], {"source": "a test"})
+    path = tmp_path / "T.tsv"
+    edit_cells(path, masks=cell)
+    with pytest.raises(TableError, match=f"line 2, column masks: .*{why}"):
+        read_table(path)
+
+
+def two_masks() -> Truth:
+    return Truth((BOX, (0.0, 0.0, 9.0, 9.0)), (0, 0), masks=(MASKED.masks[0], None))
+
+
+def test_a_mask_that_cannot_be_unpacked_is_refused_before_points_are_asked_for(
+    world: World,
+) -> None:
+    world.table("Pascal", [replace(query(0), truth=two_masks())])
+    edit_cells(world.folder / "Pascal.tsv", masks='[["99", null]]')
+    assert load_task(BOXES).queries  # boxes need no masks
+    with pytest.raises(TableError, match=r"Pascal.tsv, row 0, column masks, box 0: the runs of a"):
+        load_task(POINT)
+    with pytest.raises(RLEError, match="packs no run lengths"):
+        _ = packed_mask(L_SHAPE).__class__(9, 9, "é").runs
+
+
+# --- runs: boards, reports, exports, coords -------------------------------------------------------
+
+
+def test_points_have_a_separate_board(world: World) -> None:
+    boxes = world.run("Good", BOXES, speaking(BOXES, 0.9, 5))
+    points = world.run("Good", POINT, speaking(POINT, 0.7))
+    in_json = world.run("Good", JSON_NAME, speaking(JSON_NAME, 0.5))
+    silent = world.run("Silent", POINT, saying("no idea"))
+    first, second = boards([boxes, points, in_json, silent])
+    assert (first.benchmark.name, second.benchmark.name) == ("FindIt", "FindIt-points")
+    assert first.models == ("Good",)
+    assert second.models == ("Good", "Silent")
+    assert second.headline.name == "Pointing accuracy"
+    assert not {"F1@0.5", "mIoU"} & {each.name for each in second.shown}
+    (column,) = second.datasets
+    cell = second.cells["Good", column.name]
+    assert cell.format == "point_text"  # chosen among points, by their figure
+    assert cell.entries["Pointing accuracy"].value == points.metric_values["Pointing accuracy"]
+    assert (
+        points.metric_values["Pointing accuracy"] > in_json.metric_values["Pointing accuracy"] > 0
+    )  # type: ignore[operator]
+    assert rule(second.benchmark).startswith("highest Pointing accuracy (failed calls as misses)")
+    assert benchmark_of(BOXES).ranking == RANKING
+
+
+def test_every_lost_place_has_a_single_error_type(world: World) -> None:
+    replies = iter(
+        ["[30, 300] [750, 500]", "[500, 990]", "[]", "sorry", "[900, 990] [950, 990] [980, 990]"]
+        * 3
+    )
+    run = world.run("M", POINT, lambda query, random: next(replies))
+    analysis = run.benchmark.errors
+    events = [dict(analysis.events(row)) for row in run.rows[:5]]
+    assert events == [
+        {"lost: off target": 1},
+        {"lost: off target": 1, "lost: missed": 1},
+        {"lost: missed": 2},
+        {"lost: no box": 2},
+        {"lost: off target": 2, "lost: too many": 1},
+    ]
+    sums = {**run.sums}
+    for row in run.rows:
+        for name, count in analysis.events(row).items():
+            sums[name] = sums.get(name, 0) + count
+    points = analysis.points(sums)
+    assert sum(points.values()) == pytest.approx(analysis.lost(sums))
+    assert not any(key.startswith("lost:") for row in run.rows for key in row.sums)

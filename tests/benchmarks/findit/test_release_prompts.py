@@ -1,0 +1,222 @@
+"""The release's words: which clone they come from, what it is given, where images are placed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_prompts import query_for
+from vlmeval_findit.core.messages import Message, image, text
+
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
+from vlmeval_findit.boxes.box_records import Truth
+from vlmeval_findit.core.vlmevalkit import git_revision
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+HRINSDET = "FindIt_HRInsDet_easy_xyxy_text"
+DOC_UTILS = """
+calls = []
+def doc_to_text(doc, kwargs):
+    calls.append((doc, kwargs))
+    return {text!r}
+"""
+
+
+def git(*arguments: str, at: Path) -> str:
+    who = ("-c", "user.name=n", "-c", "user.email=e@example.org")
+    done = subprocess.run(
+        ["git", *who, *arguments], cwd=at, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def forget_clones() -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "findit"]:
+        del sys.modules[name]
+
+
+Clone = Callable[..., Path]
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clone]:
+    """Makes a stand-in of the release that says a text, the package below ``layout``."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    forget_clones()
+
+    def make(text: str = "Find it.", name: str = "release", layout: str = "") -> Path:
+        package = tmp_path / name / layout / "findit"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        (package / "doc_utils.py").write_text(DOC_UTILS.format(text=text))
+        git("init", "-q", at=tmp_path / name)
+        git("commit", "-q", "--allow-empty", "-m", "a commit", at=tmp_path / name)
+        monkeypatch.setenv("FINDIT_PROMPTS", str(tmp_path / name))
+        return tmp_path / name
+
+    yield make
+    forget_clones()
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], tuple[str, str]]:
+    """Asks with a clone: the prompt set's name and its text."""
+
+    def of(folder: Path) -> tuple[str, str]:
+        monkeypatch.setenv("FINDIT_PROMPTS", str(folder))
+        variant = parse("FindIt_Pascal_xyxy_text")
+        name, make = prompt_set()
+        return name, make(query_for(variant), variant)[-1].value
+
+    return of
+
+
+def of_release(name: str, **changes: Any) -> Message:
+    v = parse(name)
+    return prompt_set()[1](replace(query_for(v), **changes), v)
+
+
+def call() -> tuple[dict[str, Any], dict[str, Any]]:
+    (only,) = sys.modules["findit.doc_utils"].calls
+    return only
+
+
+# --- which clone ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("layout", "values"), [("", ""), ("src", ""), ("src", "src")])
+def test_both_states_of_the_release_are_known_and_their_commit_is_named(
+    clone: Clone, use, layout: str, values: str
+) -> None:
+    top = clone(layout=layout)
+    commit = git("rev-parse", "HEAD", at=top)[:12]
+    assert use(top / values) == (f"findit-release-{commit}", "Find it.")
+
+
+def test_a_folder_above_that_is_another_repository_is_not_the_clone(clone: Clone, use) -> None:
+    top = clone(name="mine/release", layout="src")
+    shutil.move(top / ".git", top.parent / ".git")
+    assert use(top)[0] == "findit-release-unknown"
+
+
+@pytest.mark.parametrize("values", ["", "src"])
+def test_another_clone_in_the_same_process_is_refused(clone: Clone, use, values: str) -> None:
+    first, second = clone("First.", "first", "src"), clone("Second.", "second", values)
+    assert use(first)[1] == use(first / "src")[1] == "First."
+    with pytest.raises(PromptError, match=f"this process has imported {first}/src/findit"):
+        use(second)
+    assert use(first)[1] == "First."
+
+
+def test_a_clone_that_could_not_be_imported_does_not_answer_for_the_next(clone: Clone, use) -> None:
+    """Its package is imported before its ``doc_utils`` fails."""
+    broken = clone(name="broken")
+    (broken / "findit" / "doc_utils.py").write_text("import torch_that_is_not_installed\n")
+    with pytest.raises(PromptError, match="need torch and torchvision"):
+        use(broken)
+    with pytest.raises(PromptError):
+        use(clone(name="whole"))
+
+
+def test_the_clone_goes_before_what_is_on_the_path(clone: Clone, use) -> None:
+    top, other = clone("The clone."), clone("Another.", "other")
+    sys.path[:0] = [str(other), str(top)]
+    assert use(top)[1] == "The clone."
+
+
+def test_a_folder_without_commits_and_a_worktree(tmp_path: Path) -> None:
+    assert git_revision(tmp_path) is None
+    git("init", "-q", "top", at=tmp_path)
+    top, side = tmp_path / "top", tmp_path / "side"
+    assert git_revision(top) is None
+    git("commit", "-q", "--allow-empty", "-m", "first", at=top)
+    git("worktree", "add", "-q", "../side", at=top)
+    git("commit", "-q", "--allow-empty", "-m", "second", at=side)
+    for each in (top, side):
+        assert git_revision(each) == git("rev-parse", "HEAD", at=each)[:12]
+    assert git_revision(top) != git_revision(side)
+
+
+# --- images and values ----------------------------------------------------------------------------
+
+SHOTS = image("shot1.jpg"), image("shot2.jpg")
+SCENE = image("1.jpg")
+
+
+@pytest.mark.parametrize(
+    ("release_text", "parts"),
+    [
+        # Without marks the text stands after all images.
+        ("Find it.", (*SHOTS, SCENE, text("Find it."))),
+        (
+            "A: <image 1> B: <image 2>\nScene: <image 3> Find it.",
+            (text("A: "), SHOTS[0], text(" B: "), SHOTS[1], text("\nScene: "), SCENE,
+             text(" Find it.")),
+        ),
+        ("<image 3><image 1> \n<image 2>Find it.", (SCENE, *SHOTS, text("Find it."))),
+    ],
+)  # fmt: skip
+def test_the_releases_text_places_the_images(
+    clone: Clone, release_text: str, parts: Message
+) -> None:
+    clone(release_text)
+    assert of_release(HRINSDET) == parts
+
+
+@pytest.mark.parametrize(
+    "release_text", ["<image 1> Find it.", "<image 1><image 2><image 4>",
+                     "<image 1><image 2><image 2><image 3>", "<image 0><image 1><image 2>"],
+)  # fmt: skip
+def test_a_missing_mark_is_an_error(clone: Clone, release_text: str) -> None:
+    clone(release_text)
+    with pytest.raises(PromptError, match=rf"{HRINSDET}, row 7: .* has 3"):
+        of_release(HRINSDET)
+
+
+def test_the_release_gets_the_cell_and_the_row(clone: Clone) -> None:
+    clone()
+    of_release("FindIt_iGround_multilabel_caption_f3_cxcywh_json_bbox_2d_nested_cx-formula")
+    doc, kwargs = call()
+    assert kwargs == {
+        "dataset_name": "iground",
+        "task_family": "objdet_video",
+        "fmt": "json",
+        "bbox_repr": "cxcywh",
+        "multi_label": True,
+        "with_caption": True,
+        "negative_examples": False,
+        "center_exp": "formula",
+        "rescale_mode": "standard",
+        "json_key": "bbox_2d",
+        "json_structure": "nested",
+        "max_frames": 3,
+    }
+    assert doc["label"] == "dog, traffic light"
+    assert doc["caption"] == "A dog waits at a traffic light."
+    assert doc["frame_paths"] == ["1.jpg", "2.jpg", "3.jpg"]
+    assert doc["frame_indices"] == [0, 1, 2]
+    assert doc["bboxes"] == [[], [], []]
+
+
+def test_the_release_does_not_speak_of_marks(clone: Clone) -> None:
+    clone()
+    with pytest.raises(PromptError, match=r"vp-box: the release has no prompt for .box"):
+        of_release(f"{HRINSDET}_vp-box")
+
+
+def test_multilabel_rows_have_the_releases_layout(clone: Clone) -> None:
+    clone()
+    truth = Truth(((1, 2, 3, 4),), (0,), ("dog",))
+    of_release("FindIt_Pascal_multilabel_xyxy_text", truth=truth)
+    doc, _ = call()
+    assert doc["bboxes"] == [{"label": "dog", "bbox": [1, 2, 3, 4]}]
+    assert (doc["filename"], doc["width"], doc["height"]) == ("1.jpg", 640, 480)
