@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from test_prompts import query_for
-from vlmeval_findit.core.messages import Message, image, text
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
 from vlmeval_findit.boxes.box_records import Truth
+from vlmeval_findit.core.question import Message, image, text
 from vlmeval_findit.core.vlmevalkit import git_revision
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
