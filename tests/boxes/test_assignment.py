@@ -16,7 +16,6 @@ from vlmeval_findit.boxes.assignment import assign_sparse
 from vlmeval_findit.boxes.box_records import NO_BOX, Matched, ParsedReply, Truth
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.representation import MatchRule
-from vlmeval_findit.marks.region import packed_mask
 
 Query = tuple[ParsedReply, Truth]
 SIDE = 100
@@ -114,7 +113,7 @@ def test_the_total_and_the_number_of_pairs_are_those_of_the_whole_table(
         assert box == NO_BOX or frame_numbers[box] == frame
 
 
-def scattered(seed: int, labelled: bool, masked: bool = False) -> Query:
+def scattered(seed: int, labelled: bool) -> Query:
     """Objects, and boxes near some of them: numbers by chance, so that no two sums are the same.
 
     Without labels boxes and objects come several times over.  With labels such copies would be two
@@ -130,18 +129,9 @@ def scattered(seed: int, labelled: bool, masked: bool = False) -> Query:
         predicted, true = (side + chance.normal(0, 2, side.shape) for side in (predicted, true))
     frames = np.sort(chance.integers(0, 2, len(true))), chance.integers(0, 2, len(predicted))
     labels = [chance.choice(LABELS, len(some)).tolist() * labelled for some in (true, predicted)]
-    masks = tuple(
-        packed_mask((chance.random((SIDE, SIDE)) < 0.4).astype(np.uint8)) if at % 2 else None
-        for at in range(len(true))
-    )
     return (
         ParsedReply([*map(tuple, predicted.tolist())], labels[1], frames[1].tolist(), None),
-        Truth(
-            tuple(map(tuple, true.tolist())),
-            tuple(frames[0].tolist()),
-            tuple(labels[0]),
-            masks if masked else (),
-        ),
+        Truth(tuple(map(tuple, true.tolist())), tuple(frames[0].tolist()), tuple(labels[0])),
     )
 
 
@@ -155,12 +145,6 @@ def test_so_are_hits_and_ious_where_no_two_assignments_are_as_good(
     assert result.tp == whole.tp
     assert sorted(result.ious) == pytest.approx(sorted(whole.ious), abs=1e-6)
     assert sum(result.labels_agree) == sum(whole.labels_agree)
-
-
-@given(st.integers(0, 10**6))
-def test_points_are_judged_by_masks(seed: int) -> None:
-    query = scattered(seed, False, masked=True)
-    assert sparsely(query, INSIDE).tp == matched(query, INSIDE).tp
 
 
 def apart(n: int) -> list[tuple[float, ...]]:

@@ -60,7 +60,7 @@ def test_numbers_are_converted_back(each: Convention) -> None:
 @pytest.mark.parametrize(
     ("name", "numbers"),
     [
-        # A box (64, 48, 320, 240) in a picture of 640 x 480 pixels.
+        # A box (64, 48, 320, 240) in an image of 640 x 480 pixels.
         ("grid1000/xyxy", [100, 100, 500, 500]),
         ("percent/cxcywh", [30, 30, 40, 40]),
         ("pixels/yxhw", [48, 64, 192, 256]),
@@ -264,7 +264,7 @@ def test_two_conventions_in_a_run() -> None:
 def test_sides_that_were_rounded_away_are_no_second_convention() -> None:
     """A run that was once diagnosed as mixed: tiny objects, coarse steps.
 
-    Boxes without a side are somewhere in the picture in many other conventions.
+    Boxes without a side are somewhere in the image in many other conventions.
     """
     rng = np.random.default_rng([77, 879])
     for _ in range(3):  # what was simulated was drawn first

@@ -106,7 +106,7 @@ def test_a_scale_or_an_offset(fault: Fault, verdict: ProbeVerdict) -> None:
 
 
 def test_two_conventions_by_size() -> None:
-    """Large pictures in pixels of what a provider shrank, small ones in thousandths."""
+    """Large images in pixels of what a provider shrank, small ones in thousandths."""
     small, large = answers(rng(), GRID, 0.05), answers(rng(), convention("limit1280/xyxy"), 0.05)
     mixed = [b if max(b.width, b.height) > 1080 else a for a, b in zip(small, large, strict=True)]
     result = judge_probe(mixed, GRID, GRID)
@@ -141,7 +141,7 @@ def test_boxes_that_follow_nothing() -> None:
     assert not result.verdict.is_fault
 
 
-def test_a_table_by_size_of_the_picture() -> None:
+def test_a_table_by_size_of_the_image() -> None:
     truth = convention("pixels/yxyx")
     queries = answers(rng(), truth, 0.0)
     result = judge_probe(queries, Convention(SPACES["grid1000"], truth.order), truth)

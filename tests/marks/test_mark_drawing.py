@@ -1,4 +1,4 @@
-"""Marks on pictures: where every shape lies, and what no mark ever does."""
+"""Marks on images: where every shape lies, and what no mark ever does."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_run_lengths_are_filled_opaquely_and_outlined_as_polygons_are() -> None:
     assert (draw(Shape.SCRIBBLE, ONLY, 2, region) == draw(Shape.SCRIBBLE, ONLY, 2, polygon)).all()
 
 
-def test_run_lengths_of_another_picture_are_refused() -> None:
+def test_run_lengths_of_another_image_are_refused() -> None:
     with pytest.raises(RegionError, match="mark 1: a mask of 2 x 2 pixels on an image of 200 x"):
         draw(Shape.MASK, "plain", 4, Region(BOX, RLE(2, 2, (4,))))
 
@@ -142,7 +142,7 @@ def test_colours_are_a_name_or_a_name_per_region(colours: Any) -> None:
     [GREY[..., 0], GREY.astype(np.float32), np.zeros((4, 4, 4), np.uint8), GREY[:0]],
     ids=["one channel", "floats", "four channels", "empty"],
 )
-def test_what_is_no_picture_is_refused(pixels: Any) -> None:
+def test_what_is_no_image_is_refused(pixels: Any) -> None:
     with pytest.raises(ValueError, match="an image is height x width x 3"):
         draw_marks(pixels, [], Style(Shape.OVAL), "red")
 
@@ -167,14 +167,14 @@ regions = st.builds(
     st.lists(regions, max_size=3),
     st.sampled_from([*COLOURS, CONTRAST]),
 )
-def test_any_region_is_drawn_the_same_twice_and_the_picture_is_left_alone(
+def test_any_region_is_drawn_the_same_twice_and_the_image_is_left_alone(
     what: tuple[Shape, str], width: int, some: list[Region], colour: str
 ) -> None:
-    picture = GREY.copy()
-    picture.flags.writeable = False
+    image = GREY.copy()
+    image.flags.writeable = False
     style = Style(*what, width)
-    first, second = (draw_marks(picture, some, style, colour) for _ in range(2))
-    assert (picture == GREY).all()
+    first, second = (draw_marks(image, some, style, colour) for _ in range(2))
+    assert (image == GREY).all()
     assert first.pixels.tobytes() == second.pixels.tobytes()
     assert first.colours_used == second.colours_used
     assert first.pixels.flags.writeable

@@ -48,7 +48,7 @@ def test_what_is_no_style_is_refused(make: Any, says: str) -> None:
         pytest.param((1, 2, 3), (), "a box is x, y, w, h", id="three numbers"),
         pytest.param((0, 0, -1, 5), (), "no negative side", id="negative side"),
         pytest.param((0, 0, float("nan"), 5), (), "no coordinate nan", id="NaN"),
-        pytest.param((0, 0, 1e9, 5), (), "no coordinate 1000000000.0", id="beyond any picture"),
+        pytest.param((0, 0, 1e9, 5), (), "no coordinate 1000000000.0", id="beyond any image"),
         pytest.param((0, 0, 1, 1), ((1, 2, 3),), "not 3 numbers", id="half a vertex"),
         pytest.param((0, 0, 1, 1), ((),), "not 0 numbers", id="no vertex"),
         pytest.param((0, 0, 1, 1), ((1, float("inf")),), "no coordinate inf", id="infinite vertex"),

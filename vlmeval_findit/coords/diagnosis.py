@@ -208,10 +208,10 @@ def steadiness(arrays: RunArrays, left: ConventionFit, right: ConventionFit) -> 
     return nats, _z(left.ious - right.ious, arrays.images[arrays.truth_query], most=np.inf)
 
 
-def _z(values: Floats, picture: Indices, most: float) -> float:
+def _z(values: Floats, image: Indices, most: float) -> float:
     if not values.size:
         return 0.0
-    sums = np.bincount(np.unique(picture, return_inverse=True)[1], values).clip(-most, most)
+    sums = np.bincount(np.unique(image, return_inverse=True)[1], values).clip(-most, most)
     spread = np.sqrt(((sums - sums.mean()) ** 2).sum())
     return float(np.clip(sums.sum() / max(spread, 1e-9), -1000, 1000))
 

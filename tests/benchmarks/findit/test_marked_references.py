@@ -1,4 +1,4 @@
-"""Marked reference pictures: which picture shows the object, what is drawn, and when."""
+"""Marked reference images: which image shows the object, what is drawn, and when."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit import marked_references as marked_pictures
+from vlmeval_findit.benchmarks.findit import marked_references as marked_images
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, Sighting
 from vlmeval_findit.benchmarks.findit.marked_references import (
@@ -39,7 +39,7 @@ def query(index: int, label: str, image: str, **fields: Any) -> FindItQuery:
     return FindItQuery(index, label, 100, 100, **{**given, **fields})
 
 
-# --- which picture --------------------------------------------------------------------------------
+# --- which image --------------------------------------------------------------------------------
 
 
 def test_the_image_that_a_shot_is_a_crop_of_comes_first() -> None:
@@ -78,7 +78,7 @@ def test_else_the_next_query_that_is_about_it_elsewhere() -> None:
 
 
 def scenery(width: int, height: int) -> Image.Image:
-    """A picture whose pixels say where they are."""
+    """An image whose pixels say where they are."""
     y, x = np.mgrid[:height, :width]
     pixels = np.stack([x % 200, y % 200, (x // 64 + y // 64) % 2 * 90], axis=2)
     return Image.fromarray(pixels.astype(np.uint8))
@@ -96,7 +96,7 @@ CHECKSUMS = {
 @pytest.mark.parametrize("mark", MARKS)
 def test_the_pixels_of_a_mark(mark: str) -> None:
     """After a change that is meant, raise ``RECIPE`` and write the checksum again."""
-    assert marked_pictures.RECIPE == 1
+    assert marked_images.RECIPE == 1
     drawn = marked(scenery(700, 500), (300.0, 200.0, 360.0, 290.0), mark)
     assert drawn.shape == (270, 256, 3)
     assert sha256(drawn.tobytes()).hexdigest()[:16] == CHECKSUMS[mark]
@@ -121,7 +121,7 @@ DEMO = "FindIt_Demo_insdet_xyxy_json_vp-box"
 
 @pytest.fixture
 def images(tmp_path: Path, lmu_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the demonstration's pictures, without marked ones."""
+    """A copy of the demonstration's images, without marked ones."""
     load_task("FindIt_Demo_insdet_xyxy_json")
     folder = tmp_path / "Demo"
     shutil.copytree(lmu_data / "images" / "Demo", folder, ignore=shutil.ignore_patterns("vp"))
@@ -132,7 +132,7 @@ def images(tmp_path: Path, lmu_data: Path, monkeypatch: pytest.MonkeyPatch) -> P
 def test_an_image_is_drawn_once_and_again_after_its_source_changed(
     images: Path, watch_decoding: Callable[[ModuleType], list[str]]
 ) -> None:
-    decoded = watch_decoding(marked_pictures)
+    decoded = watch_decoding(marked_images)
     names = [q.support[0] for q in load_task(DEMO).queries.values()]
     assert len(decoded) == len(set(decoded)), "every source once"
     before = {name: (images / name).read_bytes() for name in names}

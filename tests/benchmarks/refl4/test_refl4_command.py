@@ -90,7 +90,7 @@ def test_fetch_leaves_a_split_ready_and_the_second_run_asks_nothing(
 ) -> None:
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as archive:
-        archive.add(write_images(tmp_path / "pictures"), "images")
+        archive.add(write_images(tmp_path / "images"), "images")
     web.serve("refl4/images.tar.gz", content.getvalue())
     web.serve("refl4/ref-l4-val.parquet", (parquet / "ref-l4-val.parquet").read_bytes())
     config = tmp_path / "datasets.yaml"

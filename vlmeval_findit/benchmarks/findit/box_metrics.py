@@ -307,20 +307,20 @@ class RuleMetrics:
     more: Callable[[Matched, Matched], dict[str, float]]  # the lenient surplus
     undetailed: tuple[str, ...] = ()  # details that these answers do not have
 
-    def lenient_sums(self, strict: Matched, tolerant: LenientMatch) -> dict[str, float]:
+    def lenient_sums(self, strict: Matched, lenient: LenientMatch) -> dict[str, float]:
         """Return the lenient surplus where not 0; another assignment can make it negative."""
-        result = self.more(strict, tolerant.matched)
+        result = self.more(strict, lenient.matched)
         return {name: value for name, value in result.items() if value}
 
 
-def _more_boxes(strict: Matched, tolerant: Matched) -> dict[str, float]:
-    return {LENIENT_TP: tolerant.tp - strict.tp, LENIENT_PRED: tolerant.counted - strict.counted}
+def _more_boxes(strict: Matched, lenient: Matched) -> dict[str, float]:
+    return {LENIENT_TP: lenient.tp - strict.tp, LENIENT_PRED: lenient.counted - strict.counted}
 
 
-def _more_points(strict: Matched, tolerant: Matched) -> dict[str, float]:
+def _more_points(strict: Matched, lenient: Matched) -> dict[str, float]:
     objects = len(strict.hits)
-    places = [max(objects, item.counted) for item in (tolerant, strict)]
-    return {LENIENT_POINTED: tolerant.tp - strict.tp, LENIENT_PLACES: places[0] - places[1]}
+    places = [max(objects, item.counted) for item in (lenient, strict)]
+    return {LENIENT_POINTED: lenient.tp - strict.tp, LENIENT_PLACES: places[0] - places[1]}
 
 
 BOXES = RuleMetrics(
