@@ -119,10 +119,5 @@ def _object(fields: Mapping[str, Schema]) -> dict[str, Any]:
 
 def _keyed_by_label(fields: Mapping[str, Schema], value: Schema) -> dict[str, Any]:
     count = len(fields) + 1
-    closed = _object(fields)
-    return {
-        **closed,
-        "additionalProperties": value,
-        "minProperties": count,
-        "maxProperties": count,
-    }
+    more = {"additionalProperties": value, "minProperties": count, "maxProperties": count}
+    return _object(fields) | more

@@ -46,11 +46,7 @@ class RunReplies:
 
 
 def replies_of_run(
-    model: str,
-    task: Any,
-    replies: Sequence[Reply],
-    settings: Settings,
-    run: Identity | None,
+    model: str, task: Any, replies: Sequence[Reply], settings: Settings, run: Identity | None
 ) -> RunReplies:
     """Read a run's replies as its score does.
 

@@ -39,11 +39,7 @@ class F1Errors(ErrorAnalysis):
     def points(self, sums: Sums) -> Mapping[str, Any]:
         true = sums.get("n_gt", 0) + sums.get("n_gt_failed", 0)
         price = prices(sums.get("tp", 0), sums.get("n_pred", 0), true)
-        costs = {
-            CountsAs.PAIR: price.pair,
-            CountsAs.BOX: price.box,
-            CountsAs.OBJECT: price.object,
-        }
+        costs = {CountsAs.PAIR: price.pair, CountsAs.BOX: price.box, CountsAs.OBJECT: price.object}
         costs[CountsAs.NOTHING] = 0 * price.box
         return {
             ERROR_TYPES[kind].key: 100

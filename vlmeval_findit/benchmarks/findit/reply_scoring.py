@@ -75,11 +75,7 @@ def read_reply(reply: Reply, read: Reader) -> ParsedReply:
 
 
 def match_replies(
-    model: str,
-    task: FindItTask,
-    replies: Replies,
-    settings: Settings,
-    run: Identity | None,
+    model: str, task: FindItTask, replies: Replies, settings: Settings, run: Identity | None
 ) -> tuple[list[MatchedReply], list[SpaceInForce]]:
     """Read and match replies, and list the spaces in force, or raise SpaceError."""
     variant = task.question
