@@ -45,7 +45,8 @@ def space(kind: str, scene_max_size: int | None = None) -> Space:
         (space("pixels", 1824), (8192, 6144), (1824, 1368)),
         (space("pixels", 1824), (5000, 333), (1824, 121)),
         (space("pixels", 1824), (1824, 1000), (1824, 1000)),
-        (space("pixels", 4096), (6144, 8192), (3072, 4096)),
+        (space("pixels", 2048), (6144, 8192), (1536, 2048)),
+        (space("pixels", 1824), (4000, 1006), (1824, 459)),
         # 1 pixel stays 1 pixel.
         (space("pixels", 1824), (9000, 1), (1824, 1)),
         # 64 x 40 patches = 2560 > 2500: s = sqrt(2560000 / (2048 x 1280)) = 0.98821;

@@ -74,6 +74,11 @@ def test_else_the_next_query_that_is_about_it_elsewhere() -> None:
     assert result[1] == MarkedReference("shot1.png", None, ReferenceOrigin.WHOLE_SHOT)
 
 
+def test_the_queries_of_an_object_are_gone_through_in_a_circle() -> None:
+    result = references([query(i, "cup", f"{i}.jpg") for i in range(3)], is_video=False)
+    assert [each and each.image for each in result] == ["1.jpg", "2.jpg", "0.jpg"]
+
+
 # --- what is drawn --------------------------------------------------------------------------------
 
 

@@ -121,7 +121,7 @@ def _query(row: AnnotationRow) -> FindItQuery:
     for column in ("box_labels", "masks"):
         values = getattr(row, column)
         if values and [len(some) for some in values] != counts:
-            raise CellError(column, "there is not an entry for every box")
+            raise CellError(column, "not an entry for every box")
     for item in row.ignored:
         if not 0 <= item.frame < frames:
             raise CellError("ignored", f"frame {item.frame} is none of the {frames}, from 0")
