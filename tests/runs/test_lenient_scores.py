@@ -12,10 +12,10 @@ from scored_runs import World, query, two_labels, world
 
 from vlmeval_findit.benchmarks.findit.box_metrics import LenientMatch, NegativeOutcome, outcome
 from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES
+from vlmeval_findit.boxes.box_records import Matched, Truth
 from vlmeval_findit.boxes.error_types import BoxError
 from vlmeval_findit.boxes.lenient import parse_leniently
 from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.box_records import Matched, Truth
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import FAILED, Reply
