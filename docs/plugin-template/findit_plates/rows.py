@@ -17,14 +17,13 @@ SPACES = [SpaceKind("longer1000", "longer1000", "1/1000 of the longer side", _of
 _YXYX = ReplyFormat(output="json", representation="yxyx", key="box_2d")
 
 MODELS = [
-    # A model behind a server: its names, the space of its replies, how it answers where a prompt
-    # names no format, and what servers call it. One that runs here has a LocalFamily too.
+    # A model behind a server: its names, the space of its replies, and how it answers where a
+    # prompt names no format. A model that runs here has a LocalFamily too.
     ModelRow(
         "PlateReader",
         r"(acme/)?PlateReader(-\d+B)?",
         # A function: the space is looked for when a run begins, and not while this is imported.
         space=lambda question: Space("longer1000"),
         schemes={("json", False): _YXYX, ("json", True): _YXYX},
-        served="plate-reader-1",
     ),
 ]
