@@ -11,6 +11,7 @@ Folders are rooms.  A room imports only itself and those above it in this table
 ``core``         shared by all: files, locks, images, replies, identity, metrics, extension points
 ``boxes``        boxes: representations, parsing, writing, coordinate spaces, matching
 ``marks``        visual marks drawn on images
+``serving``      starts model servers on this machine
 ``models``       who answers: a row a model; on this machine, or over HTTP
 ``benchmarks``   a folder a benchmark, found by the prefix of its names
 ``coords``       in which coordinates a deployment really answers

@@ -10,7 +10,7 @@
 #SBATCH --time=24:00:00
 
 set -euo pipefail
-sweep=${1:?a file as docs/sweeps.md has it}
+sweep=${1:?a file as docs/how-to/sweeps.md has it}
 
 nodes=${SLURM_JOB_NODELIST:?start it with sbatch}
 head=$(scontrol show hostnames "$nodes" | sed -n 1p)  # reads to the end, as head would not
