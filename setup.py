@@ -58,7 +58,6 @@ def version():
 OPENCV = "opencv-python>=4.8,<5"
 # Holds replies to a format's grammar (_constrained).
 GRAMMAR = "llguidance>=1.9"
-# From 0.31 on it brings no OpenCV of its own.
 
 # Named for what one wants to do: docs/how-to/install.md has one line for each.
 EXTRAS = {

@@ -53,7 +53,7 @@ def command(
     prediction file, a folder of them, or a file of a score in another space (score --space). On a
     terminal several runs get a line each, those in doubt first.
 
-    Exit status 0: the declared convention fits, or is undecided; 1: another convention fits.
+    Exit status 1: another convention fits, no known one does, or two do; else 0.
     """
     settings = settings_from({"space": space, "force": force})
     settings = replace(settings, separately=space is not None)
