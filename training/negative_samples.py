@@ -57,9 +57,9 @@ _MOST_LABELS = 12
 def nothing(reply_format: ReplyFormat) -> str:
     """Return the reply that means "nothing is there" and adheres to a format.
 
-    For one image that is the empty list. Over frames the protocol takes an empty list for no
-    answer in the format (docs/protocol.md): a nested reply can have a frame with no boxes, every
-    other format needs a box, which gets no extent.
+    For one image that is the empty list. Over frames the protocol (docs/reference/protocol.md)
+    takes an empty list for no answer in the format: a nested reply can have a frame with no boxes,
+    every other format needs a box, which gets no extent.
     """
     if reply_format.frames == 1:
         return write([], reply_format)
