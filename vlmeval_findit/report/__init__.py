@@ -2,6 +2,6 @@
 
 ``transcripts`` reads the prompts and replies of a run; ``standings``, ``losses``,
 ``sections`` and ``charts`` draw metrics; ``pairs`` and ``differences`` compare two runs; ``cards``
-chooses answers, ``gallery``, ``drawn`` and ``thumbnails`` turn them into values for the script;
-``page`` fills ``templates/``; ``followed`` and ``live_page`` show a running sweep.
+chooses answers, ``gallery`` turns them into values for the script; ``page`` fills ``templates/``;
+``followed`` and ``live_page`` show a running sweep.
 """

@@ -1,5 +1,4 @@
-"""Starts OpenAI-compatible servers of models on this machine, and follows address files.
+"""Starts OpenAI-compatible servers of models on this machine.
 
-``programs``: what can be started; ``processes``: start and stop, each server below a ``guard``;
-``addresses``: servers elsewhere.
+``programs``: what can be started; ``processes``: start and stop, each server below a ``guard``.
 """
