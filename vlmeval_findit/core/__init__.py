@@ -1,1 +1,1 @@
-"""What every benchmark shares: files, images, replies, the identity of a run, statistics, plug-ins."""
+"""What every benchmark shares: files, images, replies, identities of runs, statistics, plug-ins."""
