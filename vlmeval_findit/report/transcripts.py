@@ -1,8 +1,8 @@
 """Gather the prompts, replies and drawings of runs, if their files exist.
 
-Metrics need neither table, images nor predictions; the answers of a page need all three. A run
-without them, or with other files than it was scored with, is left out, and the page shows the
-reason.
+Metrics need neither table, images nor predictions; the answers of a page need the table. A run
+without it, or with another table than it was scored over, is left out, and the page shows the
+reason. Without images or predictions an answer has boxes only.
 """
 
 from __future__ import annotations
