@@ -35,6 +35,8 @@ def test_the_list_says_what_is_on_disk_and_its_licence(tmp_path, monkeypatch, ca
     assert "–" in named["Pascal"]
     assert "under Flickr's terms of use; research use (VOC 2007)" in named["Pascal"]
     assert "made" in named["Scenes"]
+    assert "photos.yaml" in named["Demo"]
+    assert named["Probe"].split()[:2] == ["Probe", "made"]
     assert {"RefL4Full_val", "VPBench_Stage1", "SelfRetrieval"} <= named.keys()
 
 

@@ -282,7 +282,7 @@ _IMAGES = (
     ),
     DataSource(
         name="Demo",
-        licence=SHIPPED,
+        licence="that of each photograph: vlmeval_findit/data/demo/photos.yaml",
         holds=NOTHING,
         make=_by("benchmark_files", "make_demo"),
     ),
