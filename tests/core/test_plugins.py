@@ -100,7 +100,7 @@ def test_builtin_rows_look_for_no_plugin() -> None:
     modules = {path.relative_to(ROOT).with_suffix("") for path in package.rglob("*.py")}
     heavy = {"host", "local", "dual_encoder", "_autoload", "__main__"}
     light = sorted(".".join(each.parts) for each in modules if not heavy & {*each.parts})
-    assert len(light) > 300
+    assert len(light) > 200
     code = (
         "from importlib import import_module\n"
         "from vlmeval_findit.core import plugin_rows\n"
