@@ -316,7 +316,7 @@ def test_everything_at_once_and_twice(world: World, capsys, tmp_path) -> None:
     [
         (["--by", "sizes"], "size"),
         (["--against", "nowhere.json"], "no such file"),
-        (["--against", "{folder}"], "2 runs, and one is needed"),
+        (["--against", "{folder}"], "2 runs are there: name the file of a run"),
     ],
 )
 def test_invalid_flags_are_refused(world: World, capsys, words: list[str], message: str) -> None:
