@@ -200,7 +200,7 @@ def base_and_adapter() -> tuple[Path, Path]:
 
 
 def answers(checkpoint: Path, **settings: Any) -> list[Any]:
-    from test_local_models import questions, variants
+    from tiny_models import questions, variants
 
     from vlmeval_findit.models.local.local_runner import load_local
 

@@ -7,13 +7,15 @@ import base64
 import pytest
 from asking import ask_calls
 from chat_server import Answer, Asked, ChatServer, completion, error
+from provider_servers import KEY
 
 from vlmeval_findit.core import redaction
 from vlmeval_findit.core.redaction import scrub
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.endpoints import endpoints
+from vlmeval_findit.models.http.endpoints import endpoints, provider_endpoints
+from vlmeval_findit.models.http.providers.provider_table import PROVIDERS
 
 
 @pytest.mark.parametrize(
@@ -149,3 +151,63 @@ def test_credentials_in_headers_are_secrets(header: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(redaction, "_remembered", set())
     endpoints("http://a/v1", headers=[header])
     assert scrub("what is S3CRET-value?") == "what is ***?"
+
+
+# --- of providers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "path"),
+    [
+        ("openai", None, "https://api.openai.com/v1"),
+        ("openai", "http://a/openai/", "http://a/openai"),
+        ("anthropic", None, "https://api.anthropic.com/v1"),
+        ("anthropic", "http://a", "http://a/v1"),
+        ("anthropic", "http://a/b/v1/", "http://a/b/v1"),
+        ("google", None, "https://generativelanguage.googleapis.com/v1beta"),
+        ("google", "http://a", "http://a/v1beta"),
+        ("google", "http://a/v1", "http://a/v1"),
+    ],
+)
+def test_addresses_of_providers(
+    name: str, given: str | None, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PROVIDERS[name].keys[-1], KEY)
+    (actual,) = provider_endpoints(name, given, needs_key=False)
+    assert actual.name == path
+    if given is not None:
+        monkeypatch.setenv(PROVIDERS[name].address_variable, given)
+        assert provider_endpoints(name, needs_key=False)[0].name == path
+
+
+def test_headers_for_servers_do_not_go_to_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"x-mine": "secret-of-my-server"}')
+    monkeypatch.setenv("FINDIT_SERVER_KEY", "key-of-my-server")
+    (actual,) = provider_endpoints("openai", needs_key=False, headers=["x-a: 1"])
+    assert (actual.key, actual.headers) == ("", {"x-a": "1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "why"),
+    [
+        ("opnai", None, "no provider 'opnai': did you mean openai"),
+        ("anthropic", "http://me:hidden-secret@a/v1", "neither a name with a password"),
+        ("google", "http://a?key=hidden-secret", "nor a query"),
+    ],
+)
+def test_addresses_of_providers_that_are_refused(name: str, given: str | None, why: str) -> None:
+    with pytest.raises(ValueError, match=why) as refused:
+        provider_endpoints(name, given, needs_key=False)
+    assert "hidden-secret" not in str(refused.value)
+
+
+def test_names_of_models_are_the_providers_or_the_users() -> None:
+    assert chat_model("Claude-Opus-5.5", "anthropic").served == "claude-opus-5-5"
+    with pytest.raises(ValueError, match=r"Claude-Opus-5\.5=NAME_AT_OPENAI"):
+        chat_model("Claude-Opus-5.5", "openai")
+    with pytest.raises(ValueError, match="no name of google's for Qwen3-VL"):
+        chat_model("Qwen3-VL", "google")
+    with pytest.raises(ValueError, match="My-Gemini=NAME_AT_GOOGLE"):
+        chat_model("My-Gemini", "google", like="Gemini 2.5 Flash")
+    mine = chat_model("My-Gemini", "google", "gemini-9", like="Gemini 2.5 Flash")
+    assert mine.served == "gemini-9"

@@ -46,13 +46,6 @@ BY_NAME = [pytest.param(item, id=item.provider) for item in PROTOCOLS]
 every_provider = pytest.mark.parametrize("protocol", BY_NAME)
 
 
-@pytest.fixture(autouse=True)
-def _no_keys_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    for row in provider_table.PROVIDERS.values():
-        for name in (*row.keys, row.address_variable):
-            monkeypatch.delenv(name, raising=False)
-
-
 @pytest.fixture(scope="module")
 def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pictures") / "a.png"
@@ -332,66 +325,6 @@ def test_a_provider_without_schemas_is_not_asked_for_a_format(mine: Any) -> None
         who.model.describe(parse(HELD), [])
     refused = ask(who, logprobs=True)
     assert "run without --logprobs" in (refused.error or "")
-
-
-# --- where, and with which key --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "path"),
-    [
-        ("openai", None, "https://api.openai.com/v1"),
-        ("openai", "http://a/openai/", "http://a/openai"),
-        ("anthropic", None, "https://api.anthropic.com/v1"),
-        ("anthropic", "http://a", "http://a/v1"),
-        ("anthropic", "http://a/b/v1/", "http://a/b/v1"),
-        ("google", None, "https://generativelanguage.googleapis.com/v1beta"),
-        ("google", "http://a", "http://a/v1beta"),
-        ("google", "http://a/v1", "http://a/v1"),
-    ],
-)
-def test_addresses(
-    name: str, given: str | None, path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(provider_table.PROVIDERS[name].keys[-1], KEY)
-    (actual,) = provider_endpoints(name, given, needs_key=False)
-    assert actual.name == path
-    if given is not None:
-        monkeypatch.setenv(provider_table.PROVIDERS[name].address_variable, given)
-        assert provider_endpoints(name, needs_key=False)[0].name == path
-
-
-def test_headers_for_servers_do_not_go_to_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"x-mine": "secret-of-my-server"}')
-    monkeypatch.setenv("FINDIT_SERVER_KEY", "key-of-my-server")
-    (actual,) = provider_endpoints("openai", needs_key=False, headers=["x-a: 1"])
-    assert (actual.key, actual.headers) == ("", {"x-a": "1"})
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "why"),
-    [
-        ("opnai", None, "no provider 'opnai': did you mean openai"),
-        ("anthropic", "http://me:hidden-secret@a/v1", "neither a name with a password"),
-        ("google", "http://a?key=hidden-secret", "nor a query"),
-    ],
-)
-def test_addresses_that_are_refused(name: str, given: str | None, why: str) -> None:
-    with pytest.raises(ValueError, match=why) as refused:
-        provider_endpoints(name, given, needs_key=False)
-    assert "hidden-secret" not in str(refused.value)
-
-
-def test_names_are_the_providers_or_the_users() -> None:
-    assert chat_model("Claude-Opus-5.5", "anthropic").served == "claude-opus-5-5"
-    with pytest.raises(ValueError, match=r"Claude-Opus-5\.5=NAME_AT_OPENAI"):
-        chat_model("Claude-Opus-5.5", "openai")
-    with pytest.raises(ValueError, match="no name of google's for Qwen3-VL"):
-        chat_model("Qwen3-VL", "google")
-    with pytest.raises(ValueError, match="My-Gemini=NAME_AT_GOOGLE"):
-        chat_model("My-Gemini", "google", like="Gemini 2.5 Flash")
-    mine = chat_model("My-Gemini", "google", "gemini-9", like="Gemini 2.5 Flash")
-    assert mine.served == "gemini-9"
 
 
 def test_openrouter_is_a_provider_and_recorded_as_a_server(

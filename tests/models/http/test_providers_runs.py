@@ -20,16 +20,12 @@ from provider_servers import (
 )
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.models.http.providers import provider_table
 
 DATA = "FindIt_Demo_xyxy_json"
 
 
 @pytest.fixture(autouse=True)
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for row in provider_table.PROVIDERS.values():
-        for name in (*row.keys, row.address_variable):
-            monkeypatch.delenv(name, raising=False)
     for protocol in PROTOCOLS:
         monkeypatch.setenv(protocol.variable, KEY)
 

@@ -150,17 +150,6 @@ def test_a_500_that_names_nothing_counts_where_others_are_answered() -> None:
     assert "it may not take response_format" in (last.error or "")
 
 
-@pytest.mark.parametrize("question", [FREE, HELD])
-def test_a_500_to_constrained_calls_is_explained_once(
-    question: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    received = answers(in_turn(error(500, "no")), 12, question)
-    assert {answer.stop for answer in received} == {None}
-    hints = [reply for reply in caplog.messages if "ask without _constrained" in reply]
-    assert len(hints) == (question is HELD)
-    assert all("refuses every constrained call (HTTP 500: no" in hint for hint in hints)
-
-
 # --- the question before constrained ones ---------------------------------------------------------
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import math
 import re
 from collections import Counter
@@ -18,8 +17,6 @@ from .completion import MODERATED, CallError, object_in
 from .endpoint import Endpoint
 from .providers.provider_table import OPENAI_CHAT, Chat, WireFormat, find_provider
 from .sent_images import SentImage, pieces
-
-log = logging.getLogger(__name__)
 
 _ALIKE = 5  # identically refused first calls after which no further call starts
 
@@ -53,7 +50,6 @@ class ModelServer:
         # enforced.
         self.schema_check: asyncio.Future[CallError | None] | None = None
         self._answered_at = -math.inf
-        self._hinted = False
         # By ``constrained``; None: a call was answered.
         self._first: dict[bool, _Refusals | None] = {False: _Refusals(), True: _Refusals()}
         self._provider = find_provider(endpoint.provider) if endpoint.provider else None
@@ -101,15 +97,6 @@ class ModelServer:
             first.at = now
         if words:
             first.errors.append(error)
-        if constrained and not is_up and len(first.errors) >= _ALIKE and not self._hinted:
-            self._hinted = True
-            log.warning(
-                "%s: it refuses every constrained call (%s), and is waited for. If it is not "
-                "starting, it may take none: ask without _constrained; in a sweep's file, "
-                "decodings: [none]",
-                self.name,
-                error,
-            )
         if first.times >= _ALIKE:
             for refused in first.errors:
                 refused.alike = refused.hopeless = True

@@ -1,219 +1,31 @@
-"""Every family with a tiny checkpoint of its real architecture: CPU, float32, one thread."""
+"""Replies of every family, from tiny checkpoints of the real architectures: CPU, float32."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 from unittest.mock import Mock
 
-import numpy as np
 import pytest
-from PIL import Image
+from tiny_models import VARIANT, one_at_a_time, picture, questions, ready, runner, variants
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.boxes.spaces import reference_size, space_from
 from vlmeval_findit.core.answers import CancelledError
-from vlmeval_findit.core.image_files import decode
-from vlmeval_findit.core.question import Message, image, system, text
+from vlmeval_findit.core.question import image, system, text
 from vlmeval_findit.core.replies import Reply
-from vlmeval_findit.models.local.local_runner import (
-    LocalReply,
-    LocalRunner,
-    load_local,
-)
-from vlmeval_findit.models.local.model_images import ImageSet, limited
+from vlmeval_findit.models.local.model_images import ImageSet
 from vlmeval_findit.models.local.run_plan import RunSettings, plan
 from vlmeval_findit.models.model_table import MODELS
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-from tiny_checkpoints import FAMILIES, build  # noqa: E402
+from tiny_checkpoints import FAMILIES  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 ROWS = list(FAMILIES)
-VARIANT = parse("FindIt_Pascal_xyxy_json")
 INSTANCES = parse("FindIt_HRInsDet_easy_xyxy_json")
-FOLDER = Path(mkdtemp(prefix="findit-tiny-"))
-
-
-@cache
-def picture(width: int, height: int, seed: int = 0) -> str:
-    path = FOLDER / f"{width}x{height}-{seed}.png"
-    noise = np.random.default_rng(seed).integers(0, 255, (height, width, 3), dtype=np.uint8)
-    Image.fromarray(noise).save(path)
-    return str(path)
-
-
-@cache
-def checkpoint(row: str) -> str:
-    return str(build(row, FOLDER / row.replace(" ", "")))
-
-
-def runner(row: str, **settings: Any) -> LocalRunner:
-    return load_local(checkpoint(row), MODELS[row], RunSettings(max_new_tokens=12, **settings))
-
-
-@cache
-def ready(row: str) -> LocalRunner:
-    return runner(row)
-
-
-def questions() -> list[Message]:
-    """Different images, numbers of images and lengths of text."""
-    a, b, c = picture(320, 200), picture(200, 260, 1), picture(640, 480, 2)
-    return [
-        (image(a), text("Find the cat.")),
-        (image(b), text("Find every instance of the dog and of the bicycle, please. " * 3)),
-        (text("Reference image 1:"), image(a), text("Scene:"), image(c), text("Find it.")),
-        (image(c), text("x")),
-    ]
-
-
-def variants() -> list[Message]:
-    """Return one image, texts of several lengths, two of them the same."""
-    scene = picture(640, 480, 2)
-    asked = ["the cat.", "the dog: [x1, y1, x2, y2]", "the bicycle and every lamp", "it", "it"]
-    return [(image(scene), text(f"Find {what}")) for what in asked]
-
-
-def one_at_a_time(model: LocalRunner, messages: Sequence[Message]) -> list[LocalReply]:
-    return [model.answer_batch([message], VARIANT)[0] for message in messages]
-
-
-# --- what a model is shown ------------------------------------------------------------------------
-
-QWEN_IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"
-CHATML = "<|im_start|>user\na{0}b{0}c<|im_end|>\n<|im_start|>assistant\n"
-SHOWN = {
-    "Qwen3-VL": CHATML.format(QWEN_IMAGE),
-    "Qwen2.5-VL": CHATML.format(QWEN_IMAGE),
-    "Qwen3.5": CHATML.format(QWEN_IMAGE) + "<think>\n",
-    "Qwen3.5-nothink": CHATML.format(QWEN_IMAGE) + "<think>\n\n</think>\n\n",
-    "GLM-4.6V": "[gMASK]<sop><|user|>\na{0}b{0}c/nothink<|assistant|>\n<think></think>\n".format(
-        "<|begin_of_image|><|image|><|end_of_image|>"
-    ),
-    "Gemma 4": "<bos><|turn>user\na<|image|>b<|image|>c<turn|>\n<|turn>model\n"
-    "<|channel>thought\n<channel|>",
-    "InternVL3": CHATML.format("<IMG_CONTEXT>\n"),
-}
-
-
-@pytest.mark.parametrize("row", SHOWN)
-def test_images_stand_at_their_places_and_thinking_is_switched(row: str) -> None:
-    encoder = ready(row)._loaded.encoder
-    message = (text("a"), image("1"), text("b"), image("2"), text("c"))
-    assert encoder.chat(message) == SHOWN[row]
-
-
-@pytest.mark.parametrize("row", ROWS)
-def test_the_order_of_images_reaches_the_model(row: str) -> None:
-    model = ready(row)
-    a, b = picture(640, 480, 3), picture(640, 480, 4)
-    ask = [
-        (text("First:"), image(x), text("second:"), image(y), text("Find it."))
-        for x, y in ((a, b), (b, a))
-    ]
-    loaded = model._loaded
-    how = plan(MODELS[row], VARIANT, RunSettings())
-    logits = []
-    for message in ask:
-        inputs = loaded.inputs([loaded.encoder.encode(message, ImageSet(how.bounds), how.bounds)])
-        with torch.no_grad():
-            logits.append(loaded.model(**inputs).logits[0, -1])
-    assert (logits[0] - logits[1]).abs().max() > 1e-3
-
-
-def test_a_placeholder_in_a_text_is_refused() -> None:
-    encoder = ready("Qwen3-VL")._loaded.encoder
-    how = plan(MODELS["Qwen3-VL"], VARIANT, RunSettings())
-    with pytest.raises(ValueError, match="1 images, but 2 times"):
-        encoder.encode(
-            (image(picture(320, 200)), text("Find <|image_pad|>")),
-            ImageSet(how.bounds),
-            how.bounds,
-        )
-
-
-# --- sizes ----------------------------------------------------------------------------------------
-
-
-SIDES = {"Qwen3-VL": 32, "Qwen3.5": 32, "Qwen2.5-VL": 28, "GLM-4.6V": 28, "Gemma 4": 48}
-"""Pixels of the side of an image feature."""
-
-
-@pytest.mark.parametrize("row", [*SIDES, "InternVL3"])
-def test_sizes_are_those_of_the_image_features(row: str) -> None:
-    """The recorded size is that of the tokens."""
-    model = ready(row)
-    message = (image(picture(640, 360, 5)), text("Find it."))
-    record = model.answer_batch([message], VARIANT)[0].recorded
-    (sizes,) = record.images
-    assert sizes["original"] == [640, 360]
-    width, height = sizes["processed"]
-    how = plan(MODELS[row], VARIANT, RunSettings())
-    encoded = model._loaded.encoder.encode(message, ImageSet(how.bounds), how.bounds)
-    if row == "InternVL3":
-        tiles = (width // 112) * (height // 112)
-        assert sum(encoded.types) == 16 * (tiles + (tiles > 1))
-    else:
-        assert sum(encoded.types) == (width // SIDES[row]) * (height // SIDES[row])
-    assert 0.8 < (width / height) / (640 / 360) < 1.25
-    assert record.tokens == {"prompt": len(encoded.ids), "reply": record.tokens["reply"]}
-    assert set(record.model) == {"row", "identifier", "revision", "processor_revision"}
-
-
-@pytest.mark.parametrize(
-    ("row", "in_force"),
-    [
-        ("Qwen2.5-VL", {"min_pixels": 200_704, "max_pixels": 1_605_632, "two_step": True}),
-        ("Qwen3-VL", {"min_pixels": 200_704, "max_pixels": 1_605_632}),
-        ("GLM-4.6V", {"min_pixels": 64 * 64, "max_pixels": 1024 * 1024}),
-        ("Gemma 4", {"soft_tokens": 70}),
-        ("InternVL3", {"patches": 12}),
-    ],
-)
-def test_the_bounds_in_force_are_recorded(row: str, in_force: dict[str, Any]) -> None:
-    (sizes,) = ready(row).answer_batch(questions()[:1], VARIANT)[0].recorded.images
-    assert sizes["bounds"] == in_force
-
-
-@pytest.mark.parametrize("row", ["Qwen2.5-VL", "Qwen3-VL", "GLM-4.6V"])
-def test_a_run_may_have_other_bounds(row: str) -> None:
-    model = runner(row, max_pixels=150_000, min_pixels=100_000)
-    (sizes,) = model.answer_batch(questions()[3:], VARIANT)[0].recorded.images
-    width, height = sizes["processed"]
-    assert 100_000 <= width * height <= 150_000
-    assert sizes["bounds"]["max_pixels"] == 150_000
-
-
-@pytest.mark.parametrize("variant", [VARIANT, INSTANCES], ids=["chat", "simple"])
-@pytest.mark.parametrize("max_pixels", [None, 300_000])
-@pytest.mark.parametrize("size", [(640, 480), (333, 517), (90, 1200), (2000, 1500)])
-def test_scoring_reads_the_very_size_that_qwen_was_shown(
-    variant: Any, max_pixels: int | None, size: tuple[int, int]
-) -> None:
-    """Both resize paths of the protocol, and other bounds: the recorded space is the real space."""
-    how = plan(MODELS["Qwen2.5-VL"], variant, RunSettings(max_pixels=max_pixels))
-    encoder = ready("Qwen2.5-VL")._loaded.encoder
-    message = (image(picture(*size)), text("x"))
-    (sizes,) = encoder.encode(message, ImageSet(how.bounds), how.bounds).images
-    assert reference_size(space_from(how.space), *size) == tuple(sizes["processed"])
-
-
-def test_the_first_resize_is_that_of_qwens_package() -> None:
-    utils = pytest.importorskip("qwen_vl_utils")
-    path = picture(333, 517)
-    expected = utils.fetch_image({"image": path}, image_patch_size=14)
-    actual = limited(decode(path), plan(MODELS["Qwen2.5-VL"], VARIANT, RunSettings()).bounds)
-    assert np.array_equal(np.asarray(expected), np.asarray(actual.pixels))
-
-
-# --- replies --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("row", ROWS)

@@ -9,9 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from PIL import Image
 from plugin_package import known_here
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
@@ -21,6 +19,7 @@ from vlmeval_findit.models.model_table import MODELS
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from tiny_checkpoints import build  # noqa: E402
+from tiny_models import picture  # noqa: E402
 
 from vlmeval_findit.models.local.local_runner import load_local  # noqa: E402
 from vlmeval_findit.models.local.run_plan import RunSettings  # noqa: E402
@@ -85,7 +84,7 @@ def test_batches_and_variants_give_the_replies_of_single_runs(
         checkpoint = str(folder / ("ov" if row == "Ov" else "idefics3"))
         model = load_local(checkpoint, MODELS[row], RunSettings(max_new_tokens=12))
     alone: Any = cache(lambda message: model.answer_batch([message], QUESTION)[0])
-    wide, tall, scene = (noise(folder, *size) for size in ((320, 200), (200, 260), (640, 480)))
+    wide, tall, scene = (picture(*size) for size in ((320, 200), (200, 260), (640, 480)))
     asked: list[Message] = [
         (image(wide), text("Find the cat.")),
         (image(tall), text("Find every instance of the dog. " * 5)),
@@ -99,10 +98,3 @@ def test_batches_and_variants_give_the_replies_of_single_runs(
     assert known == [[row != "Ov"] * count for count in (1, 1, 2, 0)]
     variants = [(image(scene), text(f"Find {what}.")) for what in ("a cat", "the dogs", "it")]
     assert model.answer_variants(variants, QUESTION) == [alone(message) for message in variants]
-
-
-def noise(folder: Path, width: int, height: int) -> str:
-    path = folder / f"{width}.png"
-    pixels = np.random.default_rng(width).integers(0, 255, (height, width, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(path)
-    return str(path)

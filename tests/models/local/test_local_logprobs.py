@@ -6,13 +6,9 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.question import Message, image, text
@@ -22,7 +18,7 @@ from vlmeval_findit.models.model_table import MODELS, NANO_CHECKPOINT
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-from tiny_checkpoints import build  # noqa: E402
+from tiny_models import checkpoint, picture  # noqa: E402
 
 from vlmeval_findit.models.local import local_runner as runners  # noqa: E402
 from vlmeval_findit.models.local import shared_prefix, transformer  # noqa: E402
@@ -32,28 +28,19 @@ pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.usefixtures("one_t
 
 VARIANT = parse("FindIt_Pascal_xyxy_json")
 HOW = transformer.Decoding(12, logprobs=True)
-FOLDER = Path(mkdtemp(prefix="findit-confidences-"))
 ROWS = ["FindIt-Nano", "Qwen3-VL", "Qwen3.5", "Gemma 4"]
 """Ours, multimodal rotary positions, linear attention and a thought, a sliding window."""
 
 
 @cache
 def ready(row: str) -> LocalRunner:
-    tiny = row != "FindIt-Nano"
-    checkpoint = str(build(row, FOLDER / row.replace(" ", ""))) if tiny else NANO_CHECKPOINT
-    return load_local(checkpoint, MODELS[row], RunSettings(max_new_tokens=12, dtype="float32"))
+    folder = NANO_CHECKPOINT if row == "FindIt-Nano" else checkpoint(row)
+    return load_local(folder, MODELS[row], RunSettings(max_new_tokens=12, dtype="float32"))
 
 
-def scene(width: int = 320, height: int = 200) -> str:
-    path = FOLDER / f"{width}x{height}.png"
-    noise = np.random.default_rng(width).integers(0, 255, (height, width, 3), dtype=np.uint8)
-    Image.fromarray(noise).save(path)
-    return str(path)
-
-
-def variants() -> list[Message]:
-    asked = ["the cat.", "every dog and the bicycle: [x1, y1, x2, y2]", "it"]
-    return [(image(scene()), text(f"Find {what}")) for what in asked]
+def asked() -> list[Message]:
+    texts = ["the cat.", "every dog and the bicycle: [x1, y1, x2, y2]", "it"]
+    return [(image(picture(320, 200)), text(f"Find {what}")) for what in texts]
 
 
 def forced(loaded: Any, item: Any, ids: Sequence[int]) -> list[float]:
@@ -75,7 +62,7 @@ def test_they_are_those_of_a_forward_pass(row: str) -> None:
     model = ready(row)
     loaded = model._loaded
     how = runners.plan(MODELS[row], VARIANT, RunSettings())
-    encoded = model._encode_variants(variants(), how)
+    encoded = model._encode_variants(asked(), how)
     shared = shared_prefix.common_length([item.ids for item in encoded])
     prefix = shared_prefix.prefill(loaded, encoded[0], shared)
     replies = {
@@ -100,11 +87,11 @@ def test_they_are_those_of_a_forward_pass(row: str) -> None:
 @pytest.mark.parametrize("row", ["FindIt-Nano", "Qwen3-VL", "Qwen3.5"])
 def test_a_reply_has_them_by_its_characters(row: str) -> None:
     model = ready(row)
-    plain = model.answer_batch(variants(), VARIANT)
+    plain = model.answer_batch(asked(), VARIANT)
     assert all(item.recorded.token_logprobs is None for item in plain)
     for actual in (
-        model.answer_batch(variants(), VARIANT, logprobs=True),
-        model.answer_variants(variants(), VARIANT, logprobs=True),
+        model.answer_batch(asked(), VARIANT, logprobs=True),
+        model.answer_variants(asked(), VARIANT, logprobs=True),
     ):
         for item, other in zip(plain, actual, strict=True):
             tokens = other.recorded.token_logprobs
