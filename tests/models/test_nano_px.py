@@ -11,7 +11,6 @@ from perfect_answers import perfect_answer
 from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask, load_task
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import Space, reference_size, space_from
-from vlmeval_findit.cli import main
 from vlmeval_findit.coords.conventions import SPACES, row_of
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.settings import Settings
@@ -82,26 +81,6 @@ def test_pixels_come_back_as_the_right_boxes(name: str) -> None:
         check_replies(NANO_PX, task, replies(task), Settings("grid1000", force=True))
     ).metric_values
     assert (wrong["F1@0.5"] or 0.0) < 1.0
-
-
-def test_the_coordinate_check_tells_thousandths_from_pixels(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    task = load_task(SCENES)
-    path = tmp_path / f"{NANO_PX}_{SCENES}.json"
-    reported = [{"index": reply.index, "prediction": reply.text} for reply in replies(task)]
-    path.write_text(json.dumps(reported), encoding="utf-8")
-    assert main(["coords", str(path)]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "to multiples of 24, xywh: F1 100.0: it fits" in out
-    told = tmp_path / "told.json"
-    assert main(["coords", str(path), "--space", "grid1000", "--json", str(told)]) == 1
-    out = " ".join(capsys.readouterr().out.split())
-    assert "declared thousandths of width and height, xywh: F1 0.0; pixels of the image" in out
-    assert "the run's convention is wrong" in out
-    # Scenes are seen as they are: whether pixels are theirs or the processor's, nobody can tell.
-    (fit,) = [item["fit"] for item in json.loads(told.read_text())]
-    assert f"{RIGHT}/xywh" in fit["alike"]
 
 
 @pytest.mark.parametrize("size", [*SIZES, (1200, 91), (333, 517), (4600, 1500)])

@@ -47,6 +47,7 @@ def test_a_record_goes_out_and_comes_back() -> None:
         {"ends": [1], "logprobs": []},
         {"ends": [2, 1], "logprobs": [0, 0]},
         {"ends": [-1], "logprobs": [0]},
+        {"ends": [1.0], "logprobs": [0]},
         {"ends": [True], "logprobs": [0]},
         {"ends": [1], "logprobs": ["0"]},
         {"ends": [1], "logprobs": [math.nan]},
@@ -143,6 +144,7 @@ def test_tokens_of_a_service(
         ("[1]", {"content": [entry("[1]", math.nan)]}, "has nan"),
         ("[1]", {"content": [entry("[1]", 0.9)]}, "no logarithm"),
         ("[1]", {"content": [entry("[1]", bytes=[999])]}, "bytes that are none"),
+        ("[1]", {"content": [entry("[1]", bytes=["a"])]}, "bytes that are none"),
     ],
 )
 def test_unusable_logprobs_are_refused(content: str, logprobs: Any, why: str) -> None:
