@@ -13,14 +13,13 @@ import pytest
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.question import Message, image, text
 from vlmeval_findit.models.local.local_runner import LocalReply, LocalRunner, load_local
-from vlmeval_findit.models.local.run_plan import RunSettings
+from vlmeval_findit.models.local.run_plan import RunSettings, plan
 from vlmeval_findit.models.model_table import MODELS, NANO_CHECKPOINT
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from tiny_models import checkpoint, picture  # noqa: E402
 
-from vlmeval_findit.models.local import local_runner as runners  # noqa: E402
 from vlmeval_findit.models.local import shared_prefix, transformer  # noqa: E402
 from vlmeval_findit.models.local.logits import LogprobRecorder  # noqa: E402
 
@@ -61,7 +60,7 @@ def test_they_are_those_of_a_forward_pass(row: str) -> None:
     """One at a time, as a batch, and from a shared prefix; the reply is as without them."""
     model = ready(row)
     loaded = model._loaded
-    how = runners.plan(MODELS[row], VARIANT, RunSettings())
+    how = plan(MODELS[row], VARIANT, RunSettings())
     encoded = model._encode_variants(asked(), how)
     shared = shared_prefix.common_length([item.ids for item in encoded])
     prefix = shared_prefix.prefill(loaded, encoded[0], shared)

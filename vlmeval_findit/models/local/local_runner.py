@@ -60,7 +60,7 @@ class LocalRunner:
         # Variants share pixels, so more of them fit.
         self._variants_limit = BatchLimit(4 * most, 4 * tokens)
         self._placement = placement
-        self._told: Callable[[], bool] = lambda: False
+        self._is_cancelled: Callable[[], bool] = lambda: False
         self._who = {
             "row": row.name,
             "identifier": checkpoint,
@@ -80,9 +80,9 @@ class LocalRunner:
         """Four batches: enough to group by length, little to lose in a crash."""
         return 4 * self._limit.most
 
-    def cancelled_by(self, told: Callable[[], bool]) -> None:
+    def cancelled_by(self, is_cancelled: Callable[[], bool]) -> None:
         """Set the function that says whether to raise CancelledError between two tokens."""
-        self._told = told
+        self._is_cancelled = is_cancelled
 
     def answer_batch(
         self,
@@ -96,13 +96,13 @@ class LocalRunner:
 
         ``seeds`` are of each reply's random numbers, where replies are sampled (default: torch's).
         """
-        how = plan(self._row, question, self._settings, logprobs=logprobs)
+        generation = plan(self._row, question, self._settings, logprobs=logprobs)
         return in_batches(
             list(zip(messages, seeds or (None,) * len(messages), strict=True)),
-            length=lambda asked: _expected(asked[0], how.bounds),
+            length=lambda asked: _expected(asked[0], generation.bounds),
             limit=self._limit,
-            answer=lambda batch: self._answer(batch, how),
-            give_up=lambda asked, why: failed_answer(why, how),
+            answer=lambda batch: self._answer(batch, generation),
+            give_up=lambda asked, why: failed_answer(why, generation),
             free=free_memory,
         )
 
@@ -119,8 +119,8 @@ class LocalRunner:
         """
         from .shared_prefix import common_length, continue_variants, covers_images, prefill
 
-        how = plan(self._row, question, self._settings, logprobs=logprobs)
-        encoded = self._encode_variants(messages, how)
+        generation = plan(self._row, question, self._settings, logprobs=logprobs)
+        encoded = self._encode_variants(messages, generation)
         if encoded and seeds:
             pairs = zip(encoded, seeds, strict=True)
             encoded = [replace(query, seed=seed) for query, seed in pairs]
@@ -133,71 +133,88 @@ class LocalRunner:
             if not is_out_of_memory(error):
                 raise
             return self.answer_batch(messages, question, logprobs=logprobs, seeds=seeds)
-        go_on = partial(continue_variants, self._loaded, prefix, how=self._decoding(how))
+        go_on = partial(
+            continue_variants, self._loaded, prefix, decoding=self._decoding(generation)
+        )
         return in_batches(
             encoded,
             length=lambda query: len(query.ids),
             limit=self._variants_limit,
             answer=lambda batch: [
-                self._answered(query, new, how)
+                self._answered(query, new, generation)
                 for query, new in zip(batch, go_on(batch), strict=True)
             ],
-            give_up=lambda query, why: failed_answer(why, how),
+            give_up=lambda query, why: failed_answer(why, generation),
             free=free_memory,
         )
 
-    def _encode_variants(self, messages: Sequence[Message], how: GenerationPlan) -> list[Any]:
+    def _encode_variants(
+        self, messages: Sequence[Message], generation: GenerationPlan
+    ) -> list[Any]:
         """Encode messages with one reading of their images; empty if that is not possible."""
         encoder = self._loaded.encoder
         if not messages or not all(_paths(query) == _paths(messages[0]) for query in messages):
             return []
         try:
-            first = encoder.encode(messages[0], ImageSet(how.bounds), how.bounds)
+            first = encoder.encode(messages[0], ImageSet(generation.bounds), generation.bounds)
         except OSError:
             return []
         others = [encoder.encode_like(first, message) for message in messages[1:]]
         return [] if None in others else [first, *others]
 
     def _answer(
-        self, batch: Sequence[tuple[Message, int | None]], how: GenerationPlan
+        self, batch: Sequence[tuple[Message, int | None]], generation: GenerationPlan
     ) -> list[LocalReply]:
         from .transformer import generate
 
-        images = ImageSet(how.bounds)
+        images = ImageSet(generation.bounds)
         encoded: dict[int, Any] = {}
         answers: dict[int, LocalReply] = {}
         for at, (message, seed) in enumerate(batch):
             try:
-                query = self._loaded.encoder.encode(message, images, how.bounds)
+                query = self._loaded.encoder.encode(message, images, generation.bounds)
                 encoded[at] = replace(query, seed=seed)
             except OSError as error:
-                answers[at] = failed_answer(f"{type(error).__name__}: {error}", how)
+                answers[at] = failed_answer(f"{type(error).__name__}: {error}", generation)
         asked = list(encoded.values())
         if asked:
-            new = generate(self._loaded, asked, self._decoding(how))
+            new = generate(self._loaded, asked, self._decoding(generation))
             for at, generated in zip(encoded, new, strict=True):
-                answers[at] = self._answered(encoded[at], generated, how)
+                answers[at] = self._answered(encoded[at], generated, generation)
         return [answers[at] for at in range(len(batch))]
 
-    def _decoding(self, how: GenerationPlan) -> Any:
+    def _decoding(self, generation: GenerationPlan) -> Any:
         from .transformer import Decoding
 
         temperature = self._settings.temperature or 0.0
-        return Decoding(how.limit, how.schema, how.logprobs, self._told, temperature)
+        return Decoding(
+            generation.limit,
+            generation.schema,
+            generation.logprobs,
+            self._is_cancelled,
+            temperature,
+        )
 
-    def _answered(self, query: Any, new: Any, how: GenerationPlan) -> LocalReply:
+    def _answered(self, query: Any, new: Any, generation: GenerationPlan) -> LocalReply:
         from .transformer import generated_tokens
 
         encoder = self._loaded.encoder
         text, generated = encoder.decode(new.ids), generated_tokens(new, encoder)
         tokens = {"prompt": len(query.ids), "reply": len(new.ids)}
         return spoken(
-            how, query.text, text, new.finish_reason, query.images, tokens, self._who, generated
+            generation,
+            query.text,
+            text,
+            new.finish_reason,
+            query.images,
+            tokens,
+            self._who,
+            generated,
         )
 
 
 def spoken(
-    how: GenerationPlan,
+    generation: GenerationPlan,
     prompt: str,
     text: str,
     finish_reason: str,
@@ -207,13 +224,13 @@ def spoken(
     its_tokens: GeneratedTokens | None = None,
 ) -> LocalReply:
     """Return a reply without its thought, and its record."""
-    marks = how.family.thought
+    marks = generation.family.thought
     opened = opened_by(prompt, marks) if marks else ""
     split = split_thought(opened + text)
     return LocalReply(
         split.answer.strip(),
         Recorded(
-            space=how.space,
+            space=generation.space,
             finish_reason=finish_reason,
             images=tuple(images),
             thought=split.thought,
@@ -225,10 +242,12 @@ def spoken(
     )
 
 
-def failed_answer(why: str, how: GenerationPlan) -> LocalReply:
+def failed_answer(why: str, generation: GenerationPlan) -> LocalReply:
     """Return the reply of a failed call, which the host's next run repeats."""
     log.error("FindIt: no answer: %s", why)
-    return LocalReply(f"{FAILED} via API. {why}", Recorded(space=how.space, call={"error": why}))
+    return LocalReply(
+        f"{FAILED} via API. {why}", Recorded(space=generation.space, call={"error": why})
+    )
 
 
 def _paths(message: Message) -> list[str]:
@@ -276,7 +295,7 @@ def shown(row: ModelRow, checkpoint: str, question: Question, message: Message) 
 
     Raises ProcessorMissingError without the processor, OSError for an unreadable image.
     """
-    how = plan(row, question, RunSettings())
+    generation = plan(row, question, RunSettings())
     try:
         from .encoding import MessageEncoder
         from .transformer import load_processor
@@ -284,5 +303,5 @@ def shown(row: ModelRow, checkpoint: str, question: Question, message: Message) 
         processor = load_processor(checkpoint, local_files_only=True)
     except (ImportError, OSError) as error:
         raise ProcessorMissingError(f"{checkpoint}: {str(error).splitlines()[0]}") from None
-    encoder = MessageEncoder(processor, how.family)
-    return encoder.encode(message, ImageSet(how.bounds), how.bounds)
+    encoder = MessageEncoder(processor, generation.family)
+    return encoder.encode(message, ImageSet(generation.bounds), generation.bounds)

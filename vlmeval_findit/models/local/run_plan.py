@@ -97,18 +97,18 @@ def describe(
     row: ModelRow, checkpoint: str, question: Question, settings: RunSettings
 ) -> Described:
     """Describe a run of a checkpoint without torch or network; raises as :func:`plan`."""
-    how = plan(row, question, settings)
-    if how.schema is not None and find_spec(GRAMMARS) is None:
+    generation = plan(row, question, settings)
+    if generation.schema is not None and find_spec(GRAMMARS) is None:
         raise ValueError(f"{question.name} needs {GRAMMARS}: {install('local')}")
     refuse_without_peft(checkpoint)
     set_by_user = {
-        "bounds": how.bounds.as_dict(),
-        "max_new_tokens": how.limit,
-        "template": {**how.family.template, **settings.template},
+        "bounds": generation.bounds.as_dict(),
+        "max_new_tokens": generation.limit,
+        "template": {**generation.family.template, **settings.template},
         "engine": "transformers",
         "dtype": settings.dtype,
         "attention": settings.attention,
-        **({} if how.schema is None else {"reply_schema": how.schema}),
+        **({} if generation.schema is None else {"reply_schema": generation.schema}),
         **({"temperature": settings.temperature} if settings.temperature else {}),
         **base_settings(checkpoint, settings.revision, settings.merge_adapter),
     }
@@ -121,7 +121,7 @@ def describe(
             settings=set_by_user,
             runs_here=True,
         ),
-        how.space,
+        generation.space,
     )
 
 

@@ -73,17 +73,17 @@ def continue_variants(
     loaded: Loaded,
     prefix: Prefix,
     variants: Sequence[Encoded],
-    how: Decoding,
+    decoding: Decoding,
 ) -> list[Generated]:
     """Answer variants; the prefix is not changed."""
     if can_repeat(prefix.cache):
-        return _as_one_batch(loaded, prefix, variants, how)
+        return _as_one_batch(loaded, prefix, variants, decoding)
     _say_copies(type(loaded.model).__name__)
-    return [_as_one_batch(loaded, prefix, [query], how)[0] for query in variants]
+    return [_as_one_batch(loaded, prefix, [query], decoding)[0] for query in variants]
 
 
 def _as_one_batch(
-    loaded: Loaded, prefix: Prefix, variants: Sequence[Encoded], how: Decoding
+    loaded: Loaded, prefix: Prefix, variants: Sequence[Encoded], decoding: Decoding
 ) -> list[Generated]:
     state = copy.deepcopy(prefix.cache)
     if len(variants) > 1:
@@ -93,7 +93,7 @@ def _as_one_batch(
     inputs = _after(prefix, variants, loaded.encoder.pad_id)
     inputs = {key: value.to(loaded.device) for key, value in inputs.items()}
     inputs["cache"] = state
-    return continue_rows(loaded, inputs, how, [query.seed for query in variants])
+    return continue_rows(loaded, inputs, decoding, [query.seed for query in variants])
 
 
 def _after(prefix: Prefix, variants: Sequence[Encoded], pad_id: int) -> dict[str, Any]:

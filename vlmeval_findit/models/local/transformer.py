@@ -173,29 +173,29 @@ class Decoding(NamedTuple):
     limit: int  # most new tokens
     schema: Mapping[str, Any] | None = None  # JSON schema to enforce
     logprobs: bool = False  # record log-probabilities
-    told: Callable[[], bool] | None = None  # asked after every token whether to cancel
+    is_cancelled: Callable[[], bool] | None = None  # asked after every token whether to cancel
     temperature: float = 0.0  # of sampling from the whole distribution; 0: greedy
 
 
 class _Cancelled(StoppingCriteria):  # type: ignore[misc]
     """Ends all rows of a batch once the run is cancelled."""
 
-    def __init__(self, told: Callable[[], bool]) -> None:
-        self._told = told
+    def __init__(self, is_cancelled: Callable[[], bool]) -> None:
+        self._is_cancelled = is_cancelled
         self.done = False
 
     def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-        self.done = self._told()
+        self.done = self._is_cancelled()
         return torch.full((len(input_ids),), self.done, device=input_ids.device)
 
 
-def generate(loaded: Loaded, batch: Sequence[Encoded], how: Decoding) -> list[Generated]:
+def generate(loaded: Loaded, batch: Sequence[Encoded], decoding: Decoding) -> list[Generated]:
     """Answer a batch."""
-    return continue_rows(loaded, loaded.inputs(batch), how, [query.seed for query in batch])
+    return continue_rows(loaded, loaded.inputs(batch), decoding, [query.seed for query in batch])
 
 
 def continue_rows(
-    loaded: Loaded, inputs: dict[str, Any], how: Decoding, seeds: Sequence[int | None]
+    loaded: Loaded, inputs: dict[str, Any], decoding: Decoding, seeds: Sequence[int | None]
 ) -> list[Generated]:
     """Continue every row of ``inputs`` (tensors of shape (rows, tokens)), perhaps from a cache.
 
@@ -207,19 +207,19 @@ def continue_rows(
     """
     stops = loaded.stops
     prompt = inputs["input_ids"].shape[1]
-    chosen = LogprobRecorder() if how.logprobs else None
-    processors: list[Any] = [] if chosen is None else [chosen]
-    if how.schema is not None:
+    recorder = LogprobRecorder() if decoding.logprobs else None
+    processors: list[Any] = [] if recorder is None else [recorder]
+    if decoding.schema is not None:
         known = partial(loaded.encoder.grammar_tokenizer, stops=tuple(stops))
         # After the recorder of the model's distribution.
-        processors.append(SchemaMask(how.schema, known, stops, prompt))
-    if how.temperature:
-        processors.append(SeededSampler(how.temperature, seeds))
-    cancelled = _Cancelled(how.told or (lambda: False))
+        processors.append(SchemaMask(decoding.schema, known, stops, prompt))
+    if decoding.temperature:
+        processors.append(SeededSampler(decoding.temperature, seeds))
+    cancelled = _Cancelled(decoding.is_cancelled or (lambda: False))
     with torch.no_grad():
         output = loaded.model.generate(
             **inputs,
-            max_new_tokens=how.limit,
+            max_new_tokens=decoding.limit,
             do_sample=False,  # the sampler decides by the largest number
             eos_token_id=stops,
             pad_token_id=loaded.encoder.pad_id,
@@ -229,7 +229,7 @@ def continue_rows(
     if cancelled.done:
         raise CancelledError
     new = output[:, prompt:]
-    logprobs = [None] * len(new) if chosen is None else chosen.of(new)
+    logprobs = [None] * len(new) if recorder is None else recorder.of(new)
     return [ended(row, stops, values) for row, values in zip(new.tolist(), logprobs, strict=True)]
 
 
