@@ -164,7 +164,8 @@ def test_its_provider_is_asked_in_its_protocol(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ACME_KEY", "a-key")
     name = "FindIt_Demo_xyxy_json"
-    written(Path("sweep.yaml"), f"models: [PlateReader]\ndatasets: [{name}]\nlimit: 2\n")
+    model = "{name: PlateReader, served: plate-reader-1}"
+    written(Path("sweep.yaml"), f"models: [{model}]\ndatasets: [{name}]\nlimit: 2\n")
     with known_here(site):
         answers = perfect_answers("PlateReader", [name])
 

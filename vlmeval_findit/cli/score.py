@@ -33,7 +33,7 @@ from .shared_options import (
     cls=Command,
     examples=[
         "python run_findit.py score outputs",
-        "python run_findit.py score --convert other.json --data FindIt_Demo_xyxy_json",
+        "python run_findit.py score --convert boxes.json --data FindIt_RefL4Full_all_xyxy_json",
     ],
     sections={"Coordinate spaces": lambda: [(row.name, row.means) for row in KINDS.values()]},
 )
