@@ -53,8 +53,9 @@ def command(
 ) -> int:
     """Try a benchmark, a model, a space … before its first run.
 
-    NAME is a dataset, or a benchmark (its first dataset); a model, or MODEL=CHECKPOINT; a
-    coordinate space; a representation; a published set. Exit status 1: something is wrong.
+    NAME is a dataset, or a benchmark (its first dataset that is on disk); a model, or
+    MODEL=CHECKPOINT; a coordinate space; a representation; a published set. Exit status 1:
+    something is wrong.
     """
     wrong, prompt = 0, custom_prompt(system, prompt_template)
     with tempfile.TemporaryDirectory() as temporary:
