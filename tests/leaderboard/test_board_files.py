@@ -30,8 +30,21 @@ COMMAND = "vlmeval_findit.cli.leaderboard"
 
 @pytest.fixture
 def out(board: Board, tmp_path) -> Path:
-    write_board(board, tmp_path / "board")
+    write_board(board, tmp_path / "board", NOW)
     return tmp_path / "board"
+
+
+def test_openvlm_schema(board: Board, out: Path) -> None:
+    content = json.loads((out / "openvlm.json").read_text(encoding="utf-8"))
+    assert content["time"] == "260102030405"
+    assert list(content["results"]) == list(board.models)
+    good = content["results"]["Good"]
+    assert good["META"]["Method"] == ["Good", ""]
+    assert {"Org", "Parameters", "Language Model", "Vision Model"} < set(good["META"])
+    entry = board.cells["Good", "Pascal"].entries["F1@0.5"]
+    assert good["FindIt_Pascal"]["Overall"] == round(entry.value, 2)
+    assert good["FindIt_Pascal"]["Format"] == "xyxy_text"
+    assert "FindIt_average_Overall" in good
 
 
 def test_sheet(board: Board, out: Path) -> None:
@@ -50,6 +63,8 @@ def test_sheet(board: Board, out: Path) -> None:
             assert cell.value == pytest.approx(board.cells[model, OVERALL].entries[metric].value)
             assert bool(cell.font.bold) == (cell.value == best)
         assert re.fullmatch(r"[\d.]+–[\d.]+( ≈)?", sheet.cell(4, 5).value)
+        assert (sheet.page_setup.orientation, sheet.page_setup.fitToHeight) == ("landscape", 0)
+        assert sheet.print_title_rows == "$1:$3"
     assert book["Formats"].max_row == 15
 
 
@@ -62,7 +77,7 @@ def test_the_command(world: World, runs: list[Run], tmp_path, capsys) -> None:
     assert "Not compared with the rest: 1 run\n" in printed
     assert "other rows: 3 scored, the rest 12" in printed
     assert "\nEach in one format: Good xyxy_text; " in printed
-    assert len(list(out.iterdir())) == 8
+    assert len(list(out.iterdir())) == 9
     assert "## Not compared: 1 run" in (out / "leaderboard.md").read_text(encoding="utf-8")
     content = json.loads((out / "leaderboard.json").read_text(encoding="utf-8"))
     assert {row["model"] for row in content["rows"]} == {"Good", "Poor", "Poor2"}

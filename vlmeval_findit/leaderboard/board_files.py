@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from openpyxl import Workbook
-from openpyxl.styles import Alignment, Font
+from openpyxl.styles import Alignment, Font, PatternFill
 from openpyxl.utils import get_column_letter
 
 from ..core.files import atomic_write, replacing
@@ -28,6 +29,7 @@ from .board_tables import (
     values_table,
 )
 from .error_tables import errors_table, lost_table
+from .openvlm import to_openvlm
 from .result_table import Field, FieldType, Table, TableCell, bounds_of, sign_of
 from .table_output import all_notes, markdown_page, to_csv, to_json, to_latex
 
@@ -37,8 +39,8 @@ def board_folder(board: Board, out: Path) -> Path:
     return out if board.benchmark.name == HOME else out / board.benchmark.name
 
 
-def write_board(board: Board, out: Path) -> list[Path]:
-    """Write the leaderboard into a folder; return the files.
+def write_board(board: Board, out: Path, time: datetime | None = None) -> list[Path]:
+    """Write the leaderboard of a time (None: now) into a folder; return the files.
 
     Slices have a file if there are any.
     """
@@ -55,6 +57,7 @@ def write_board(board: Board, out: Path) -> list[Path]:
     texts = {name: to_csv(table) for name, table in lists.items()}
     content = to_json(lists["leaderboard.csv"])
     texts["leaderboard.json"] = json.dumps(content, indent=1, ensure_ascii=False)
+    texts["openvlm.json"] = to_openvlm(board, time or datetime.now())
     texts["leaderboard.md"] = as_markdown(board)
     texts["leaderboard.tex"] = as_latex(board)
     for name, text in texts.items():
@@ -97,8 +100,10 @@ def as_latex(board: Board) -> str:
 
 _FORMATS = {FieldType.VALUE: "0.0", FieldType.DIFFERENCE: "+0.0;-0.0;0.0", FieldType.P: "0.0000"}
 _BOLD, _QUOTED, _FAINT = Font(bold=True), Font(italic=True), Font(color="666666")
+_HEAD = PatternFill("solid", start_color="E8ECF1")
 _FOLDED = Alignment(horizontal="center", vertical="center", wrap_text=True)
 _WIDEST, _LONGEST_NAME = 60, 31
+_NOTES_WIDTH = 110
 _NAMES, _FIRST = 3, 4
 """The rows of the columns' names and of the first values, below title and notes."""
 
@@ -115,14 +120,23 @@ def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
         for title, lines in all_notes(tables.values())
         for line in lines
     ]
+    notes.column_dimensions["A"].width = _NOTES_WIDTH
     for row, line in enumerate(lines, 1):
-        _put(notes, row, 1, line)
+        _put(notes, row, 1, line).alignment = Alignment(wrap_text=True, vertical="top")
+        # Not every program computes the height of folded text.
+        notes.row_dimensions[row].height = 15 * (1 + len(line) // _NOTES_WIDTH)
     with replacing(path) as temporary:
         book.save(temporary)
 
 
 def _sheet(book: Workbook, name: str) -> Any:
-    return book.create_sheet(re.sub(r"[][*?:/\\]", "", name)[:_LONGEST_NAME])
+    """Add a sheet, on paper one page wide."""
+    sheet: Any = book.create_sheet(re.sub(r"[][*?:/\\]", "", name)[:_LONGEST_NAME])
+    sheet.page_setup.orientation = "landscape"
+    sheet.page_setup.paperSize = sheet.PAPERSIZE_A4
+    sheet.page_setup.fitToHeight = 0
+    sheet.sheet_properties.pageSetUpPr.fitToPage = True
+    return sheet
 
 
 def _put(sheet: Any, row: int, column: int, value: Any, font: Font | None = None) -> Any:
@@ -147,6 +161,7 @@ def _fill(sheet: Any, table: Table) -> None:
     keys = len(list(takewhile(lambda field: field.is_key, table.fields)))
     sheet.freeze_panes = sheet.cell(_FIRST, keys + 1)
     end = sheet.cell(max(_NAMES, sheet.max_row), left - 1).coordinate
+    sheet.print_title_rows = f"1:{_NAMES}"
     sheet.auto_filter.ref = f"A{_NAMES}:{end}"
 
 
@@ -159,7 +174,8 @@ def _fill_column(
         heads[at + 1] = ("", "95 % interval")
     for column, (note, name) in heads.items():
         _put(sheet, _NAMES - 1, column, note, _FAINT).alignment = _FOLDED
-        _put(sheet, _NAMES, column, name, _BOLD).alignment = _FOLDED
+        head = _put(sheet, _NAMES, column, name, _BOLD)
+        head.alignment, head.fill = _FOLDED, _HEAD
         sheet.column_dimensions[get_column_letter(column)].width = 12
     texts = [printable(cell.value) for cell in cells if isinstance(cell.value, str)]
     if field.kind is FieldType.TEXT:
