@@ -31,8 +31,8 @@ from vlmeval_findit.core.question import Message, PartKind, image, text  # noqa:
 from vlmeval_findit.core.stored_png import png  # noqa: E402
 from vlmeval_findit.data.rendered.scene import Stream, rng_of  # noqa: E402
 from vlmeval_findit.models.local.encoding import MessageEncoder  # noqa: E402
+from vlmeval_findit.models.local.layout import Bounds  # noqa: E402
 from vlmeval_findit.models.local.model_images import ImageSet  # noqa: E402
-from vlmeval_findit.models.model_row import Bounds  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -22,9 +22,10 @@ from ..core.question import Question
 from ..models.adapter import Adapter, adapter_of
 from ..models.http.chat import ChatModel, chat_model, token_limit
 from ..models.http.endpoint import Endpoint
+from ..models.local.layout import Bounds
 from ..models.local.run_plan import RunSettings
 from ..models.model_entry import ModelEntry
-from ..models.model_row import Bounds, LocalFamily, ModelRow, space_within
+from ..models.model_row import LocalFamily, ModelRow, space_within
 from ..models.model_table import local_names, row_of_checkpoint
 from ..models.revision import base_settings, known_revision, refuse_missing, revision_of
 from ..serving.processes import LocalServers, serve

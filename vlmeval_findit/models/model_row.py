@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..boxes.representation import ReplyFormat
@@ -14,7 +14,7 @@ from ..core.predictions import check_model_name
 from ..core.question import PlainQuestion, Question
 from ..core.replies import ThoughtMarks
 from ..core.vlmevalkit import model_names
-from .local.layout import ImageLayout
+from .local.layout import Bounds, ImageLayout
 from .prices import TokenPrices
 
 SpaceRule = Callable[[Question], Space]
@@ -24,26 +24,6 @@ Schemes = Mapping[tuple[str, bool], ReplyFormat]
 
 
 # --- bounds of the images that local models are shown (protocol sections 4 and 7) -----------------
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Bounds of an image; None leaves it to the checkpoint's processor."""
-
-    min_pixels: int | None = None  # area after the processor's resize, in pixels
-    max_pixels: int | None = None
-    patches: int | None = None  # most tiles (InternVL)
-    two_step: bool = False  # Qwen's chat interface resizes before the processor does
-
-    def as_dict(self) -> dict[str, Any]:
-        return {k: v for k, v in asdict(self).items() if v not in (None, False)}
-
-    def overridden(self, values: Mapping[str, Any]) -> Bounds:
-        """Return these bounds with a run's values, if not None; ValueError if they contradict."""
-        new = replace(self, **{k: v for k, v in values.items() if v is not None})
-        if new.min_pixels and new.max_pixels and new.min_pixels > new.max_pixels:
-            raise ValueError(f"min_pixels {new.min_pixels} > max_pixels {new.max_pixels}")
-        return new
 
 
 BoundsRule = Callable[[Question], Bounds]

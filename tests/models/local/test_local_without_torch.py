@@ -11,6 +11,7 @@ from PIL import Image
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.run_space import reply_format
 from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.models.local.layout import Bounds
 from vlmeval_findit.models.local.machine import (
     BatchLimit,
     Machine,
@@ -20,7 +21,6 @@ from vlmeval_findit.models.local.machine import (
 )
 from vlmeval_findit.models.local.model_images import ImageSet, expected_length, limited
 from vlmeval_findit.models.local.run_plan import RunSettings, plan
-from vlmeval_findit.models.model_row import Bounds
 from vlmeval_findit.models.model_table import MODELS, find_model, local_names
 
 # --- rows -----------------------------------------------------------------------------------------

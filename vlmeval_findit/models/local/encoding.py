@@ -15,8 +15,9 @@ from typing import Any
 import torch
 
 from ...core.question import Message, PartKind, split_system
-from ..model_row import Bounds, LocalFamily
+from ..model_row import LocalFamily
 from ..reply_tokens import id_ends
+from .layout import Bounds
 from .logits import grammar_tokenizer
 from .model_images import ImageSet
 

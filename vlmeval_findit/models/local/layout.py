@@ -1,4 +1,4 @@
-"""Size options of image processors, and the layout of their output.
+"""Bounds of images, size options of image processors, and the layout of their output.
 
 A family names the :class:`ImageLayout` of its processor; outputs are interpreted by that alone.
 """
@@ -6,17 +6,46 @@ A family names the :class:`ImageLayout` of its processor; outputs are interprete
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from ..model_row import Bounds
-    from .model_images import ModelImage
+    from PIL import Image
 
 Features = Mapping[str, Any]
 """What a processor returns."""
 
 Size = tuple[int, int]
 """Width and height in pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bounds of an image; None leaves it to the checkpoint's processor."""
+
+    min_pixels: int | None = None  # area after the processor's resize, in pixels
+    max_pixels: int | None = None
+    patches: int | None = None  # most tiles (InternVL)
+    two_step: bool = False  # Qwen's chat interface resizes before the processor does
+
+    def as_dict(self) -> dict[str, Any]:
+        return {k: v for k, v in asdict(self).items() if v not in (None, False)}
+
+    def overridden(self, values: Mapping[str, Any]) -> Bounds:
+        """Return these bounds with a run's values, if not None; ValueError if they contradict."""
+        new = replace(self, **{k: v for k, v in values.items() if v is not None})
+        if new.min_pixels and new.max_pixels and new.min_pixels > new.max_pixels:
+            raise ValueError(f"min_pixels {new.min_pixels} > max_pixels {new.max_pixels}")
+        return new
+
+
+@dataclass(frozen=True, slots=True)
+class ModelImage:
+    """An image as the processor gets it; sizes are (w, h)."""
+
+    pixels: Image.Image
+    original: tuple[int, int]  # of the file
+    sent: tuple[int, int]  # after the run's limits
 
 
 class ImageLayout:
@@ -31,7 +60,7 @@ class ImageLayout:
     """
 
     takes: ClassVar[frozenset[str]] = frozenset()
-    """The bounds (:class:`..model_row.Bounds`) that a run may set."""
+    """The bounds (:class:`Bounds`) that a run may set."""
 
     def __init__(self, image_processor: Any, bounds: Bounds, counted: int = 1) -> None:
         self.image_processor = image_processor

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...core.question import Message, PartKind, Question
 from ...core.replies import FAILED, Recorded, opened_by, split_thought
 from ..adapter import refuse_without_peft
-from ..model_row import Bounds, ModelRow
+from ..model_row import ModelRow
 from ..reply_tokens import GeneratedTokens, answer_tokens
 from ..revision import refuse_missing, refuse_unreachable
+from .layout import Bounds
 from .machine import (
     BatchLimit,
     DeviceChoice,

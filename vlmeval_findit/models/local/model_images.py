@@ -7,28 +7,18 @@ unnoticed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...boxes.spaces import chat_resize
 from ...core.image_files import decode, header
-from ..model_row import Bounds
+from .layout import Bounds, ModelImage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from PIL import Image
-
-
-@dataclass(frozen=True, slots=True)
-class ModelImage:
-    """An image as the processor gets it; sizes are (w, h)."""
-
-    pixels: Image.Image
-    original: tuple[int, int]  # of the file
-    sent: tuple[int, int]  # after the run's limits
 
 
 @lru_cache(maxsize=4)

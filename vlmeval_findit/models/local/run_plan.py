@@ -14,8 +14,9 @@ from ...core.formatting import nearest
 from ...core.identity import Answering, Described
 from ...core.question import Question
 from ..adapter import adapter_of, refuse_without_peft
-from ..model_row import Bounds, LocalFamily, ModelRow, space_within
+from ..model_row import LocalFamily, ModelRow, space_within
 from ..revision import base_settings, known_revision
+from .layout import Bounds
 from .machine import choose, this_machine
 
 HOST_CLASS = "FindItLocalModel"
