@@ -101,8 +101,8 @@ def _print_sums(dry: DryRun, half: bool) -> None:
         for name in ("cells", "queries", "calls", "finished")
     )
     print(
-        f"{cells:,} cells, {queries:,} queries, {dry.images:,} images, "
-        f"{calls:,} model calls, {calls - finished:,} of them still to make"
+        f"{counted(cells, 'cell')}, {queries:,} queries, {counted(dry.images, 'image')}, "
+        f"{counted(calls, 'model call')}, {calls - finished:,} of them still to make"
     )
     load = reduce(Load.__add__, (each.load for each in dry.counts if each.load), Load())
     if load.calls:

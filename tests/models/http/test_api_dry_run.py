@@ -76,7 +76,7 @@ def test_limits_servers_and_unknown_models(lmu: Path) -> None:
     )
     assert "GPT-5.4 over HTTP: 3 calls, 3 images" in limited[0]
     assert "Qwen3-VL over HTTP: 19 calls, 19 images" in served[0]
-    assert "1 cells, 19 queries, 11 images, 19 model calls" in local[0]
+    assert "1 cell, 19 queries, 11 images, 19 model calls" in local[0]
     assert "over HTTP" not in local[0]
     assert "no model 'my-own'" in unknown[0]
     assert [status for _, status in (limited, served, local, unknown)] == [0, 0, 0, 2]
@@ -117,7 +117,7 @@ def test_a_sweep_and_a_search_weigh_their_calls_over_http(lmu: Path, tmp_path: P
         folder=tmp_path,
     )
     assert status == 0
-    assert "4 cells, 12 queries, 1 images, 12 model calls, 12 of them still to make" in swept
+    assert "4 cells, 12 queries, 1 image, 12 model calls, 12 of them still to make" in swept
     (weighed,) = re.findall(r"^GPT-5.4 over HTTP: (.*)$", swept, re.MULTILINE)
     assert weighed.startswith("6 calls, 6 images, ")
     assert " (1,280 of them again), " in weighed, "one picture, six times"
@@ -128,7 +128,7 @@ def test_a_sweep_and_a_search_weigh_their_calls_over_http(lmu: Path, tmp_path: P
     assert "FullImage over HTTP" not in swept
     assert served.count(" over HTTP: 6 calls, 6 images") == 2
     assert "over HTTP: 38 calls, 38 images" in searched
-    assert "19 cells, 38 queries, 1 images, 38 model calls, 38 of them" in searched
+    assert "19 cells, 38 queries, 1 image, 38 model calls, 38 of them" in searched
 
 
 def test_calls_without_their_images_are_counted_and_not_weighed(
