@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import Progress
 
+from ..core.formatting import counted
 from ..engine.calls import given_key
 from ..engine.serve_backends import served_model
 from ..engine.server_backends import chat_of, settings
