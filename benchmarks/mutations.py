@@ -34,11 +34,11 @@ AREAS = {
         ["boxes/test_spaces.py", "benchmarks/findit/test_scoring.py"],
     ),
     "matching": (
-        ["boxes/matching.py", "boxes/assignment.py"],
+        ["boxes/matching.py", "boxes/hungarian.py"],
         ["boxes", "benchmarks/findit/test_scoring.py", "benchmarks/findit/test_ignored.py"],
     ),
     "statistics": (
-        ["core/statistics.py", "core/estimate.py"],
+        ["core/intervals.py", "core/influences.py"],
         [
             "core/test_intervals.py",
             "core/test_sliced_metrics.py",

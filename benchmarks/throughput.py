@@ -17,7 +17,7 @@ from scale_runs import GRID, peak_mib
 
 from vlmeval_findit.core.answers import Answer
 from vlmeval_findit.engine.backend import CallOptions
-from vlmeval_findit.engine.server_backends import ServerBackends
+from vlmeval_findit.engine.named_servers import ServerBackends
 
 SERVED = "models: [{name: Stub, served: stub, space: grid1000}]"
 

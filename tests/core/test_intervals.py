@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vlmeval_findit.core.estimate import FEWEST, Estimate, clustered_sums, estimate_metrics
-from vlmeval_findit.core.metric import Better, Metric
-from vlmeval_findit.core.scored_row import ScoredRow
-from vlmeval_findit.core.statistics import (
+from vlmeval_findit.core.influences import FEWEST, Estimate, clustered_sums, estimate_metrics
+from vlmeval_findit.core.intervals import (
     Difference,
     bounds,
     correct,
     difference,
     metric_intervals,
 )
+from vlmeval_findit.core.metric import Better, Metric
+from vlmeval_findit.core.scored_row import ScoredRow
 
 
 @pytest.mark.parametrize(

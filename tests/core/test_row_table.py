@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vlmeval_findit.core.error_analysis import AnswerErrors, with_events
-from vlmeval_findit.core.estimate import ClusteredSums, clustered_sums, estimate_metrics
+from vlmeval_findit.core.influences import ClusteredSums, clustered_sums, estimate_metrics
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.scored_row import (
     ScoredRow,

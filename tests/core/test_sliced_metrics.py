@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vlmeval_findit.core.estimate import Estimate, clustered_sums, estimate_metrics, mean
+from vlmeval_findit.core.influences import Estimate, clustered_sums, estimate_metrics, mean
+from vlmeval_findit.core.intervals import difference, metric_intervals
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.scored_row import ScoredRow, totals
-from vlmeval_findit.core.statistics import difference, metric_intervals
 
 BY_CLASS = Metric("by class", {"hits": 1}, {"asked": 1}, over="class", empty=None)
 PLAIN = Metric("plain", {"hits": 1}, {"asked": 1}, empty=None)

@@ -16,7 +16,7 @@ from vlmeval_findit.benchmarks.findit.findit_datasets import Family
 from vlmeval_findit.cli.leaderboard import _print_board
 from vlmeval_findit.cli.printing import print_rows
 from vlmeval_findit.core.formatting import printable
-from vlmeval_findit.core.statistics import INTERVALS
+from vlmeval_findit.core.intervals import INTERVALS
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown, write_board
 from vlmeval_findit.runs.scored_run import Run

@@ -16,7 +16,7 @@ from vlmeval_findit.leaderboard.board_files import as_markdown
 from vlmeval_findit.report.cards import choose_cards
 from vlmeval_findit.report.differences import pair_values
 from vlmeval_findit.report.gallery import gallery_data
-from vlmeval_findit.report.losses import losses_of
+from vlmeval_findit.report.lost_points import losses_of
 from vlmeval_findit.report.pairs import pair_runs
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.scored_run import RunError, load_runs

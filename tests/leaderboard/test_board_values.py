@@ -22,9 +22,9 @@ from scored_runs import World, query, speaking, two_labels
 
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.estimate import mean
+from vlmeval_findit.core.influences import mean
+from vlmeval_findit.core.intervals import correct, metric_intervals
 from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.core.statistics import correct, metric_intervals
 from vlmeval_findit.leaderboard.board import OVERALL, TIED, Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown
 from vlmeval_findit.leaderboard.board_tables import sweep_table, values_table

@@ -15,7 +15,7 @@ from vlmeval_findit.benchmarks import benchmark_of, benchmarks, load
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.error_analysis import estimate_errors, lost, with_events
-from vlmeval_findit.core.estimate import clustered_sums, estimate_metrics
+from vlmeval_findit.core.influences import clustered_sums, estimate_metrics
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply
 from vlmeval_findit.core.settings import Settings

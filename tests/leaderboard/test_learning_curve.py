@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 from scored_runs import World, failing, query, speaking, world
 
-from vlmeval_findit.core.statistics import correct
+from vlmeval_findit.core.intervals import correct
 from vlmeval_findit.leaderboard.learning_curve import curve_table, learning_curves
 from vlmeval_findit.runs.run_statistics import StatisticsError, compare, intervals
 from vlmeval_findit.runs.scored_run import Run

@@ -11,7 +11,7 @@ from openpyxl import load_workbook
 from rich.cells import cell_len
 from rich.console import Console
 
-from vlmeval_findit.core.statistics import Interval
+from vlmeval_findit.core.intervals import Interval
 from vlmeval_findit.leaderboard.result_table import (
     Field,
     FieldType,

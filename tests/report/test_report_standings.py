@@ -17,7 +17,7 @@ from vlmeval_findit.core.error_analysis import ErrorType
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.report import standings
 from vlmeval_findit.report.charts import RAMP, READ_IN_WHITE
-from vlmeval_findit.report.losses import Losses, losses_of
+from vlmeval_findit.report.lost_points import Losses, losses_of
 from vlmeval_findit.report.standings import (
     BEST,
     LOWER,

@@ -22,8 +22,8 @@ from vlmeval_findit.benchmarks.findit.dataset_names import parse as parse_varian
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli.sweep import command as sweep_command
 from vlmeval_findit.cli.sweep import report_formats
-from vlmeval_findit.core.estimate import FEWEST
-from vlmeval_findit.core.statistics import ALPHA, chance_of_lead, difference
+from vlmeval_findit.core.influences import FEWEST
+from vlmeval_findit.core.intervals import ALPHA, chance_of_lead, difference
 from vlmeval_findit.engine.calls import CellBuilder
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.runs.format_file import best_format, race_calls

@@ -16,7 +16,7 @@ from vlmeval_findit.core.identity import read_identity
 from vlmeval_findit.core.predictions import XLSX_CELL_LIMIT, read_predictions, write_rows
 from vlmeval_findit.core.replies import Recorded, TokenLogprobs
 from vlmeval_findit.engine.backend import CallOptions
-from vlmeval_findit.engine.server_backends import ServerBackends
+from vlmeval_findit.engine.named_servers import ServerBackends
 from vlmeval_findit.sweeps.sweep_file import Sweep
 from vlmeval_findit.sweeps.sweep_run import UnfinishedError
 

@@ -19,13 +19,13 @@ from scored_runs import World, failing, saying, speaking, world
 from vlmeval_findit.boxes.confidences import AGREEMENT
 from vlmeval_findit.boxes.writing import BoxToWrite
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.estimate import FEWEST, clustered_sums, estimate_metrics, mean
 from vlmeval_findit.core.identity import SAMPLE, Identity
+from vlmeval_findit.core.influences import FEWEST, clustered_sums, estimate_metrics, mean
+from vlmeval_findit.core.intervals import bounds, metric_intervals
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.run_files import MORE_SAMPLES
 from vlmeval_findit.core.scored_row import ScoredRow
-from vlmeval_findit.core.statistics import bounds, metric_intervals
 from vlmeval_findit.runs.consensus import fuse, write_consensus
 from vlmeval_findit.runs.run_statistics import StatisticsError
 from vlmeval_findit.runs.sample_scores import (

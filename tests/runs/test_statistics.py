@@ -22,12 +22,12 @@ from simulated import (
     true_values,
 )
 
-from vlmeval_findit.core.estimate import FEWEST, Estimate, clustered_sums, mean
-from vlmeval_findit.core.scored_row import ScoredRow
-from vlmeval_findit.core.statistics import (
+from vlmeval_findit.core.influences import FEWEST, Estimate, clustered_sums, mean
+from vlmeval_findit.core.intervals import (
     difference,
     metric_intervals,
 )
+from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.runs.run_statistics import StatisticsError, compare, estimate, intervals
 from vlmeval_findit.runs.scored_run import Run
 

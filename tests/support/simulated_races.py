@@ -9,9 +9,9 @@ import numpy as np
 from simulated import SUMS, sums_of
 
 from vlmeval_findit.benchmarks import benchmark_of, parse
-from vlmeval_findit.core.estimate import clustered_sums, estimate_metrics
+from vlmeval_findit.core.influences import clustered_sums, estimate_metrics
+from vlmeval_findit.core.intervals import ALPHA, difference
 from vlmeval_findit.core.scored_row import ScoredRow
-from vlmeval_findit.core.statistics import ALPHA, difference
 from vlmeval_findit.runs.race import ROUNDS, allowance, rank_round
 
 RATES = {

@@ -31,7 +31,7 @@ from .custom_questions import (
 from .inputs import BoxesLike, Size, Sizes, check_count, sizes_of, truths_of
 
 if TYPE_CHECKING:
-    from ..core.statistics import Interval
+    from ..core.intervals import Interval
 
 
 # --- boxes ----------------------------------------------------------------------------------------
@@ -166,8 +166,8 @@ class Score:
     def intervals(self) -> Mapping[str, Interval | None]:
         """95 % intervals by the names of metrics, in percent; None: too few images."""
         # scipy is imported only for intervals.
-        from ..core.estimate import clustered_sums, estimate_metrics
-        from ..core.statistics import metric_intervals
+        from ..core.influences import clustered_sums, estimate_metrics
+        from ..core.intervals import metric_intervals
 
         if not self.queries:
             return {}

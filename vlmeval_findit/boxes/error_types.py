@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .assignment import assign
 from .box_records import FormatFailure, Matched, ParsedReply, Truth
+from .hungarian import assign
 from .matching import HIT, in_parts, iou, label_numbers, plain_label
 
 # --- error types ------------------------------------------------------------------------------

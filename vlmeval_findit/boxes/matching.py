@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .assignment import assign, assign_sparse
 from .box_records import NO_BOX, Matched, ParsedReply, Truth
+from .hungarian import assign, assign_sparse
 from .representation import MatchRule
 from .spaces import ToPixels
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..core.formatting import counted, printable
-from ..core.statistics import INTERVALS, Difference
+from ..core.intervals import INTERVALS, Difference
 from ..leaderboard.run_tables import comparison_table, datasets_table
 from ..leaderboard.table_output import to_json
 from ..runs.run_statistics import HIT_SCORE, compare, compare_hits, pair_runs, scores_by_index

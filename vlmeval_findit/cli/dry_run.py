@@ -12,8 +12,8 @@ from rich.progress import Progress
 
 from ..core.formatting import counted
 from ..engine.calls import given_key
-from ..engine.serve_backends import served_model
-from ..engine.server_backends import chat_of, settings
+from ..engine.named_servers import chat_of, settings
+from ..engine.started_servers import served_model
 from ..leaderboard.result_table import Field, Table
 from ..leaderboard.result_table import count as number_of
 from ..models.http.chat import ChatModel, chat_model, token_limit

@@ -12,7 +12,7 @@ import click
 from ..boxes.error_types import BoxError
 from ..core.command import REFUSED, as_called
 from ..core.formatting import printable
-from ..core.statistics import INTERVALS
+from ..core.intervals import INTERVALS
 from ..leaderboard.error_tables import (
     error_differences_table,
     lenient_table,

@@ -10,8 +10,8 @@ import click
 
 from ..core.command import as_called
 from ..core.formatting import counted
+from ..core.intervals import INTERVALS
 from ..core.run_files import in_other_spaces
-from ..core.statistics import INTERVALS
 from ..leaderboard.board import Board
 from ..leaderboard.board import boards as make_boards
 from ..leaderboard.board_files import board_folder, write_board

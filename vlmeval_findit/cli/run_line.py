@@ -18,8 +18,8 @@ from ..core.settings import NAMES as SETTING_NAMES
 from ..core.settings import judge_args, settings_from
 from ..core.vlmevalkit import HostFlag, Runner, host_flags
 from ..engine.backend import CallOptions
-from ..engine.serve_backends import served_model
-from ..engine.server_backends import ServerBackends
+from ..engine.named_servers import ServerBackends
+from ..engine.started_servers import served_model
 from ..models.http.endpoints import provider_endpoints
 from ..models.http.providers.provider_table import OPENROUTER
 from ..models.http.spending import Budget

@@ -27,8 +27,8 @@ from ..engine.answering import BackendFactories, BackendFactory, StoppedError
 from ..engine.backend import CallOptions
 from ..engine.cancel import cancelled_by_signals
 from ..engine.journal.writer import DiskFullError, JournalTakenError
-from ..engine.serve_backends import ServeBackends
-from ..engine.server_backends import ServerBackends
+from ..engine.named_servers import ServerBackends
+from ..engine.started_servers import ServeBackends
 from ..models.http.spending import Budget
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..runs.best_format import worst

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .estimate import FEWEST, ClusteredSums, Estimate, add_up_at
+from .influences import FEWEST, ClusteredSums, Estimate, add_up_at
 from .metric import Array, Better, Metric, Sums, sliced, weighted
 from .scored_row import RowTable, ScoredRow
 

@@ -18,7 +18,7 @@ from typing import Any
 from ..core.answers import Answer, StopReason, error_line
 from ..core.question import Message, Question
 from ..models.http.chat import ChatModel
-from ..models.http.chat_call import ChatCall
+from ..models.http.chat_attempts import ChatCall
 from ..models.http.client import HttpClient
 from ..models.http.completion import REFUSED, CallError
 from ..models.http.endpoint import Endpoint

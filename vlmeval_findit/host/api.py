@@ -22,8 +22,8 @@ from ..core.question import Question
 from ..core.replies import Recorded, recorded
 from ..engine.backend import Backend
 from ..engine.http_backend import HttpBackend, HttpService
-from ..engine.serve_backends import ServedModel, served_model
 from ..engine.server import ServerPolicy
+from ..engine.started_servers import ServedModel, served_model
 from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
 from ..models.http.endpoint import Endpoint
 from ..models.http.endpoints import Endpoints, endpoints, lasting, provider_endpoints

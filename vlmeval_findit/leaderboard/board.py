@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ..core.benchmark_protocol import Benchmark, Published
-from ..core.estimate import Estimate, mean
+from ..core.influences import Estimate, mean
+from ..core.intervals import Difference, Interval, correct, difference, metric_intervals
 from ..core.metric import Better, Metric
-from ..core.statistics import Difference, Interval, correct, difference, metric_intervals
 from ..runs.run_statistics import estimate
 from ..runs.scored_run import Run
 from .comparable import ComparableRuns, ExcludedRun, group_comparable, grouped

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.estimate import clustered_sums, estimate_metrics, slice_of
 from ..core.formatting import counted
+from ..core.influences import clustered_sums, estimate_metrics, slice_of
+from ..core.intervals import Difference, metric_intervals
 from ..core.metric import Metric, is_sliced, sliced, weighted
-from ..core.statistics import Difference, metric_intervals
 from ..runs.scored_run import Run
 from .board import OVERALL, Board, RankedValue
 from .comparable import grouped

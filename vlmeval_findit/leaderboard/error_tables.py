@@ -7,8 +7,8 @@ from statistics import fmean
 
 from ..benchmarks.findit.box_metrics import FALSE_ALARM_RATE, REJECTION_ACCURACY
 from ..core.error_analysis import ErrorAnalysis
+from ..core.intervals import Difference
 from ..core.metric import Better, Metric
-from ..core.statistics import Difference
 from ..runs.run_errors import (
     ErrorCost,
     SliceErrors,

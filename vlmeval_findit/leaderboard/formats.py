@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.estimate import Estimate
 from ..core.formatting import nearest
-from ..core.statistics import Difference, Interval, correct, difference, metric_intervals
+from ..core.influences import Estimate
+from ..core.intervals import Difference, Interval, correct, difference, metric_intervals
 from ..runs.best_format import ranked
 from ..runs.run_statistics import estimate
 from ..runs.scored_run import Run

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from ..core.intervals import INTERVALS, Difference, Interval, correct, difference, metric_intervals
 from ..core.metric import Better, Metric
-from ..core.statistics import INTERVALS, Difference, Interval, correct, difference, metric_intervals
 from ..runs.run_statistics import check_comparable, estimate
 from ..runs.scored_run import Run
 from ..sweeps.checkpoints import name_and_step

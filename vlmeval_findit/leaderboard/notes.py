@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import itemgetter
 
 from ..benchmarks.findit.box_metrics import rejection_line
-from ..core.estimate import FEWEST
 from ..core.formatting import counted
+from ..core.influences import FEWEST
 from ..core.scored_row import add_up
 from ..runs.best_format import UNEVEN, rule
 from ..runs.scored_run import Run

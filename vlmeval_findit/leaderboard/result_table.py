@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..core.formatting import printable
 
 if TYPE_CHECKING:
-    from ..core.statistics import Interval
+    from ..core.intervals import Interval
 
 NONE = "–"
 """Sign of a missing value."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..boxes.confidences import MEANS
-from ..core.estimate import FEWEST, Estimate
-from ..core.statistics import ALPHA, DRAWN, INTERVALS, Difference, correct, metric_intervals
+from ..core.influences import FEWEST, Estimate
+from ..core.intervals import ALPHA, DRAWN, INTERVALS, Difference, correct, metric_intervals
 from ..runs.average_precision import APValue, RankingResult
 from ..runs.run_calibration import CalibrationResult, DefinitionResult
 from ..runs.run_statistics import estimate, intervals

@@ -9,7 +9,7 @@ import yaml
 
 from .. import __version__
 from ..core.formatting import counted, printable
-from ..core.statistics import INTERVALS
+from ..core.intervals import INTERVALS
 from ..leaderboard.board import boards
 from ..leaderboard.comparable import grouped
 from ..leaderboard.notes import remarks

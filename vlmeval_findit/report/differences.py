@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from ..core.estimate import Estimate
+from ..core.influences import Estimate
+from ..core.intervals import ALPHA, Difference, correct, difference
 from ..core.metric import Metric
-from ..core.statistics import ALPHA, Difference, correct, difference
 from ..runs.run_errors import error_estimate
 from ..runs.run_statistics import StatisticsError, compare_hits, estimate, scores_by_index
 from ..runs.scored_run import Run

@@ -26,8 +26,8 @@ from .cards import CARDS, FEWEST, choose_cards
 from .charts import script as charts_script
 from .differences import opening_pair, pair_values
 from .gallery import gallery_data
-from .losses import MODELS as LOSS_MODELS
-from .losses import losses_of
+from .lost_points import MODELS as LOSS_MODELS
+from .lost_points import losses_of
 from .pairs import Side, first_pairs, key_of, pair_runs, pairs_note
 from .sections import Details, forest_of, heat_maps_of, reasons_of, short_metrics
 from .standings import MODELS, headlines_of, panels_of

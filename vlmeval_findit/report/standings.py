@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..core.estimate import Estimate, mean
 from ..core.formatting import counted
+from ..core.influences import Estimate, mean
+from ..core.intervals import Difference, correct, difference
 from ..core.metric import Metric
-from ..core.statistics import Difference, correct, difference
 from ..leaderboard.board import Board, RankedValue
 from ..leaderboard.notes import formats_tried, formats_used
 from ..runs.run_statistics import estimate
-from .losses import Losses
+from .lost_points import Losses
 
 MODELS = 24
 """The first models of a board are drawn and tested against the best; the table has all."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.command import install
-from ..core.statistics import Interval, bounds, drawn_interval
+from ..core.intervals import Interval, bounds, drawn_interval
 from .coco_boxes import Array, CocoBoxes, ConfidenceError
 
 MOST = 100  # Boxes of a category in an image that count, as for COCO: those of the highest scores

@@ -12,9 +12,9 @@ import yaml
 from ..benchmarks import benchmark_of
 from ..core.config import Config, ConfigError, Name, YamlText
 from ..core.files import atomic_write
+from ..core.intervals import INTERVALS, Interval
 from ..core.question import Question
 from ..core.run_files import RunFiles
-from ..core.statistics import INTERVALS, Interval
 from .best_format import FormatAverage, ranked, rule
 from .race import RULE
 from .run_score import CellResult, SearchError, refuse_unanswered

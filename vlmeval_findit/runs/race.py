@@ -2,7 +2,7 @@
 
 All formats are asked about the same images, a few more each round. After a round those formats are
 dropped that all queries would hardly show to be better than the leading format
-(:func:`..core.statistics.chance_of_lead`). The sum of their chances limits how likely the race ends
+(:func:`..core.intervals.chance_of_lead`). The sum of their chances limits how likely the race ends
 with a worse winner than the search over all queries, by more than the interval. It stays below
 :data:`ALPHA` over all rounds, stages and formats, and is spent on the least likely formats first,
 by the end of each round in proportion to the share of the race.
@@ -17,10 +17,10 @@ from math import ceil
 from typing import NamedTuple
 
 from ..core.benchmark_protocol import Benchmark
-from ..core.estimate import Estimate, clustered_sums, estimate_metrics, mean
+from ..core.influences import Estimate, clustered_sums, estimate_metrics, mean
+from ..core.intervals import ALPHA, chance_of_lead
 from ..core.question import AnyTask, Question
 from ..core.scored_row import ScoredRow, totals
-from ..core.statistics import ALPHA, chance_of_lead
 from .best_format import FormatAverage, ranked
 
 ROUNDS = tuple(tenths / 10 for tenths in range(2, 11))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.benchmark_protocol import Curve
-from ..core.statistics import Interval, drawn_again, drawn_interval
+from ..core.intervals import Interval, drawn_again, drawn_interval
 from .average_precision import Evaluator, RankingResult, evaluate_order, with_gain
 from .coco_boxes import (
     Array,

@@ -12,11 +12,11 @@ from math import isclose
 from ..benchmarks.findit.box_metrics import SHARES, NegativeOutcome, rejections
 from ..core.benchmark_protocol import Benchmark
 from ..core.error_analysis import ErrorType, estimate_errors, with_events
-from ..core.estimate import Estimate, clustered_sums, estimate_metrics
 from ..core.formatting import nearest
+from ..core.influences import Estimate, clustered_sums, estimate_metrics
+from ..core.intervals import Difference, Interval, correct, difference, metric_intervals
 from ..core.metric import Sums
 from ..core.scored_row import ScoredRow, totals_of
-from ..core.statistics import Difference, Interval, correct, difference, metric_intervals
 from .prediction_names import score_command
 from .run_statistics import StatisticsError, check_comparable
 from .scored_run import Run

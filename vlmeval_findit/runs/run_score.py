@@ -187,7 +187,7 @@ class DroppedFormat:
     ``round`` counts from 1; ``queries`` is the number that the format had been asked by then, of
     ``of`` in all tables. ``behind`` is the leading format, ``points`` the difference of the
     headline metrics over these queries. ``chance`` is the probability that all queries would have
-    shown this format to be better (:func:`..core.statistics.chance_of_lead`).
+    shown this format to be better (:func:`..core.intervals.chance_of_lead`).
     """
 
     round: int

@@ -1,13 +1,13 @@
-"""Intervals of scored runs, and paired comparisons; :mod:`..core.statistics` has the maths."""
+"""Intervals of scored runs, and paired comparisons; :mod:`..core.intervals` has the maths."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..core.estimate import Estimate, clustered_sums, estimate_metrics
+from ..core.influences import Estimate, clustered_sums, estimate_metrics
+from ..core.intervals import Difference, Interval, difference, metric_intervals
 from ..core.metric import Metric
-from ..core.statistics import Difference, Interval, difference, metric_intervals
 from .scored_run import Run
 
 HIT_SCORE = 50.0  # Query score, in percent, from which a query counts as found

@@ -16,8 +16,8 @@ import numpy as np
 from ..boxes.confidences import AGREEMENT
 from ..boxes.matching import HIT, iou, plain_label
 from ..boxes.writing import BoxToWrite
-from ..core.estimate import Estimate, clustered_sums, estimate_metrics, mean
 from ..core.identity import SAMPLE, identity_conflicts
+from ..core.influences import Estimate, clustered_sums, estimate_metrics, mean
 from ..core.metric import Better, Metric
 from ..core.run_files import MORE_SAMPLES
 from ..core.scored_row import ScoredRow, totals

@@ -34,7 +34,7 @@ from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
     predictions_from,
     size_of,
 )
-from vlmeval_findit.core.estimate import clustered_sums, estimate_metrics
+from vlmeval_findit.core.influences import clustered_sums, estimate_metrics
 from vlmeval_findit.core.metric import metric_values
 from vlmeval_findit.core.scored_row import ScoredRow, totals
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from ....core.answers import Answer
 from ....core.question import Message, Question
 from ..chat import ChatModel
-from ..chat_call import ChatCall
+from ..chat_attempts import ChatCall
 from ..client import HttpClient, HttpRequest
 from ..completion import (
     LOGPROBS_FIELDS,

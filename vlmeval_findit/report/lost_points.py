@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.error_analysis import ErrorType
-from ..core.estimate import Estimate, mean
 from ..core.formatting import printable
+from ..core.influences import Estimate, mean
+from ..core.intervals import metric_intervals
 from ..core.metric import Better
-from ..core.statistics import metric_intervals
 from ..leaderboard.board import Board, DatasetMean
 from ..runs.run_errors import ErrorCost, error_estimate, errors_of
 from ..runs.run_statistics import StatisticsError

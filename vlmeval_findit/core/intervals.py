@@ -1,4 +1,4 @@
-"""Intervals and paired tests over images, from the influences of :mod:`.estimate`.
+"""Intervals and paired tests over images, from the influences of :mod:`.influences`.
 
 A difference subtracts each image's influences, so what is hard for both runs cancels. Results are
 always the same. Near 0 or 100 % few images promise too much: see :func:`bounds`.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .estimate import FEWEST, Estimate, aligned
+from .influences import FEWEST, Estimate, aligned
 from .metric import Array
 
 LEVEL = 0.95  # Of intervals

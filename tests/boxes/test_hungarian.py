@@ -11,9 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from vlmeval_findit.boxes import assignment, matching
-from vlmeval_findit.boxes.assignment import assign_sparse
+from vlmeval_findit.boxes import hungarian, matching
 from vlmeval_findit.boxes.box_records import NO_BOX, Matched, ParsedReply, Truth
+from vlmeval_findit.boxes.hungarian import assign_sparse
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.representation import MatchRule
 
@@ -32,7 +32,7 @@ def sparsely(query: Query, match_rule: MatchRule = OVERLAP, cells: int = 7) -> M
     """The same with no pair too few for the way of very many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matching, "_PAIRS", 0)
-        patch.setattr(assignment, "CELLS", cells)
+        patch.setattr(hungarian, "CELLS", cells)
         return matched(query, match_rule)
 
 
@@ -67,7 +67,7 @@ def test_it_costs_what_that_of_the_whole_table_costs(cost: np.ndarray, cells: in
     rows, columns = cost.shape
     left, right = np.arange(100, 100 + rows), np.arange(columns)[::-1]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assignment, "CELLS", cells)
+        patch.setattr(hungarian, "CELLS", cells)
         ones, others = assign_sparse(left, right, lambda some, of: cost[some - 100, of])
     assert len({*ones.tolist()}) == len({*others.tolist()}) == len(ones) == min(cost.shape)
     cheapest = cost[linear_sum_assignment(cost)].astype(float).sum()

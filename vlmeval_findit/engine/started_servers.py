@@ -32,7 +32,7 @@ from ..serving.processes import LocalServers, serve
 from ..serving.programs import PROGRAMS, ServeOptions, ServerProgram
 from .backend import CallOptions
 from .calls import given_key
-from .server_backends import ServerBackends, naming_model
+from .named_servers import ServerBackends, naming_model
 
 if TYPE_CHECKING:
     from .http_backend import HttpService

@@ -16,7 +16,7 @@ from vlmeval_findit.benchmarks.findit.box_drawing import draw
 from vlmeval_findit.core.benchmark_protocol import Role
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
 from vlmeval_findit.report.cards import choose_cards
-from vlmeval_findit.report.losses import losses_of
+from vlmeval_findit.report.lost_points import losses_of
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.run_errors import errors_of
 from vlmeval_findit.runs.scored_run import load_runs
