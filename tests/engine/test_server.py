@@ -20,6 +20,7 @@ from simulated_servers import (
 )
 
 from vlmeval_findit.engine.scheduler import Scheduler
+from vlmeval_findit.engine.server import _WINDOW as WINDOW
 from vlmeval_findit.engine.server import CallOutcome, ImageGroup, QueuedItem, Server, ServerPolicy
 
 GOOD = answers(0.5)
@@ -160,3 +161,26 @@ def test_as_many_images_begin_as_siblings_leave_room_for(
     server.ready.add(ImageGroup("x", deque(QueuedItem("x", at) for at in range(ready))))
     for server.firsts in range(40):
         assert server.wants_image(siblings) == (server.firsts < most)
+
+
+def test_a_server_that_refuses_everything_pauses_for_as_long_as_it_says() -> None:
+    server = Server("a", 8, ServerPolicy(rest=(1.0, 8.0)), in_flight=7)
+    for _ in range(8):
+        server.refused(0.0, 1.0, 20.0)
+    assert (server.at_once, server.back_at, server.is_up) == (4, 21.0, False)
+    # Calls in flight at the cut do not count, and one refusal later on is no second cut.
+    for _ in range(8):
+        server.refused(0.5, 1.5, 20.0)
+    server.refused(21.0, 22.0, None)
+    assert (server.at_once, server.back_at) == (4, 21.0)
+
+
+def test_rests_become_shorter_again_after_many_answers() -> None:
+    server = Server("a", 8, ServerPolicy(failures=1, rest=(1.0, 8.0)))
+    for began in (0.0, 1.0):
+        assert server.failed(began, began, 1.0)
+    assert server.back_at == 3.0
+    for _ in range(WINDOW):
+        server.answered(3.0, 3.5, first=False)
+    assert server.failed(4.0, 4.0, 1.0)
+    assert server.back_at == 6.0, "two seconds, not four"
