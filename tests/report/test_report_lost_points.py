@@ -107,3 +107,10 @@ def test_lenient_boxes_have_a_separate_role(world: World) -> None:
     more = [box for box in drawn.images[0].boxes if box.role is Role.LENIENT]
     assert [(box.box, box.label) for box in more] == [((1.0, 2.0, 30.0, 40.0), "dog")]
     assert len(drawn.images[0].boxes) == len(draw(first, row).images[0].boxes) + 1
+
+
+def test_a_score_is_rounded_once(board: Board) -> None:
+    """98.946 is 98.9 in the terminal: 98.95 on the way to the page would make it 99.0 there."""
+    losses = losses_of(board)
+    bar = replace(losses.bars[0], score=98.946, segments=())
+    assert replace(losses, bars=(bar,)).values([])["bars"][0][4] == 98.946

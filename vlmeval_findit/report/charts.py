@@ -118,9 +118,9 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
             spread = f" ({bounds.low:.1f} to {bounds.high:.1f})" if bounds else ""
             rows.append({
                 "panel": name(panel.name), "model": name(dot.model), "standing": dot.standing,
-                "value": round(dot.entry.value, 2),
-                "low": round(bounds.low, 2) if bounds else None,
-                "high": round(bounds.high, 2) if bounds else None,
+                "value": round(dot.entry.value, 4),
+                "low": round(bounds.low, 4) if bounds else None,
+                "high": round(bounds.high, 4) if bounds else None,
                 "text": f"{name(dot.model)}, {name(panel.name)}: "
                 f"{with_unit(metric, dot.entry.value)}{spread}; {dot.standing}",
             })  # fmt: skip
@@ -211,7 +211,7 @@ def heat_maps(
     values = [
         {
             "model": name(cell.model), "row": cell.row, "column": cell.column,
-            "value": round(cell.value, 2), "reported": cell.reported,
+            "value": round(cell.value, 4), "reported": cell.reported,
             "text": f"{name(cell.model)}, {cell.row} {cell.column}: {with_unit(metric, cell.value)}"
             + f" ({cell.bounds})" * bool(cell.bounds) + f", {cell.queries:,} queries"
             + ", reported" * cell.reported,

@@ -28,8 +28,8 @@ _HALF = 0.5
 def curves(dataset: str, by_model: Mapping[str, Curve]) -> Spec:
     """Draw precision, recall and F1 by IoU threshold; at most :data:`CURVES` models."""
     rows = [
-        {"model": name(model), "t": at, "precision": round(p, 2), "recall": round(r, 2),
-         "F1": round(f1, 2)}
+        {"model": name(model), "t": at, "precision": round(p, 4), "recall": round(r, 4),
+         "F1": round(f1, 4)}
         for model, curve in by_model.items()
         for at, p, r, f1 in zip(
             curve.thresholds, curve.precision, curve.recall, curve.f1, strict=True
@@ -104,9 +104,9 @@ def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
     """
     learning = learning[:CURVES]
     rows = [
-        {"model": name(curve.name), "step": point.step, "value": round(point.value, 2),
-         "low": round(point.interval.low, 2) if point.interval else None,
-         "high": round(point.interval.high, 2) if point.interval else None,
+        {"model": name(curve.name), "step": point.step, "value": round(point.value, 4),
+         "low": round(point.interval.low, 4) if point.interval else None,
+         "high": round(point.interval.high, 4) if point.interval else None,
          "best": point is curve.best,
          "text": f"{name(curve.name)}, step {point.step}: {with_unit(curve.metric, point.value)}"
          + (f" ({point.interval.low:.1f} to {point.interval.high:.1f})" if point.interval else "")
@@ -158,8 +158,8 @@ def reliability_chart(runs: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Spec:
         runs: bins by the names of runs and of definitions.
     """
     rows = [
-        {"run": name(run), "by": by, "confidence": round(100 * bin_.confidence, 2),
-         "hits": round(100 * bin_.hits, 2), "boxes": bin_.boxes,
+        {"run": name(run), "by": by, "confidence": round(100 * bin_.confidence, 4),
+         "hits": round(100 * bin_.hits, 4), "boxes": bin_.boxes,
          "text": f"{name(run)}, by {by}: confidence {100 * bin_.confidence:.0f} %, "
          f"{100 * bin_.hits:.0f} % right, {bin_.boxes:,} boxes"}
         for run, definitions in runs.items()

@@ -105,8 +105,8 @@ def _entry(
     return {
         "index": row.index,
         "label": card.query.label,
-        "score": round(card.score, 1),
-        "spread": round(card.spread, 1),
+        "score": round(card.score, 3),
+        "spread": round(card.spread, 3),
         "found": card.score >= HIT_SCORE,
         "failed": row.failed,
         "reason": row.reason or "",

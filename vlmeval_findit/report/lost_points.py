@@ -54,11 +54,11 @@ def _values(bar: LossBar, error_types: Sequence[ErrorType]) -> list[Any]:
     segments = []
     for cost in bar.segments:
         bounds = cost.interval
-        low, high = (round(bounds.low, 1), round(bounds.high, 1)) if bounds else (None, None)
+        low, high = (round(bounds.low, 4), round(bounds.high, 4)) if bounds else (None, None)
         place = error_types.index(cost.error_type)
-        segments.append([place, round(cost.points, 2), round(cost.events, 2), low, high])
+        segments.append([place, round(cost.points, 4), round(cost.events, 2), low, high])
     name = printable(bar.model)
-    return [name, bar.where, bar.is_average, bar.format, round(bar.score, 2), segments]
+    return [name, bar.where, bar.is_average, bar.format, round(bar.score, 4), segments]
 
 
 def losses_of(board: Board) -> Losses:
