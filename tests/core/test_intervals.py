@@ -12,6 +12,7 @@ from vlmeval_findit.core.influences import FEWEST, Estimate, clustered_sums, est
 from vlmeval_findit.core.intervals import (
     Difference,
     bounds,
+    chance_of_lead,
     correct,
     difference,
     metric_intervals,
@@ -55,6 +56,21 @@ def test_the_interval_is_where_the_score_test_rejects(
     for end in (actual.low / 100, actual.high / 100):
         away = abs(value - end) / np.sqrt(end * (1 - end) / trials)
         assert away == pytest.approx(stats.t.ppf(0.975, images - 1))
+
+
+def test_the_chance_of_a_lead_against_student_s_t() -> None:
+    """A share 10 points behind is ahead by more than the interval over all 50 images."""
+    metric, images, share = Metric("F1", {"tp": 1}, {"n": 1}), 20, 0.4
+    names, moves = tuple(map(str, range(images))), np.full((images, 1), 0.01)
+    run, front = (
+        Estimate((metric,), np.array([value]), names, influence, np.array([images]))
+        for value, influence in ((0.5, moves), (0.6, 0 * moves))
+    )
+    third = (1 / (3 * images)) ** 2 * (0.5**2 + 0.5**2 + 0.6**2 + 0.4**2)
+    variance = images * 0.01**2 + third
+    reach = stats.t.ppf(0.975, images / share - 1) * np.sqrt(variance * share)
+    expected = stats.t.cdf(-(reach + 0.1) / np.sqrt(variance * (1 - share)), images - 1)
+    assert chance_of_lead(run, front, "F1", share) == pytest.approx(expected)
 
 
 MAE = Metric("MAE", {"error": 1}, {"asked": 1}, better=Better.LOWER, unit="px")
