@@ -17,12 +17,14 @@ from tempfile import mkdtemp
 
 import pytest
 from adapters import write_adapter
+from engine_fakes import demo_sweep
 from host_runs import RUN_FINDIT, environment
 from paths import ROOT
 
-from vlmeval_findit.cli import early_checks
+from vlmeval_findit.cli import early_checks, main, sweep
 from vlmeval_findit.cli.access import access_of
-from vlmeval_findit.cli.early_checks import check_model
+from vlmeval_findit.cli.early_checks import check_model, refuse_device
+from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.models.model_entry import ModelEntry, ModelOptions
 
 DATA = "FindIt_Scenes_mini_xyxy_json"
@@ -357,4 +359,21 @@ def test_a_device_that_is_not_there_is_refused_without_torch(
     monkeypatch.setattr(early_checks, "AMD_DRIVER", Path("/nowhere"))
     entry = ModelEntry("FindIt-Nano", resources={"device": device})
     with pytest.raises(ValueError, match=f"^{refused}") if refused else nullcontext():
-        check_model(entry, access_of(entry))
+        refuse_device(entry, access_of(entry))
+
+
+def test_a_dry_run_needs_no_device(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "--data", DATA, "--model", "FindIt-Nano", "--limit", "2", "--device", "gpu"]
+    assert main([*words, "--dry-run"]) == 0
+    assert "model calls" in capsys.readouterr().out
+
+
+def test_machines_of_a_ray_cluster_may_have_a_device_that_this_one_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "_vlmevalkit", lambda *_: None)
+    config = "models: [{name: FindIt-Nano, device: gpu}]\ndatasets: Demo\nrepresentations: xyxy"
+    grid = demo_sweep(tmp_path, config, limit=1)
+    assert sweep.backends_for(grid, ModelOptions(executor="ray"), Budget()) == {"FindIt-Nano": None}
+    with pytest.raises(ValueError, match="--device gpu: no such device"):
+        sweep.backends_for(grid, ModelOptions(), Budget())

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from plugin_package import MINE, known_here
+from plugin_package import known_here, written
 
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
 from vlmeval_findit.boxes.spaces import (
@@ -21,24 +20,6 @@ from vlmeval_findit.core import plugin_rows
 from vlmeval_findit.models import model_row
 from vlmeval_findit.models.model_table import MODELS, find_model
 from vlmeval_findit.runs.run_identity import plugin_tables
-
-
-@pytest.fixture
-def plugin_file(tmp_path: Path) -> Path:
-    return written(tmp_path / "mine.py", MINE)
-
-
-def written(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-@pytest.fixture(autouse=True)
-def _nothing_stays() -> Iterator[None]:
-    yield
-    os.environ.pop(plugin_rows.FILES_VARIABLE, None)
-    plugin_rows.forget()
-
 
 HEAD = (
     "from vlmeval_findit.models.model_row import *\n"

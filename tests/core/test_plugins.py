@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ import pytest
 from chat_server import Answer, Asked, ChatServer, completion, in_turn
 from host_runs import RUN_FINDIT, environment, metric_values, predictions, require_host, run
 from perfect_answers import content, perfect_answers
-from plugin_package import MINE, ROOT, install, known_here, path_with
+from plugin_package import MINE, ROOT, install, known_here, path_with, written
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import (
@@ -41,23 +39,6 @@ from vlmeval_findit.core.identity import (
     read_identity,
 )
 from vlmeval_findit.models.model_table import MODELS, find_model
-
-
-@pytest.fixture
-def plugin_file(tmp_path: Path) -> Path:
-    return written(tmp_path / "mine.py", MINE)
-
-
-def written(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-@pytest.fixture(autouse=True)
-def _nothing_stays() -> Iterator[None]:
-    yield
-    os.environ.pop(plugin_rows.FILES_VARIABLE, None)
-    plugin_rows.forget()
 
 
 @pytest.fixture(scope="session")

@@ -77,3 +77,9 @@ REPRESENTATIONS = Representation(
     from_corners=lambda box: (box[0], box[2], box[1], box[3]),
 )
 """
+
+
+def written(path: Path, text: str) -> Path:
+    """Write a plug-in."""
+    path.write_text(text, encoding="utf-8")
+    return path

@@ -137,8 +137,6 @@ def check_model(entry: ModelEntry, access: Access) -> None:
         ValueError: the message names what is missing.
     """
     check_model_name(entry.name)
-    if access in (Access.LOCAL, Access.CHECKPOINT):
-        refuse_device(entry.resources.get("device"))
     if entry.served is not None and access in (Access.LOCAL, Access.VLMEVALKIT):
         raise ValueError(
             f"{entry.name}: {entry.served} is its name at a server: at which? --base-url URL"
@@ -170,13 +168,14 @@ AMD_DRIVER = Path("/dev/kfd")
 """Exists where a machine may have AMD's GPUs, which torch calls cuda, too."""
 
 
-def refuse_device(device: str | None) -> None:
-    """Refuse a device that this machine surely lacks; other devices are checked by torch.
+def refuse_device(entry: ModelEntry, access: Access) -> None:
+    """Refuse a model's device that this machine surely lacks; torch checks other devices.
 
     Raises:
         ValueError: the message names the devices that exist.
     """
-    if device is None or device == "cpu":
+    device = entry.resources.get("device")
+    if device in (None, "cpu") or access not in (Access.LOCAL, Access.CHECKPOINT):
         return
     kind, _, number = device.partition(":")
     if kind not in DEVICES or (number and not number.isdecimal()):

@@ -32,6 +32,7 @@ from .early_checks import (
     check_host_dataset,
     check_model,
     check_prompt,
+    refuse_device,
 )
 from .shared_options import Command
 
@@ -201,6 +202,8 @@ def check_findit(
         check_prompt(entry, questions)
         if servers is None:
             check_model(entry, access)
+            if asks:
+                refuse_device(entry, access)
         elif asks:
             servers.check(entry)
         for question in questions:

@@ -46,7 +46,7 @@ from ..serving.programs import PROGRAMS
 from ..sweeps.sweep_file import Sweep, all_questions, in_best_formats, read_sweep, refuse_samples
 from ..sweeps.sweep_run import UnfinishedError, run_sweep
 from .access import USED_BY_EACH, Access, access_of, refuse_unused
-from .early_checks import check_amounts, check_prompt, check_sweep
+from .early_checks import check_amounts, check_prompt, check_sweep, refuse_device
 from .model_options import (
     BATCH,
     DRY_RUN,
@@ -176,6 +176,8 @@ def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> Backend
     here = [(entry, access) for entry, access in accesses if access not in _WITHOUT_HOST]
     _refuse_unused(options, accesses)
     check_sweep(sweep, here)
+    for entry, access in here if options.executor == "local" else ():
+        refuse_device(entry, access)
     for entry in sweep.models:
         check_prompt(entry, all_questions(sweep, entry.name))
     factories: dict[str, BackendFactory] = {}
