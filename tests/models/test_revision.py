@@ -164,10 +164,11 @@ def test_a_folder_has_a_hash_and_a_cached_file_a_commit(checkpoint: Path) -> Non
 
 
 def test_a_checkpoint_of_an_unreachable_hub_is_refused_at_once(
-    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     constants = pytest.importorskip("huggingface_hub.constants")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
     refuse_unreachable(str(checkpoint))
     with pytest.raises(ValueError, match=r"cannot be reached [(]Conn.*NAME=FOLDER"):
@@ -177,5 +178,23 @@ def test_a_checkpoint_of_an_unreachable_hub_is_refused_at_once(
 
     with pytest.raises(ValueError, match="nobody/nothing is not on this machine"):
         checkpoint_revision("nobody/nothing")
-    monkeypatch.setattr(requests, "head", lambda address, timeout: None)  # it answers, whatever
+    # What the cache has may be of a revision that the user names.
+    cached = tmp_path / "hub" / "models--nobody--nothing" / "snapshots" / COMMIT / "config.json"
+    cached.parent.mkdir(parents=True)
+    cached.touch()
+    refuse_unreachable("nobody/nothing")
+
+
+@pytest.mark.parametrize("failure", [None, requests.exceptions.SSLError])
+def test_a_hub_that_answers_is_left_to_its_client(
+    failure: type[Exception] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def head(address: str, timeout: float) -> None:
+        if failure is not None:
+            raise failure
+
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(requests, "head", head)
     refuse_unreachable("nobody/nothing")

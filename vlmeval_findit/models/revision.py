@@ -170,15 +170,19 @@ def refuse_unreachable(checkpoint: str) -> None:
         ValueError: the message says what to do.
     """
     import requests
-    from huggingface_hub import constants, try_to_load_from_cache
+    from huggingface_hub import constants
+    from huggingface_hub.file_download import repo_folder_name
 
     named = _IDENTIFIER.fullmatch(checkpoint) and not Path(checkpoint).is_dir()
     if constants.HF_HUB_OFFLINE or not named:
         return
-    if isinstance(try_to_load_from_cache(checkpoint, "config.json"), str):
+    cache = Path(constants.HF_HUB_CACHE, repo_folder_name(repo_id=checkpoint, repo_type="model"))
+    if any(cache.glob("snapshots/*/*")):  # Of any revision
         return
     try:
         requests.head(constants.ENDPOINT, timeout=10)
+    except requests.exceptions.SSLError:
+        return  # It answers; the hub's own client may know its certificate.
     except requests.RequestException as error:
         raise ValueError(
             f"{checkpoint} is not on this machine, and {constants.ENDPOINT} cannot be reached "
