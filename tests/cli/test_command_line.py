@@ -121,6 +121,15 @@ def test_quiet_leaves_errors_of_vlmevalkit(
     assert capsys.readouterr().err == "fault\n"
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_bars_are_for_terminals(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    quiet_log()
+    assert os.environ["TQDM_DISABLE"] == ("" if terminal else "1")
+
+
 @pytest.mark.parametrize("name", ["run", "search", "sweep", "probe"])
 def test_the_options_of_a_help_are_in_groups(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--help"]) == 0

@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -87,18 +88,19 @@ def find_runner(arguments: Sequence[str]) -> Runner:
 
 
 def quiet_log(errors_only: bool = False) -> None:
-    """Hide what misleads in VLMEvalKit's log; with ``errors_only`` also bars and all but errors.
+    """Hide what misleads in VLMEvalKit's log; with ``errors_only`` also all but errors.
 
-    To be called before VLMEvalKit is imported.
+    Progress bars are for terminals. To be called before VLMEvalKit is imported.
     """
+    if errors_only or not sys.stderr.isatty():
+        # tqdm reads the first when it is imported, transformers the other.
+        os.environ.update(TQDM_DISABLE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
     # It logs an error where its folder has no .env file.
     logging.getLogger().addFilter(lambda record: ".env file" not in record.getMessage())
     # Answers of FindIt's datasets lie in the model's folder: every run goes on from them.
     log = logging.getLogger("vlmeval")
     log.getChild("run").addFilter(lambda record: "--reuse is not set" not in record.getMessage())
     if errors_only:
-        # tqdm reads the first when it is imported, transformers the other.
-        os.environ.update(TQDM_DISABLE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
         handler = logging.StreamHandler()
         handler.setLevel(logging.ERROR)
         log.addHandler(handler)  # VLMEvalKit adds none then
