@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from ..core.config import ConfigError
 from ..core.files import atomic_write
 from ..core.formatting import counted
 from ..engine.calls import CellBuilder
-from ..engine.cancel import cancelled_by_signals
 from ..report.cards import CARDS
 from ..report.followed import (
     JOURNAL,
@@ -89,7 +87,9 @@ def command(
     if watch:
         if compared or formats or cards != CARDS:
             raise ValueError(f"--watch does not go with {FLAG}, --format or --cards")
-        return _watch(runs, out, every or EVERY)
+        if len(runs) > 1:
+            raise ValueError("--watch follows one sweep: name its file or its work dir")
+        return _watch(runs[0], out, every or EVERY)
     if every is not None:
         raise ValueError("--every needs --watch")
     return write_report(runs, out, compared or (), formats, cards)
@@ -123,11 +123,11 @@ def write_report(
 # --- a page that follows a sweep while it runs ---
 
 
-def _watch(paths: Sequence[Path], out: Path, every: float) -> int:
-    """Write the page of sweeps again and again, until they have ended.
+def _watch(path: Path, out: Path, every: float) -> int:
+    """Write the page of a sweep again and again, until it has ended.
 
     Args:
-        paths: their files, or their work dirs; a folder need not exist yet.
+        path: its file, or its work dir, which need not exist yet.
         out: the page; it is whole at every moment.
         every: seconds between two updates.
 
@@ -138,13 +138,12 @@ def _watch(paths: Sequence[Path], out: Path, every: float) -> int:
         ConfigError: a sweep's file cannot be used.
         OSError: the page cannot be written, or a sweep's file cannot be read.
     """
-    followed = Followed([_place(path) for path in paths])
+    followed = Followed(_files_of(path))
     out.parent.mkdir(parents=True, exist_ok=True)
     snapshot: Snapshot | None = None
     is_announced = False
-    # Python drops an interrupt that comes while an object is finalized: the token keeps it.
-    with cancelled_by_signals(_interrupt) as cancel, suppress(KeyboardInterrupt):
-        while not cancel.requested:
+    try:
+        while True:
             snapshot = followed.read(time.monotonic())
             is_over = snapshot.state is SweepState.ENDED and not snapshot.unread
             _write_live_page(out, snapshot, None if is_over else every)
@@ -156,14 +155,11 @@ def _watch(paths: Sequence[Path], out: Path, every: float) -> int:
                 is_announced = True
             if not snapshot.unread:
                 time.sleep(every)
-    if snapshot is not None:
-        _write_live_page(out, snapshot, None)
-        print(f"{out}: no longer watched; {_counts(snapshot)}")
-    return INTERRUPTED
-
-
-def _interrupt(_: str) -> None:
-    raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        if snapshot is not None:
+            _write_live_page(out, snapshot, None)
+            print(f"{out}: no longer watched; {_counts(snapshot)}")
+        return INTERRUPTED
 
 
 def _write_live_page(out: Path, snapshot: Snapshot, every: float | None) -> None:
@@ -179,18 +175,17 @@ def _counts(snapshot: Snapshot) -> str:
     )
 
 
-def _place(path: Path) -> SweepFiles:
+def _files_of(path: Path) -> SweepFiles:
     """Return where the results of a sweep's file, or of a work dir, are written."""
     if path.is_file():
         sweep = read_sweep(path)
-        return SweepFiles(
-            sweep.work_dir.absolute(), (sweep.journal.absolute(),), tuple(_first_cells(sweep))
-        )
+        planned = tuple(_first_cells(sweep))
+        return SweepFiles(sweep.work_dir.absolute(), sweep.journal.absolute(), planned)
     if path.suffix in (".yaml", ".yml") and not path.is_dir():
         raise ConfigError(f"{path}: no such file (a work dir may be created later)")
     # By default the journal of a search lies next to its work dir.
     journal = path.absolute().parent / JOURNAL
-    return SweepFiles(path.absolute(), (journal,) if journal.is_file() else ())
+    return SweepFiles(path.absolute(), journal if journal.is_file() else None)
 
 
 def _first_cells(sweep: Sweep) -> Iterator[CellView]:

@@ -41,7 +41,6 @@ def make_live_page(snapshot: Snapshot, time: datetime, every: float | None) -> s
             facts=list(_facts(snapshot)),
             total=snapshot.answered + snapshot.failed + snapshot.left,
             refresh=None if every is None else max(1, ceil(every)),
-            figure=figure,
             seconds_a_call=seconds_a_call,
             script=Markup(script),
             script_hash=csp_hash(script),
@@ -96,16 +95,8 @@ def _blocks(
         groups.setdefault((benchmark_of(cell.question).name, cell.model), []).append(cell)
     for (_, model), group in groups.items():
         metrics = [m for m in benchmark_of(group[0].question).metrics if m.in_short_tables]
-        present = [
-            m for m in metrics if any(c.metric_values.get(m.name) is not None for c in group)
-        ]
+        present = [m for m in metrics if any(m.name in cell.metric_values for cell in group)]
         yield model, present, group
-
-
-def figure(cell: CellView, metric: Metric) -> str:
-    """Format a metric of a cell; empty if it has none yet."""
-    value = cell.metric_values.get(metric.name)
-    return "" if value is None else f"{value:.1f}"
 
 
 def seconds_a_call(cell: CellView) -> str:
