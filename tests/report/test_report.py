@@ -15,7 +15,6 @@ from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, spea
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.box_drawing import THRESHOLDS, curve, roles
-from vlmeval_findit.cli import main
 from vlmeval_findit.core.benchmark_protocol import Role
 from vlmeval_findit.core.formatting import printable, short
 from vlmeval_findit.core.metric import Better, Metric
@@ -55,7 +54,7 @@ def data_of(page: str) -> dict[str, Any]:
 # --- the assignment -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [JSON, TEXT, LABELS])
+@pytest.mark.parametrize("name", [TEXT, LABELS])
 def test_curves_meet_the_score_at_its_threshold(world: World, name: str) -> None:
     run = world.run("Some-Model", name, speaking(name, 0.7, 30))
     at_half = curve(run.rows)
@@ -294,17 +293,6 @@ def test_the_page_shows_metrics_reasons_and_excluded_runs(world: World) -> None:
     assert re.findall(r"<span>(\w+)</span>", table[1]) == ["Talks"]
     assert "precision, recall and F1 by IoU threshold" in page
     assert page_of(load_runs([world.runs])) == page
-
-
-def test_the_command(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    world.predict("A", JSON, speaking(JSON, 0.7))
-    out = tmp_path / "new" / "report.html"
-    assert main(["report", str(world.runs), "--out", str(out)]) == 0
-    size = out.stat().st_size / 1e6
-    assert capsys.readouterr().out == f"{out}: 1 run, 1 model, {size:.1f} MB\n"
-    assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert main(["report", str(world.runs), "--cards", "0"]) == 2
-    assert "'--cards': 0 is not in the range x>=1" in capsys.readouterr().err
 
 
 def test_a_page_of_nothing_that_can_be_compared(world: World) -> None:

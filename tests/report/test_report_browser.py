@@ -167,14 +167,6 @@ def test_an_overlay_lies_where_its_box_is(opened: Any) -> None:
     assert box == pytest.approx(expected, abs=1.6)
 
 
-def test_boxes_can_be_hidden(opened: Any) -> None:
-    choose(opened, model="Good", order="best")
-    hits = "return document.querySelectorAll('#cards [data-role=hit]').length"
-    assert opened.execute_script(hits) > 0
-    opened.find_element("css selector", "#legend [value=hit]").click()
-    assert opened.execute_script(hits) == 0
-
-
 def test_the_keyboard_is_enough(opened: Any) -> None:
     from selenium.webdriver.common.keys import Keys
 
@@ -225,19 +217,6 @@ def test_light_and_dark_can_be_read(opened: Any, scheme: str) -> None:
         # The button is pressed while dark is on.
         pressed = "false" if scheme == "dark" else "true"
         assert (theme.text, theme.get_attribute("aria-pressed")) == ("Dark", pressed)
-
-
-def test_nothing_moves_by_itself(opened: Any) -> None:
-    """So nothing has to change for users who prefer less motion."""
-    open_first(opened, model="Good")
-    for name in ("nearer", "forward"):
-        opened.find_element("id", name).click()
-    moving = (
-        "return [document.getAnimations().length, [...document.querySelectorAll('*')].some(node =>"
-        "  parseFloat(getComputedStyle(node).transitionDuration) || "
-        "  getComputedStyle(node).scrollBehavior === 'smooth')]"
-    )
-    assert opened.execute_script(moving) == [0, False]
 
 
 def test_in_print_all_details_are_open_and_filters_are_left_out(opened: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from vlmeval_findit.leaderboard.board import Board, boards, make_board
 from vlmeval_findit.report.cards import choose_cards
 from vlmeval_findit.report.differences import opening_pair, pair_values
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.report.pairs import PairError, Side, first_pairs, pair_runs, sides_of
+from vlmeval_findit.report.pairs import Side, first_pairs, pair_runs, sides_of
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs import run_errors, run_statistics
 from vlmeval_findit.runs.scored_run import load_runs
@@ -139,19 +140,16 @@ def test_pairs_are_two_models_or_two_formats_of_a_model(board: Board) -> None:
     [
         ("Early", "Late", (Side("Early", ""), Side("Late", ""))),
         ("Both=xyxy_text", "Both", (Side("Both", "xyxy_text"), Side("Both", ""))),
-        ("xyxy_text", "Late=xyxy_json", (Side("Both", "xyxy_text"), Side("Late", "xyxy_json"))),
-        ("Early", "Lat", "--compare Lat: neither a model nor a format: did you mean Late?"),
+        ("Early", "Lat", "--compare Lat: no model has this name: did you mean Late?"),
         ("Early", "Late=xyxy_jsn", "no run has this format: did you mean xyxy_json?"),
         ("Early", "Lte=xyxy_json", "--compare Lte=xyxy_json: no run of 'Lte': did you mean Late?"),
-        ("Early", "xyxy_json", "3 models were run in it; say whose it is: Both=xyxy_json"),
         ("Early=xyxy_json", "Early", "no dataset has two runs of them that can be compared"),
     ],
 )
 def test_sides_of_compare(board: Board, left: str, right: str, expected: object) -> None:
     if isinstance(expected, str):
-        with pytest.raises(PairError) as caught:
+        with pytest.raises(ValueError, match=re.escape(expected)):
             sides_of([left, right], [board])
-        assert expected in str(caught.value)
     else:
         assert sides_of([left, right], [board]) == expected
     assert sides_of([], [board]) == ()

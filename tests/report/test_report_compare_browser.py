@@ -106,15 +106,6 @@ def test_two_formats_of_a_model_are_named_by_format(opened: Any) -> None:
     assert texts(opened, "#difference thead th")[1] == "Talks"
 
 
-def test_where_nothing_differs_all_queries_are_shown(opened: Any) -> None:
-    choose(opened, left="Talks")
-    choose(opened, right="<i>Evil")
-    choose(opened, show="both find (0)")
-    assert text_of(opened, "couple-count") == "0 queries"
-    choose(opened, right="Good")
-    assert text_of(opened, "couple-count") == "30 queries"
-
-
 def test_both_answers_lie_on_the_same_picture_at_the_same_scale(opened: Any) -> None:
     halves = opened.execute_script(
         "const rect = e => { const r = e.getBoundingClientRect(); return [r.width, r.height] };"

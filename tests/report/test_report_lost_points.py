@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scored_runs import World, failing, query, saying, speaking, world
 from test_report import LABELS
-from toy_benchmark import guessing, letters
+from toy_benchmark import letters
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.box_drawing import draw
@@ -64,14 +64,6 @@ def test_an_average_is_the_mean_of_its_datasets(board: Board) -> None:
             same = [s for p in parts for s in p.segments if s.error_type == segment.error_type]
             assert segment.points == pytest.approx(sum(s.points for s in same) / 2)
             assert segment.events == sum(s.events for s in same)
-
-
-def test_letters_have_a_bar_too(letters: World) -> None:
-    letters.predict("Good", "Letters_Zoo_plain", guessing(0.8))
-    letters.predict("Silent", "Letters_Zoo_plain", saying("no idea"))
-    bars = losses_of(make_board(load_runs([letters.runs]))).bars
-    error_types = {bar.model: [s.error_type.name for s in bar.segments] for bar in bars}
-    assert error_types == {"Good": ["wrong answer"], "Silent": ["not readable"]}
 
 
 def test_every_error_type_has_cards_if_answers_are_more_than_cards(world: World) -> None:

@@ -13,14 +13,10 @@ import pytest
 from many_runs import FORMATS, make_runs
 from report_browser import NEEDS_CHROMIUM, browser, choose, drawn, emulated, opened_page
 
-from vlmeval_findit.core.benchmark_protocol import Curve
 from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.report.charts import MAPS
-from vlmeval_findit.report.curve_charts import CURVES, curves
+from vlmeval_findit.report.curve_charts import CURVES
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.report.sections import Details, heat_maps_of
-from vlmeval_findit.report.standings import MODELS as STANDINGS_DRAWN
-from vlmeval_findit.report.standings import panels_of
+from vlmeval_findit.report.sections import Details
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.scored_run import RowData, load_runs
 
@@ -79,29 +75,6 @@ def test_curves_are_those_of_the_first_models(with_table: Board, models: int) ->
     # No other curve is computed.
     assert {model for model, _ in details.curves} == set(drawn)
     assert bool(details.note) == (models > CURVES)
-
-
-def test_no_two_curves_look_alike() -> None:
-    """Each is a line of a colour with points of a shape."""
-    names = [f"model {at}" for at in range(CURVES)]
-    spec = curves("All alike", dict.fromkeys(names, Curve((0.5,), (50.0,), (50.0,), (50.0,))))
-    points = spec["spec"]["layer"][1]["encoding"]
-    looks = [points[channel]["scale"]["range"] for channel in ("color", "shape")]
-    assert points["color"]["scale"]["domain"] == points["shape"]["scale"]["domain"] == names
-    assert len(set(zip(*looks, strict=True))) == CURVES
-
-
-def test_what_is_drawn_is_bounded(with_table: Board) -> None:
-    (panel,) = panels_of(with_table)
-    assert [dot.model for dot in panel.dots] == list(with_table.models[:STANDINGS_DRAWN])
-    maps = heat_maps_of(with_table)
-    assert maps is not None
-    assert [title for title, _ in maps.charts] == [
-        f"Pascal, models {first + 1}–{min(first + MAPS, MODELS)}"
-        for first in range(0, MODELS, MAPS)
-    ]
-    for _, spec in maps.charts:
-        assert len({row["model"] for row in spec["data"]["values"]}) <= MAPS
 
 
 @pytest.mark.parametrize(("models", "is_long"), [(MODELS, True), (5, False)])

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from scored_runs import World, speaking, world
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.run_files import run_of
 from vlmeval_findit.core.scored_row import RowTable, ScoredRow
-from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report import cards, transcripts
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.runs.scored_run import RowData, Run, RunError, load_runs, read_details
+from vlmeval_findit.runs.scored_run import Run, read_details
 
 __all__ = ["world"]
 
 PASCAL, TEXT = "FindIt_Pascal_xyxy_json_bbox_2d", "FindIt_Pascal_xyxy_text"
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def rows_in_memory() -> list[ScoredRow]:
@@ -55,27 +50,3 @@ def test_the_details_of_one_run_are_held_at_a_time(
     # All rows of a run; then no more than the cards of the page.
     assert held[:5] == [12] * 5
     assert max(held[5:]) <= 15
-
-
-# --- changes while a page is made -----------------------------------------------------------------
-
-
-def gone(details: Path) -> None:
-    details.unlink()
-
-
-def other(details: Path) -> None:
-    lines = details.read_text("utf-8").splitlines(True)
-    details.write_text("".join([*lines[1:], lines[0]]), "utf-8")
-
-
-@pytest.mark.parametrize(("change", "why"), [(gone, "is missing"), (other, "changed after")])
-def test_a_run_that_changes_meanwhile_is_refused(
-    world: World, change: Callable[[Path], None], why: str
-) -> None:
-    details = run_of(world.predict("A", PASCAL, speaking(PASCAL, 0.5))).details
-    world.predict("A", TEXT, speaking(TEXT, 0.5))
-    board = make_board(load_runs([world.runs], keep=RowData.QUERY_SCORES))
-    change(details)
-    with pytest.raises(RunError, match=f"{details.name}.*{why}"):
-        make_page(board, NOW)

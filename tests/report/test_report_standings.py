@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from boards import JSON, LABELS_JSON, TEXT, board, many, runs, world
 from report_browser import luminance
-from scored_runs import World, query, saying, speaking, two_labels
+from scored_runs import World, query, saying, speaking
 
 from vlmeval_findit.core.error_analysis import ErrorType
 from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.report import standings
 from vlmeval_findit.report.charts import RAMP, READ_IN_WHITE
 from vlmeval_findit.report.lost_points import Losses, losses_of
 from vlmeval_findit.report.standings import (
@@ -57,25 +56,6 @@ def test_panels_are_all_datasets_and_each_family(board: Board) -> None:
     assert [len(panel.datasets) for panel in panels] == [2, 1, 1]
 
 
-def test_all_panels_draw_the_same_models_and_their_best(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the first models of each panel most rows of a chart would be empty."""
-    chances = {"A": (0.9, 0.6), "B": (0.8, 0.5), "C": (0.2, 0.1), "D": (0.0, 0.9)}
-    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(30)])
-    world.table("Pascal_multilabel", [two_labels(i, f"{i}.jpg") for i in range(30)])
-    for model, by_dataset in chances.items():
-        for name, chance in zip((JSON, LABELS_JSON), by_dataset, strict=True):
-            world.predict(model, name, speaking(name, chance, 3))
-    monkeypatch.setattr(standings, "MODELS", 2)
-    ranked = make_board(load_runs([world.runs]))
-    assert ranked.models[:2] == ("A", "B")
-    drawn = {panel.name: {dot.model for dot in panel.dots} for panel in panels_of(ranked)}
-    assert drawn == {
-        "Overall": {"A", "B"}, "Pascal": {"A", "B"}, "Pascal_multilabel": {"A", "B", "D"}
-    }  # fmt: skip
-
-
 @pytest.fixture
 def sixty(world: World) -> World:
     """Return a world whose table has sixty pictures."""
@@ -96,16 +76,6 @@ def test_the_best_and_a_model_that_is_as_good(sixty: World) -> None:
     assert re.fullmatch(r"F1@0.5 (.+ %) \(95 % .+\), Pascal; next is Twin: \1", first["best"][1])
     assert first["certain"] == ("No, it may be chance", "the same score as Twin, p = 1.000")
     assert first["format"] == ("xyxy_json", "the only format asked; for Twin, too")
-
-
-def test_how_many_may_be_as_good(sixty: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Models that are not tested may be as good, too."""
-    for model in "ABCD":
-        sixty.predict(model, JSON, speaking(JSON, 0.9, 2))
-    board = ranked(sixty)
-    assert headlines(board)["certain"][1].endswith("p = 1.000; 3 models may be as good")
-    monkeypatch.setattr(standings, "MODELS", 3)
-    assert headlines(board)["certain"][1].endswith("; at least 2 models may be as good")
 
 
 def test_a_certain_lead_and_its_format(sixty: World) -> None:

@@ -23,10 +23,9 @@ from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import Recorded, TokenLogprobs
 from vlmeval_findit.core.run_files import RunFiles
-from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.runs.average_precision import Evaluator
-from vlmeval_findit.runs.coco_boxes import CocoBoxes, ConfidenceError, boxes_of_rows
+from vlmeval_findit.runs.coco_boxes import CocoBoxes, ConfidenceError
 from vlmeval_findit.runs.run_calibration import (
     CalibrationResult,
     measure_calibration,
@@ -153,24 +152,6 @@ def many(world: World, images: int = 30) -> None:
     world.table("Pascal_multilabel", [two_labels(i, f"{i % images}.jpg") for i in range(images)])
 
 
-@pytest.mark.parametrize("name", [NAME, LABELS])
-def test_ranks_that_matter(world: World, name: str) -> None:
-    """Confidences that know raise it, inverted ones lower it, the output's order lies between."""
-    many(world)
-    right = judged(
-        write_run(world, name, noisy(np.random.default_rng(1), lambda hit: 0.9 if hit else 0.2))
-    )
-    wrong = judged(
-        write_run(world, name, noisy(np.random.default_rng(1), lambda hit: 0.2 if hit else 0.9))
-    )
-    best, worst = by_name(right)["mean"].ranking, by_name(wrong)["mean"].ranking
-    for of in ("ap", "ap50"):
-        assert getattr(worst, of).value < getattr(right.as_output, of).value
-        assert getattr(best, of).gain_interval.low > 0
-        assert getattr(worst, of).gain_interval.high < 0
-        assert getattr(right.as_output, of) == getattr(wrong.as_output, of)
-
-
 @pytest.mark.parametrize("name", [LABELS, "FindIt_RefCOCO_xyxy_json"])
 def test_it_is_what_pycocotools_says(world: World, name: str) -> None:
     """Our sums over its matches are its values, ties and images asked twice included."""
@@ -287,14 +268,6 @@ def test_a_run_without_them_is_refused(
     assert main(export) == 2
     assert "--logprobs" in capsys.readouterr().err
     assert not out.exists()
-
-
-@pytest.mark.parametrize("values", [[], [0.5, "0.5"], [0.5], "text", 7])
-def test_a_damaged_row_is_named(values: object) -> None:
-    details = {"boxes": [CAT, DOG], "assigned": [], "hits": [], "confidences": {"mean": values}}
-    row = ScoredRow(3, "a.jpg", {}, details=details)
-    with pytest.raises(ConfidenceError, match=r"row 3: .* is no confidence of 2 boxes"):
-        boxes_of_rows([row], "mean")
 
 
 # --- where it shows -------------------------------------------------------------------------------

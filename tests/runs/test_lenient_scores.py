@@ -236,16 +236,6 @@ def test_only_an_answer_that_says_so_is_a_right_rejection(rejecting: Run) -> Non
         assert rejecting.benchmark.query_score(row) == 100 * rejected
 
 
-def test_without_negatives_there_is_no_rejection(world: World) -> None:
-    run = answered(world, [BOTH, "I cannot."])
-    assert run.metric_values["Rejection accuracy"] is run.metric_values["False-alarm rate"] is None
-    assert not rejection_table(run).rows
-    page = as_markdown(make_board([run]))
-    assert "Rejection" not in page
-    assert "alarm" not in page
-    assert "nothing to find" not in page
-
-
 def test_a_run_whose_calls_on_negatives_all_failed_has_no_value(world: World) -> None:
     world.table("Pascal", [replace(query(0), truth=Truth((), ()))])
     run = world.run("M", NAME, lambda item, _: FAILED)
@@ -270,12 +260,3 @@ def test_leaderboard_and_score_show_rejection_where_there_is_any(
         Path(rejecting.path.with_name(f"{rejecting.path.stem}_provenance.json")).read_text()
     )["metrics"]
     assert metric_values["rejection_accuracy"] == pytest.approx(300 / 7)
-
-
-def test_who_alarms_less_is_ranked_first(world: World, rejecting: Run) -> None:
-    """Among those whose calls were all answered: who failed could not alarm."""
-    loud = world.run("Loud", NAME, lambda item, _: BOTH)
-    quiet = world.run("Quiet", NAME, lambda item, _: "[]")
-    board = make_board([rejecting, loud, quiet])
-    entries = {m: board.cells[m, "Pascal"].entries["False-alarm rate"] for m in board.models}
-    assert {m: item.rank for m, item in entries.items()} == {"Quiet": 1, "Loud": 2, "M": None}

@@ -87,17 +87,6 @@ def single_format(sweep: Sweep) -> Sweep:
     return replace(sweep, stages=(axes,))
 
 
-def test_the_same_twice_then_without_then_with(sweep: Sweep) -> None:
-    sweep = single_format(sweep)
-    with_them = replace(sweep, logprobs=True)
-    with ChatServer(with_logprobs) as server:
-        assert run(with_them, server) == CALLS
-        assert recorded(sweep) == {TOKENS}
-        assert run(with_them, server) == 0
-        assert run(sweep, server) == 0, "an answer with them serves a run without"
-        assert recorded(sweep) == {TOKENS}
-
-
 def test_without_and_then_with_asks_again_and_says_so(
     sweep: Sweep, caplog: pytest.LogCaptureFixture
 ) -> None:

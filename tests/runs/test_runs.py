@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from scored_runs import World, failing, saying, speaking, world
+from scored_runs import World, saying, speaking, world
 
-from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.score_files import write_score
@@ -31,18 +29,6 @@ def test_a_run_is_what_was_scored(world: World) -> None:
     assert run.provenance.rows == frozenset(range(12))
     assert run.provenance.missing == ()
     assert run.provenance.spaces == ("grid1000 (recorded by the run)",)
-
-
-def test_failed_calls_and_reasons(world: World) -> None:
-    run = world.run("Fails", JSON, failing)
-    assert run.failed == 4
-    first = run.rows[0]
-    assert first.failed
-    assert first.reason == "failed call"
-    assert first.sums["n_gt_failed"] == 2
-    assert run.benchmark.query_score(first) == 0
-    run = world.run("Talks", JSON, saying("I see a cat."))
-    assert {row.reason for row in run.rows} == {FormatFailure.NOT_JSON.value}
 
 
 def test_numbers_that_are_not_finite_and_labels(world: World) -> None:
@@ -101,14 +87,6 @@ def test_details_of_another_scoring_are_refused(world: World) -> None:
     lines = details.read_text().splitlines()
     details.write_text("\n".join(lines[:-1]) + "\n")
     with pytest.raises(RunError, match=r"totals\.responses is 12, but .* add up to 11"):
-        load_run(provenance)
-    row = json.loads(lines[0])
-    del row["source"]
-    details.write_text(json.dumps(row) + "\n")
-    with pytest.raises(RunError, match=r"line 1: no key 'source'.*score it again"):
-        load_run(provenance)
-    details.write_text("{\n")
-    with pytest.raises(RunError, match="line 1"):
         load_run(provenance)
     details.unlink()
     with pytest.raises(RunError, match=r"details\.jsonl is missing"):

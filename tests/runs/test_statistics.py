@@ -22,7 +22,7 @@ from simulated import (
     true_values,
 )
 
-from vlmeval_findit.core.influences import FEWEST, Estimate, clustered_sums, mean
+from vlmeval_findit.core.influences import FEWEST, Estimate, mean
 from vlmeval_findit.core.intervals import (
     difference,
     metric_intervals,
@@ -74,15 +74,6 @@ def scored_row(index: int, image: str, sums: Sequence[float]) -> ScoredRow:
     return ScoredRow(index, image, dict(zip(SUMS, sums, strict=True)))
 
 
-def sums_by_image(run: Run) -> np.ndarray:
-    """(images, 8) sums of a run."""
-    actual = clustered_sums(run.rows, run.question.images)
-    rows = np.stack([actual.sums[name] for name in SUMS], axis=1)
-    built = np.zeros((len(actual.images), len(SUMS)))
-    np.add.at(built, actual.image, rows)
-    return built
-
-
 # --- sums and influences -------------------------------------------------------------------------
 
 
@@ -94,15 +85,6 @@ def test_values_are_the_scores(run: Run, world: World) -> None:
         ]
         assert actual.value("Rejection accuracy") is None  # every query has objects
         assert actual.value("mIoU") == pytest.approx(item.metric_values["mIoU"])
-
-
-def test_queries_of_one_image_are_one_cluster(run: Run) -> None:
-    actual = clustered_sums(run.rows, "Pascal")
-    assert actual.images == tuple(f"Pascal/{i}.jpg" for i in range(6))
-    assert actual.image.tolist() == [at // 2 for at in range(12)]
-    sums = sums_by_image(run)
-    assert sums[:, 0].tolist() == [2] * 6
-    assert sums.sum(axis=0).tolist() == pytest.approx([run.sums[name] for name in SUMS])
 
 
 def test_influence_is_what_leaving_an_image_out_does(run: Run) -> None:
@@ -144,7 +126,7 @@ def test_images_without_weight_do_not_count(world: World) -> None:
     assert {name for name, actual in intervals(both).items() if actual} == {missed}
 
 
-@pytest.mark.parametrize(("images", "rate"), [(12, 0.6), (40, 0.6), (12, 0.98), (200, 0.98)])
+@pytest.mark.parametrize(("images", "rate"), [(12, 0.6), (200, 0.98)])
 def test_intervals_hold_the_truth_as_often_as_they_say(images: int, rate: float) -> None:
     """The benchmarks do the same with more runs, and print the table of the docs."""
     actual = coverage(runs_of(1, 400, images, rate), true_values(rate))
@@ -158,7 +140,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(images: int, rate: float)
 # --- means over datasets --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("shared", [0.5, 1.0])
 def test_a_mean_draws_shared_images_once(shared: float) -> None:
     """Against a brute-force bootstrap: an image drawn k times counts k times in every dataset."""
     generator = np.random.default_rng(4)

@@ -49,13 +49,6 @@ def test_a_checkpoint_that_is_being_written_is_left_alone(
     assert checkpoints_in(tmp_path) == []
 
 
-def test_a_trainers_checkpoint_is_complete_with_its_state(tmp_path: Path) -> None:
-    folder = checkpoint(tmp_path)
-    for name in ("training_args.bin", "trainer_state.json"):
-        (folder / name).write_bytes(b"{}")
-    assert [each.path for each in checkpoints_in(tmp_path)] == [folder]
-
-
 def test_checkpoints_come_by_step_and_other_folders_are_left_out(tmp_path: Path) -> None:
     for name in ("checkpoint-1000", "checkpoint-200", "step_30", "7", "runs", "checkpoint-9-old"):
         checkpoint(tmp_path, name)

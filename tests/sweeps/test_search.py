@@ -29,7 +29,7 @@ from vlmeval_findit.runs.format_file import (
 )
 from vlmeval_findit.runs.run_score import CellResult, SearchError
 from vlmeval_findit.sweeps.format_search import search_sweep
-from vlmeval_findit.sweeps.sweep_file import Sweep, in_best_formats, parse_sweep
+from vlmeval_findit.sweeps.sweep_file import in_best_formats, parse_sweep
 
 BEST = "FindIt_Demo_yxhw_json_bounding_box"
 
@@ -145,9 +145,7 @@ def test_models_of_earlier_searches_stay(tmp_path: Path, monkeypatch: pytest.Mon
         "B": {"FindIt": "cxcywh_json_cx-formula", "Letters": "plain"},
     }
     path.write_text("hello: world\n")
-    with pytest.raises(
-        ConfigError, match=r"line 1: .* should be a file that search or sweep wrote"
-    ):
+    with pytest.raises(ConfigError, match="should be a file that search or sweep wrote"):
         write_formats(path, {"A": both})
     assert path.read_text() == "hello: world\n"
 
@@ -166,44 +164,22 @@ def test_marks_are_asked_of_the_winner_alone(tmp_path: Path) -> None:
         search_sweep(entry, all_tables()["Demo"], 2, places, marks=("box",))
 
 
-def test_a_mark_can_win_and_is_left_out_where_nothing_can_be_marked(tmp_path: Path) -> None:
-    text = "models: FullImage\ndatasets: [Demo, Demo_insdet]\nlimit: 2"
-    sweep = chosen(tmp_path, "xyxy_json_vp-oval", demo_sweep(tmp_path, text))
-    results = go(sweep, FakeBackends(FakeModel()))
-    assert [result.question.name for result in results] == [
-        "FindIt_Demo_xyxy_json",
-        "FindIt_Demo_insdet_xyxy_json_vp-oval",
-    ]
-
-
 WINNER = "models:\n  FullImage:\n    FindIt:\n      winner: "
-
-
-def chosen(folder: Path, winner: str, sweep: Sweep) -> Sweep:
-    """Return the sweep in a format that a file says."""
-    path = folder / "formats.yaml"
-    path.write_text(WINNER + winner)
-    return in_best_formats(sweep, BestFormats(path))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("intervals: x", "line 1: models is missing"),
-        ("modles: {}", "line 1: no key 'modles': did you mean models?"),
-        ("models:\n  M: {FindIt: {tables: []}}", "line 2: winner is missing"),
-        ("models:\n  M: {FindIt: {winer: xyxy_text}}", "did you mean winner?"),
-        (WINNER + "xyxy", "line 4: FindIt_Demo_insdet_xyxy: the output format is missing"),
+        ("intervals: x", "formats.yaml: should be a file that search or sweep wrote"),
+        (WINNER + "xyxy", "winner of FullImage: FindIt_Demo_insdet_xyxy: the output"),
         (WINNER + "xyxx_text", "no representation 'xyxx': did you mean"),
-        (WINNER + "all_json_decomposed", "line 4: FindIt_Demo_insdet_all_json_decomposed: all has"),
-        (WINNER + "all_text_vp-bxo", "no mark 'bxo': did you mean box?"),
         (WINNER.replace("FindIt", "FindItt") + "all_json",
          "no format of FindIt was chosen for 'FullImage' (there are: FindItt)"),
         ("models: {Other: {FindIt: {winner: xyxy_text}}}",
          "search --model FullImage --data FindIt_Demo_insdet_xyxy_text"),
     ],
 )  # fmt: skip
-def test_a_bad_file_is_refused_with_its_line(text: str, message: str, tmp_path: Path) -> None:
+def test_a_bad_file_is_refused(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "formats.yaml"
     path.write_text(text)
     sweep = parse_sweep("models: FullImage\ndatasets: Demo_insdet")

@@ -25,11 +25,9 @@ from engine_fakes import (
     files,
     go,
     records,
-    reply_to,
     threaded,
 )
 
-from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.boxes.spaces import SpaceError
@@ -165,45 +163,6 @@ def test_the_record_of_a_reply_is_stored(tmp_path: Path) -> None:
 # --- what a model can do at once ------------------------------------------------------------------
 
 
-class Batched(FakeModel):
-    """Answers variants of one image, or messages of one variant, together."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sizes: list[int] = []
-
-    def generate_variants(self, messages: list[Message], dataset: str) -> list[str]:
-        assert len({tuple(p["value"] for p in m if p["type"] == "image") for m in messages}) == 1
-        self.sizes.append(len(messages))
-        # The name is of any of the questions; their formats differ.
-        formats = ("json" if "JSON" in message[-1]["value"] else "text" for message in messages)
-        return [reply_to(*each) for each in zip(messages, formats, strict=True)]
-
-    def generate_batch(self, messages: list[Message], dataset: str) -> list[str]:
-        self.sizes.append(-len(messages))
-        return [reply_to(message, dataset) for message in messages]
-
-
-def test_variants_of_one_image_go_to_the_model_together(
-    undisturbed: dict[str, str], tmp_path: Path
-) -> None:
-    model = Batched()
-    sweep = demo_sweep(tmp_path, inference=CallOptions(variants=5))
-    go(sweep, FakeBackends(model))
-    assert max(model.sizes) == 5
-    assert sum(model.sizes) + model.calls == CALLS
-    assert files(tmp_path / "out") == undisturbed
-
-
-def test_one_format_goes_in_batches(tmp_path: Path) -> None:
-    model = Batched()
-    item = CONFIG.replace("[xyxy, cxcywh]", "xyxy\noutputs: json").replace(
-        "[Demo, Demo_multilabel]", "Demo_insdet"
-    )
-    go(demo_sweep(tmp_path, item, inference=CallOptions(batch_size=4)), FakeBackends(model))
-    assert model.sizes == [-4, -3]
-
-
 def test_the_calls_of_a_failed_batch_are_made_singly() -> None:
     class Fragile(FakeModel):
         def generate_batch(self, messages: list[Message]) -> list[str]:
@@ -214,13 +173,6 @@ def test_the_calls_of_a_failed_batch_are_made_singly() -> None:
     work = Batch(messages, (parse("FindIt_Demo_xyxy_json"),) * 3, shares_images=False)
     answers = GenerateClient(model).ask(work)
     assert [answer.error is None for answer in answers] == [True, False, True]
-
-
-def test_threads_give_the_same_files(undisturbed: dict[str, str], tmp_path: Path) -> None:
-    model = FakeModel()
-    go(demo_sweep(tmp_path), FakeBackends(model, threaded(3)))
-    assert files(tmp_path / "out") == undisturbed
-    assert model.calls == CALLS
 
 
 # --- stopping -------------------------------------------------------------------------------------
@@ -310,21 +262,6 @@ def test_answers_of_another_run_in_the_journal_are_refused(tmp_path: Path) -> No
 
 
 # --- servers --------------------------------------------------------------------------------------
-
-
-def test_servers_need_a_space_from_the_sweep_the_environment_or_the_table(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    host = ServerBackends(["http://localhost:8000/v1"], CallOptions())
-    boxes, letters = parse("FindIt_Demo_xyxy_json"), benchmarks.parse("VPBench_Stage1")
-    nobody = ModelEntry("my-own", line=3)
-    assert host.describe(ModelEntry("Qwen3-VL-8B-Instruct"), boxes).space == {"kind": "grid1000"}
-    assert host.describe(ModelEntry("my-own", space="unit"), boxes).space == {"kind": "unit"}
-    with pytest.raises(SpaceError, match=r"line 3: my-own: .*not guessed"):
-        host.describe(nobody, boxes)
-    assert host.describe(nobody, letters).space is None, "letters have no space"
-    monkeypatch.setenv("FINDIT_SPACE", "pixels")
-    assert host.describe(nobody, boxes).space == {"kind": "pixels"}
 
 
 def test_servers_take_no_checkpoint() -> None:

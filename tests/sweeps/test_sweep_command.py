@@ -9,7 +9,6 @@ import pytest
 from engine_fakes import FakeBackends, FakeModel, demo_sweep, for_all_models
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.cli.progress import SweepProgress
 from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.core.answers import Answer, Batch, StopReason
 from vlmeval_findit.engine.backend import LocalBackend
@@ -18,18 +17,6 @@ from vlmeval_findit.engine.backend import LocalBackend
 def swept(folder: Path, model: FakeModel) -> int:
     """Return the status of a sweep."""
     return run(demo_sweep(folder), for_all_models(FakeBackends(model)), folder / "best.yaml")
-
-
-def test_a_bar_is_shown_on_a_terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    progress = SweepProgress()
-    assert not progress.bars.disable
-    monkeypatch.setattr("vlmeval_findit.cli.sweep.SweepProgress", lambda: progress)
-    assert swept(tmp_path, FakeModel()) == 0
-    assert progress.state.cells_done == 8
-    assert progress.state.calls_done == 100
 
 
 def test_failed_calls_are_an_exit_status(

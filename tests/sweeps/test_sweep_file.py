@@ -14,8 +14,7 @@ from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.named_servers import ServerBackends
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.models.model_table import find_model
-from vlmeval_findit.sweeps.format_search import STAGES
-from vlmeval_findit.sweeps.sweep_file import parse_sweep, read_sweep, stage_questions
+from vlmeval_findit.sweeps.sweep_file import parse_sweep, read_sweep
 
 CONFIGS = ROOT / "configs"
 GOOD = "models: FullImage\ndatasets: Demo\n"
@@ -155,13 +154,6 @@ def test_shipped_files_are_valid() -> None:
     assert sweeps["paper_grid"].tables == benchmark()
 
 
-def test_the_shipped_search_is_the_command() -> None:
-    sweep = read_sweep(CONFIGS / "format_search.yaml")
-    assert sweep.stages == STAGES
-    assert sweep.limit == 50
-    assert [table.name for table in sweep.tables] == ["Pascal"]
-
-
 @pytest.mark.slow
 @pytest.mark.host
 def test_the_classes_of_the_datasets_are_the_hosts() -> None:
@@ -172,15 +164,6 @@ def test_the_classes_of_the_datasets_are_the_hosts() -> None:
     from vlmeval_findit.host.datasets import dataset_classes
 
     assert {*HOST_CLASSES.values()} <= {cls.__name__ for cls in dataset_classes()}
-
-
-def test_complete_names_are_asked_as_they_are() -> None:
-    named = "FindIt_Demo_refexp_xywh_text"
-    text = "models: FullImage\ndatasets: [Demo, NAMED]\nrepresentations: xyxy\noutputs: json"
-    sweep = parse_sweep(text.replace("NAMED", named))
-    assert [table.name for table in sweep.tables] == ["Demo"]
-    asked = stage_questions(sweep, "FullImage", 0)
-    assert [question.name for question in asked] == ["FindIt_Demo_xyxy_json", named]
 
 
 def test_a_model_that_nobody_knows_may_be_asked_for_letters() -> None:

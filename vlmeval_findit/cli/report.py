@@ -57,8 +57,8 @@ EVERY = 5.0
     "compared",
     nargs=2,
     metavar="LEFT RIGHT",
-    help="Put these side by side first, and their most different answers on the page: MODEL, "
-    "MODEL=FORMAT, or FORMAT if only one model has it.",
+    help="Put these side by side first, and their most different answers on the page: MODEL "
+    "or MODEL=FORMAT.",
 )
 @format_option
 @click.option(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..core.formatting import nearest
 from ..leaderboard.board import Board
-from ..leaderboard.formats import FormatError, formats_by_model
+from ..leaderboard.formats import formats_by_model
 from ..runs.run_statistics import scores_by_index
 from ..runs.scored_run import Run
 
@@ -28,10 +28,6 @@ class Side(NamedTuple):
 
     model: str
     format: str
-
-
-class PairError(ValueError):
-    """Two sides that cannot be compared; the message suggests a near name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,42 +51,31 @@ def key_of(run: Run) -> Key:
 
 
 def sides_of(names: Sequence[str], boards: Sequence[Board]) -> tuple[Side, ...]:
-    """Resolve ``MODEL``, ``MODEL=FORMAT`` or, if only one model has it, ``FORMAT``.
+    """Resolve ``MODEL`` or ``MODEL=FORMAT``.
 
     Args:
         names: two, or none.
         boards: of the pages; at least one must have both sides on a dataset.
 
     Raises:
-        PairError: no run has the name, several models have the format, or no dataset has both.
+        ValueError: no run has the name, or no dataset has both.
     """
     runs = [row.run for board in boards for row in board.runs]
     sides = tuple(_side_of(entry, runs) for entry in names)
     if sides and not any(first_pairs(board, sides) for board in boards):
         what = " ".join(names)
-        raise PairError(f"{FLAG} {what}: no dataset has two runs of them that can be compared")
+        raise ValueError(f"{FLAG} {what}: no dataset has two runs of them that can be compared")
     return sides
 
 
 def _side_of(entry: str, runs: Sequence[Run]) -> Side:
-    models = sorted({run.model for run in runs})
+    models = {run.model for run in runs}
     if entry in models:
         return Side(entry, "")
-    try:
-        ((model, written),) = formats_by_model([entry], runs, FLAG).items()
-    except FormatError as error:
-        if "=" in entry:
-            raise PairError(str(error)) from None
-        formats = {run.question.format for run in runs} - {""}
-        near = nearest(entry, [*models, *sorted(formats)])
-        raise PairError(f"{FLAG} {entry}: neither a model nor a format{near}") from None
-    owners = sorted(
-        {run.model for run in runs if model in ("", run.model) and run.question.format == written}
-    )
-    if len(owners) > 1:
-        say = f"say whose it is: {owners[0]}={written}"
-        raise PairError(f"{FLAG} {entry}: {len(owners)} models were run in it; {say}")
-    return Side(owners[0], written)
+    if "=" not in entry:
+        raise ValueError(f"{FLAG} {entry}: no model has this name{nearest(entry, sorted(models))}")
+    ((model, format_),) = formats_by_model([entry], runs, FLAG).items()
+    return Side(model, format_)
 
 
 # --- the pairs of a page --------------------------------------------------------------------------

@@ -23,8 +23,7 @@ from ..core.folders import image_folder
 from ..core.predictions import read_predictions
 from ..core.question import AnyTask, PartKind
 from ..core.scored_row import ScoredRow
-from ..runs.prediction_names import score_command
-from ..runs.scored_run import Run, RunError, read_details
+from ..runs.scored_run import Run, read_details
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def gather(
         visit: called with every transcript.
 
     Raises:
-        RunError: details changed after they were read first.
+        RunError: details are gone.
     """
     tasks: dict[tuple[str, str], AnyTask] = {}
     transcripts: list[Transcript] = []
@@ -97,13 +96,10 @@ def gather(
             task = replace(tasks[key], question=run.question)
             recorded = run.provenance.identity.resolved_options if run.provenance.identity else {}
             transcript = _transcript(run, run.benchmark.for_model(task, run.model, recorded))
-            rows = read_details(run)
-            _check(transcript, rows)
-        except RunError:
-            raise
         except (FileNotFoundError, ValueError) as error:
             missing.append(Missing(run, str(error)))
             continue
+        rows = read_details(run)
         visit(transcript, rows)
         transcripts.append(transcript)
         del rows  # Before the rows of the next run are read
@@ -117,31 +113,12 @@ def _transcript(run: Run, task: AnyTask) -> Transcript:
             f"{task.table} has SHA-256 {checksum[:12]}…, but the run was scored over a table with "
             f"{run.provenance.table_sha256[:12]}…"
         )
-    transcript = Transcript(
+    return Transcript(
         run=run,
         task=task,
         prompts=_prompts(run, task),
         images=image_folder(run.question.images).path,
     )
-    transcript.read_replies()
-    return transcript
-
-
-def _check(transcript: Transcript, rows: Sequence[ScoredRow]) -> None:
-    """Draw each row once, as a check: the file of its details may have been changed."""
-    run = transcript.run
-    for row in rows:
-        if row.index not in transcript.task.queries:
-            raise TranscriptError(
-                f"{run.path}: row {row.index} was not scored over {transcript.task.table}"
-            )
-        try:
-            drawn_values(transcript.draw(row), transcript.images, lambda image: 0)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise TranscriptError(
-                f"{run.path}: the details of row {row.index} cannot be drawn ({error!r}); score "
-                f"it again: {score_command(run.path, run.question.name)}"
-            ) from None
 
 
 def _prompts(run: Run, task: AnyTask) -> PromptSet | None:
@@ -172,9 +149,6 @@ def drawn_values(drawing: Drawing, folder: Path, number: NumberOf) -> dict[str, 
     ``frames[j].boxes`` are [role, x1, y1, x2, y2, label, overlap] in pixels of the original (the
     overlap is None if it is not computed); ``lines`` are [role, text]. ``sizes`` are the COCO sizes
     of the objects, ``iou`` is their mean IoU (None if none was compared, as for points).
-
-    Raises:
-        TypeError, ValueError: the drawing has invalid values.
     """
     count = len(drawing.images)
     places = np.linspace(0, count - 1, min(count, _IMAGES), dtype=int).tolist()

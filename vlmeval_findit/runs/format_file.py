@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
 from ..benchmarks import benchmark_of
-from ..core.config import Config, ConfigError, Name, YamlText
+from ..core.config import ConfigError
 from ..core.files import atomic_write
 from ..core.intervals import INTERVALS, Interval
 from ..core.question import Question
@@ -162,7 +161,7 @@ def intervals_of(result: CellResult) -> dict[str, Interval | None]:
 
 def write_formats(path: Path, new: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
     """Write outcomes by model and benchmark into a file of formats, or raise ConfigError."""
-    models = dict(_read(path)[0].value["models"]) if path.is_file() else {}
+    models = _read(path) if path.is_file() else {}
     for model, outcomes in new.items():
         models[model] = {**models.get(model, {}), **outcomes}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -180,22 +179,22 @@ class BestFormats:
     """The winners of a file.
 
     Raises:
-        ConfigError: it is no file of formats; the message names file, line and reason.
+        ConfigError: it is no file of formats.
         OSError: it cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
-        self._text, file = _read(path)
+        self._path = path
         self.models = {
-            model: {name: outcome.winner for name, outcome in outcomes.items()}
-            for model, outcomes in file.models.items()
+            model: {name: outcome["winner"] for name, outcome in outcomes.items()}
+            for model, outcomes in _read(path).items()
         }
 
     def question(self, model: str, question: Question) -> Question:
         """Return a question in the model's best format; itself if there are no others.
 
         Raises:
-            ConfigError: the winner is no format of this table; the message names file and line.
+            ConfigError: the winner is no format of this table.
             ValueError: no format was chosen; the message says how to choose it.
         """
         if not question.format:
@@ -211,33 +210,13 @@ class BestFormats:
         try:
             return benchmark.in_format(question, known[name])
         except ValueError as error:
-            raise self._text.error(str(error), "models", model, name, "winner") from None
+            raise ConfigError(f"{self._path}: winner of {model}: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _FormatOutcome(Config):
-    """What a file of formats says of a model and a benchmark; only its winner is read."""
-
-    winner: Name
-    tables: Any = None
-    prompts: Any = None
-    rule: Any = None
-    race: Any = None
-    averages: Any = None
-    cells: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class _FormatsFile(Config):
-    """A file of formats: winners by model and benchmark."""
-
-    models: dict[str, dict[str, _FormatOutcome]]
-    intervals: Any = None
-
-
-def _read(path: Path) -> tuple[YamlText, _FormatsFile]:
-    text = YamlText(path.read_text(encoding="utf-8"), str(path))
+def _read(path: Path) -> dict[str, Any]:
+    """Return the outcomes in a file of formats, by model and benchmark."""
     try:
-        return text, text.read(_FormatsFile)
-    except ConfigError as error:
-        raise ConfigError(f"{error}; {path} should be a file that search or sweep wrote") from None
+        values: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))["models"]
+    except (yaml.YAMLError, TypeError, KeyError):
+        raise ConfigError(f"{path}: should be a file that search or sweep wrote") from None
+    return values

@@ -18,7 +18,6 @@ from ..core.files import file_sha256
 from ..core.identity import Identity, as_values, from_values
 from ..core.metric import is_sliced
 from ..core.question import Question
-from ..core.run_files import Shape, checked, read_json
 from ..core.scored_row import ScoredRow
 from ..models.model_table import find_model
 from .run_identity import plugins_used
@@ -124,34 +123,6 @@ def versions() -> dict[str, str]:
     """Versions of what a score depends on; those of inference are in the run's identity."""
     result = {"vlmeval_findit": __version__, "python": sys.version.split()[0]}
     return {**result, **installed(("numpy", "scipy"))}
-
-
-_SHAPE: Shape = {
-    "model": str,
-    "variant": {"name": str},
-    "identity": dict | None,
-    "digest": str | None,
-    "forced": [str],
-    "coords_doubt": str | None,
-    "table": {"file": str, "sha256": str},
-    "predictions": {"file": str, "sha256": str, "rows_missing": [int]},
-    "spaces": [{"kind": str, "source": str}],
-    "scorer": {"name": str, "settings": dict, "source": str, "versions": dict},
-    "totals": dict,
-    "scored_with": dict,
-    "plugins": dict,
-    "scored_at": str,
-}
-
-
-def read_provenance(text: str) -> Mapping[str, Any]:
-    """Return the values of a provenance.
-
-    Raises:
-        TypeError, ValueError: it is none.
-    """
-    values: Mapping[str, Any] = checked(read_json(text), _SHAPE)
-    return values
 
 
 def provenance_from(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Provenance:
