@@ -13,9 +13,7 @@ import pytest
 from vlmeval_findit.core.files import (
     atomic_write,
     file_sha256,
-    left_behind,
     open_regular,
-    replacing,
     write_once,
 )
 
@@ -50,14 +48,6 @@ def test_two_that_write_at_once_do_not_disturb_each_other(tmp_path: Path) -> Non
         second.write("second")
     assert path.read_text() == "first"
     assert os.listdir(tmp_path) == ["score.csv"]
-
-
-def test_what_a_kill_left_is_known_by_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "M_x.csv"
-    with replacing(path) as temporary:
-        assert left_behind(temporary) == "M_x.csv"
-    assert left_behind(path) is None
-    assert left_behind(tmp_path / ".M_x.csv") is None
 
 
 def test_equal_content_leaves_the_file_alone(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import threading
 import time
@@ -22,10 +21,9 @@ from engine_fakes import (
     threaded,
 )
 
-from vlmeval_findit.core.answers import in_thread
 from vlmeval_findit.engine import answering
 from vlmeval_findit.engine.answering import StoppedError
-from vlmeval_findit.engine.backend import LocalBackend, ThreadedBackend, run_sync
+from vlmeval_findit.engine.backend import LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.cancel import CancelToken, cancelled_by_signals
 from vlmeval_findit.engine.outputs import Output
 from vlmeval_findit.models.model_client import GenerateClient
@@ -51,13 +49,6 @@ def finishing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Finish], None]:
 # --- where things happen --------------------------------------------------------------------------
 
 
-def test_a_model_of_this_process_is_asked_on_the_main_thread(tmp_path: Path) -> None:
-    threads = set()
-    model = FakeModel(lambda number, text: threads.add(threading.current_thread()))
-    go(demo_sweep(tmp_path), FakeBackends(model))
-    assert threads == {threading.main_thread()}
-
-
 @pytest.mark.parametrize("backend", [None, threaded(2)], ids=["local", "threads"])
 def test_calls_go_on_while_a_cell_is_finished(
     backend: Any, tmp_path: Path, finishing: Callable[[Finish], None]
@@ -75,30 +66,6 @@ def test_calls_go_on_while_a_cell_is_finished(
     assert threading.main_thread() not in {thread for _, thread, _ in seen}
     assert len(results) == 8
     assert all(result.path.exists() for result in results)
-
-
-def test_a_loop_within_a_loop() -> None:
-    async def outer() -> int:
-        return run_sync(inner())
-
-    async def inner() -> int:
-        await asyncio.sleep(0)
-        return 5
-
-    assert asyncio.run(outer()) == run_sync(inner()) == 5
-
-
-def test_a_thread_that_hangs_does_not_hold_up_the_end() -> None:
-    over = threading.Event()
-
-    async def impatient() -> None:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(in_thread(over.wait, 60), 0.01)
-
-    began = time.monotonic()
-    run_sync(impatient())
-    over.set()
-    assert time.monotonic() - began < 30
 
 
 # --- what goes wrong ------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from pathlib import Path
 
@@ -95,19 +94,6 @@ def test_handlers_are_restored_and_the_message_comes_once() -> None:
     assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
-def test_other_threads_have_no_signals() -> None:
-    seen: list[bool] = []
-
-    def run() -> None:
-        with cancelled_by_signals() as stop:
-            seen.append(stop.requested)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    assert seen == [False]
-
-
 def test_an_interruption_waits_for_what_is_shielded() -> None:
     stop = CancelToken()
     events: list[str] = []
@@ -132,16 +118,6 @@ def test_what_is_exposed_is_interrupted_within_a_shield() -> None:
         with pytest.raises(CancelledError), stop.exposed():
             events.append("began")
     assert not events
-
-
-def test_a_late_callback_is_called_at_once() -> None:
-    stop = CancelToken()
-    events: list[str] = []
-    stop.request()
-    with stop.on_request(lambda: events.append("late")):
-        assert events == ["late"]
-    stop.request()
-    assert events == ["late"], "who is gone is not called"
 
 
 def test_a_part_stops_with_the_whole_and_not_the_other_way_round() -> None:

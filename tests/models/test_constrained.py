@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import random
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import ask_call, ask_calls, service
+from asking import ask_call, service
 from chat_server import ChatServer, completion, holding, in_turn, is_first
 from grids import grid
 from hypothesis import given
@@ -138,19 +137,6 @@ def test_only_the_twin_is_sent_with_a_schema() -> None:
     sent = held.pop("response_format")  # type: ignore[attr-defined]
     assert sent["json_schema"]["schema"] == schema_of(HELD.reply)
     assert free == held
-
-
-@pytest.mark.parametrize(
-    ("reply", "warnings"), [("Sure: []", 1), ("{}", 1), ("```json\n[]\n```", 1), ("[]", 0)]
-)
-def test_a_server_that_decodes_freely_is_told_once(
-    reply: str, warnings: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    script = holding(in_turn(completion(reply)))
-    with ChatServer(script) as server, caplog.at_level(logging.WARNING):
-        answers = ask_calls(service(server.url), 2, question=HELD)
-    assert [answer.text for answer in answers] == [reply, reply]
-    assert len([line for line in caplog.messages if "decodes freely" in line]) == warnings
 
 
 def test_twins_are_different_calls_over_the_same_words() -> None:

@@ -188,9 +188,6 @@ class LocalBackend:
                     await asyncio.sleep(0)  # let other tasks of the loop run
 
 
-GRACE = 1.0  # seconds for replies that are just arriving when everything is given up
-
-
 class ThreadedBackend:
     """One model that is safe to call from several threads, such as VLMEvalKit's API models.
 
@@ -212,7 +209,7 @@ class ThreadedBackend:
 
         def give_up() -> None:
             if cancel.now:
-                loop.call_soon_threadsafe(loop.call_later, GRACE, over.set)
+                loop.call_soon_threadsafe(over.set)
 
         waiting = asyncio.create_task(over.wait())
         try:

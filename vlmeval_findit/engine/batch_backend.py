@@ -11,10 +11,9 @@ import logging
 import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Set
-from contextlib import aclosing, closing, suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.answers import Answer, CancelledError, StopReason, error_line
 from ..core.files import sha256_of
@@ -35,7 +34,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _OPTIONS = ("kind", "server", "model", "logprobs")
-_REFUSALS = 3  # consecutive failures to learn about a batch that end the run
 
 
 class Ledger:
@@ -209,12 +207,12 @@ class _BatchRun:
                 call.unreadable = error_line(error)  # as the single call would have failed
                 yield WorkResult(item.calls, (call.answer(None, ""),))
                 continue
-            size = requests.file.tell() + len(service.between) + len(line) + len(service.tail)
+            size = requests.size + len(service.between) + len(line) + len(service.tail)
             if len(requests.keys) == service.requests or size > service.size:
                 await self._submit(options, requests)
                 requests = _Requests()
-            requests.file.write(service.between if requests.keys else service.head)
-            requests.file.write(line)
+            requests.add(service.between if requests.keys else service.head)
+            requests.add(line)
             requests.keys.append(key)
             requests.at_most += at_most or 0.0  # unknown if there is no limit
         if requests.keys:
@@ -252,25 +250,23 @@ class _BatchRun:
 
     async def _submit(self, options: Mapping[str, Any], requests: _Requests) -> None:
         service = self.service
-        with requests.file as file:
-            service.budget.commit(requests.at_most)
-            file.write(service.tail)
-            file.seek(0)
-            batch = self.ledger.intend(options, requests.keys)
-            try:
-                if service.takes_files:
-                    id = await self._unless_cancelled(service.upload(batch, file))
-                    batch = self.ledger.note(batch, uploaded=id)
-                id = await self._unless_cancelled(service.submit(batch, file), paid=True)
-                batch = self.ledger.note(batch, id=id)
-            except CallError as error:
-                if 400 <= error.status < 500:
-                    self.ledger.note(batch, ended=str(error))
-                    raise
-                # The answer was lost; the batch may have been created, and be paid for.
-                if not await self._find(batch):
-                    raise
-                return
+        service.budget.commit(requests.at_most)
+        requests.add(service.tail)
+        batch = self.ledger.intend(options, requests.keys)
+        try:
+            if service.takes_files:
+                id = await self._unless_cancelled(service.upload(batch, requests.content))
+                batch = self.ledger.note(batch, uploaded=id)
+            id = await self._unless_cancelled(service.submit(batch, requests.content), paid=True)
+            batch = self.ledger.note(batch, id=id)
+        except CallError as error:
+            if 400 <= error.status < 500:
+                self.ledger.note(batch, ended=str(error))
+                raise
+            # The answer was lost; the batch may have been created, and be paid for.
+            if not await self._find(batch):
+                raise
+            return
         self.going.append(batch)
         self.tell(f"batch {batch.id}: {len(requests.keys):,} calls")
 
@@ -299,33 +295,31 @@ class _BatchRun:
         """Yield the answers of an ended batch in the order of the plan: images are read once."""
         done, problem = [], f"the results of {batch} cannot be had"
         results = await self._ask_again(problem, self.service.results, status.results or ())
-        with closing(results):
-            for item in self.pending():
-                key = item.calls[0].key
-                if key not in batch.open:
-                    continue
-                why = f"the batch has no result of it ({status.word})"
-                call = self._call(item)
-                answer = await self.service.answer(call, batch.id, results.get(key), why)
-                for warning in call.warnings if answer.error is None else ():
-                    self.tell(warning)
-                yield WorkResult(item.calls, (answer,))
-                if self.cancel.requested:
-                    # The answer may not have been stored: it is fetched again, as it is not noted.
-                    raise CancelledError
-                self.answered.add(key)
-                done.append(key)
+        for item in self.pending():
+            key = item.calls[0].key
+            if key not in batch.open:
+                continue
+            why = f"the batch has no result of it ({status.word})"
+            call = self._call(item)
+            answer = await self.service.answer(call, batch.id, results.get(key), why)
+            for warning in call.warnings if answer.error is None else ():
+                self.tell(warning)
+            yield WorkResult(item.calls, (answer,))
+            if self.cancel.requested:
+                # The answer may not have been stored: it is fetched again, as it is not noted.
+                raise CancelledError
+            self.answered.add(key)
+            done.append(key)
         self.ledger.note(batch, collected=done)
 
     async def _ask_again(self, problem: str, ask: Callable[..., Awaitable[T]], *about: Any) -> T:
-        """Ask a service about a batch, and again as long as it may still answer."""
-        seconds, refusals = _waits(self.poll), 0
+        """Ask a service about a batch, again and again while it is down."""
+        seconds = _waits(self.poll)
         while True:
             try:
                 return await self._unless_cancelled(ask(*about))
             except CallError as error:
-                refusals = 0 if error.transient else refusals + 1
-                if refusals == _REFUSALS:
+                if not error.transient:
                     why = f"{problem}: {error} (it is noted in the journal)"
                     raise CallError(why, error.status, hopeless=True) from None
                 self.tell(f"{problem}: {error}; asking again")
@@ -357,6 +351,11 @@ def _waits(poll: float) -> Iterator[float]:
 
 @dataclass(slots=True)
 class _Requests:
-    file: BinaryIO = field(default_factory=TemporaryFile)
+    content: list[bytes] = field(default_factory=list)
+    size: int = 0  # of the content, in bytes
     keys: list[str] = field(default_factory=list)
     at_most: float = 0.0  # US dollars
+
+    def add(self, piece: bytes) -> None:
+        self.content.append(piece)
+        self.size += len(piece)

@@ -1,15 +1,12 @@
 """Write prediction files in VLMEvalKit's layout and their scores from the journal; read them back.
 
 Only the journal and the plan decide what is written: the same bytes after any number of kills.
-Files that would differ only in ``scored_at`` are left alone.
 """
 
 from __future__ import annotations
 
 import gc
-import json
 import logging
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,9 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from ..benchmarks import benchmark_of, prefixes
+from ..benchmarks import benchmark_of
 from ..core.answers import Answer
-from ..core.files import holds_text, left_behind
 from ..core.identity import Identity, read_identity
 from ..core.predictions import (
     PREDICTION_FORMATS,
@@ -31,9 +27,7 @@ from ..core.predictions import (
     write_rows,
 )
 from ..core.replies import FAILED, NOTHING_RECORDED, Reply, recorded, with_error
-from ..core.run_files import RunFiles
 from ..runs.open_predictions import check_replies
-from ..runs.provenance import provenance_of
 from ..runs.run_score import (
     CellResult,
     RunScore,
@@ -43,7 +37,7 @@ from ..runs.run_score import (
     score_rows,
     without_details,
 )
-from ..runs.score_files import details_line, score_text, write_score
+from ..runs.score_files import details_line, write_score
 from .calls import Call, Cell
 from .journal.view import JournalView
 from .journal.writer import Journal
@@ -68,9 +62,8 @@ def finished_cell(output: Output, journal: JournalView) -> CellResult:
     with _details(path.parent) as details:
         parts = _parts(output, rows(), details)
         run = check_coordinates(joined(parts))
-        if not _is_scored(run, path, details):
-            details.seek(0)
-            write_score(run, path, details)
+        details.seek(0)
+        write_score(run, path, details)
     failed = count_failed(cell, keys, journal)
     return replace(result_of(run, path), failed=failed, sample=cell.sample)
 
@@ -149,31 +142,6 @@ def _row(cell: Cell, index: int, record: Mapping[str, Any] | None) -> dict[str, 
 
 def _reply(row: Mapping[str, Any]) -> Reply:
     return Reply(row["index"], row["prediction"], recorded(row.get("extra_records")))
-
-
-def _is_scored(run: RunScore, predictions: Path, details: IO[str]) -> bool:
-    files = RunFiles(predictions)
-    try:
-        before = json.loads(files.provenance.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    now = json.loads(json.dumps(provenance_of(run, predictions)))
-    details.seek(0)
-    return (
-        isinstance(before, dict)
-        and {**before, "scored_at": ""} == {**now, "scored_at": ""}
-        and holds_text(files.score, [score_text(run)])
-        and holds_text(files.details, details)
-    )
-
-
-def clean_up(folder: Path) -> None:
-    """Remove temporary files that a kill left behind."""
-    benchmarks = "|".join(map(re.escape, prefixes()))
-    written = re.compile(rf".*_({benchmarks}).*\.(json|jsonl|csv)")
-    for path in folder.iterdir() if folder.is_dir() else ():
-        if written.fullmatch(left_behind(path) or ""):
-            path.unlink(missing_ok=True)
 
 
 def merge_predictions(output: Output, journal: Journal) -> None:

@@ -244,12 +244,9 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
         outcome, reason, retry_after = CallOutcome.ANSWERED, "", None
         try:
             await call.attempt(server, self._client, self._images)
-            server.note_answer(self._loop.time(), constrained=call.is_constrained)
+            server.note_answer(constrained=call.is_constrained)
         except CallError as error:
-            now, named = self._loop.time(), bool(call.fields_in(str(error)))
-            server.note_refusal(
-                error, assignment.began, now, constrained=call.is_constrained, names_field=named
-            )
+            server.note_refusal(error, constrained=call.is_constrained)
             outcome, reason, retry_after = _outcome_of(error), str(error), error.retry_after
         except Exception as error:  # a broken image may raise anything
             log.debug("a call was not made", exc_info=error)

@@ -94,14 +94,6 @@ def test_pixels_are_those_of_the_file_without_its_orientation(tmp_path: Path) ->
         assert not decoded(sent.url).getexif(), "a provider would turn the picture by it"
 
 
-@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "CMYK"])
-def test_every_mode_is_sent_as_rgb(tmp_path: Path, mode: str) -> None:
-    path = tmp_path / ("a.tif" if mode == "CMYK" else "a.png")
-    Image.new(mode, (30, 20)).save(path)
-    for rule in (for_provider, as_they_are):
-        assert decoded(rule(path).url).mode == "RGB"
-
-
 def test_a_server_gets_the_bytes_of_the_file(tmp_path: Path) -> None:
     for name, size in (("a.jpg", (5000, 20)), ("a.png", (50, 20))):
         path = picture(tmp_path, name, size)

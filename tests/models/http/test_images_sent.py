@@ -82,22 +82,6 @@ def test_a_broken_image_fails_its_prompts_and_is_read_again() -> None:
     assert rule.seen == {Path("broken"): 2}
 
 
-def test_a_prompt_that_is_cancelled_leaves_the_encoding_to_others() -> None:
-    rule = Encoder()
-
-    async def run() -> None:
-        images = EncodedImages()
-        first, second = (asyncio.ensure_future(images.all(images_of(rule, "a"))) for _ in range(2))
-        await asyncio.sleep(0)
-        first.cancel()
-        rule.let_go.set()
-        assert len(await second) == 1
-        images.close()
-
-    asyncio.run(run())
-    assert rule.seen == {Path("a"): 1}
-
-
 def test_a_body_in_pieces_is_the_whole_body_and_copies_no_image(scene: Path) -> None:
     message = (
         text('A "quoted" \u00e9 {1} image-0-'),

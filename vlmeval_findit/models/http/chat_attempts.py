@@ -15,7 +15,7 @@ from .client import HttpClient
 from .completion import LOGPROBS_FIELDS, CallError, Completion, read_completion, refuses_logprobs
 from .endpoint import LIMIT_FIELDS
 from .model_server import ModelServer, is_unknown
-from .schema import check_request, is_unconstrained, refuse_unconstrained, without_schema
+from .schema import check_request, refuse_unconstrained, without_schema
 from .sent_images import ChatRequest, EncodedImages
 from .spending import Budget
 
@@ -184,34 +184,27 @@ class ChatCall:
             why = f"{completion.no_logprobs}: its replies are stored without log-probabilities"
             self.warnings += (why,)
         read = self.model.read(completion, self.question)
-        if self.is_constrained and is_unconstrained(read):
-            self.warnings += ("its replies are not held to the format: it decodes freely",)
         call = self._record(completion, 200)
         recorded = self.model.recorded(self.question, self.request, read, call)
         return refused_if_it_quotes(Answer(read.text, recorded.as_json()))
 
-    def _hints(self) -> dict[str, tuple[str, str]]:
-        """Return, by request field, a pattern of its name in messages and how to omit it."""
-        hints: dict[str, tuple[str, str]] = {}
+    def _what_to_leave_out(self, message: str) -> str:
+        """Suggest fields to omit for a server that refuses every call."""
+        named: dict[str, str] = {}  # by field, a pattern of its name in messages
+        hints: dict[str, str] = {}  # by field, how to omit it
         if self.is_constrained:
-            named = "response_format|schema|grammar|structured|guided"
-            hints["response_format"] = (named, without_schema(self.question))
+            named["response_format"] = "response_format|schema|grammar|structured|guided"
+            hints["response_format"] = without_schema(self.question)
         if self.logprobs:
-            hints["logprobs"] = ("logprob", "run without --logprobs")
+            named["logprobs"] = "logprob"
+            hints["logprobs"] = "run without --logprobs"
         body = self.request.body if self.request else {}
         fixed = _ALWAYS if self.seed is None else _ALWAYS | {"seed"}
         for name in sorted(body.keys() - fixed - hints.keys()):
-            what = f"with --extra-body '{{\"{name}\": null}}' it is not sent"
-            hints[name] = (rf"\b{re.escape(name)}\b", what)
-        return hints
-
-    def fields_in(self, message: str) -> list[str]:
-        return [name for name, (it, _) in self._hints().items() if re.search(it, message, re.I)]
-
-    def _what_to_leave_out(self, message: str) -> str:
-        """Suggest fields to omit for a server that refuses every call."""
-        hints, told = self._hints(), self.fields_in(message)
-        fields = ", or ".join(f"{name} ({hints[name][1]})" for name in told or hints)
+            named[name] = rf"\b{re.escape(name)}\b"
+            hints[name] = f"with --extra-body '{{\"{name}\": null}}' it is not sent"
+        told = [name for name, pattern in named.items() if re.search(pattern, message, re.I)]
+        fields = ", or ".join(f"{name} ({hints[name]})" for name in told or hints)
         verb = ": it does not take " if told else ": it may not take "
         return "; all first calls were refused in these words" + (verb + fields if fields else "")
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, BinaryIO, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -16,22 +15,18 @@ from aiohttp.abc import AbstractStreamWriter
 from ...core.redaction import remember
 from .completion import CallError, error_of
 
-LARGEST_REPLY = 64 * 2**20  # bytes; no chat completion is larger
-LARGEST_FILE = 16 * 2**30  # bytes of a reply written to a file
 # Seconds to keep an idle connection; servers close theirs after 5 (uvicorn) or more.
 KEEP_ALIVE = 4.0
-_is_new = ContextVar("_is_new", default=False)  # this task's request has a new connection
 
 
 class HttpRequest(NamedTuple):
-    """One request, and where its reply goes."""
+    """One request."""
 
     method: str
     url: str
     headers: Mapping[str, str]
-    body: Sequence[bytes] | BinaryIO | None = None  # pieces are never joined
-    form: Mapping[str, str] | None = None  # form fields; the body is its file, named ``filename``
-    into: BinaryIO | None = None  # receives the reply; the result is then empty
+    body: Sequence[bytes] | None = None  # JSON in pieces, which are never joined
+    form: aiohttp.FormData | None = None  # in place of a body
 
 
 class HttpClient:
@@ -40,12 +35,13 @@ class HttpClient:
     def __init__(self, timeout: float) -> None:
         # Seconds from name lookup to last byte.
         self.timeout = timeout
-        self._proxies: dict[str, str | None] = {}
 
     async def __aenter__(self) -> HttpClient:
         self._session = aiohttp.ClientSession(
             # The scheduler limits calls per server.
-            connector=_Connector(limit=0, keepalive_timeout=KEEP_ALIVE, ttl_dns_cache=300),
+            connector=aiohttp.TCPConnector(
+                limit=0, keepalive_timeout=KEEP_ALIVE, ttl_dns_cache=300
+            ),
             timeout=aiohttp.ClientTimeout(total=self.timeout),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
@@ -57,18 +53,11 @@ class HttpClient:
     async def send(self, request: HttpRequest) -> bytes:
         """Return the body of a reply with status 200 or 201, or raise CallError."""
         try:
-            _is_new.set(False)
-            try:
-                return await self._sent(request)
-            except (aiohttp.ServerDisconnectedError, ConnectionResetError):
-                # The server closed an open connection before it saw the request.
-                if _is_new.get() or not isinstance(request.body, Sequence | None):
-                    raise  # a file was read
-                return await self._sent(request)
+            return await self._sent(request)
         except TimeoutError:
             why = f"no reply within {self.timeout:g} s"
             raise CallError(why, transient=True, worked_on=True) from None
-        except (aiohttp.ClientError, OSError, EOFError, ValueError) as error:
+        except (aiohttp.ClientError, OSError, ValueError) as error:
             # Refused or broken connection, unknown host, bad certificate, no HTTP.
             reason = getattr(error, "os_error", error)
             broke = isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerConnectionError)
@@ -76,43 +65,22 @@ class HttpClient:
             raise CallError(why, transient=True, worked_on=broke) from None
 
     async def _sent(self, request: HttpRequest) -> bytes:
-        headers, body = dict(request.headers), request.body
-        data: Any = BodyPieces(body) if isinstance(body, Sequence) else body
-        if request.form is not None:
-            del headers["Content-Type"]  # a form's has the boundary
-            data = aiohttp.FormData()
-            for name, value in request.form.items():
-                if name != "filename":
-                    data.add_field(name, value)
-            data.add_field("file", body, filename=request.form["filename"])
+        headers, data = dict(request.headers), request.form
+        if data is not None:
+            headers.pop("Content-Type", None)  # a form's has the boundary
         async with self._session.request(
             request.method,
             request.url,
-            data=data,
+            data=data if request.body is None else BodyPieces(request.body),
             headers=headers,
             allow_redirects=False,  # a key must not follow a redirect
-            proxy=self._proxy(request.url),
+            proxy=proxy_for(request.url),
         ) as reply:
-            answered = reply.status in (200, 201)
-            content = await _body(reply, request.into if answered else None)
-            if answered:
+            content = await reply.read()
+            if reply.status in (200, 201):
                 return content
             after = retry_after(reply.headers.get("Retry-After"), datetime.now(UTC))
             raise error_of(content, reply.status, reply.reason or "", after)
-
-    def _proxy(self, url: str) -> str | None:
-        origin = url[: url.find("/", 8)]
-        if origin not in self._proxies:
-            self._proxies[origin] = proxy_for(url)
-        return self._proxies[origin]
-
-
-class _Connector(aiohttp.TCPConnector):
-    """Notes who gets a new connection; aiohttp's tracing would cost 4 % of a call."""
-
-    async def _create_connection(self, *args: Any) -> Any:
-        _is_new.set(True)
-        return await super()._create_connection(*args)
 
 
 class BodyPieces(aiohttp.payload.Payload):
@@ -128,20 +96,6 @@ class BodyPieces(aiohttp.payload.Payload):
     async def write(self, writer: AbstractStreamWriter) -> None:
         for piece in self._value:
             await writer.write(piece)
-
-
-async def _body(reply: aiohttp.ClientResponse, into: BinaryIO | None) -> bytes:
-    pieces, size = [], 0
-    most = LARGEST_REPLY if into is None else LARGEST_FILE
-    async for piece in reply.content.iter_any():
-        if into is None:
-            pieces.append(piece)
-        else:
-            into.write(piece)
-        size += len(piece)
-        if size > most:
-            raise CallError(f"the reply is larger than {most} bytes", reply.status)
-    return b"".join(pieces)
 
 
 def proxy_for(url: str) -> str | None:
@@ -162,9 +116,9 @@ def retry_after(value: str | None, now: datetime) -> float | None:
     except ValueError:
         try:
             then = parsedate_to_datetime(value or "")
-            then = then if then.tzinfo else then.replace(tzinfo=UTC)
-            return max((then - now).total_seconds(), 0.0)
-        except (ValueError, TypeError, OverflowError, IndexError):
+        except ValueError:
             return None
+        then = then if then.tzinfo else then.replace(tzinfo=UTC)
+        return max((then - now).total_seconds(), 0.0)
     # False for NaN too.
     return seconds if seconds >= 0 else None

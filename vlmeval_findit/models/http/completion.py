@@ -23,7 +23,6 @@ REFUSED = frozenset({401, 403, 404})  # key, permission or model: most likely fo
 HOPELESS = REFUSED | {402}  # fail for every request; 402 is about credit
 
 _MESSAGE, _NAME = 500, 200  # characters stored of a message, and of a name or id
-_LARGEST_COUNT = 2**53
 
 
 class CallError(Exception):
@@ -92,7 +91,7 @@ def object_in(body: bytes) -> dict[str, Any]:
     """Parse the body of a reply as a JSON object, or raise CallError."""
     try:
         reply = json.loads(body)
-    except (ValueError, RecursionError):
+    except ValueError:
         start = quoted(_decoded(body), 80)
         raise CallError(f"the reply is not JSON: {start!r}") from None
     if not isinstance(reply, dict):
@@ -153,7 +152,7 @@ def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -
     text = _decoded(body)
     try:
         reply = json.loads(body)
-    except (ValueError, RecursionError):
+    except ValueError:
         reply = text
     # Google's may be a list of a single object.
     error = reply[0] if isinstance(reply, list) and reply else reply
@@ -213,9 +212,7 @@ def _name(value: object) -> str:
 
 def _text(content: object) -> str:
     if isinstance(content, list):
-        parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
-        texts = [part.get("text") for part in parts]
-        return "".join(text for text in texts if isinstance(text, str))
+        return "".join(part["text"] for part in content if part.get("type") == "text")
     return content if isinstance(content, str) else ""
 
 
@@ -233,10 +230,10 @@ def mapping(value: object) -> Mapping[str, Any]:
 
 
 def _number(value: object) -> float | None:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
     # Python's JSON accepts NaN and infinity, which would break every limit.
-    return float(value) if abs(value) < _LARGEST_COUNT and math.isfinite(value) else None
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
 
 
 def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
@@ -251,12 +248,7 @@ def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
         "completion": usage.get("completion_tokens"),
         "reasoning": answered.get("reasoning_tokens"),
     }
-    return {kind: count for kind, count in counts.items() if _is_count(count)}
-
-
-def _is_count(count: Any) -> bool:
-    is_whole = isinstance(count, int) and not isinstance(count, bool)
-    return is_whole and 0 <= count < _LARGEST_COUNT
+    return {kind: count for kind, count in counts.items() if isinstance(count, int)}
 
 
 # --- log-probabilities, verified against the text: the services' tokens differ --------------------
@@ -302,30 +294,22 @@ def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) 
 
 
 def _entries(choice: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    logprobs = choice.get("logprobs")
-    entries = logprobs.get("content") if isinstance(logprobs, dict) else None
+    entries = mapping(choice.get("logprobs")).get("content")
     if not isinstance(entries, list):
         raise LogprobsError("its reply has no logprobs")
-    if not all(
-        isinstance(entry, dict) and isinstance(entry.get("token"), str) for entry in entries
-    ):
+    if not all(isinstance(mapping(entry).get("token"), str) for entry in entries):
         raise LogprobsError("its logprobs are not as OpenAI's")
     return entries
 
 
 def _bytes(entry: Mapping[str, Any]) -> bytes:
-    listed = entry.get("bytes")
-    if isinstance(listed, list) and listed:
-        try:
-            return bytes(listed)
-        except (TypeError, ValueError):
-            raise LogprobsError("its logprobs have bytes that are none") from None
-    return str(entry["token"]).encode("utf-8", "replace")  # many services give no bytes
+    # Many services give no bytes.
+    return bytes(entry.get("bytes") or ()) or str(entry["token"]).encode("utf-8", "replace")
 
 
 def _logprob(entry: Mapping[str, Any]) -> float:
     value = entry.get("logprob")
-    if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value):
+    if not isinstance(value, int | float):
         raise LogprobsError(f"a token of its logprobs has {value!r:.40}")
     if value > _ABOVE_NOUGHT:
         raise LogprobsError(

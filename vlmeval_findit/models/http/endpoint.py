@@ -19,8 +19,6 @@ _CREDENTIAL = re.compile(  # headers and URL parameters whose values are secrets
     r"|(?:^|[-_.])(?:auth|sig|signature)(?:$|[-_.])|^code$",
     re.IGNORECASE,
 )
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_OURS = frozenset({"content-length", "content-type", "host", "transfer-encoding"})
 
 
 def limit_in(body: Mapping[str, Any]) -> int:
@@ -151,9 +149,6 @@ def _credentials_in(header: str) -> list[str]:
 
 
 def _check_header(name: str, value: str) -> None:
-    if not isinstance(value, str) or not _HEADER_NAME.fullmatch(name):
-        raise ValueError(f"the header {name!r} is none: 'NAME: VALUE' in plain ASCII")
-    if name.lower() in _OURS:
-        raise ValueError(f"the header {name!r} is FindIt's to set")
-    if not (value.isascii() and value.isprintable()):
+    # An HTTP library would quote such a value in its error.
+    if not (f"{name}{value}".isascii() and f"{name}{value}".isprintable()):
         raise ValueError(f"the header {name!r} holds characters that no header has")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,10 +18,8 @@ from .providers.provider_table import OPENAI_CHAT, Chat, WireFormat, find_provid
 from .sent_images import SentImage, pieces
 
 _ALIKE = 5  # identically refused first calls after which no further call starts
+_FINAL = frozenset({400, 422, 501})  # statuses of requests that a server does not take
 
-_OWN_TO_A_CALL = re.compile(  # in lower case; numbers of images and prompts tell refusals apart
-    r"0x[0-9a-f]+|\b[0-9a-f]{8}[0-9a-f-]*\b|\breq(?:uest)?[-_]\w+|\d{4}-\d\d-\d\d[t ][\d:.]+z?"
-)
 _UNKNOWN = re.compile(
     r"unsupported|not supported|unrecognized|unknown|not permitted|unexpected|instead",
     re.IGNORECASE,
@@ -34,8 +31,6 @@ class _Refusals:
     """The first calls of a kind, while all are refused in the same words."""
 
     words: str = ""
-    times: int = 0
-    at: float = 0.0  # of the last refusal
     errors: list[CallError] = field(default_factory=list)
 
 
@@ -49,7 +44,6 @@ class ModelServer:
         # Result of the schema check (None: not yet asked): an error, or None if schemas are
         # enforced.
         self.schema_check: asyncio.Future[CallError | None] | None = None
-        self._answered_at = -math.inf
         # By ``constrained``; None: a call was answered.
         self._first: dict[bool, _Refusals | None] = {False: _Refusals(), True: _Refusals()}
         self._provider = find_provider(endpoint.provider) if endpoint.provider else None
@@ -75,29 +69,20 @@ class ModelServer:
             return reply
         return {"provider": provider.name, **wire.reply(object_in(reply))}
 
-    def note_answer(self, now: float, *, constrained: bool) -> None:
+    def note_answer(self, *, constrained: bool) -> None:
         self._first[constrained] = None
-        self._answered_at = now
 
-    def note_refusal(
-        self, error: CallError, began: float, now: float, *, constrained: bool, names_field: bool
-    ) -> None:
+    def note_refusal(self, error: CallError, *, constrained: bool) -> None:
         """Make an error hopeless that all first calls of its kind got, and none an answer."""
         if (first := self._first[constrained]) is None:
             return
-        words = _OWN_TO_A_CALL.sub("#", str(error).lower())
-        if error.status not in (400, 422, 500, 501) or MODERATED.search(words):
-            words = ""
-        if words != first.words:
-            first = self._first[constrained] = _Refusals(words)
-        # A server that is down says 500 too, but then it names no field and answers nobody.
-        is_up = error.status != 500 or names_field or self._answered_at >= first.at
-        if words and is_up and began >= first.at:  # concurrent refusals count once
-            first.times += 1
-            first.at = now
-        if words:
-            first.errors.append(error)
-        if first.times >= _ALIKE:
+        if error.status not in _FINAL or MODERATED.search(str(error)):
+            self._first[constrained] = _Refusals()
+            return
+        if str(error) != first.words:
+            first = self._first[constrained] = _Refusals(str(error))
+        first.errors.append(error)
+        if len(first.errors) >= _ALIKE:
             for refused in first.errors:
                 refused.alike = refused.hopeless = True
 

@@ -109,13 +109,3 @@ def refuse_unconstrained(completion: Completion, question: Question) -> None:
         f"{json.dumps(_ONLY)} fits, it replied {reply}: {without_schema(question)}",
         hopeless=True,
     )
-
-
-def is_unconstrained(completion: Completion) -> bool:
-    """Return whether a complete reply is no JSON list, so that no schema was enforced."""
-    if completion.finish_reason != "stop":
-        return False
-    try:
-        return not isinstance(json.loads(completion.text), list)
-    except (ValueError, RecursionError):
-        return True

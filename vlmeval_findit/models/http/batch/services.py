@@ -6,13 +6,13 @@ Sources: the batch pages of developers.openai.com/api/reference and of platform.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Container, Mapping
-from contextlib import closing, suppress
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
-from io import BytesIO
-from tempfile import TemporaryFile
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.parse import quote
+
+from aiohttp import FormData
 
 from ....core.answers import Answer
 from ....core.question import Message, Question
@@ -37,33 +37,6 @@ from . import HALF, BatchKind, BatchRequest, BatchStatus
 _SKEW = 3600.0  # seconds by which our clock and a service's may differ
 _NAME = "findit_batch"
 _URL = "/v1/chat/completions"
-
-
-class BatchResults:
-    """The results of a batch by request id, from JSON lines in any order.
-
-    They stay on disk, as log-probabilities make them large. Other lines are ignored; the first
-    result of a request counts.
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.places: dict[str, int] = {}  # offset of each request's line
-        start = file.seek(0)
-        for line in file:
-            with suppress(ValueError, RecursionError, LookupError, TypeError):
-                self.places.setdefault(json.loads(line)["custom_id"], start)
-            start += len(line)
-
-    def get(self, key: str) -> dict[str, Any] | None:
-        if key not in self.places:
-            return None
-        self._file.seek(self.places[key])
-        result: dict[str, Any] = json.loads(self._file.readline())
-        return result
-
-    def close(self) -> None:
-        self._file.close()
 
 
 class BatchService:
@@ -111,9 +84,7 @@ class BatchService:
         line = b"".join(pieces(self.line(key, fields), asked.images))
         return line, None if at_most is None else at_most * HALF
 
-    async def answer(
-        self, call: ChatCall, batch: str, result: Mapping[str, Any] | None, why: str
-    ) -> Answer:
+    async def answer(self, call: ChatCall, batch: str, result: bytes | None, why: str) -> Answer:
         """Convert a result to the call's answer; ``why`` explains a missing one."""
         with suppress(Exception):  # an answer stays valid if the image is gone
             await call.build_request(self._images)
@@ -121,7 +92,7 @@ class BatchService:
         try:
             if result is None:
                 raise CallError(why)
-            completion = self.completion(result, call.logprobs)
+            completion = self.completion(json.loads(result), call.logprobs)
             call.completion = completion.priced(self._model.prices, HALF)
             call.cost = call.completion.cost
         except CallError as error:
@@ -143,11 +114,12 @@ class BatchService:
                 raise error_of(body, status, "", None)
         return _no_completion(result.get("error"))
 
-    async def upload(self, batch: BatchRequest, lines: BinaryIO) -> str:
-        fields = {"purpose": "batch", "filename": f"{batch.name}.jsonl"}
-        return await self._created_id("files", lines, fields)
+    async def upload(self, batch: BatchRequest, lines: Sequence[bytes]) -> str:
+        form = FormData({"purpose": "batch"})
+        form.add_field("file", b"".join(lines), filename=f"{batch.name}.jsonl")
+        return await self._created_id("files", None, form)
 
-    async def submit(self, batch: BatchRequest, lines: BinaryIO) -> str:
+    async def submit(self, batch: BatchRequest, lines: Sequence[bytes]) -> str:
         """Create a batch; return its id. After an error without status or with 5xx it may exist."""
         creation = {
             "input_file_id": batch.uploaded,
@@ -155,7 +127,7 @@ class BatchService:
             "completion_window": "24h",
             "metadata": {_NAME: batch.name},
         }
-        return await self._created_id("batches", BytesIO(json.dumps(creation).encode()))
+        return await self._created_id("batches", [json.dumps(creation).encode()])
 
     async def find(self, batch: BatchRequest, known: Container[str]) -> tuple[str, str]:
         """Return the id of a batch that may exist, or "", and of a batch not ``known`` that may be
@@ -172,33 +144,25 @@ class BatchService:
         done = counts.get("completed", 0) + counts.get("failed", 0)
         if word not in ("completed", "expired", "cancelled", "failed"):
             return BatchStatus(word, done)
-        files = (batch.get(name) for name in ("output_file_id", "error_file_id"))
-        ids = [quote(file, safe="") for file in files if isinstance(file, str)]
-        results = tuple(f"files/{file}/content" for file in ids)
+        files = filter(None, map(batch.get, ("output_file_id", "error_file_id")))
+        results = tuple(f"files/{quote(file, safe='')}/content" for file in files)
         refused = _why(batch.get("errors")) if word == "failed" and not results else ""
         return BatchStatus(word, done, results, refused)
 
-    async def results(self, places: tuple[str, ...]) -> BatchResults:
-        file = TemporaryFile()  # noqa: SIM115 (closed with the results)
-        try:
-            for path in places:
-                await self._send("GET", path, into=file)
-                file.write(b"\n")
-            return BatchResults(file)
-        except BaseException:
-            file.close()
-            raise
+    async def results(self, places: tuple[str, ...]) -> dict[str, bytes]:
+        """Return the results of a batch by request id, as JSON."""
+        found: dict[str, bytes] = {}
+        for path in places:
+            for line in (await self._send("GET", path)).splitlines():
+                found[json.loads(line)["custom_id"]] = line
+        return found
 
     def _headers(self) -> dict[str, str]:
         return self._endpoint.request_headers()
 
-    async def _send(
-        self, method: str, path: str, *body: Any, into: BinaryIO | None = None
-    ) -> bytes:
+    async def _send(self, method: str, path: str, *content: Any) -> bytes:
         path, _, query = path.partition("?")
-        url, headers = self._endpoint.at(path, query), self._headers()
-        # No client resends a file body, which might create a second batch.
-        request = HttpRequest(method, url, headers, *body)._replace(into=into)
+        request = HttpRequest(method, self._endpoint.at(path, query), self._headers(), *content)
         # At one request a minute, keeping a connection is of no use.
         async with HttpClient(self._timeout) as client:
             return await client.send(request)
@@ -217,16 +181,13 @@ class BatchService:
         query = "limit=100"
         while True:
             page = await self._object("GET", f"{path}?{query}")
-            batches = [batch for batch in page.get("data") or () if isinstance(batch, dict)]
-            for batch in batches:
-                created = _seconds(batch.get("created_at"))
-                if created is not None and created < at - _SKEW:
+            for batch in page["data"]:
+                if _seconds(batch["created_at"]) < at - _SKEW:
                     return
-                if isinstance(batch.get("id"), str):
-                    yield batch
-            if not page.get("has_more") or not batches:
+                yield batch
+            if not page.get("has_more"):
                 return
-            query = f"limit=100&{after}={quote(str(batches[-1].get('id')), safe='')}"
+            query = f"limit=100&{after}={quote(page['data'][-1]['id'], safe='')}"
 
 
 class AnthropicBatches(BatchService):
@@ -258,7 +219,7 @@ class AnthropicBatches(BatchService):
             {"message": f"the request is {outcome.get('type') or 'without a result'}"}
         )
 
-    async def submit(self, batch: BatchRequest, lines: BinaryIO) -> str:
+    async def submit(self, batch: BatchRequest, lines: Sequence[bytes]) -> str:
         return await self._created_id("messages/batches", lines)
 
     async def find(self, batch: BatchRequest, known: Container[str]) -> tuple[str, str]:
@@ -269,9 +230,9 @@ class AnthropicBatches(BatchService):
             if listed.get("processing_status") != "ended":
                 perhaps = listed["id"]
             elif listed.get("results_url"):
-                with closing(await self.results(_anthropic_results(listed["id"]))) as results:
-                    if batch.keys <= results.places.keys():
-                        return listed["id"], ""
+                results = await self.results(_anthropic_results(listed["id"]))
+                if batch.keys <= results.keys():
+                    return listed["id"], ""
         return "", perhaps
 
     async def status(self, id: str) -> BatchStatus:
@@ -299,20 +260,14 @@ def _no_completion(error: object) -> Completion:
 
 
 def _why(errors: object) -> str:
-    data = mapping(errors).get("data") or ()
-    messages = [error.get("message") for error in data if isinstance(error, dict)]
-    return "; ".join(str(error) for error in messages[:3]) or "it does not say why"
+    messages = [error["message"] for error in mapping(errors).get("data") or ()]
+    return "; ".join(messages[:3]) or "it does not say why"
 
 
-def _counts(batch: Mapping[str, Any]) -> dict[str, int]:
-    counts = mapping(batch.get("request_counts")).items()
-    return {kind: count for kind, count in counts if isinstance(count, int)}
+def _counts(batch: Mapping[str, Any]) -> Mapping[str, int]:
+    return mapping(batch.get("request_counts"))
 
 
-def _seconds(date: object) -> float | None:
-    if isinstance(date, int | float):
-        return date
-    try:
-        return datetime.fromisoformat(str(date)).timestamp()
-    except ValueError:
-        return None
+def _seconds(date: float | str) -> float:
+    """Return a date of OpenAI's, in seconds, or of Anthropic's, as text, in seconds since 1970."""
+    return datetime.fromisoformat(date).timestamp() if isinstance(date, str) else date

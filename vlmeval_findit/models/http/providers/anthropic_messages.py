@@ -71,12 +71,9 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
 def chat_reply(message: Mapping[str, Any]) -> dict[str, Any]:
     """Translate a message; without content the reply has no choice."""
     content, usage = message.get("content"), mapping(message.get("usage"))
-    parts = (
-        [part for part in content if isinstance(part, dict)] if isinstance(content, list) else None
-    )
-    thoughts = [part["thinking"] for part in parts or () if isinstance(part.get("thinking"), str)]
+    thoughts = [part["thinking"] for part in content or () if part["type"] == "thinking"]
     kinds = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    sent = [usage[kind] for kind in kinds if isinstance(usage.get(kind), int)]
+    sent = [usage[kind] for kind in kinds if usage.get(kind) is not None]
     thought = mapping(usage.get("output_tokens_details")).get("thinking_tokens")
     counted = {
         **usage,
@@ -84,12 +81,12 @@ def chat_reply(message: Mapping[str, Any]) -> dict[str, Any]:
         "completion_tokens": usage.get("output_tokens"),
         "completion_tokens_details": {"reasoning_tokens": thought},
     }
-    reply = {"content": parts, "reasoning": "".join(thoughts)}
+    reply = {"content": content, "reasoning": "".join(thoughts)}
     choice = {"finish_reason": message.get("stop_reason"), "message": reply}
     return {
         "id": message.get("id"),
         "model": message.get("model"),
         "error": message.get("error"),
-        "choices": [] if parts is None else [choice],
+        "choices": [] if content is None else [choice],
         "usage": counted,
     }

@@ -73,25 +73,19 @@ def chat_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
     blocked = mapping(reply.get("promptFeedback")).get("blockReason")
     if blocked and not candidates:
         raise CallError(f"the prompt was blocked: {blocked}")
-    first = candidates[0] if isinstance(candidates, list) and candidates else None
     return {
         "id": reply.get("responseId"),
         "model": reply.get("modelVersion"),
         "error": reply.get("error"),
-        "choices": [_choice(first)] if isinstance(first, dict) else [],
-        "usage": _usage(mapping(reply.get("usageMetadata"))) if "usageMetadata" in reply else {},
+        "choices": [_choice(candidate) for candidate in (candidates or ())[:1]],
+        "usage": _usage(reply["usageMetadata"]) if "usageMetadata" in reply else {},
     }
 
 
 def _choice(candidate: Mapping[str, Any]) -> dict[str, Any]:
-    listed = mapping(candidate.get("content")).get("parts")
-    parts = list(map(mapping, listed)) if isinstance(listed, list) else []
+    parts = mapping(candidate.get("content")).get("parts") or ()
     text, thought = (
-        "".join(
-            part["text"]
-            for part in parts
-            if isinstance(part.get("text"), str) and (part.get("thought") is True) is is_thought
-        )
+        "".join(part.get("text", "") for part in parts if part.get("thought", False) is is_thought)
         for is_thought in (False, True)
     )
     reason = str(candidate.get("finishReason") or "")
@@ -100,13 +94,12 @@ def _choice(candidate: Mapping[str, Any]) -> dict[str, Any]:
         "finish_reason": "content_filter" if reason in _FILTERED else usual,
         "message": {"content": text, "reasoning": thought},
     }
-    chosen = mapping(candidate.get("logprobsResult")).get("chosenCandidates")
-    if isinstance(chosen, list):
+    if "logprobsResult" in candidate:
         # Protocol buffers omit zeros in JSON: log(1).
         choice["logprobs"] = {
             "content": [
-                {"token": token.get("token"), "logprob": token.get("logProbability", 0.0)}
-                for token in map(mapping, chosen)
+                {"token": token["token"], "logprob": token.get("logProbability", 0.0)}
+                for token in candidate["logprobsResult"].get("chosenCandidates") or ()
             ]
         }
     return choice
