@@ -140,7 +140,7 @@ def test_the_digest_does_not_depend_on_the_order_of_settings() -> None:
 
 def test_versions_count_where_the_answers_are_generated() -> None:
     other = {"torch": "9", "transformers": "9"}
-    api = who(runs_here=False)
+    api = replace(RUN, answering=Answering(kind="ChatModel"))
     assert identity_conflicts(api, replace(api, versions=other)) == []
     hosts = who(in_vlmevalkit=True, runs_here=False)
     result = identity_conflicts(hosts, replace(hosts, host={"ms-vlmeval": "0.0.21"}))
@@ -185,6 +185,15 @@ def test_it_is_read_back(tmp_path: Path) -> None:
     assert read_identity(path) == run
     # Upstream puts predictions into a folder of the run, one below.
     assert read_identity(tmp_path / "T20260101-000000" / path.name) == run
+
+
+def test_a_setting_that_json_changes_is_the_same_setting(tmp_path: Path) -> None:
+    run = setting(sizes=(256, 1280))
+    write_identity(tmp_path / "x_identity.json", run)
+    recorded = read_identity(tmp_path / "x.json")
+    assert recorded is not None
+    assert recorded.answering.settings["sizes"] == [256, 1280]
+    assert identity_conflicts(recorded, run) == []
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"answering": 7}', "[" * 100_000, "\\xff"])
