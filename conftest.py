@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import hypothesis
 import pytest
-from PIL import Image
 
 REPOSITORY = Path(__file__).resolve().parent
 
@@ -61,24 +59,6 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture
-def watch_decoding(monkeypatch: pytest.MonkeyPatch) -> Callable[[ModuleType], list[str]]:
-    """Makes a module's ``decode`` note the name of every file that it decodes from now on."""
-
-    def watch(module: ModuleType) -> list[str]:
-        names: list[str] = []
-        real = module.decode
-
-        def decode(path: str) -> Image.Image:
-            names.append(Path(path).name)
-            return real(path)
-
-        monkeypatch.setattr(module, "decode", decode)
-        return names
-
-    return watch
 
 
 @pytest.fixture(scope="session")

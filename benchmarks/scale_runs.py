@@ -10,7 +10,6 @@ import pytest
 from jsonl_data import write_lines
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.dataset_names import forget_names
 from vlmeval_findit.cli import main
 
 GRID = """
@@ -32,7 +31,6 @@ def import_table(
     """Import a custom table of ``rows`` rows over at most ``pictures`` pictures of a size."""
     (folder / "lmu").mkdir()
     patch.setenv("LMUData", str(folder / "lmu"))
-    forget_names()
     images = folder / "pictures"
     images.mkdir(parents=True)
     random = np.random.default_rng(0)

@@ -26,7 +26,7 @@ from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.core.table_files import meta_path, write_table
 from vlmeval_findit.data.rendered.scene import Stream, rng_of
 from vlmeval_findit.data.rendered.tables import DrawnMark, MarkedRow, PairRow, shipped
-from vlmeval_findit.marks.region import RLE, Polygon, Region
+from vlmeval_findit.marks.region import Polygon, Region
 from vlmeval_findit.marks.style import Shape
 
 # --- scenes ---------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def _marked_row(query: VPQuery, shown: ShownQuestion) -> MarkedRow:
 
 def _outlines(region: Region, shape: Shape) -> tuple[Polygon, ...]:
     """Return the outlines of a region, if the shape needs them."""
-    if shape not in NEED_OUTLINES or isinstance(region.outlines, RLE):
+    if shape not in NEED_OUTLINES:
         return ()
     return tuple(map(_short, region.outlines))
 

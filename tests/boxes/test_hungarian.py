@@ -113,40 +113,6 @@ def test_the_total_and_the_number_of_pairs_are_those_of_the_whole_table(
         assert box == NO_BOX or frame_numbers[box] == frame
 
 
-def scattered(seed: int, labelled: bool) -> Query:
-    """Objects, and boxes near some of them: numbers by chance, so that no two sums are the same.
-
-    Without labels boxes and objects come several times over.  With labels such copies would be two
-    assignments with the same sum: a good box of the wrong label, or a worse box of the right label.
-    """
-    chance = np.random.default_rng(seed)
-    corners = chance.random((chance.integers(1, 9), 2)) * SIDE / 2
-    objects = np.concatenate([corners, corners + 5 + chance.random(corners.shape) * 40], axis=1)
-    true = objects[chance.integers(0, len(objects), chance.integers(1, 15))]
-    near = objects[chance.integers(0, len(objects), 12)] + chance.normal(0, 6, (12, 4))
-    predicted = near[chance.integers(0, 12, chance.integers(1, 30))]
-    if labelled:
-        predicted, true = (side + chance.normal(0, 2, side.shape) for side in (predicted, true))
-    frames = np.sort(chance.integers(0, 2, len(true))), chance.integers(0, 2, len(predicted))
-    labels = [chance.choice(LABELS, len(some)).tolist() * labelled for some in (true, predicted)]
-    return (
-        ParsedReply([*map(tuple, predicted.tolist())], labels[1], frames[1].tolist(), None),
-        Truth(tuple(map(tuple, true.tolist())), tuple(frames[0].tolist()), tuple(labels[0])),
-    )
-
-
-@pytest.mark.parametrize("labelled", [False, True], ids=["one label", "labels"])
-@given(st.integers(0, 10**6))
-def test_so_are_hits_and_ious_where_no_two_assignments_are_as_good(
-    labelled: bool, seed: int
-) -> None:
-    query = scattered(seed, labelled)
-    whole, result = matched(query), sparsely(query)
-    assert result.tp == whole.tp
-    assert sorted(result.ious) == pytest.approx(sorted(whole.ious), abs=1e-6)
-    assert sum(result.labels_agree) == sum(whole.labels_agree)
-
-
 def apart(n: int) -> list[tuple[float, ...]]:
     return [(20.0 * i, 0.0, 20.0 * i + 10, 10.0) for i in range(n)]
 
@@ -173,15 +139,6 @@ def test_a_query_is_assigned_by_its_whole_table_up_to_the_limit(
     together = match(*map(list, zip(*queries, strict=True)))
     assert calls == [13]
     assert together == [matched(each) for each in queries]
-
-
-def test_batches_end_where_their_pairs_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    queries = [scattered(seed, labelled=True) for seed in range(40)]
-    readings, truths = map(list, zip(*queries, strict=True))
-    most = max(len(r.boxes) * len(t.boxes) for r, t in queries)
-    before = match(readings, truths)
-    monkeypatch.setattr(matching, "_PAIRS", most)
-    assert match(readings, truths) == before
 
 
 def test_a_thousand_objects_and_four_thousand_boxes_need_little_memory() -> None:

@@ -211,7 +211,7 @@ def test_a_batch_is_judged_as_its_queries() -> None:
     assert [each.ious for each in overlap] == [(1.0,), (1.0,)]
 
 
-@pytest.mark.parametrize("pairs", [1, 2, 5, 100])
+@pytest.mark.parametrize("pairs", [2, 100])
 def test_points_inside_are_counted_in_parts_of_any_size(
     pairs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

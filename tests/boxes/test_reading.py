@@ -94,12 +94,6 @@ def test_no_reply_raises(form: ReplyFormat, reply: str) -> None:
     check(read(reply, form), form)
 
 
-@given(st.sampled_from(FORMATS), st.integers(0, 200), st.integers(0, 9), PIECES)
-def test_no_spoilt_reply_raises(form: ReplyFormat, at: int, deleted: int, piece: str) -> None:
-    reply = write(EXAMPLE[: 1 + (form.frames > 1)], form)
-    check(read(reply[:at] + piece + reply[at + deleted :], form), form)
-
-
 @pytest.mark.parametrize("form", FORMATS, ids=spelt)
 def test_no_end_of_a_reply_raises(form: ReplyFormat) -> None:
     reply = write(EXAMPLE, form)

@@ -182,13 +182,6 @@ def test_smart_resize_gives_multiples_of_its_factor_within_bounds(
     assert w * h <= most or min(w, h) == factor
 
 
-@given(edges, edges)
-def test_an_image_within_bounds_keeps_its_size_to_14_pixels(width: int, height: int) -> None:
-    w, h = smart_resize((width, height), 1, 10**9)
-    assert abs(w - max(width, 28)) <= 14
-    assert abs(h - max(height, 28)) <= 14
-
-
 CLAUDE = {"claude_standard": (1568, 1568), "claude_highres": (2576, 4784)}
 
 
@@ -214,14 +207,6 @@ def test_claude_size_is_the_largest_that_fits(kind: str, size: tuple[int, int]) 
     assert (max(w, h), min(w, h)) == largest
     assert w == h or (w > h) == (size[0] > size[1])
     assert fits(int(w), int(h), edge, tokens)
-
-
-@given(edges, edges)
-def test_openai_size_has_at_most_2500_patches(width: int, height: int) -> None:
-    w, h = reference_size(Space("openai_high"), width, height)
-    assert math.ceil(w / 32) * math.ceil(h / 32) <= 2500
-    assert max(w, h) <= 2048
-    assert min(w, h) >= 1
 
 
 @given(

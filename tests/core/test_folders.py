@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table
-from vlmeval_findit.benchmarks.findit.findit_datasets import custom_rows
 from vlmeval_findit.core import folders
-from vlmeval_findit.core.folders import DatasetFileError, table_folders
+from vlmeval_findit.core.folders import table_folders
 
 
 @pytest.fixture
@@ -71,16 +70,3 @@ def test_a_table_that_is_nowhere_names_the_folders_and_the_command(world: Path) 
     reply = str(error.value)
     assert all(str(folder) in reply for folder in table_folders())
     assert reply.endswith("make it with: python run_findit.py data get Pascal [--from DIR]")
-
-
-# --- names of datasets become files ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["../evil", "a/b", "a\\b", "/evil", "C:evil", "a\nb", "", "."])
-def test_a_dataset_cannot_be_named_out_of_the_folder(world: Path, name: str) -> None:
-    import json
-
-    registry = world / "lmu" / "findit_datasets.json"
-    registry.write_text(json.dumps({name: {"folder": str(world)}}))
-    with pytest.raises(DatasetFileError, match=r"findit_datasets\.json: .* is no name"):
-        custom_rows()

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlmeval_findit.marks.region import Region, RegionError, RLEError, packed_mask, rle_of
-from vlmeval_findit.marks.scribble import curve, fitted, thinned
+from vlmeval_findit.marks.region import RLEError, packed_mask, rle_of
+from vlmeval_findit.marks.scribble import curve
 from vlmeval_findit.marks.style import (
     COLOURS,
     CONTRAST,
@@ -32,7 +32,6 @@ from vlmeval_findit.marks.style import (
         (lambda: Style(Shape.OVAL, "round"), "no variant 'round' of oval"),
         (lambda: Style(Shape.TAG, "digit squre"), "did you mean digit square?"),
         (lambda: Style(Shape.BOX, "none", 0), "a line is 1, 2, 3 … pixels wide, not 0"),
-        (lambda: Style(Shape.BOX, "none", True), "not True"),
         (lambda: words_of(default_style(Shape.BOX), "grene"), "did you mean green?"),
         (lambda: words_of(default_style(Shape.BOX), CONTRAST), "the colour that it was drawn in"),
     ],
@@ -43,28 +42,10 @@ def test_what_is_no_style_is_refused(make: Any, says: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("box", "outlines", "says"),
-    [
-        pytest.param((1, 2, 3), (), "a box is x, y, w, h", id="three numbers"),
-        pytest.param((0, 0, -1, 5), (), "no negative side", id="negative side"),
-        pytest.param((0, 0, float("nan"), 5), (), "no coordinate nan", id="NaN"),
-        pytest.param((0, 0, 1e9, 5), (), "no coordinate 1000000000.0", id="beyond any image"),
-        pytest.param((0, 0, 1, 1), ((1, 2, 3),), "not 3 numbers", id="half a vertex"),
-        pytest.param((0, 0, 1, 1), ((),), "not 0 numbers", id="no vertex"),
-        pytest.param((0, 0, 1, 1), ((1, float("inf")),), "no coordinate inf", id="infinite vertex"),
-    ],
-)
-def test_what_is_no_region_is_refused(box: Any, outlines: Any, says: str) -> None:
-    with pytest.raises(RegionError, match=says):
-        Region(box, outlines)
-
-
-@pytest.mark.parametrize(
     ("coco", "says"),
     [
         ({"size": [2, 2]}, "has no 'counts'"),
         ({"size": [2, 2], "counts": [3]}, "come to 3 pixels, its size to 2 x 2"),
-        ({"size": [2, 2], "counts": [5, -1]}, "negative"),
         ({"size": [2, 2], "counts": "é"}, "packs no run lengths"),
         ({"size": [2, 2], "counts": "T"}, "no run lengths of COCO: the text breaks off"),
         ({"size": [2, 2], "counts": None}, "no run lengths of COCO"),
@@ -99,7 +80,6 @@ def test_run_lengths_are_read_as_coco_reads_them(data: st.DataObject) -> None:
     [
         ((128, 128, 128), (), "blue"),
         ((128, 128, 128), ("blue",), "red"),
-        ((128, 128, 128), ("red",), "blue"),
         ((0, 0, 255), (), "green"),
         ((0, 128, 0), (), "blue"),
         ((255, 255, 255), (), "blue"),
@@ -128,48 +108,6 @@ def test_lab(rgb: tuple[int, int, int], expected: tuple[float, float, float]) ->
 
 
 # --- thinning and curves --------------------------------------------------------------------------
-
-
-def zhang_suen(mask: np.ndarray) -> np.ndarray:
-    """Pixel by pixel, as it is described."""
-    image = np.pad(mask, 1).astype(int)
-    while True:
-        before = image.copy()
-        for step in (1, 2):
-            gone = []
-            for y, x in np.argwhere(image):
-                p2, p3, p4 = image[y - 1, x], image[y - 1, x + 1], image[y, x + 1]
-                p5, p6, p7 = image[y + 1, x + 1], image[y + 1, x], image[y + 1, x - 1]
-                p8, p9 = image[y, x - 1], image[y - 1, x - 1]
-                ring = [p2, p3, p4, p5, p6, p7, p8, p9]
-                turns = sum(
-                    (a, b) == (0, 1) for a, b in zip(ring, [*ring[1:], ring[0]], strict=True)
-                )
-                sides = (p2 * p4 * p6, p4 * p6 * p8) if step == 1 else (p2 * p4 * p8, p2 * p6 * p8)
-                if 2 <= sum(ring) <= 6 and turns == 1 and sides == (0, 0):
-                    gone.append((y, x))
-            for y, x in gone:
-                image[y, x] = 0
-        if (image == before).all():
-            return image[1:-1, 1:-1]
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.integers(0, 10_000), st.integers(1, 14), st.integers(1, 14), st.floats(0.3, 1))
-def test_thinning_is_zhang_and_suens(seed: int, height: int, width: int, share: float) -> None:
-    mask = (np.random.RandomState(seed).rand(height, width) < share).astype(np.uint8)
-    assert (thinned(mask) == zhang_suen(mask)).all()
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), min_size=3, max_size=40))
-def test_the_parabola_is_that_of_least_squares(points: list[tuple[int, int]]) -> None:
-    xs, ys = (list(numbers) for numbers in zip(*points, strict=True))
-    if len(set(xs)) < 3:
-        return
-    actual = np.array([float(fitted(xs, ys)(x)) for x in xs])
-    reference_ = np.polynomial.Polynomial.fit(xs, ys, 2)(np.array(xs))
-    assert actual == pytest.approx(reference_, abs=1e-6)
 
 
 def test_one_pixel_has_no_curve() -> None:

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.dataset_names import forget_names
-
 SIZES = {"one.jpg": (120, 80), "sub/two.png": (64, 96), "three.jpg": (100, 100)}
 CATEGORIES = {7: "cat", 3: "traffic light"}
 ANNOTATIONS = (
@@ -33,7 +31,6 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("FINDIT_TABLES", "FINDIT_IMAGES", "FINDIT_CONFIG", "FINDIT_SPACE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
-    forget_names()
     return root
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from vlmeval_findit.benchmarks.findit.dataset_names import forget_names
 from vlmeval_findit.core import plugin_rows
 
 TEMPLATE = ROOT / "docs" / "plugin-template"
@@ -56,7 +55,6 @@ def _forget() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "findit_plates"]:
         del sys.modules[name]
     plugin_rows.forget()
-    forget_names()
 
 
 MINE = r"""

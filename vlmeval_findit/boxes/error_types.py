@@ -6,9 +6,9 @@ frame, then across a video's frames. What is left is surplus or missed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .box_records import FormatFailure, Matched, ParsedReply, Truth
 from .hungarian import assign
-from .matching import HIT, in_parts, iou, label_numbers, plain_label
+from .matching import HIT, iou, plain_label
 
 # --- error types ------------------------------------------------------------------------------
 
@@ -83,11 +83,6 @@ class ErrorEvent(NamedTuple):
 
 # --- classification -------------------------------------------------------------------------------
 
-_CELLS = 1 << 20  # (box, object) pairs that are compared at a time
-
-Indices = NDArray[np.intp]
-Same = Callable[[Indices, Indices], NDArray[np.bool_]]
-
 # Kind of a missed object, by the reply's reason; for other reasons: not readable
 _OF_REASON: Mapping[FormatFailure | None, BoxError] = {
     FormatFailure.FAILED_CALL: BoxError.FAILED_CALL,
@@ -113,21 +108,14 @@ class MatchedQuery(NamedTuple):
 
 def classify_errors(queries: Sequence[MatchedQuery]) -> list[list[ErrorEvent]]:
     """Return the errors of each query."""
-    events = [_events_if_perfect(query) for query in queries]
-    imperfect = [
-        _Errors(query) for query, done in zip(queries, events, strict=True) if done is None
-    ]
-    _compare(imperfect)
-    rest = iter(imperfect)
-    return [next(rest).events() if done is None else done for done in events]
+    return [_events(query) for query in queries]
 
 
-def _events_if_perfect(query: MatchedQuery) -> list[ErrorEvent] | None:
-    """Return the events of a query without errors; None if it has errors."""
+def _events(query: MatchedQuery) -> list[ErrorEvent]:
     boxes, hits = query.matched.counted, query.matched.hits
-    if boxes != len(hits) or not all(hits):
-        return None
-    return [ErrorEvent(BoxError.REJECTED)] if query.rejected else []
+    if boxes == len(hits) and all(hits):
+        return [ErrorEvent(BoxError.REJECTED)] if query.rejected else []
+    return _Errors(query).events()
 
 
 class _Near(NamedTuple):
@@ -149,6 +137,8 @@ class _Errors:
         self.frames: Sequence[int] = reading.frames or [0] * len(matched.boxes)
         self.near: list[_Near] = []
         self.duplicates: set[int] = set()  # Boxes of objects that another box hits
+        if self.boxes and query.truth.boxes:
+            _compare(self)
 
     def events(self) -> list[ErrorEvent]:
         paired = self._pairs() if self.boxes and self.objects else []
@@ -227,55 +217,26 @@ def _pair_error(n: _Near) -> BoxError:
     return BoxError.WRONG_LABEL if n.iou >= HIT else BoxError.BOTH
 
 
-def _compare(queries: Sequence[_Errors]) -> None:
-    boxes = [[each.query.matched.boxes[at] for at in each.boxes] for each in queries]
-    truths = [each.query.truth.boxes for each in queries]
-    widths = np.fromiter(map(len, truths), dtype=np.intp, count=len(queries))
-    counts = np.fromiter(map(len, boxes), dtype=np.intp, count=len(queries))
+def _compare(errors: _Errors) -> None:
+    """Find the objects near each box, and the boxes that repeat a hit."""
+    reading, truth = errors.query.reading, errors.query.truth
+    boxes = [errors.query.matched.boxes[at] for at in errors.boxes]
     with np.errstate(over="ignore"):  # models can answer 1e300
-        predicted, true = (_array(chain.from_iterable(each)) for each in (boxes, truths))
-    agree, in_frame = _agreement(queries)
-    hits = np.array([*chain.from_iterable(each.query.matched.hits for each in queries)], dtype=bool)
-    owners = list(chain.from_iterable(zip(repeat(each), each.boxes) for each in queries))
-    # All rows of the queries' (boxes x objects) tables, in parts.
-    width, begin = np.repeat(widths, counts), np.repeat(np.cumsum(widths) - widths, counts)
-    for part in in_parts(width, _CELLS):
-        rows = np.arange(part.start, part.stop)
-        left = np.repeat(rows, width[rows])
-        cells = np.cumsum(width[rows])
-        inside = np.arange(len(left)) - np.repeat(cells - width[rows], width[rows])
-        right = begin[left] + inside
-        values = iou(predicted[left], true[right])
-        near = np.flatnonzero(values >= NEAR)
-        left, right, inside, values = left[near], right[near], inside[near], values[near]
-        same, here, hit = agree(left, right), in_frame(left, right), hits[right]
-        for row in np.unique(left[hit & same & here & (values >= HIT)]).tolist():
-            query, box = owners[row]
-            query.duplicates.add(box)
-        columns = (each[~hit].tolist() for each in (left, inside, values, same, here))
-        for row, *rest in zip(*columns, strict=True):
-            query, box = owners[row]
-            query.near.append(_Near(box, *rest))
-
-
-def _agreement(queries: Sequence[_Errors]) -> tuple[Same, Same]:
-    readings = [each.query.reading for each in queries]
-    truths = [each.query.truth for each in queries]
-    sizes = [len(each.frames) for each in queries]
-    begins = np.repeat(np.cumsum([0, *sizes])[:-1], [len(each.boxes) for each in queries])
-    place = begins + np.array([*chain.from_iterable(each.boxes for each in queries)], dtype=np.intp)
-    frames = tuple(
-        np.array([*chain.from_iterable(each.frames for each in side)], dtype=np.intp)
-        for side in (queries, truths)
-    )
-
-    def same(numbers: Sequence[Indices]) -> Same:
-        predicted, true = numbers[0][place], numbers[1]
-        return lambda left, right: predicted[left] == true[right]
-
-    # Without labels all agree.
-    none = tuple(np.zeros_like(each) for each in frames)
-    return same(label_numbers(readings, truths) or none), same(frames)
+        predicted, true = _array(boxes), _array(truth.boxes)
+    rows, columns = np.indices((len(predicted), len(true))).reshape(2, -1)
+    values = iou(predicted[rows], true[columns])
+    near = np.flatnonzero(values >= NEAR)
+    pairs = zip(*(each[near].tolist() for each in (rows, columns, values)), strict=True)
+    for row, object_, value in pairs:
+        box = errors.boxes[row]
+        agree = not truth.labels or plain_label(reading.labels[box]) == plain_label(
+            truth.labels[object_]
+        )
+        pair = _Near(box, object_, value, agree, errors.frames[box] == truth.frames[object_])
+        if not errors.query.matched.hits[object_]:
+            errors.near.append(pair)
+        elif value >= HIT and agree and pair.in_frame:
+            errors.duplicates.add(box)
 
 
 def _array(boxes: Iterable[Sequence[float]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:

@@ -1,7 +1,7 @@
 """Find the characters of a reply that state its boxes: numbers, labels and what is between.
 
 The reader runs again on the reply with each number replaced by its ordinal, so its boxes show which
-numbers made them. A box has no place if the numbers there make another box.
+numbers made them.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def places(reply: str, fmt: ReplyFormat, reading: ParsedReply) -> list[BoxSpans 
     if len(again.boxes) != len(reading.boxes) or again.frames != reading.frames:
         return [None] * len(reading.boxes)
     matches: list[tuple[tuple[Span, ...], Span | None] | None] = []
-    for at, (box, ordinals) in enumerate(zip(reading.boxes, again.boxes, strict=True)):
+    for at, ordinals in enumerate(again.boxes):
         spans = [marked.places.get(ordinal) for ordinal in ordinals]
         numbers = tuple(span for span in spans if span is not None)
-        if len(numbers) < fmt.numbers.width or box != _box_at(reply, numbers, fmt):
+        if len(numbers) < fmt.numbers.width:
             matches.append(None)
             continue
         label = None
@@ -155,11 +155,7 @@ def _is_finite(number: str) -> bool:
     return isfinite(float(number))
 
 
-# --- checks against what was read -----------------------------------------------------------------
-
-
-def _box_at(reply: str, numbers: Sequence[Span], fmt: ReplyFormat) -> tuple[float, ...]:
-    return fmt.numbers.to_corners([float(reply[start:end]) for start, end in numbers])
+# --- labels ---------------------------------------------------------------------------------------
 
 
 def _label_before(reply: str, label: str, number: int) -> Span | None:

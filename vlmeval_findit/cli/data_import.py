@@ -269,7 +269,7 @@ def _print_dataset(built: ImportedDataset) -> None:
     for table in built.tables:
         without = f"  ({table.without_box} without an object)" if table.without_box else ""
         without += f"  ({table.ignored} more ignored)" if table.ignored else ""
-        print(f"  {table.table:<20}{table.queries:>7} queries{table.boxes:>9} boxes{without}")
+        print(f"  {table.path.stem:<20}{table.queries:>7} queries{table.boxes:>9} boxes{without}")
     for kind, values in built.tags.items():
         print_folded(f"  tag {kind}: {some(values, 8)}")
     name = parse(f"FindIt_{built.name}_xyxy_json").name

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import shapes
-from .region import RLE, Region, RegionError
+from .region import Region
 from .scribble import scribble, scribbles
 from .shapes import Canvas, Colour, PixelBox, Points, pixel_box
-from .style import COLOURS, ONLY, Shape, Style, StyleError, contrasting, rgb_of
+from .style import COLOURS, ONLY, Shape, Style, contrasting, rgb_of
 
 if not cv2.__version__.startswith("4."):
     raise RuntimeError(
@@ -71,27 +71,18 @@ def _letter(mark: Mark) -> list[shapes.Tag]:
     return [shapes.letter(mark.box, mark.number, mark.width)]
 
 
-def _each_area(mark: Mark) -> Sequence[shapes.Area]:
-    outlines = mark.region.outlines
-    if isinstance(outlines, RLE):
-        if (outlines.height, outlines.width) != mark.size:
-            height, width = mark.size
-            raise RegionError(
-                f"mark {mark.number}: a mask of {outlines.width} x {outlines.height} pixels "
-                f"on an image of {width} x {height}"
-            )
-        return [shapes.of_rle(outlines)]
-    if not outlines:
+def _outlines(mark: Mark) -> list[Points]:
+    if not mark.region.outlines:
         mark.note(f"mark {mark.number}: no outline is known, its box was used")
-        return [shapes.of_box(mark.box)]
+        return [shapes.box_outline(mark.box)]
     # Overlaps of polygons are drawn twice.
-    return [shapes.Area([shapes.pixel_points(polygon)]) for polygon in outlines]
+    return [shapes.pixel_points(polygon) for polygon in mark.region.outlines]
 
 
 def _each_scribble(mark: Mark) -> Iterable[Points]:
     mask = np.zeros(mark.size, dtype=np.uint8)
-    for area in _each_area(mark):
-        mask |= area.filled(mark.size)
+    for outline in _outlines(mark):
+        mask |= shapes.filled(outline, mark.size)
     lines = list(scribbles(mask))
     if not any(len(line) for line in lines):
         mark.note(f"mark {mark.number}: nothing was drawn, no part is large enough for a scribble")
@@ -105,10 +96,10 @@ PAINTERS: Mapping[tuple[Shape, str], MarkPainter] = {  # for every variant of :d
     (Shape.OVAL, ONLY): MarkPainter(_box, shapes.oval, shapes.oval),
     (Shape.ARROW, "open"): MarkPainter(_box, shapes.open_arrow, shapes.open_arrow),
     (Shape.ARROW, "filled"): MarkPainter(_box, shapes.filled_arrow, shapes.open_arrow),
-    (Shape.MASK, "outlined"): MarkPainter(_each_area, shapes.outlined_mask, shapes.under_mask),
-    (Shape.MASK, "plain"): MarkPainter(_each_area, shapes.plain_mask, shapes.under_mask),
-    (Shape.CONTOUR, "tight"): MarkPainter(_each_area, shapes.tight_contour, shapes.tight_contour),
-    (Shape.CONTOUR, "loose"): MarkPainter(_each_area, shapes.loose_contour, shapes.tight_contour),
+    (Shape.MASK, "outlined"): MarkPainter(_outlines, shapes.outlined_mask, shapes.tight_contour),
+    (Shape.MASK, "plain"): MarkPainter(_outlines, shapes.plain_mask, shapes.tight_contour),
+    (Shape.CONTOUR, "tight"): MarkPainter(_outlines, shapes.tight_contour, shapes.tight_contour),
+    (Shape.CONTOUR, "loose"): MarkPainter(_outlines, shapes.loose_contour, shapes.tight_contour),
     (Shape.TAG, "digit square"): MarkPainter(_digit, shapes.square_tag, shapes.square_plate),
     (Shape.TAG, "digit round"): MarkPainter(_digit, shapes.round_tag, shapes.square_plate),
     (Shape.TAG, "letter square"): MarkPainter(_letter, shapes.square_tag, shapes.square_plate),
@@ -137,19 +128,9 @@ def draw_marks(
     ([255, 0, 0], ('red',), [128, 128, 128])
 
     Raises:
-        StyleError: unknown colour, or another number of names.
-        ValueError: ``pixels`` is no RGB image.
-        RegionError: an RLE has another size than the image.
+        StyleError: unknown colour.
     """
-    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
-        raise ValueError(
-            f"an image is height x width x 3 of uint8, not {pixels.shape} {pixels.dtype}"
-        )
-    named = [colours] * len(regions) if isinstance(colours, str) else list(colours)
-    if len(named) != len(regions):
-        raise StyleError(f"{len(named)} colours for {len(regions)} regions")
-    for name in named:
-        rgb_of(name)
+    named = [colours] * len(regions) if isinstance(colours, str) else colours
     canvas = np.array(pixels, order="C")
     painter, used, notes = PAINTERS[style.shape, style.variant], list[str](), list[str]()
     for number, (region, name) in enumerate(zip(regions, named, strict=True), 1):

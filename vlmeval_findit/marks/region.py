@@ -1,4 +1,4 @@
-"""What a mark points at: a box and the object's outlines, as polygons or COCO's run lengths.
+"""What a mark points at (a box and the object's outlines), and masks as COCO's run lengths.
 
 pycocotools, which could decode masks, is optional and accepts truncated text and runs of another
 size.
@@ -36,8 +36,6 @@ class RLE:
     counts: tuple[int, ...]  # outside, inside, … by columns from the upper left
 
     def __post_init__(self) -> None:
-        if min(self.height, self.width, *self.counts) < 0:
-            raise RLEError("a run of a mask, or its size, is negative")
         if sum(self.counts) != self.height * self.width:
             raise RLEError(
                 f"the runs of a mask come to {sum(self.counts)} pixels, "
@@ -173,42 +171,10 @@ def _unpacked(text: str) -> Sequence[int]:
 
 Polygon = tuple[float, ...]  # x1, y1, x2, y2, … in pixels; closed
 
-FARTHEST = 100_000  # larger than any image, and safe for OpenCV's 32-bit coordinates
-
-
-class RegionError(ValueError):
-    """Numbers that are no region of an image."""
-
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """What a mark points at, in pixels of its image.
-
-    >>> Region((10, 20, 30, 40), ((10, 20, 40, 20, 40, 60),)).box
-    (10, 20, 30, 40)
-
-    Raises:
-        RegionError: a number is missing, not finite or too large, or a side is negative.
-    """
+    """What a mark points at, in pixels of its image."""
 
     box: tuple[float, float, float, float]  # (x, y, w, h) from the upper left corner
-    outlines: tuple[Polygon, ...] | RLE = ()  # polygons, or one RLE of the image; (): unknown
-
-    def __post_init__(self) -> None:
-        if len(self.box) != 4:
-            raise RegionError(f"a box is x, y, w, h, not {self.box}")
-        _check(self.box, "a box")
-        if min(self.box[2:]) < 0:
-            raise RegionError(f"a box has no negative side: {self.box}")
-        if isinstance(self.outlines, RLE):
-            return
-        for polygon in self.outlines:
-            if len(polygon) % 2 or not polygon:
-                raise RegionError(f"a polygon is pairs of x and y, not {len(polygon)} numbers")
-            _check(polygon, "a polygon")
-
-
-def _check(numbers: tuple[float, ...], what: str) -> None:
-    for number in numbers:
-        if not math.isfinite(number) or abs(number) > FARTHEST:
-            raise RegionError(f"{what} of an image has no coordinate {number}")
+    outlines: tuple[Polygon, ...] = ()  # (): unknown

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from .region import RLE, Mask, Polygon
+from .region import Mask, Polygon
 
 Canvas = npt.NDArray[np.uint8]
 """height x width x 3, RGB; height x width to find the pixels that a mark covers."""
@@ -217,54 +216,27 @@ def _write(canvas: Canvas, tag: Tag, width: int) -> None:
 # --- masks and contours ---------------------------------------------------------------------------
 
 
-class Area(NamedTuple):
-    """A piece of a mask or contour."""
-
-    outlines: Sequence[Points]  # closed
-    given: Mask | None = None  # its pixels, from an RLE
-
-    def filled(self, size: tuple[int, ...]) -> Mask:
-        """Return height x width, 1 inside the outlines and on them."""
-        if self.given is not None:
-            return self.given
-        mask = np.zeros(size, dtype=np.uint8)
-        cv2.fillPoly(mask, self.outlines, 1)
-        return mask
+def box_outline(box: PixelBox) -> Points:
+    """Return a box's corners, closed, as :func:`loosened` drops the last vertex."""
+    return np.array([*box.corners, box.corners[0]], dtype=np.int32)
 
 
-def of_rle(rle: RLE) -> Area:
-    """Make an area of an RLE, with the outer outline of each part; holes get none."""
-    mask = rle.mask()
-    result, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-    return Area([_ring(outline.reshape(-1, 2)) for outline in result], mask)
+def filled(outline: Points, size: tuple[int, ...]) -> Mask:
+    """Return height x width, 1 inside the outline and on it."""
+    mask = np.zeros(size, dtype=np.uint8)
+    cv2.fillPoly(mask, [outline], 1)
+    return mask
 
 
-def of_box(box: PixelBox) -> Area:
-    """Make an area of a box whose object has no known outline."""
-    return Area([_ring(np.array(box.corners, dtype=np.int32))])
-
-
-def _ring(outline: Points) -> Points:
-    # :func:`loosened` drops the last vertex.
-    return np.vstack([outline, outline[:1]])
-
-
-def outlined_mask(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
+def outlined_mask(canvas: Canvas, outline: Points, colour: Colour, width: int) -> None:
     """Draw the outline, then blend the filling over it."""
-    tight_contour(canvas, area, colour, width)
-    _blend(canvas, area, colour)
+    tight_contour(canvas, outline, colour, width)
+    plain_mask(canvas, outline, colour, width)
 
 
-def plain_mask(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
-    """Draw the filling without an outline; opaque where the pixels are given."""
-    if area.given is not None:
-        canvas[area.given.view(np.bool_)] = colour
-    else:
-        _blend(canvas, area, colour)
-
-
-def _blend(canvas: Canvas, area: Area, colour: Colour) -> None:
-    inside = area.filled(canvas.shape[:2]).view(np.bool_)
+def plain_mask(canvas: Canvas, outline: Points, colour: Colour, width: int) -> None:
+    """Blend the filling, without an outline."""
+    inside = filled(outline, canvas.shape[:2]).view(np.bool_)
     values = np.arange(256, dtype=np.uint16)
     for place, part in enumerate(colour):
         total = values + (part + (255 - part) // 2)
@@ -274,23 +246,15 @@ def _blend(canvas: Canvas, area: Area, colour: Colour) -> None:
         channel[inside] = blended[channel[inside]]
 
 
-def under_mask(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
-    """Cover the pixels that decide the contrasting colour: those given, else the outline."""
-    if area.given is not None:
-        canvas[area.given.view(np.bool_)] = colour
-    else:
-        tight_contour(canvas, area, colour, width)
-
-
-def tight_contour(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
+def tight_contour(canvas: Canvas, outline: Points, colour: Colour, width: int) -> None:
     """Draw the outline."""
-    cv2.polylines(canvas, area.outlines, True, colour, width)
+    cv2.polylines(canvas, [outline], True, colour, width)
 
 
-def loose_contour(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
+def loose_contour(canvas: Canvas, outline: Points, colour: Colour, width: int) -> None:
     """Draw a smooth line at some distance from the outline."""
     size = canvas.shape[1], canvas.shape[0]
-    tight_contour(canvas, Area([loosened(each, size) for each in area.outlines]), colour, width)
+    tight_contour(canvas, loosened(outline, size), colour, width)
 
 
 Floats = npt.NDArray[np.float64]

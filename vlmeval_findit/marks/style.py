@@ -90,7 +90,7 @@ class Style:
         if self.variant not in variants:
             near = nearest(self.variant, variants)
             raise StyleError(f"no variant {self.variant!r} of {self.shape.value}{near}")
-        if isinstance(self.width, bool) or not isinstance(self.width, int) or self.width < 1:
+        if self.width < 1:
             raise StyleError(f"a line is 1, 2, 3 … pixels wide, not {self.width!r}")
 
 

@@ -16,18 +16,14 @@ from scored_runs import HEIGHT, WIDTH, World, query, saying, speaking, world
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import benchmark_of
-from vlmeval_findit.benchmarks.findit.annotation_tables import (
-    TableError,
-    load_task,
-    read_table,
-    write_table,
-)
+from vlmeval_findit.benchmarks.findit.annotation_tables import read_table, write_table
 from vlmeval_findit.benchmarks.findit.box_metrics import RANKING
 from vlmeval_findit.benchmarks.findit.findit_query import thin, thinned
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.core.config import ConfigError
+from vlmeval_findit.core.table_files import TableError
 from vlmeval_findit.leaderboard.board import boards
-from vlmeval_findit.marks.region import RLEError, packed_mask
+from vlmeval_findit.marks.region import packed_mask
 from vlmeval_findit.runs.best_format import rule
 from vlmeval_findit.sweeps.sweep_file import parse_sweep, stage_questions
 
@@ -187,18 +183,6 @@ def test_a_damaged_column_of_masks_is_named(tmp_path: Path, cell: str, why: str)
 
 def two_masks() -> Truth:
     return Truth((BOX, (0.0, 0.0, 9.0, 9.0)), (0, 0), masks=(MASKED.masks[0], None))
-
-
-def test_a_mask_that_cannot_be_unpacked_is_refused_before_points_are_asked_for(
-    world: World,
-) -> None:
-    world.table("Pascal", [replace(query(0), truth=two_masks())])
-    edit_cells(world.folder / "Pascal.tsv", masks='[["99", null]]')
-    assert load_task(BOXES).queries  # boxes need no masks
-    with pytest.raises(TableError, match=r"Pascal.tsv, row 0, column masks, box 0: the runs of a"):
-        load_task(POINT)
-    with pytest.raises(RLEError, match="packs no run lengths"):
-        _ = packed_mask(L_SHAPE).__class__(9, 9, "é").runs
 
 
 # --- runs: boards, reports, exports, coords -------------------------------------------------------

@@ -17,7 +17,6 @@ from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.core.question import Message, image, text
-from vlmeval_findit.core.vlmevalkit import git_revision
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -67,19 +66,6 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clone]:
     forget_clones()
 
 
-@pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], tuple[str, str]]:
-    """Asks with a clone: the prompt set's name and its text."""
-
-    def of(folder: Path) -> tuple[str, str]:
-        monkeypatch.setenv("FINDIT_PROMPTS", str(folder))
-        variant = parse("FindIt_Pascal_xyxy_text")
-        name, make = prompt_set()
-        return name, make(query_for(variant), variant)[-1].value
-
-    return of
-
-
 def of_release(name: str, **changes: Any) -> Message:
     v = parse(name)
     return prompt_set()[1](replace(query_for(v), **changes), v)
@@ -93,57 +79,33 @@ def call() -> tuple[dict[str, Any], dict[str, Any]]:
 # --- which clone ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("layout", "values"), [("", ""), ("src", ""), ("src", "src")])
-def test_both_states_of_the_release_are_known_and_their_commit_is_named(
-    clone: Clone, use, layout: str, values: str
+def asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """Ask with a clone; return the prompt set's name and the text."""
+    monkeypatch.setenv("FINDIT_PROMPTS", str(folder))
+    variant = parse("FindIt_Pascal_xyxy_text")
+    name, make = prompt_set()
+    return name, make(query_for(variant), variant)[-1].value
+
+
+@pytest.mark.parametrize("layout", ["", "src"])
+def test_both_states_of_the_release_are_known_and_a_second_clone_is_refused(
+    clone: Clone, layout: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    top = clone(layout=layout)
-    commit = git("rev-parse", "HEAD", at=top)[:12]
-    assert use(top / values) == (f"findit-release-{commit}", "Find it.")
+    first, second = clone("First.", "first", layout), clone("Second.", "second")
+    expected = f"findit-release-{git('rev-parse', 'HEAD', at=first)[:12]}", "First."
+    assert asked(first, monkeypatch) == expected
+    with pytest.raises(PromptError, match=f"this process has imported {first}"):
+        asked(second, monkeypatch)
+    assert asked(first, monkeypatch) == expected
 
 
-def test_a_folder_above_that_is_another_repository_is_not_the_clone(clone: Clone, use) -> None:
-    top = clone(name="mine/release", layout="src")
-    shutil.move(top / ".git", top.parent / ".git")
-    assert use(top)[0] == "findit-release-unknown"
-
-
-@pytest.mark.parametrize("values", ["", "src"])
-def test_another_clone_in_the_same_process_is_refused(clone: Clone, use, values: str) -> None:
-    first, second = clone("First.", "first", "src"), clone("Second.", "second", values)
-    assert use(first)[1] == use(first / "src")[1] == "First."
-    with pytest.raises(PromptError, match=f"this process has imported {first}/src/findit"):
-        use(second)
-    assert use(first)[1] == "First."
-
-
-def test_a_clone_that_could_not_be_imported_does_not_answer_for_the_next(clone: Clone, use) -> None:
-    """Its package is imported before its ``doc_utils`` fails."""
-    broken = clone(name="broken")
+def test_a_clone_that_cannot_be_imported_names_what_it_needs(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = clone()
     (broken / "findit" / "doc_utils.py").write_text("import torch_that_is_not_installed\n")
     with pytest.raises(PromptError, match="need torch and torchvision"):
-        use(broken)
-    with pytest.raises(PromptError):
-        use(clone(name="whole"))
-
-
-def test_the_clone_goes_before_what_is_on_the_path(clone: Clone, use) -> None:
-    top, other = clone("The clone."), clone("Another.", "other")
-    sys.path[:0] = [str(other), str(top)]
-    assert use(top)[1] == "The clone."
-
-
-def test_a_folder_without_commits_and_a_worktree(tmp_path: Path) -> None:
-    assert git_revision(tmp_path) is None
-    git("init", "-q", "top", at=tmp_path)
-    top, side = tmp_path / "top", tmp_path / "side"
-    assert git_revision(top) is None
-    git("commit", "-q", "--allow-empty", "-m", "first", at=top)
-    git("worktree", "add", "-q", "../side", at=top)
-    git("commit", "-q", "--allow-empty", "-m", "second", at=side)
-    for each in (top, side):
-        assert git_revision(each) == git("rev-parse", "HEAD", at=each)[:12]
-    assert git_revision(top) != git_revision(side)
+        asked(broken, monkeypatch)
 
 
 # --- images and values ----------------------------------------------------------------------------

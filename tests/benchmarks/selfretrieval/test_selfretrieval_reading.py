@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.selfretrieval.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.selfretrieval.caption_reading import (
@@ -18,7 +16,7 @@ from vlmeval_findit.benchmarks.selfretrieval.caption_reading import (
     why_of,
 )
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, PairSide
-from vlmeval_findit.core.replies import FAILED, Recorded, Reply, split_thought
+from vlmeval_findit.core.replies import Reply
 
 L, R = "a cat", "a dog"
 BOTH = json.dumps({"left_image": L, "right_image": R})
@@ -74,38 +72,6 @@ def test_replies(reply: str, left: str | None, right: str | None, why: str | Non
         assert (text.caption is None) == (text.why is not None)
 
 
-CAPTIONS = st.text(min_size=1).filter(str.strip)
-
-
-@given(CAPTIONS, CAPTIONS)
-def test_what_is_written_as_asked_is_read(left: str, right: str) -> None:
-    reply = json.dumps({"left_image": left, "right_image": right})
-    assume(split_thought(reply).answer == reply)
-    result = captions_in(Reply(0, reply))
-    assert (result.left.caption, result.right.caption) == (left.strip(), right.strip())
-
-
-@pytest.mark.parametrize(
-    ("reply", "why"),
-    [
-        (Reply(0, "", Recorded(ends_in_thought=True)), "truncated while thinking"),
-        (Reply(0, BOTH, Recorded(call={"error": "503"})), "failed call"),
-        (Reply(0, BOTH, Recorded(finish_reason="length")), None),
-        (Reply(0, BOTH[:-1], Recorded(finish_reason="length")), "truncated"),
-        (Reply(0, "", Recorded(finish_reason="stop")), "empty"),
-        (Reply(0, f"Failed to obtain answer: {BOTH}", Recorded(finish_reason="stop")), None),
-        (Reply(0, FAILED, Recorded(finish_reason="stop")), "no_json"),
-        (Reply(0, f"{FAILED} via API."), "failed call"),
-    ],
-    ids=[
-        *("only thought", "failed call", "cut behind the object", "cut", "empty"),
-        *("quoted", "said", "nothing recorded"),
-    ],
-)
-def test_what_a_run_recorded_counts(reply: Reply, why: str | None) -> None:
-    assert why_of(captions_in(reply)) == why
-
-
 # --- captions of others ---------------------------------------------------------------------------
 
 LEFT, RIGHT = PairSide
@@ -137,12 +103,10 @@ def test_files_that_hold_no_captions_are_refused(tmp_path: Path) -> None:
     for content, says in (
         ("[]", "is no object"),
         ("{", "no JSON"),
-        ("\xff", "no JSON"),
-        ("[" * 100_000, "no JSON"),
         ('{"9": {}}', "none of its 1 uids is of a pair: the first is '9'"),
     ):
-        path.write_text(content, encoding="latin-1")
+        path.write_text(content)
         with pytest.raises(ValueError, match=says):
             replies_of(path, PAIRS)
-    path.write_text('\ufeff{"8": {}, "9": {}}', encoding="utf-8")
+    path.write_text('{"8": {}, "9": {}}')
     assert [reply.index for reply in replies_of(path, PAIRS)] == [0, 1]

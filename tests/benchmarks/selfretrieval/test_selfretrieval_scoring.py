@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scored_runs import World
 from word_encoder import LONGEST, WordEncoder, install
 
@@ -59,24 +57,6 @@ def test_what_is_right(correct: float, other: float, right: bool, tie: bool) -> 
     assert is_tie(cosines).tolist() == [tie]
     # The rule: the largest of [own, other], NaN above all, the first of equals.
     assert (int(np.argmax(cosines)) == 0) == right
-
-
-# Halved twenty times a number must stay one of 32 bits: the smallest become zero.
-NUMBERS = st.just(0.0) | st.floats(2**-40, 8, width=32) | st.floats(-8, -(2**-40), width=32)
-VECTORS = st.lists(NUMBERS, min_size=3, max_size=3).filter(any)
-
-
-@given(VECTORS, VECTORS, VECTORS, st.integers(-20, 20))
-def test_lengths_do_not_matter(
-    text: list[float], correct: list[float], other: list[float], power: int
-) -> None:
-    scale = 2.0**power
-    plain = similarities([text], [correct], [other])
-    assert np.allclose(
-        similarities([[n * scale for n in text]], [correct], [other]), plain, atol=1e-6
-    )
-    assert similarities([text], [other], [correct])[0].tolist() == plain[0][::-1].tolist()
-    assert (np.abs(plain) <= 1 + 1e-6).all()
 
 
 def test_features_without_length_are_refused() -> None:

@@ -16,6 +16,7 @@ from training.shipped_tables import MARKS, MARKS_SEED, write_marks
 from training.vp_questions.images import scene_images
 from training.vp_questions.making import questions
 from vlmeval_findit.benchmarks import load
+from vlmeval_findit.benchmarks.vpbench.vp_query import is_absent, kind_of
 from vlmeval_findit.core.image_files import decode
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.rendered import tables
@@ -35,6 +36,12 @@ def test_what_ships_is_what_training_makes(name: str, lmu: Path) -> None:
     write_marks(name, lmu / f"{name}.tsv")
     built = (lmu / f"{name}.tsv").read_bytes()
     assert built == shipped(name).read_bytes()
+
+
+def test_every_wording_agrees_with_its_row(lmu: Path) -> None:
+    for query in load(MINI).queries.values():
+        assert kind_of(query.question) is query.kind, query.question
+        assert is_absent(query.question, dict(query.options)[query.answer]) is query.absent
 
 
 def test_images_equal_those_of_training(lmu: Path) -> None:

@@ -7,7 +7,6 @@ After a change of words that is meant, write ``golden/stage2_prompts.txt`` again
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -183,25 +182,6 @@ def test_good_marks_are_the_published_ones_until_runs_say_others() -> None:
     assert asked() == {(shape, colour) for shape in ("oval", "tag") for colour in ("red", "blue")}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{",
-        '{"models": {}}',
-        '{"models": {"a": {"best": "oval"}}, "good": {"shapes": ["box"], "colours": ["red"]}}',
-        '{"models": {}, "good": {"shapes": ["bax"], "colours": ["red"]}}',
-        '{"models": {}, "good": {"shapes": ["box"], "colours": ["contrast"]}}',
-        '{"models": {}, "good": {"shapes": [], "colours": ["red"]}}',
-    ],
-)
-def test_a_damaged_file_of_best_marks_is_refused(text: str) -> None:
-    mark_choices.path().write_text(text)
-    for name in ("VPBench_Stage2_bvp", "VPBench_Stage2_rbvp"):
-        with pytest.raises(BestMarkError, match=r"make it again with: .*leaderboard --best-marks"):
-            for_model(load(name), "a", None)
-    assert load("VPBench_Stage2_text").queries
-
-
 # --- words ----------------------------------------------------------------------------------------
 
 
@@ -252,23 +232,6 @@ def test_marked_images_differ_where_the_mark_is() -> None:
             x, y, w, h = map(int, mark.box)
             assert changed[mark.image][y + h // 2 - 3 : y + h // 2 + 3, x + w // 2].any()
         assert all(not image[:10].any() for image in changed)
-
-
-@pytest.mark.usefixtures("best")
-def test_images_are_drawn_once(built: Path) -> None:
-    folder = built / "images" / "VPBench" / "stage2" / "marked"
-
-    def drawn() -> dict[Path, int]:
-        return {path: path.stat().st_mtime_ns for path in folder.glob("*")}
-
-    shutil.rmtree(folder, ignore_errors=True)
-    for_model(load("VPBench_Stage2_bvp"), "Seer", None)
-    load("VPBench_Stage2_rbvp")
-    before = drawn()
-    assert before
-    for_model(load("VPBench_Stage2_bvp_described"), "Seer", None)
-    load("VPBench_Stage2_rbvp_described")
-    assert drawn() == before
 
 
 # --- metrics --------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def subset_queries(path: Path) -> list[FindItQuery]:
     """Read the queries of a subset file, thinned to the dataset's frames."""
     dataset, multilabel = SUBSETS[path.stem]
     return [
-        thinned(query_from_row(i, row, dataset, multilabel, path.name), dataset.frames)
+        thinned(query_from_row(i, row, dataset, multilabel), dataset.frames)
         for i, row in enumerate(parquet_rows(path))
     ]
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from ...boxes.box_records import Ignored, Truth
-from ...boxes.representation import Corners, MatchRule
+from ...boxes.representation import Corners
 from ...core import folders, table_files
 from ...core.config import Checked
 from ...core.metric import slice_problem
@@ -25,11 +25,10 @@ from ...core.table_files import (
     ImagePath,
     Paths,
     Side,
-    TableError,
     WrittenTable,
     meta_path,
 )
-from ...marks.region import PackedMask, RLEError
+from ...marks.region import PackedMask
 from .dataset_names import parse
 from .findit_datasets import DATASETS, OF_THE_RELEASE
 from .findit_query import FindItQuery, Sighting, thinned
@@ -155,21 +154,12 @@ def _query(row: AnnotationRow) -> FindItQuery:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OddBox:
-    """An odd box, reported and left as it is."""
-
-    index: int
-    what: str
-    box: Corners
-
-
 _MARGIN = 0.01  # pixels: rounding alone puts boxes this far out of their image
 
 
-def odd_boxes(queries: Iterable[FindItQuery]) -> list[OddBox]:
+def odd_boxes(queries: Iterable[FindItQuery]) -> list[dict[str, Any]]:
     """Find boxes with swapped corners, no area, or more than 0.01 pixels outside their image."""
-    result = []
+    result: list[dict[str, Any]] = []
     for query in queries:
         width, height = query.width + _MARGIN, query.height + _MARGIN
         for box in query.truth.boxes:
@@ -181,7 +171,7 @@ def odd_boxes(queries: Iterable[FindItQuery]) -> list[OddBox]:
                 what.append("no area")
             if min(box) < -_MARGIN or max(x1, x2) > width or max(y1, y2) > height:
                 what.append("out of the image")
-            result += [OddBox(query.index, w, box) for w in what]
+            result += [{"index": query.index, "what": each, "box": box} for each in what]
     return result
 
 
@@ -189,26 +179,17 @@ def odd_boxes(queries: Iterable[FindItQuery]) -> list[OddBox]:
 class PreparedTable:
     """A table that ``data get`` wrote."""
 
-    table: str
     path: Path
     queries: int
     boxes: int
     without_box: int
-    size: int
-    odd_boxes: tuple[OddBox, ...]
-    ignored: int = 0
-    notes: tuple[str, ...] = ()  # what else a user should know of it
+    ignored: int
+    notes: tuple[str, ...]
 
     @property
     def written(self) -> WrittenTable:
-        """The table as every benchmark has it, with the number of boxes and the odd ones."""
-        odd = Counter(oddity.what for oddity in self.odd_boxes)
-        notes = [
-            f"{count} boxes {what}, left as they are: {meta_path(self.path)}"
-            for what, count in sorted(odd.items())
-        ]
-        boxes = f"{self.boxes:>8} boxes"
-        return WrittenTable(self.path, self.queries, (*self.notes, *notes), boxes)
+        """The table as every benchmark has it, with the number of boxes."""
+        return WrittenTable(self.path, self.queries, self.notes, f"{self.boxes:>8} boxes")
 
 
 def write_table(
@@ -228,12 +209,15 @@ def write_rows(
     """Write rows of the queries, like :func:`write_table`."""
     odd = odd_boxes(queries)
     boxes = sum(len(query.truth.boxes) for query in queries)
-    facts = {"queries": len(queries), "boxes": boxes, "odd_boxes": [asdict(o) for o in odd]}
+    facts = {"queries": len(queries), "boxes": boxes, "odd_boxes": odd}
     table_files.write_table(path, kind, rows, origin, lambda: facts)
     without = sum(not query.truth.boxes for query in queries)
     ignored = sum(len(query.truth.ignored) for query in queries)
-    size = path.stat().st_size
-    return PreparedTable(path.stem, path, len(queries), boxes, without, size, tuple(odd), ignored)
+    notes = [
+        f"{count} boxes {what}, left as they are: {meta_path(path)}"
+        for what, count in sorted(Counter(each["what"] for each in odd).items())
+    ]
+    return PreparedTable(path, len(queries), boxes, without, ignored, tuple(notes))
 
 
 def find_table(table: str) -> Path:
@@ -251,21 +235,6 @@ def how_to_make(table: str) -> str:
 def read_table(path: Path) -> list[FindItQuery]:
     """Read the queries of a TSV; see :func:`.table_files.read_table`."""
     return table_files.read_table(path, AnnotationRow, how_to_make(path.stem), _query)
-
-
-def check_masks(path: Path, queries: Iterable[FindItQuery]) -> None:
-    """Unpack all masks, which points need, or raise a TableError naming file, row and box."""
-    for query in queries:
-        ignored = [item.mask for item in query.truth.ignored]
-        for column, masks in (("masks", query.truth.masks), ("ignored", ignored)):
-            for at, mask in enumerate(masks):
-                try:
-                    if mask is not None:
-                        mask.covers(0, 0)
-                except RLEError as error:
-                    raise TableError(
-                        f"{path}, row {query.index}, column {column}, box {at}: {error}"
-                    ) from None
 
 
 def corners(box: Sequence[float]) -> Corners:
@@ -294,8 +263,6 @@ def load_task(name: str) -> FindItTask:
         import_module(f"vlmeval_findit.data.{variant.data.maker}").ensure(variant.data)
     table = find_table(variant.table)
     rows: Sequence[FindItQuery] = read_table(table)
-    if variant.match_rule is MatchRule.POINT_IN_OBJECT:
-        check_masks(table, rows)
     if variant.mark is not None:
         rows = with_marks(rows, variant)
     queries = (thinned(query, variant.frames) for query in rows)

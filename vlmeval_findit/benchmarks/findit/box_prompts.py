@@ -11,12 +11,10 @@ from collections.abc import Callable
 from ...boxes.representation import (
     CLASS_KEY,
     PLURAL_KEYS,
-    REPRESENTATIONS,
     MatchRule,
-    Representation,
 )
 from ...core.question import Message, Part, image, reference, text
-from .findit_datasets import Dataset, Family
+from .findit_datasets import Family
 from .findit_query import FindItQuery
 from .marked_references import words
 from .variant import Variant
@@ -56,22 +54,8 @@ def request(query: FindItQuery, variant: Variant) -> str:
     return f'Caption: "{query.caption}"\n{requested}' if variant.caption else requested
 
 
-_Pieces = tuple[str, ...]
-
-# By variant name, with the dataset and representation that the pieces were made for.
-_known: dict[str, tuple[Dataset, Representation, _Pieces]] = {}
-
-
-def _around_label(v: Variant) -> _Pieces:
-    """Return the request's pieces around the label, cached while the name means the same."""
-    data, numbers = v.data, REPRESENTATIONS[v.representation]
-    known = _known.get(v.name)
-    if known is None or known[0] is not data or known[1] is not numbers:
-        _known[v.name] = known = data, numbers, _pieces(v)
-    return known[2]
-
-
-def _pieces(v: Variant) -> _Pieces:
+def _around_label(v: Variant) -> tuple[str, ...]:
+    """Return the request's pieces around the label."""
     *before, after = _find(v)
     sentences = [after, *_return(v), *_if_nothing(v), "Answer with nothing else."]
     return (*before, " ".join(sentences))

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from difflib import get_close_matches
-from functools import lru_cache
 from typing import Any
 
 from ...boxes.representation import (
@@ -60,18 +58,6 @@ class NameParts:
 
 def parse(name: str) -> Variant:
     """Parse a name, or raise a VariantError with the invalid part and the nearest valid part."""
-    # A copy, since a variant caches its dataset and the file of custom datasets may change.
-    return replace(_parsed(name))
-
-
-def forget_names() -> None:
-    """Clear the cache of names after a dataset was added."""
-    _parsed.cache_clear()
-
-
-@lru_cache(maxsize=4096)
-def _parsed(name: str) -> Variant:
-    """Parse a name; failures are not cached, since datasets may be added."""
     if not name.startswith(PREFIX):
         raise VariantError(f"{name}: a FindIt name begins with {PREFIX}")
     if name.endswith("_") and name != PREFIX:

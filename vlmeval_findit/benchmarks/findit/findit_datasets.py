@@ -6,17 +6,12 @@ name is looked up.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
-from ...core.files import unsafe
-from ...core.folders import CustomDataset, DatasetFileError, custom_datasets, custom_datasets_file
-from ...core.formatting import nearest
+from ...core.folders import CustomDataset, custom_datasets
 
 
 class Family(Enum):
@@ -232,7 +227,7 @@ _ROWS = (
 )
 
 # Without custom datasets.
-BENCHMARK: Mapping[str, Dataset] = MappingProxyType({row.name: row for row in _ROWS})
+BENCHMARK: Mapping[str, Dataset] = {row.name: row for row in _ROWS}
 
 
 # --- custom datasets ------------------------------------------------------------------------------
@@ -247,14 +242,14 @@ class Datasets(Mapping[str, Dataset]):
 
     def __getitem__(self, name: str) -> Dataset:
         row = BENCHMARK.get(name)
-        return custom_rows()[name] if row is None else row
+        return _custom_row(name, custom_datasets()[name]) if row is None else row
 
     def __iter__(self) -> Iterator[str]:
         yield from BENCHMARK
-        yield from custom_rows()
+        yield from custom_datasets()
 
     def __len__(self) -> int:
-        return len(BENCHMARK) + len(custom_rows())
+        return len(BENCHMARK) + len(custom_datasets())
 
 
 DATASETS: Mapping[str, Dataset] = Datasets()
@@ -262,28 +257,13 @@ DATASETS: Mapping[str, Dataset] = Datasets()
 
 def custom_rows() -> Mapping[str, Dataset]:
     """Read the custom datasets by name, or raise DatasetFileError."""
-    return _parsed_rows(tuple(custom_datasets().items()))
-
-
-@lru_cache(maxsize=8)
-def _parsed_rows(rows: tuple[tuple[str, CustomDataset], ...]) -> Mapping[str, Dataset]:
-    return MappingProxyType({name: _custom_row(name, row) for name, row in rows})
+    return {name: _custom_row(name, row) for name, row in custom_datasets().items()}
 
 
 def _custom_row(name: str, row: CustomDataset) -> Dataset:
-    path = custom_datasets_file()
-    if name in BENCHMARK:
-        raise DatasetFileError(f"{path}: {name} is a built-in dataset; rename yours")
-    if re.search(r"[/\\]", name) or unsafe(name):
-        raise DatasetFileError(f"{path}: {name!r} is no name of a dataset: tables are named by it")
-    families = {family.value: family for family in Family}
-    if row.family not in families:
-        raise DatasetFileError(
-            f"{path}, {name}, family: no {row.family!r}{nearest(row.family, families)}"
-        )
     return Dataset(
         name,
-        families[row.family],
+        Family(row.family),
         images=name,
         has_multilabel=row.multilabel,
         has_caption=row.captions,

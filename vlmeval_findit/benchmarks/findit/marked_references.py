@@ -11,7 +11,6 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -118,7 +117,7 @@ def words(mark: str) -> str:
 
 
 def with_marks(queries: Sequence[FindItQuery], variant: Variant) -> list[FindItQuery]:
-    """Replace each query's shots by a marked image, drawn if missing or older than its source."""
+    """Replace each query's shots by a marked image, drawn if missing."""
     if variant.mark is None:
         raise ValueError(f"{variant.name} marks nothing")
     result = references(queries, variant.data.family.is_video)
@@ -140,31 +139,22 @@ def path_of(reference: MarkedReference, mark: str) -> str:
 
 
 def _make(requested: Iterable[MarkedReference], mark: str, folder: Folder) -> None:
-    """Draw missing images, decoding every source once."""
-    by_source: dict[str, list[MarkedReference]] = {}
-    for reference in dict.fromkeys(requested):
-        source, target = folder.path / reference.image, folder.path / path_of(reference, mark)
-        if not target.is_file() or _is_newer(source, target):
-            by_source.setdefault(reference.image, []).append(reference)
+    """Draw the images that are missing and whose sources can be read."""
     unread = []
-    for name, shown in by_source.items():
+    for reference in dict.fromkeys(requested):
+        name = path_of(reference, mark)
+        if (folder.path / name).is_file():
+            continue
         try:
-            image = decode(folder.path / name)
+            pixels = marked(decode(folder.path / reference.image), reference.box, mark)
+            store_derived_image(folder, name, png(pixels))
         except ImageFileError as error:
             unread.append(error)
-            continue
-        for reference in shown:
-            pixels = marked(image, reference.box, mark)
-            store_derived_image(folder, path_of(reference, mark), png(pixels))
     if unread:
         log.warning(
             "FindIt: %d images cannot be marked with a %s; the first: %s",
             len(unread), words(mark), unread[0],
         )  # fmt: skip
-
-
-def _is_newer(source: Path, target: Path) -> bool:
-    return source.is_file() and source.stat().st_mtime_ns > target.stat().st_mtime_ns
 
 
 def marked(image: Image.Image, box: Corners | None, mark: str) -> Pixels:

@@ -34,8 +34,7 @@ def prompt_set() -> tuple[str, MessageMaker]:
     clone = os.environ.get("FINDIT_PROMPTS")
     if not clone:
         return prompts.NAME, prompts.message
-    source = _source_of(Path(clone))
-    doc_to_text = _from(source)
+    doc_to_text = _from(_source_of(Path(clone)))
 
     def message(query: FindItQuery, variant: Variant) -> Message:
         requested = variant.mark or variant.representation
@@ -46,25 +45,17 @@ def prompt_set() -> tuple[str, MessageMaker]:
             )
         return _placed(doc_to_text(_doc(query, variant), kwargs_of(variant)), query, variant)
 
-    return f"findit-release-{git_revision(_repository(source)) or 'unknown'}", message
-
-
-_SOURCE = "src"  # held the package in the release's first state
+    return f"findit-release-{git_revision(Path(clone)) or 'unknown'}", message
 
 
 def _source_of(clone: Path) -> Path:
-    for folder in (clone, clone / _SOURCE):
+    for folder in (clone, clone / "src"):  # the release's first state had a folder src
         if (folder / "findit" / "doc_utils.py").is_file():
             return folder.resolve()
     raise PromptError(
-        f"FINDIT_PROMPTS={clone}: no findit/doc_utils.py there, nor in {_SOURCE}; "
+        f"FINDIT_PROMPTS={clone}: no findit/doc_utils.py there, nor in src; "
         "name the top folder of a clone of the FindIt release"
     )
-
-
-def _repository(source: Path) -> Path:
-    """Return the clone's top folder; a folder above may be another repository."""
-    return source.parent if source.name == _SOURCE else source
 
 
 def _from(source: Path) -> Callable[[dict[str, Any], dict[str, Any]], str]:
@@ -76,8 +67,8 @@ def _from(source: Path) -> Callable[[dict[str, Any], dict[str, Any]], str]:
         raise PromptError(
             f"FINDIT_PROMPTS={source}: {error}; the release's prompts need torch and torchvision"
         ) from error
-    place = Path(module.__file__ or "").resolve()
-    if not place.is_relative_to(source):  # Python would not import it again
+    place = Path(module.__file__ or "")
+    if not place.is_relative_to(source):  # Python does not import it again
         raise PromptError(
             f"FINDIT_PROMPTS={source}: this process has imported {place}; start another process"
         )

@@ -47,16 +47,8 @@ class VariantError(QuestionError):
 _OF_ONE_FRAME = {family: Family(family.value.removesuffix("_video")) for family in Family}
 
 
-class _Looked:
-    """Cached values: no fields, so neither compared nor written."""
-
-    __slots__ = ("_name", "_row")
-    _name: str
-    _row: Dataset
-
-
 @dataclass(frozen=True, slots=True)
-class Variant(_Looked):
+class Variant:
     """A cell of the grid, from :func:`.parse` or checked by :func:`format_problem`."""
 
     dataset: str
@@ -73,13 +65,6 @@ class Variant(_Looked):
 
     @property
     def data(self) -> Dataset:
-        try:
-            return self._row
-        except AttributeError:
-            object.__setattr__(self, "_row", self._find_dataset())
-            return self._row
-
-    def _find_dataset(self) -> Dataset:
         return DATASETS[self.dataset]
 
     @property
@@ -180,13 +165,6 @@ class Variant(_Looked):
 
     @property
     def name(self) -> str:
-        try:
-            return self._name
-        except AttributeError:
-            object.__setattr__(self, "_name", self._canonical())
-            return self._name
-
-    def _canonical(self) -> str:
         parts = [self.dataset]
         parts += ["multilabel"] * self.multilabel
         parts += ["caption"] * self.caption

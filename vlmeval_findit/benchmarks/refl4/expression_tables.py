@@ -52,7 +52,8 @@ DATASETS = {  # the tables as FindIt datasets
 class RefL4Variant(Variant):
     """An answer format for a split."""
 
-    def _find_dataset(self) -> Dataset:
+    @property
+    def data(self) -> Dataset:
         return DATASETS[self.dataset]
 
 
@@ -167,4 +168,4 @@ def prepare(folder: Path, split: RefL4Split, out: Path, force: bool = False) -> 
     origin = {**source, "unlike_release": unlike}
     result = write_rows(path, Annotation, annotations, expressions, origin)
     note = f"not the authors' annotations: {'; '.join(unlike)}"
-    return replace(result, notes=(note,)) if unlike else result
+    return replace(result, notes=(note, *result.notes)) if unlike else result

@@ -88,8 +88,8 @@ def replies_of(path: Path, pairs: Iterable[ImagePair]) -> list[Reply]:
         ValueError: the file is no JSON object, or none of its uids is of a pair.
     """
     try:
-        values = json.loads(path.read_bytes().decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
+        values = json.loads(path.read_bytes())
+    except ValueError as error:
         raise ValueError(f"{path}: no JSON: {error}") from None
     if not isinstance(values, dict):
         raise ValueError(f"{path}: is no object of {{uid: {{left, right}}}}")

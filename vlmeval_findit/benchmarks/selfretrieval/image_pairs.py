@@ -136,8 +136,8 @@ def prepare(path: Path, out: Path, force: bool) -> WrittenTable:
         TableError: the file is damaged or, unless by ``force``, its pairs are not as published.
     """
     try:
-        values = json.loads(path.read_bytes().decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
+        values = json.loads(path.read_bytes())
+    except ValueError as error:
         raise TableError(f"{path}: {error}") from None
     if not isinstance(values, dict) or not values:
         raise TableError(f"{path}: is no object of {{uid: {{left, right}}}}")

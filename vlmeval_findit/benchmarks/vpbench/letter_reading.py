@@ -7,10 +7,8 @@ and look behind afterwards, which is faster to search.
 from __future__ import annotations
 
 import re
-import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 
 from ...core.replies import ParseFailure
 from .vp_query import LETTERS
@@ -60,35 +58,15 @@ _WITHIN_WORD = re.compile(r"_(?<=[^\W_]_)(?=[^\W_])")
 _BEFORE_MARK = re.compile(r" (?=[.,:;!?)\]])")
 
 
-_MOST_ACCENTS = 30  # of one character in any language (UAX 15, stream-safe text)
-
-
-def composed(text: str) -> str:
-    """Normalise a text to NFKC, which makes full-width characters and ligatures plain.
-
-    Excess accents are dropped: sorting n of them takes quadratic time.
-    """
-    if text.isascii():
-        return text
-    if len(text) > _MOST_ACCENTS:
-        text = _piled_accents().sub("", text)
-    return unicodedata.normalize("NFKC", text)
-
-
-@cache
-def _piled_accents() -> re.Pattern[str]:
-    signs = "".join(filter(unicodedata.combining, map(chr, range(sys.maxunicode + 1))))
-    return re.compile(rf"(?<=[{signs}]{{{_MOST_ACCENTS}}})[{signs}]+")
-
-
 def cleaned(text: str) -> str:
-    r"""Remove markup, empty lines and repeated blanks.
+    r"""Make full-width characters plain (NFKC); remove markup, empty lines and repeated blanks.
 
     >>> cleaned("```json\n{'answer':  \"B\"}\n```")
     'answer: B'
     >>> cleaned(r"$\boxed{\text{D}}$."), cleaned("- __it's__ <b>C</b>")
     ('D.', "it's C")
     """
+    text = unicodedata.normalize("NFKC", text)
     text = _FENCE.sub("\n", f"\n{_lines(text)}\n")
     text = _LATEX.sub(" ", _TAG.sub(" ", text.replace("`", "")))
     text = _QUOTING.sub("", _underscores(text.translate(_QUOTES)))
@@ -110,8 +88,7 @@ def without_list(text: str, options: Options) -> str:
     >>> without_list("A. cat\nB) dog\nAnswer: B", {"A": "cat", "B": "dog"})
     '\nAnswer: B'
     """
-    lowered = text.lower()
-    if not options or not all(option.lower() in lowered for option in options.values()):
+    if not options:
         return text
     items = r"\s?".join(
         rf"[(\[]?{letter} ?(?:[.):\]]|[-\u2013\u2014] )\s?{_words(option)}(?!\w)[.,;]?"
@@ -250,7 +227,6 @@ _WORD = re.compile(r"\d+\.\d+|[^\W_\u3040-\u30ff\u3400-\u9fff]+|[\u3040-\u30ff\u
 _ARTICLES = frozenset(("a", "an", "the"))
 _NUMBERS = "zero one two three four five six seven eight nine ten"
 _DIGITS = {word: str(number) for number, word in enumerate(_NUMBERS.split())}
-_WORD_OF = {number: word for word, number in _DIGITS.items()}
 
 
 def named(text: str, options: Options) -> Iterator[str]:
@@ -263,9 +239,6 @@ def named(text: str, options: Options) -> Iterator[str]:
     ['B']
     """
     phrases = {letter: _folded_words(option) for letter, option in options.items()}
-    folded = text.casefold()
-    if not any(_may_hold(folded, phrase) for phrase in phrases.values()):
-        return
     value = _folded_words(text)
     for letter, phrase in phrases.items():
         rest = value
@@ -274,11 +247,6 @@ def named(text: str, options: Options) -> Iterator[str]:
             rest = rest.replace(other, "\n")
         if phrase and phrase in rest:
             yield letter
-
-
-def _may_hold(folded: str, phrase: str) -> bool:
-    # Rejects most long texts fast.
-    return all(word in folded or _WORD_OF.get(word, word) in folded for word in phrase.split())
 
 
 def _folded_words(text: str) -> str:
@@ -295,8 +263,8 @@ def read(answer: str, options: Options) -> str | ParseFailure:
     >>> read("A dog", {"A": "cat", "B": "dog"}), read("A or B", {"A": "cat", "B": "dog"})
     ('B', ParseFailure(reason='ambiguous'))
     """
-    there = {letter: cleaned(composed(text)) for letter, text in options.items() if text.strip()}
-    text = without_list(cleaned(composed(answer)), there)
+    there = {letter: cleaned(text) for letter, text in options.items() if text.strip()}
+    text = without_list(cleaned(answer), there)
     for step in (concluded, leading, standing):
         result = _single(letter for letter in step(text) if letter in there)
         if result is not None:

@@ -13,7 +13,6 @@ from typing import Any
 from ...core.files import write_text_once
 from ...core.folders import lmu_data_root
 from ...core.formatting import nearest
-from ...core.run_files import checked
 from ...marks.style import COLOURS, Shape
 
 BY_HAND = "FINDIT_VP_MARK"  # environment variable: the mark of every model, as ``oval-red``
@@ -22,7 +21,7 @@ HOW_TO_MAKE = "python run_findit.py leaderboard --best-marks RUNS"
 
 
 class BestMarkError(ValueError):
-    """Unknown mark, or a file that cannot be read."""
+    """A mark that is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +96,6 @@ def path() -> Path:
     return lmu_data_root() / "VPBench_best_marks.json"
 
 
-_SHAPE: Any = {"models": dict, "good": {"shapes": [str], "colours": [str]}}
-
-
 def write(values: Mapping[str, Any]) -> Path:
     """Write the file atomically."""
     where = path()
@@ -108,25 +104,15 @@ def write(values: Mapping[str, Any]) -> Path:
 
 
 def read() -> tuple[dict[str, MarkChoice], GoodMarks] | None:
-    """Read each model's best mark and the good marks; None where there is no file.
-
-    Raises:
-        BestMarkError: invalid content.
-    """
+    """Read each model's best mark and the good marks; None where there is no file."""
     where = path()
     if not where.is_file():
         return None
-    try:
-        result = checked(json.loads(where.read_text(encoding="utf-8")), _SHAPE)
-        models = {name: MarkChoice.named(row["best"]) for name, row in result["models"].items()}
-        shapes = tuple(map(Shape, result["good"]["shapes"]))
-        colours = tuple(result["good"]["colours"])
-        if not shapes or not colours or not set(colours) <= set(COLOURS):
-            raise ValueError("good marks need a shape and a colour")
-    except (KeyError, TypeError, ValueError) as error:
-        what = f"no key {error}" if isinstance(error, KeyError) else str(error)
-        raise BestMarkError(f"{where}: {what}; make it again with: {HOW_TO_MAKE}") from None
-    return models, GoodMarks(shapes, colours)
+    result = json.loads(where.read_text(encoding="utf-8"))
+    models = {name: MarkChoice.named(row["best"]) for name, row in result["models"].items()}
+    good_marks = result["good"]
+    shapes = tuple(map(Shape, good_marks["shapes"]))
+    return models, GoodMarks(shapes, tuple(good_marks["colours"]))
 
 
 def best_of(model: str, dataset: str) -> tuple[MarkChoice, str]:

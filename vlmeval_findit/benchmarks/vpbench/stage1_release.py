@@ -7,12 +7,10 @@ be NaN, and texts may be numbers.
 from __future__ import annotations
 
 import base64
-import binascii
 import csv
 import hashlib
 import io
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -83,35 +81,27 @@ def shapes(value: Any) -> tuple[str, ...]:
     return tuple(_OUR_SHAPES.get(key, key) for key in keys)
 
 
-class NoImageError(ValueError):
-    """A cell that holds no image."""
-
-
-def image_bytes(value: Any) -> bytes | None:
-    """Get an image's bytes from base64, bytes or a Hugging Face object with either; None if empty.
+def image_bytes(value: Any) -> bytes:
+    """Get an image's bytes from base64, bytes or a Hugging Face object with bytes.
 
     Raises:
-        NoImageError: anything else.
+        ValueError: there are none.
     """
-    if isinstance(value, Mapping):
-        value = value.get("bytes")
-    if isinstance(value, bytes):
-        return value or None
-    stated = "".join(value.split()) if isinstance(value, str) else text(value)
-    if stated.lower() in (*_MISSING, *_NO_ITEM):
-        return None
-    try:
-        return base64.b64decode(stated.rpartition("base64,")[2], validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise NoImageError(f"no base64 ({error})") from None
+    data = value.get("bytes") if isinstance(value, Mapping) else value
+    if isinstance(data, str):
+        data = base64.b64decode("".join(data.rpartition("base64,")[2].split()), validate=True)
+    if not isinstance(data, bytes) or not data:
+        raise ValueError("holds no image")
+    return data
 
 
-def suffix(data: bytes) -> str:
-    """Return the suffix of an image's file, or raise NoImageError."""
+def image_name(data: bytes) -> str:
+    """Name an image's file by its hash, or raise ValueError."""
     try:
-        return f".{header(io.BytesIO(data)).format}".lower().replace("jpeg", "jpg")
+        suffix = f".{header(io.BytesIO(data)).format}".lower().replace("jpeg", "jpg")
     except OSError:
-        raise NoImageError(f"no image (begins with {data[:8]!r})") from None
+        raise ValueError(f"no image (begins with {data[:8]!r})") from None
+    return f"{sha256_of(data)[:24]}{suffix}"
 
 
 OFFICIAL = "vp_bench_stage_1.tsv"
@@ -180,15 +170,11 @@ def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str]) ->
             raise TableError(f"{path}: no column {name!r}{nearest(name, columns)}")
 
 
-# VLMEvalKit stores a shared image once; the cells of later rows hold the index of that row.
-_LONGEST_REFERENCE = 64  # characters
-
-
 class Stage1Release:
     """The questions of stage 1, and counts; images are written to ``folder``."""
 
     def __init__(self, files: Iterable[Path], folder: Path) -> None:
-        self.dropped: Counter[str] = Counter()  # rows by reason
+        self.dropped = 0  # rows without an image that can be read
         self.unanswered = 0
         self._files = files
         self._folder = folder
@@ -202,31 +188,25 @@ class Stage1Release:
                 query = query_of(where, cells)
                 if query.index in self._images:
                     raise TableError(f"{where}: index {query.index} stands twice")
-                try:
-                    name, why = self._image(cells["image"]), "no image"
-                except NoImageError:
-                    name, why = None, "damaged image"
-                self._images[query.index] = name
+                name = self._images[query.index] = self._image(cells["image"])
                 if name is None:
-                    self.dropped[why] += 1
+                    self.dropped += 1
                     continue
                 self.unanswered += not query.answer
                 yield replace(query, images=(name,), cluster=name)
 
     def met(self) -> dict[str, Any]:
-        return {"dropped": dict(self.dropped), "unanswered": self.unanswered}
+        return {"dropped": self.dropped, "unanswered": self.unanswered}
 
     def _image(self, cell: Any) -> str | None:
         """Store a cell's image and return its name; None where there is none."""
-        shown = text(cell) if not isinstance(cell, (str, bytes, Mapping)) else cell
-        if isinstance(shown, str) and len(shown) < _LONGEST_REFERENCE:
-            shown = text(shown)
-            if shown.isdecimal():
-                return self._images.get(int(shown))
-        data = image_bytes(cell)
-        if data is None:
+        if not isinstance(cell, bytes | Mapping) and text(cell).isdecimal():
+            return self._images.get(int(text(cell)))  # of an earlier row, as VLMEvalKit stores it
+        try:
+            data = image_bytes(cell)
+            name = image_name(data)
+        except ValueError:
             return None
-        name = f"{sha256_of(data)[:24]}{suffix(data)}"
         write_once(self._folder / name, data)
         return name
 
@@ -288,7 +268,9 @@ def prepare(path: Path, out: Path) -> WrittenTable:
         md5 = hashlib.file_digest(f, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     origin = {**sources(files), "official": len(files) == 1 and md5 == OFFICIAL_MD5}
     table = write_table(out, STAGE_1, release.queries(), origin, release.met)
-    notes = [f"{count} rows dropped: {why}" for why, count in sorted(release.dropped.items())]
+    notes = []
+    if release.dropped:
+        notes.append(f"{release.dropped} rows dropped: no image")
     if release.unanswered:
         notes.append(f"{release.unanswered} questions without an answer: asked, not scored")
     if not origin["official"]:

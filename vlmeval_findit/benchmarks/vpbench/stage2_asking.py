@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ...core.files import replacing, sha256_of
+from ...core.files import sha256_of, write_once
 from ...core.folders import Folder, store_derived_image
-from ...core.image_files import ImageFileError, Size, decode, header, problem
+from ...core.image_files import ImageFileError, Size, decode, header
 from ...core.stored_png import png
 from ...marks.region import Region
 from ...marks.style import COLOURS, Shape, default_style, words_of
 from .mark_choices import MarkChoice
-from .stage1_release import suffix
+from .stage1_release import image_name
 from .vp_query import TASKS, MarkedRegion, RegionRole, Stage2Row, VPQuery
 
 # A mark's placeholder in a question
@@ -133,21 +133,10 @@ RECIPE = 1  # version of the drawing, part of the names of marked images
 
 
 def keep(data: bytes, folder: Path) -> tuple[str, Size]:
-    """Store an image in an image folder, named by its hash; return its name and size.
-
-    Raises:
-        ValueError: the bytes are no image, or a damaged image.
-    """
-    name = f"stage2/{sha256_of(data)[:24]}{suffix(data)}"
-    path = folder / name
-    if not path.is_file() or path.stat().st_size != len(data):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary:
-            temporary.write_bytes(data)
-            why = problem(temporary, None)
-            if why is not None:
-                raise ValueError(f"the image {why}")
-    return name, header(path).size
+    """Store an image in an image folder; return its name and size, or raise ValueError."""
+    name = f"stage2/{image_name(data)}"
+    write_once(folder / name, data)
+    return name, header(folder / name).size
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ images.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -130,9 +129,8 @@ def _row(index: int, cells: Mapping[str, Any], folder: Path, where: str) -> Stag
             raise ValueError("holds no box: every question is about a region")
         outlines = _regions(cell("meta_polygon"), list(images), source)
         marks = tuple(_marks(quads, outlines))
-    except ValueError as error:
-        at = f", column {column}" if column else ""
-        raise TableError(f"{where}{at}: {error}") from None
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise TableError(f"{where}, column {column}: {error}") from None
     return Stage2Row(
         index=index,
         label=question,
@@ -170,10 +168,7 @@ def _options(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
 def _parsed(cell: object) -> Any:
     if not isinstance(cell, str) or cell.strip()[:1] not in ("[", "{"):
         return cell or None
-    try:
-        return json.loads(cell) or None
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"is no JSON: {error}") from None
+    return json.loads(cell) or None
 
 
 def _images(cell: object, files: Sequence[str]) -> dict[str, bytes]:
@@ -182,12 +177,7 @@ def _images(cell: object, files: Sequence[str]) -> dict[str, bytes]:
     if isinstance(result, list):
         named = files if len(set(files)) == len(result) else map(str, range(len(result)))
         result = dict(zip(named, result, strict=True))
-    if not isinstance(result, dict):
-        raise ValueError("holds no image: neither a list nor an object of base64")
-    images = {name: image_bytes(item) for name, item in result.items()}
-    if None in images.values():
-        raise ValueError("holds no image")
-    return images  # type: ignore[return-value]
+    return {name: image_bytes(item) for name, item in result.items()}
 
 
 Regions = dict[tuple[int, RegionRole], Any]
@@ -202,8 +192,6 @@ def _regions(cell: object, files: Sequence[str], source: str) -> Regions:
     if result is None:
         return {}
     if isinstance(result, dict):
-        if set(result) != set(files):
-            raise ValueError(f"is about {', '.join(result)}, the images are {', '.join(files)}")
         by_role = [_roles(result[name]) for name in files]
     elif not isinstance(result, list) or (len(files) > 1 and len(result) != len(files)):
         raise ValueError(f"has no entry for each of {len(files)} images")
@@ -216,36 +204,29 @@ def _regions(cell: object, files: Sequence[str], source: str) -> Regions:
     return {(at, role): value for at, by in enumerate(by_role) for role, value in by.items()}
 
 
-def _roles(value: object) -> dict[RegionRole, Any]:
-    known = {role.value: role for role in RegionRole}
-    if not isinstance(value, dict) or not set(value) <= set(known):
-        raise ValueError(f"{_shown(value)} is no object with keys of {', '.join(known)}")
-    return {role: value[name] for name, role in known.items() if name in value}
+def _roles(value: Mapping[str, Any]) -> dict[RegionRole, Any]:
+    by_role = {RegionRole(name): item for name, item in value.items()}
+    return {role: by_role[role] for role in RegionRole if role in by_role}
 
 
 def _marks(
     boxes: Mapping[tuple[int, RegionRole], Sequence[Any]], outlines: Regions
 ) -> Iterator[MarkedRegion]:
     for (at, role), result in boxes.items():
-        inputs = outlines.pop((at, role), None)
+        inputs = outlines.get((at, role))
         lines = [inputs] if len(result) == 1 else inputs or [None] * len(result)
         if len(lines) != len(result):
             raise ValueError(f"has {len(lines)} entries for {len(result)} boxes")
         for box, line in zip(result, lines, strict=True):
             yield MarkedRegion(at, role, box, _polygons(line))
-    for at, role in outlines:
-        raise ValueError(f"has outlines of image {at + 1}, {role.value}, which has no box")
 
 
-def _boxes(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"{_shown(value)} is no list of boxes")
-    if not any(isinstance(item, list) for item in value):
-        value = [value]
-    for item in value:
-        if not _are_numbers(item) or len(item) != 4:
-            raise ValueError(f"{_shown(item)} is no box of four numbers")
-    return [tuple(map(float, item)) for item in value]
+def _boxes(value: list[Any]) -> list[Any]:
+    boxes = value if isinstance(value[0], list) else [value]
+    for box in boxes:
+        if len(box) != 4:
+            raise ValueError(f"{box} is no box of four numbers")
+    return [tuple(map(float, box)) for box in boxes]
 
 
 def _polygons(value: Any) -> tuple[tuple[float, ...], ...]:
@@ -257,22 +238,10 @@ def _polygons(value: Any) -> tuple[tuple[float, ...], ...]:
     if not value:
         return ()
     if not isinstance(value, list):
-        raise ValueError(f"{_shown(value)} is no list of polygons")
-    if not all(_are_numbers(point) and len(point) == 2 for point in value):
+        raise ValueError(f"{value!r:.60} is no list of polygons")
+    if isinstance(value[0][0], list):
         return tuple(polygon for item in value for polygon in _polygons(item))
-    if len(value) < 3:
-        raise ValueError(f"{_shown(value)} is no polygon: three or more pairs of x and y")
-    return (tuple(float(number) for point in value for number in point),)
-
-
-def _are_numbers(value: object) -> bool:
-    return isinstance(value, list) and all(
-        type(item) in (int, float) and math.isfinite(item) for item in value
-    )
-
-
-def _shown(value: object) -> str:
-    return f"{value!r:.60}"
+    return (tuple(float(number) for x_and_y in value for number in x_and_y),)
 
 
 # --- readings of boxes ----------------------------------------------------------------------------

@@ -91,7 +91,6 @@ def load(name: str) -> Stage2Task:
         QuestionError: an unknown format.
         FileNotFoundError: there is no table.
         TableError: the table cannot be read.
-        BestMarkError: the file of good marks cannot be read.
     """
     question = parse(name)
     table = find_table(question.table, HOW_TO_MAKE_STAGE_2)

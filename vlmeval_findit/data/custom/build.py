@@ -15,7 +15,6 @@ from typing import Any
 from filelock import FileLock
 
 from ...benchmarks.findit.annotation_tables import PreparedTable, write_table
-from ...benchmarks.findit.dataset_names import forget_names
 from ...benchmarks.findit.findit_query import FindItQuery, thinned
 from ...core.files import atomic_write
 from ...core.folders import CustomDataset, custom_datasets, custom_datasets_file, lmu_data_root
@@ -199,4 +198,3 @@ def _register(name: str, row: CustomDataset | None) -> None:
         if rows != before:
             with atomic_write(path) as f:
                 json.dump({name: asdict(row) for name, row in rows.items()}, f, indent=1)
-    forget_names()
