@@ -90,6 +90,10 @@ CASES: dict[str, tuple[MatchedQuery, list[tuple[str, int | None, int | None]]]] 
     "every box a hit, in a reply not as asked": (answered([A], [A], FormatFailure.WRONG_KEY), []),
     "another box": (answered([FAR], [A]), [("background", 0, None), ("missed", None, 0)]),
     "near": (answered([NEXT], [A]), [("localisation", 0, 0)]),
+    "hardly touching": (  # IoU 1/19
+        answered([(9, 0, 19, 10)], [A]),
+        [("background", 0, None), ("missed", None, 0)],
+    ),
     "twice": (answered([A, MOST], [A]), [("duplicate", 1, None)]),
     "twice, and another object": (
         answered([A, MOST], [A, FAR]),

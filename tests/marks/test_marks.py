@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vlmeval_findit.marks.region import RLEError, packed_mask, rle_of
-from vlmeval_findit.marks.scribble import curve
+from vlmeval_findit.marks.scribble import curve, thinned
 from vlmeval_findit.marks.style import (
     COLOURS,
     CONTRAST,
@@ -108,6 +108,37 @@ def test_lab(rgb: tuple[int, int, int], expected: tuple[float, float, float]) ->
 
 
 # --- thinning and curves --------------------------------------------------------------------------
+
+
+def zhang_suen(mask: np.ndarray) -> np.ndarray:
+    """Pixel by pixel, as it is described."""
+    image = np.pad(mask, 1).astype(int)
+    while True:
+        before = image.copy()
+        for step in (1, 2):
+            gone = []
+            for y, x in np.argwhere(image):
+                p2, p3, p4 = image[y - 1, x], image[y - 1, x + 1], image[y, x + 1]
+                p5, p6, p7 = image[y + 1, x + 1], image[y + 1, x], image[y + 1, x - 1]
+                p8, p9 = image[y, x - 1], image[y - 1, x - 1]
+                ring = [p2, p3, p4, p5, p6, p7, p8, p9]
+                turns = sum(
+                    (a, b) == (0, 1) for a, b in zip(ring, [*ring[1:], ring[0]], strict=True)
+                )
+                sides = (p2 * p4 * p6, p4 * p6 * p8) if step == 1 else (p2 * p4 * p8, p2 * p6 * p8)
+                if 2 <= sum(ring) <= 6 and turns == 1 and sides == (0, 0):
+                    gone.append((y, x))
+            for y, x in gone:
+                image[y, x] = 0
+        if (image == before).all():
+            return image[1:-1, 1:-1]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.integers(1, 14), st.integers(1, 14), st.floats(0.3, 1))
+def test_thinning_is_zhang_and_suens(seed: int, height: int, width: int, share: float) -> None:
+    mask = (np.random.RandomState(seed).rand(height, width) < share).astype(np.uint8)
+    assert (thinned(mask) == zhang_suen(mask)).all()
 
 
 def test_one_pixel_has_no_curve() -> None:

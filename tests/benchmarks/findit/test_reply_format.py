@@ -18,12 +18,9 @@ from vlmeval_findit.models.model_table import check_settings
     [
         ({}, {}, Settings()),
         ({"space": "unit"}, {}, Settings("unit")),
-        ({"space": {"kind": "unit"}, "model": "gpt"}, {}, Settings({"kind": "unit"})),
         ({}, {"FINDIT_SPACE": ' {"kind": "unit"}'},
          Settings({"kind": "unit"}, source="FINDIT_SPACE")),
         ({}, {"FINDIT_FORCE": "1"}, Settings(force=True)),
-        ({}, {"FINDIT_FORCE": "0"}, Settings()),
-        ({"force": True}, {}, Settings(force=True)),
         ({"space": "pixels"}, {"FINDIT_SPACE": "unit"}, Settings("pixels")),
         ({"reads_like": "Qwen3-VL"}, {"FINDIT_READS_LIKE": "x"}, Settings(reads_like="Qwen3-VL")),
     ],

@@ -17,13 +17,18 @@ from vlmeval_findit.benchmarks.vpbench.benchmark import (
     random_option,
     scored_row,
 )
-from vlmeval_findit.benchmarks.vpbench.letter_metrics import AS_PUBLISHED, HALLUCINATION
+from vlmeval_findit.benchmarks.vpbench.letter_metrics import (
+    AS_PUBLISHED,
+    HALLUCINATION,
+    MEAN_OVER_SOURCES,
+)
 from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse, write_table
 from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare
 from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, QuestionKind, VPQuery
 from vlmeval_findit.core.benchmark_protocol import Role
 from vlmeval_findit.core.question import QuestionError, located
 from vlmeval_findit.core.replies import Recorded, Reply
+from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.runs.open_predictions import check_replies
 from vlmeval_findit.runs.run_score import score_rows
 
@@ -160,6 +165,12 @@ def test_a_wrong_letter_about_an_absent_mark_is_a_hallucination(
     row = row_of(text, replace(QUERY, absent=True))
     assert HALLUCINATION.value(row.sums) == rate
     assert HALLUCINATION.value(row_of(text).sums) is None
+
+
+def test_sources_weigh_the_same() -> None:
+    rows = [row_of("C", replace(QUERY, source="a"))] * 3 + [row_of("A", replace(QUERY, source="b"))]
+    assert MEAN_OVER_SOURCES.value(totals(rows)) == 50
+    assert AS_PUBLISHED.value(totals(rows)) == 75
 
 
 def test_intervals_of_stage_1_say_what_they_do_not_know() -> None:

@@ -77,6 +77,7 @@ def test_replies_that_answer_b(reply: str) -> None:
         ("A. cat\nB. dog\nC. horse\nD. cow", ANIMALS, "no_choice"),
         ('{"A": "cat", "B": "dog", "C": "horse", "D": "cow"}', ANIMALS, "no_choice"),
         ("A. cat\nB. dog", ANIMALS, "A"),
+        ("B. No, wait: the answer is A.", ANIMALS, "A"),
         ("Not A", ANIMALS, "no_choice"),
         ("A or B", ANIMALS, "ambiguous"),
         ("A and B are correct", ANIMALS, "ambiguous"),
