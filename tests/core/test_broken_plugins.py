@@ -45,10 +45,6 @@ BROKEN = {
     "a space that is none": (
         "MODELS = ModelRow('A', 'A', lambda q: Space('grid100'))", "models", "mean grid1000?",
     ),
-    "a layout": (
-        f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('A', 'layout=7')})",
-        "models", "its layout is 7, and should be a subclass of ImageLayout",
-    ),
     "bounds": (
         f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('A', 'qwen3_bounds')})",
         "models", "its bounds set max_pixels, min_pixels",

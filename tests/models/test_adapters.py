@@ -87,24 +87,12 @@ def test_files_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (folder / "adapter_model.safetensors").unlink()
     with pytest.raises(ValueError, match=r"no weights: neither adapter_model.safetensors nor"):
         refuse_missing(str(folder))
-    write_adapter(folder, write_base(tmp_path / "text", architectures=["Qwen3ForCausalLM"]))
-    with pytest.raises(ValueError, match="text is a text-only model"):
-        refuse_missing(str(folder))
-    write_adapter(folder, write_adapter(tmp_path / "other", HUB))
-    with pytest.raises(ValueError, match="other is an adapter itself"):
-        refuse_missing(str(folder))
     write_adapter(folder, (tmp_path / "empty").mkdir() or tmp_path / "empty")
     with pytest.raises(ValueError, match=r"empty: no config.json there"):
         refuse_missing(str(folder))
     (folder / "adapter_config.json").write_text("[")
     with pytest.raises(ValueError, match=r"adapter_config.json: not the settings of an adapter"):
         refuse_missing(str(folder))
-
-
-def test_a_setting_of_adapters_is_refused_elsewhere(tmp_path: Path) -> None:
-    base = str(write_base(tmp_path / "base"))
-    with pytest.raises(ValueError, match=r"merge_adapter: .*base is no adapter"):
-        describe(MODELS["Qwen3-VL"], base, VARIANT, RunSettings(merge_adapter=False))
 
 
 # --- its identity ---------------------------------------------------------------------------------

@@ -118,17 +118,11 @@ def test_siglip_s_texts_are_padded_to_64_and_not_masked(checkpoints: Mapping[str
     )
     with torch.inference_mode():
         expected = model.text_model(input_ids=reported.input_ids)[1][0].numpy()
-    (actual,) = Towers(folder).texts([SHORT], Padding.AS_TRAINED)
-    np.testing.assert_allclose(actual, expected, atol=1e-5)
-
-
-def test_siglip_s_padding_matters_until_a_caption_has_64_tokens(
-    checkpoints: Mapping[str, Path],
-) -> None:
-    towers = Towers(str(checkpoints["SigLIP"]))
-    assert towers.lengths([LONG])[0] > 64 > towers.lengths([SHORT])[0]
+    towers = Towers(folder)
     padded, unpadded = (towers.texts([SHORT, LONG], padding) for padding in Padding)
+    np.testing.assert_allclose(padded[0], expected, atol=1e-5)
     assert cosine(padded[0], unpadded[0]) < 0.9
+    assert towers.lengths([LONG])[0] > 64, "it is cut, so that nothing is padded"
     np.testing.assert_allclose(padded[1], unpadded[1], atol=1e-5)
 
 
@@ -167,12 +161,10 @@ def test_a_caption_of_exactly_as_many_tokens_is_not_cut(checkpoints: Mapping[str
         assert actual.cut == cut
 
 
-@pytest.mark.parametrize("caption", ["\ud83d half a pair", "日本語 ünï", "\x00\n\t", "a" * 5000])
-def test_no_caption_is_too_odd(caption: str, checkpoints: Mapping[str, Path]) -> None:
-    for family in FAMILIES:
-        for padding in Padding:
-            actual = named_encoder(str(checkpoints[family])).texts([caption], padding)
-            assert np.isfinite(actual.vectors).all()
+def test_half_a_surrogate_pair_has_features(checkpoints: Mapping[str, Path]) -> None:
+    encoder = named_encoder(str(checkpoints["CLIP"]))
+    actual = encoder.texts(["\ud83d half a pair"], Padding.AS_TRAINED)
+    assert np.isfinite(actual.vectors).all()
 
 
 # --- facts ----------------------------------------------------------------------------------------
@@ -204,8 +196,6 @@ def test_an_identifier_is_what_the_hub_s_cache_has_at_its_commit(
         "encoder = named_encoder('owner/siglip')\n"
         "print(encoder.facts['identifier'], encoder.facts['revision'])\n"
         "print(encoder.texts(['a dog'], Padding.AS_TRAINED).vectors.shape)\n"
-        "try:\n    named_encoder('owner/absent')\n"
-        "except ValueError as error:\n    print(type(error).__name__, str(error)[:12])\n"
     )
     environment = {
         **os.environ,
@@ -220,7 +210,6 @@ def test_an_identifier_is_what_the_hub_s_cache_has_at_its_commit(
     assert done.stdout.splitlines() == [
         f"owner/siglip {commit}",
         "(1, 32)",
-        "EncoderError owner/absent",
     ], done.stderr
 
 
@@ -237,49 +226,30 @@ def test_a_model_with_a_single_tower_is_refused_before_its_weights_are_read(tmp_
     assert str(tmp_path) in str(actual.value)
 
 
-@pytest.mark.parametrize(
-    ("left_out", "says"),
-    [
-        ("processor_config.json", "no processor"),
-        ("config.json", "no config"),
-        ("*.safetensors", "no weights"),
-    ],
-)
-def test_a_damaged_checkpoint_is_refused_by_name(
-    left_out: str, says: str, checkpoints: Mapping[str, Path], tmp_path: Path
+def test_a_checkpoint_without_weights_is_refused_by_name(
+    checkpoints: Mapping[str, Path], tmp_path: Path
 ) -> None:
     folder = tmp_path / "damaged"
-    shutil.copytree(checkpoints["CLIP"], folder)
-    for path in [*folder.glob(left_out)]:
-        path.unlink()
-    with pytest.raises(ValueError, match=str(folder)) as actual:
+    shutil.copytree(checkpoints["CLIP"], folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    with pytest.raises(EncoderError, match=f"{folder}: no weights"):
         named_encoder(str(folder)).texts([SHORT], Padding.AS_TRAINED)
-    assert says in str(actual.value)
 
 
 # --- the cache ------------------------------------------------------------------------------------
 
 
-def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on nobody reads weights."""
+def test_cached_features_need_no_weights(
+    checkpoints: Mapping[str, Path], pictures: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Images are known by their content, under any path."""
+    name = str(checkpoints["SigLIP"])
+    images = named_encoder(name).images(pictures)
+    texts = {padding: named_encoder(name).texts(CAPTIONS, padding) for padding in Padding}
 
     def refuse(*arguments: Any, **named: Any) -> None:
         raise AssertionError("weights were read")
 
     monkeypatch.setattr(hf.PreTrainedModel, "from_pretrained", refuse)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_cached_features_need_no_weights(
-    family: str,
-    checkpoints: Mapping[str, Path],
-    pictures: list[Path],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    name = str(checkpoints[family])
-    images = named_encoder(name).images(pictures)
-    texts = {padding: named_encoder(name).texts(CAPTIONS, padding) for padding in Padding}
-    no_weights(monkeypatch)
     again = named_encoder(name)
     assert np.array_equal(again.images(pictures[::-1]), images[::-1])
     for padding in Padding:
@@ -288,21 +258,10 @@ def test_cached_features_need_no_weights(
         assert actual[1:] == texts[padding][1:]
     with pytest.raises(AssertionError, match="weights were read"):
         again.texts(["never asked before"], Padding.AS_TRAINED)
-
-
-def test_images_are_known_by_their_content(
-    checkpoints: Mapping[str, Path],
-    pictures: list[Path],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    encoder = named_encoder(str(checkpoints["SigLIP"]))
-    first, second = encoder.images(pictures[:2])
-    no_weights(monkeypatch)
     moved = pictures[0].rename(pictures[0].with_name("moved.png"))
-    again = named_encoder(str(checkpoints["SigLIP"]))
-    assert np.array_equal(again.images([moved])[0], first)
+    assert np.array_equal(again.images([moved])[0], images[0])
     shutil.copy(pictures[1], moved)
-    assert np.array_equal(again.images([moved])[0], second)
+    assert np.array_equal(again.images([moved])[0], images[1])
 
 
 def test_each_content_is_computed_once(tmp_path: Path) -> None:

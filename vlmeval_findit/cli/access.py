@@ -56,7 +56,7 @@ USED_BY: Mapping[str, frozenset[Access]] = {
     "gpus": frozenset({Access.RAY, Access.SERVED}),
     **dict.fromkeys(("serve", "tensor_parallel", "serve_args"), frozenset({Access.SERVED})),
     "logprobs": frozenset(Access) - {Access.BASELINE, Access.REPLAY, Access.VLMEVALKIT},
-    "use_vllm": frozenset({Access.SERVED, Access.VLMEVALKIT}),
+    "use_vllm": frozenset({Access.VLMEVALKIT}),
 }
 """Flags that not every access uses, by their names in :class:`.ModelOptions`."""
 

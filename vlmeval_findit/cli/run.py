@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +118,6 @@ def command(**values: Any) -> int:
     check_amounts(options, **amounts)
     entries = run.entries()
     accesses = {entry.name: run.access(entry) for entry in entries}
-    if host_values.get("use_vllm") and {*accesses.values()} & {Access.LOCAL, Access.CHECKPOINT}:
-        run = replace(run, options=replace(options, serve="vllm"))
-        accesses = {entry.name: run.access(entry) for entry in entries}
     if questions:
         check_findit(run, [*host_values, *run.specified], entries, accesses, questions)
         check_rows(questions if run.mode != "eval" else (), skips_missing())

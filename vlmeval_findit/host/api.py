@@ -19,7 +19,7 @@ from vlmeval.api.base import BaseAPI
 from ..core.config import Config, Count, Dollars, Number, Seconds, Whole, config_from
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..core.replies import Recorded, recorded
+from ..core.replies import recorded
 from ..engine.backend import Backend
 from ..engine.http_backend import HttpBackend, HttpService
 from ..engine.server import ServerPolicy
@@ -98,16 +98,9 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
 
         Raises ValueError if the dataset is none of FindIt's benchmarks.
         """
-        code, text, record = self.generate_inner(message, dataset)
-        return recorded_reply(text if code == 0 else f"{self.fail_msg} {text}", record)
-
-    def generate_inner(
-        self, inputs: HostMessage, dataset: str | None = None
-    ) -> tuple[int, str, Recorded]:
-        """Return (0, reply, record), or (-1, reason, record) of a failed call."""
-        answer = self._backend.ask(from_host_message(inputs), question_of(dataset))
-        record = recorded(answer.extra)
-        return (0, answer.text, record) if answer.error is None else (-1, answer.error, record)
+        answer = self._backend.ask(from_host_message(message), question_of(dataset))
+        text = answer.text if answer.error is None else f"{self.fail_msg} {answer.error}"
+        return recorded_reply(text, recorded(answer.extra))
 
 
 class FindItOpenRouter(_ChatAPI):

@@ -9,23 +9,17 @@ from typing import Any
 
 from vlmeval.smp import get_logger
 
-from ..core.answers import Cancellable
 from ..core.config import config_from
 from ..core.formatting import nearest
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..models.local.local_runner import (
-    LocalReply,
-    load_local,
-)
+from ..models.local.local_runner import LocalReply, load_local
 from ..models.local.run_plan import RunSettings, describe, on_this_machine
 from ..models.model_client import HostMessage, from_host_message
 from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, local_names, row_of_checkpoint
 from ..models.revision import refuse_missing
-from .api import FindItServed
 from .baseline_models import FindItModel, RecordedReply, question_of, recorded_reply
-from .vlmevalkit_entries import flag, has_flag
 
 Maker = Callable[..., Any]
 
@@ -71,9 +65,8 @@ class FindItLocalModel(FindItModel):
         return on_this_machine(answering, config_from(RunSettings, given))
 
     def cancelled_by(self, is_stopped: Callable[[], bool]) -> None:
-        """Generate no further token once ``is_stopped`` returns true, if the runner can."""
-        if isinstance(self._runner, Cancellable):
-            self._runner.cancelled_by(is_stopped)
+        """Generate no further token once ``is_stopped`` returns true."""
+        self._runner.cancelled_by(is_stopped)
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """Return the reply to one message."""
@@ -126,17 +119,8 @@ def _row_and_checkpoint(name: str, checkpoint: str | None) -> tuple[ModelRow, st
     return row, checkpoint or next(iter(row.local.checkpoints.values()))
 
 
-def local_maker(name: str, row: ModelRow, checkpoint: str) -> Maker:
-    """Return an entry of ``supported_VLM``; under ``--use-vllm`` it is served."""
-    if has_flag("--use-vllm"):
-        folder = f"{flag('--work-dir') or 'outputs'}/servers"
-        arguments = {
-            "model": name,
-            "checkpoint": checkpoint,
-            "like": row.name,
-            "log_folder": folder,
-        }
-        return partial(FindItServed, **arguments, serve="vllm", retry=6)
+def local_maker(row: ModelRow, checkpoint: str) -> Maker:
+    """Return an entry of ``supported_VLM``."""
     return partial(FindItLocalModel, model_path=checkpoint, like=row.name)
 
 
@@ -152,12 +136,9 @@ def make_known(name: str, checkpoint: str, like: str | None = None) -> None:
     if entry is not None and not hasattr(getattr(entry, "func", entry), "describe"):
         near = nearest(name, local_names())
         raise ValueError(f"{name}={checkpoint}: {name} is a model of VLMEvalKit{near}")
-    supported_VLM[name] = local_maker(name, known, checkpoint)
+    supported_VLM[name] = local_maker(known, checkpoint)
 
 
 def local_models() -> dict[str, Maker]:
     """Return the entries of ``supported_VLM`` for models on this machine."""
-    return {
-        name: local_maker(name, row, checkpoint)
-        for name, (row, checkpoint) in local_names().items()
-    }
+    return {name: local_maker(row, checkpoint) for name, (row, checkpoint) in local_names().items()}

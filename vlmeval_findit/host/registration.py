@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -16,8 +15,6 @@ from typing import Any
 from ..benchmarks import begins_with_prefix, prefixes
 from ..core.vlmevalkit import Runner
 
-log = logging.getLogger(__name__)
-
 
 def register_datasets(dataset_module: ModuleType) -> None:
     """Register the dataset classes in ``vlmeval.dataset``, once."""
@@ -27,12 +24,6 @@ def register_datasets(dataset_module: ModuleType) -> None:
         os.environ.setdefault("PRED_FORMAT", "json")
     for cls in dataset_classes():
         if cls in dataset_module.DATASET_CLASSES:
-            continue
-        if hasattr(dataset_module, cls.__name__):
-            # Ours have names that it has not; a plug-in's may have.
-            log.warning(
-                "FindIt: %s is a class of VLMEvalKit: %s is left out", cls.__name__, cls.TYPE
-            )
             continue
         # In front: a host's dataset that claims every name must not be asked before us.
         dataset_module.DATASET_CLASSES.insert(0, cls)

@@ -100,10 +100,7 @@ def _source_of(maker: object) -> str | None:
         with suppress(TypeError, OSError):
             if _package(base) == package and (path := inspect.getsourcefile(base)):  # type: ignore[arg-type]
                 files.add(Path(path))
-    try:
-        hashes = [file_sha256(path) for path in sorted(files)]
-    except OSError:
-        return None
+    hashes = [file_sha256(path) for path in sorted(files)]
     return f"sha256:{sha256_of(''.join(hashes).encode())[:12]}" if hashes else None
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -139,27 +138,10 @@ def refuse_adapter(adapter: Adapter) -> None:
         raise ValueError(
             f"{where}: no such folder. Write there where the base model is on this machine"
         )
-    if adapter.base_folder is not None and (adapter.base_folder / CONFIG).is_file():
-        raise ValueError(f"{where} is an adapter itself: merge that into its base first")
     if not any((adapter.folder / name).is_file() for name in (WEIGHTS, "adapter_model.bin")):
         raise ValueError(f"{adapter.folder}: no weights: neither {WEIGHTS} nor adapter_model.bin")
-    if (known := _base_config(adapter)) is not None and not re.search("vision|visual", known):
-        raise ValueError(f"{where} is a text-only model: it can be asked about no image")
-    if adapter.base_folder is not None and known is None:
+    if adapter.base_folder is not None and not (adapter.base_folder / "config.json").is_file():
         raise ValueError(f"{where}: no config.json there, so it is no checkpoint")
-
-
-def _base_config(adapter: Adapter) -> str | None:
-    """Return the text of the base model's config.json; None if it is not on this machine."""
-    path: Any = adapter.base_folder and adapter.base_folder / "config.json"
-    with suppress(ImportError, OSError, ValueError):
-        if path is None:
-            from huggingface_hub import try_to_load_from_cache
-
-            revision = adapter.base_revision(None)
-            path = try_to_load_from_cache(adapter.base, "config.json", revision=revision)
-        return Path(path).read_text(encoding="utf-8") if isinstance(path, str | Path) else None
-    return None
 
 
 def refuse_without_peft(checkpoint: str) -> None:

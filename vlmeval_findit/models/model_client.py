@@ -6,12 +6,10 @@ failed answers: one bad image must not end a sweep.
 
 from __future__ import annotations
 
-import inspect
 import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from ..core.answers import Answer, Batch, Cancellable, error_line, refused_if_it_quotes
@@ -56,10 +54,9 @@ class GenerateClient:
     """A model object of VLMEvalKit's kind.
 
     It must have ``generate(message=, dataset=)``. If present, ``generate_variants`` gets messages
-    over the same images and ``generate_batch`` those of a question; with a parameter
-    ``logprobs`` they record log-probabilities, with ``seeds`` they sample by these. A true
-    ``takes_system`` says that it gets the system text with each message; others have it since they
-    were made.
+    over the same images and ``generate_batch`` those of a question; both take ``logprobs=True`` to
+    record log-probabilities and ``seeds=`` to sample by. A true ``takes_system`` says that it gets
+    the system text with each message; others have it since they were made.
     """
 
     def __init__(self, model: Any) -> None:
@@ -96,41 +93,33 @@ class GenerateClient:
 
     def _answer(self, batch: Batch) -> Answer:
         (message,), (question,) = batch.messages, batch.questions
-        ask = self._way("generate_batch", batch) if batch.logprobs or batch.seeds else None
-        if ask is not None and {"logprobs", "seeds"} & ask.keywords.keys():
-            return _timed(lambda: ask([self._host_message(message)]), 1)[0]
+        if (batch.logprobs or batch.seeds) and self.answers_together(shares_images=False):
+            return self._at_once("generate_batch", batch)[0]
         arguments = {"message": self._host_message(message), "dataset": question.name}
         return _timed(lambda: [self._model.generate(**arguments)], 1)[0]
 
     def _together(self, batch: Batch) -> list[Answer] | None:
-        name = "generate_variants" if batch.shares_images else "generate_batch"
-        ask = self._way(name, batch)
-        if ask is None:
+        if not self.answers_together(shares_images=batch.shares_images):
             return None
-        count = len(batch.messages)
-        answers = _timed(
-            lambda: ask([self._host_message(message) for message in batch.messages]), count
-        )
+        name = "generate_variants" if batch.shares_images else "generate_batch"
+        answers = self._at_once(name, batch)
         if any(answer.error is None for answer in answers):
             return answers
-        log.warning("%d messages at once failed (%s): one at a time", count, answers[0].error)
+        error = answers[0].error
+        log.warning("%d messages at once failed (%s): one at a time", len(answers), error)
         return None
+
+    def _at_once(self, method: str, batch: Batch) -> list[Answer]:
+        ask = getattr(self._model, method)
+        messages = [self._host_message(message) for message in batch.messages]
+        more: dict[str, Any] = {"logprobs": True} if batch.logprobs else {}
+        more |= {"seeds": batch.seeds} if batch.seeds else {}
+        return _timed(lambda: ask(messages, batch.questions[0].name, **more), len(messages))
 
     def _host_message(self, message: Message) -> HostMessage:
         if not getattr(self._model, "takes_system", False):
             _, message = split_system(message)
         return to_host_message(message)
-
-    def _way(self, name: str, batch: Batch) -> partial[Any] | None:
-        """Return a batch method with its arguments; None if the model has none."""
-        method = getattr(self._model, name, None)
-        if method is None:
-            return None
-        given: dict[str, Any] = {"dataset": batch.questions[0].name}
-        given |= {"logprobs": True} if batch.logprobs else {}
-        given |= {"seeds": batch.seeds} if batch.seeds else {}
-        parameters = inspect.signature(method).parameters
-        return partial(method, **{key: value for key, value in given.items() if key in parameters})
 
 
 def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:
@@ -138,8 +127,6 @@ def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:
     start = time.perf_counter()
     try:
         replies = list(ask())
-        if len(replies) != count:
-            raise RuntimeError(f"{len(replies)} replies to {count} messages")
     except Exception as error:
         failed = Answer("", error=error_line(error), seconds=(time.perf_counter() - start) / count)
         return [failed] * count
@@ -153,7 +140,7 @@ def as_json_value(value: Any) -> Any:
         return value
     try:
         return json.loads(json.dumps(value, default=str), parse_constant=str)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         return f"not JSON: {error_line(error)}"
 
 

@@ -190,10 +190,6 @@ def _whose(row: ModelRow, table: PluginTable[ModelRow]) -> str:
 
 def _local_problem(family: LocalFamily) -> str | None:
     layout = family.layout
-    if not (isinstance(layout, type) and issubclass(layout, ImageLayout)):
-        return f"its layout is {layout!r:.40}, and should be a subclass of ImageLayout"
-    if not family.checkpoints:
-        return "checkpoints are missing"
     for question in (_ANY_QUESTION, _SCENES):
         other = family.bounds(question).as_dict().keys() - layout.takes - {"two_step"}
         if other:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..core.files import FileHashes, FileState, write_text_once
+from ..core.files import FileHashes, FileState, file_sha256, write_text_once
 from ..core.folders import lmu_data_root
 from .adapter import adapter_of, refuse_adapter
 
@@ -32,8 +32,6 @@ _WORTH_SAYING = 4 << 30
 _AT_ONCE = 8
 """Files hashed in parallel: hashing releases the GIL."""
 
-_BLOCK = 1 << 22
-
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 """OWNER/NAME of the Hugging Face hub."""
 
@@ -46,7 +44,6 @@ def fingerprint(folder: Path) -> str:
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: a file changed while it was read.
     """
     files = [path for path in sorted(folder.rglob("*")) if _is_part(path.relative_to(folder), path)]
     digest = hashlib.sha256()
@@ -61,37 +58,23 @@ def _is_part(name: Path, path: Path) -> bool:
 
 
 def _hashes(folder: Path, files: Sequence[Path]) -> Sequence[str]:
-    """Return the SHA-256 of files; changed ones are read in parallel, largest first."""
+    """Return the SHA-256 of files; those that changed are read, in parallel."""
     hashes = FileHashes(_remembered())
-    known = {path: sha256 for path in files if (sha256 := hashes.known(path)) is not None}
-    sizes = {path: path.stat().st_size for path in files if path not in known}
-    unread = sorted(sizes, key=lambda path: -sizes[path])
-    if (total := sum(sizes.values())) > _WORTH_SAYING:
-        log.info("Hashing %s: %.1f GB, read once and remembered", folder.name, total / 1e9)
+    unread = sum(path.stat().st_size for path in files if hashes.known(path) is None)
+    if unread > _WORTH_SAYING:
+        log.info("Hashing %s: %.1f GB, read once and remembered", folder.name, unread / 1e9)
     with ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1)) as threads:
-        known |= zip(unread, threads.map(partial(hashes, read=_sha256), unread), strict=True)
+        result = list(threads.map(partial(hashes, read=file_sha256), files))
     if unread:
         _remember(hashes)
-    return [known[path] for path in files]
-
-
-def _sha256(path: Path) -> str:
-    digest, buffer = hashlib.sha256(), memoryview(bytearray(_BLOCK))
-    with path.open("rb", buffering=0) as file:
-        before = os.fstat(file.fileno())
-        while count := file.readinto(buffer):
-            digest.update(buffer[:count])
-        after = os.fstat(file.fileno())
-    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-        raise ValueError(f"{path} changed while it was read: start again once it is written")
-    return digest.hexdigest()
+    return result
 
 
 def _remembered() -> Mapping[str, FileState]:
     try:
         stored = json.loads((lmu_data_root() / REMEMBERED).read_text(encoding="utf-8"))
         return {path: FileState(*values) for path, values in stored.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError):
         return {}
 
 
@@ -129,14 +112,9 @@ def base_settings(checkpoint: str, revision: str | None, merges: bool | None) ->
         checkpoint: a folder or identifier.
         revision: of the base at the hub, if the user named any.
         merges: whether the adapter is merged into its base (None: the user did not say).
-
-    Raises:
-        ValueError: ``merges`` is given for a checkpoint that is no adapter.
     """
     adapter = adapter_of(checkpoint)
     if adapter is None:
-        if merges is not None:
-            raise ValueError(f"merge_adapter: {checkpoint} is no adapter")
         return {}
     of_base = known_revision(adapter.base, adapter.base_revision(revision))
     how = {"adapter_merged": merges is not False}

@@ -48,7 +48,7 @@ _UNMASKED = ("siglip", "siglip2")
 class Towers:
     """A dual encoder of the hub or of a folder; weights are loaded on first use.
 
-    Raises EncoderError if it is none or unreadable, ValueError if it does not exist.
+    Raises EncoderError if it is none, OSError or ValueError if it cannot be read.
     """
 
     def __init__(self, checkpoint: str) -> None:
@@ -57,25 +57,17 @@ class Towers:
         self.checkpoint = checkpoint
         self.revision = _revision(checkpoint)
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
-        try:
-            config = hf.AutoConfig.from_pretrained(checkpoint, **self._pinned)
-            self._class = hf.MODEL_MAPPING[type(config)]
-        except (OSError, KeyError, ValueError) as error:
-            raise EncoderError(f"{checkpoint}: no model that can be read: {error!r}") from error
+        config = hf.AutoConfig.from_pretrained(checkpoint, **self._pinned)
+        self._class = hf.MODEL_MAPPING[type(config)]
         if not all(hasattr(self._class, f"get_{kind}_features") for kind in ("image", "text")):
             raise EncoderError(
                 f"{checkpoint}: {self._class.__name__} is no dual encoder: it has no features of "
                 "images and of texts that could be compared (those of SigLIP and CLIP have)"
             )
         self.masked = config.model_type not in _UNMASKED
-        try:
-            self.most_tokens = int(config.text_config.max_position_embeddings)
-            processor = hf.AutoProcessor.from_pretrained(checkpoint, **self._pinned)
-            self._tokenizer, self._pictures = processor.tokenizer, processor.image_processor
-        except (OSError, AttributeError, ValueError, ImportError) as error:
-            raise EncoderError(
-                f"{checkpoint}: no processor of images and texts that can be read: {error}"
-            ) from error
+        self.most_tokens = int(config.text_config.max_position_embeddings)
+        processor = hf.AutoProcessor.from_pretrained(checkpoint, **self._pinned)
+        self._tokenizer, self._pictures = processor.tokenizer, processor.image_processor
 
     @property
     def _pinned(self) -> Mapping[str, str]:
@@ -171,10 +163,7 @@ def _revision(checkpoint: str) -> str:
         return known
     from huggingface_hub import hf_hub_download
 
-    try:
-        return revision_of(checkpoint, hf_hub_download(checkpoint, "config.json"))
-    except (OSError, ValueError) as error:
-        raise EncoderError(f"{checkpoint}: cannot be found on the hub or here: {error}") from error
+    return revision_of(checkpoint, hf_hub_download(checkpoint, "config.json"))
 
 
 def named_encoder(name: str) -> DualEncoder:

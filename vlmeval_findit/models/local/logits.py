@@ -14,29 +14,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...core.command import install
-
 SPACE = r"[ \n\r\t]{1,32}"
 """White space in JSON: enough for indentation, but bounded."""
 
 
 def grammar_tokenizer(tokenizer: Any, vocabulary: int, stops: Sequence[int]) -> Any:
-    """Build llguidance's tokenizer, or raise ValueError; large vocabularies take seconds.
+    """Build llguidance's tokenizer; large vocabularies take seconds.
 
     ``vocabulary`` is the width of the model's logits, which may exceed the tokenizer's.
     """
-    try:
-        from llguidance import hf
-    except ImportError as error:
-        raise ValueError(
-            f"_constrained: llguidance cannot be imported ({error}): {install('local')}"
-        ) from None
-    try:
-        return hf.from_tokenizer(tokenizer, n_vocab=vocabulary, eos_token=list(stops))
-    except Exception as error:
-        raise ValueError(
-            f"_constrained: llguidance cannot use {type(tokenizer).__name__}: {error}"
-        ) from None
+    from llguidance import hf
+
+    return hf.from_tokenizer(tokenizer, n_vocab=vocabulary, eos_token=list(stops))
 
 
 class SchemaMask:

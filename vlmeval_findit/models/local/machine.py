@@ -105,8 +105,6 @@ class BatchLimit:
     """
 
     def __init__(self, most: int, padded: float = math.inf) -> None:
-        if most < 1:
-            raise ValueError(f"a batch has at least one query, not {most}")
         self.most = most
         self.padded = padded
 

@@ -7,8 +7,6 @@ unnoticed.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...boxes.spaces import chat_resize
@@ -19,12 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from PIL import Image
-
-
-@lru_cache(maxsize=4)
-def _decoded(path: str, mtime: int, size: int) -> Image.Image:
-    """Return the stored pixels of a file as RGB; four scenes of HR-InsDet take 600 MB."""
-    return decode(path)
 
 
 def limited(pixels: Image.Image, bounds: Bounds) -> ModelImage:
@@ -47,13 +39,10 @@ class ImageSet:
     def get(self, path: str) -> ModelImage:
         """Return the image of a file; OSError if it is missing or broken."""
         if path not in self._known:
-            state = Path(path).stat()
-            pixels = _decoded(path, state.st_mtime_ns, state.st_size)
-            self._known[path] = limited(pixels, self._bounds)
+            self._known[path] = limited(decode(path), self._bounds)
         return self._known[path]
 
 
-@lru_cache(maxsize=16384)
 def _stored_size(path: str) -> tuple[int, int]:
     """Return the size (w, h) in an image's header; (0, 0) if it cannot be read."""
     try:

@@ -7,10 +7,8 @@ The variants continue as one batch with a repeated cache or, if the cache does n
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import takewhile
 from typing import Any
 
@@ -18,8 +16,6 @@ import torch
 
 from .encoding import Encoded
 from .transformer import Decoding, Generated, Loaded, continue_rows
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +74,6 @@ def continue_variants(
     """Answer variants; the prefix is not changed."""
     if can_repeat(prefix.cache):
         return _as_one_batch(loaded, prefix, variants, decoding)
-    _say_copies(type(loaded.model).__name__)
     return [_as_one_batch(loaded, prefix, [query], decoding)[0] for query in variants]
 
 
@@ -106,12 +101,3 @@ def _after(prefix: Prefix, variants: Sequence[Encoded], pad_id: int) -> dict[str
         [*[1] * length, *[0] * gap, *[1] * len(row)] for gap, row in zip(gaps, tails, strict=True)
     ]
     return {"input_ids": torch.tensor(rows), "attention_mask": torch.tensor(seen)}
-
-
-@cache
-def _say_copies(model: str) -> None:
-    log.warning(
-        "FindIt: the cache of %s has sliding windows or linear attention, so variants go on from "
-        "copies of the shared prefix one after the other, not as one batch",
-        model,
-    )
