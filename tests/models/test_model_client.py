@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -22,8 +21,6 @@ from engine_fakes import (
     go,
     records,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.variant import Variant
@@ -76,11 +73,8 @@ def host_of(request: pytest.FixtureRequest) -> Callable[[Any], FakeBackends]:
     ("does", "error"),
     [
         (lambda: 1 / 0, "ZeroDivisionError"),
-        (lambda: int(float("nan")), "ValueError"),
-        (lambda: (_ for _ in ()).throw(ExceptionGroup("many", [OSError("a")])), "ExceptionGroup"),
         (lambda: sys.exit("bad key"), "SystemExit: bad key"),
         (lambda: "a text", "not 1 answers to 1 messages"),
-        (lambda: None, "not 1 answers to 1 messages"),
     ],
 )
 def test_whatever_a_client_does_is_a_failed_answer(
@@ -110,19 +104,17 @@ def test_images_that_cannot_be_read_any_more_are_failed_calls(
     host_of: Callable[[Any], FakeBackends], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load_task("FindIt_Demo_xyxy_json")  # makes the pictures
-    real = image_folder("Demo").path
     images = tmp_path / "images"
-    shutil.copytree(real, images)
+    shutil.copytree(image_folder("Demo").path, images)
     monkeypatch.setenv("FINDIT_IMAGES", f"Demo={images}")
-    spoilt = sorted(path for path in images.rglob("*") if path.is_file())[:2]
+    lost = min(path for path in images.rglob("*") if path.is_file())
+    away = tmp_path / "away"
 
     class Unlucky(FakeBackends):
         def describe(self, entry: ModelEntry, variant: Variant) -> Described:
             # Asked when all images were looked at and none was read yet.
-            spoilt[0].unlink(missing_ok=True)
-            if spoilt[1].is_file():
-                spoilt[1].unlink()
-                spoilt[1].mkdir()
+            if lost.exists():
+                lost.rename(away)
             return super().describe(entry, variant)
 
     client = Asking()
@@ -131,20 +123,13 @@ def test_images_that_cannot_be_read_any_more_are_failed_calls(
     results = go(demo_sweep(tmp_path, ONE_CELL), host)
     stored = list(records(tmp_path / "calls.jsonl"))
     errors = [record["error"] for record in stored if record["error"]]
-    assert len(stored) == 19
-    assert client.calls == 19 - len(errors)
-    assert sum(result.failed for result in results) == len(errors) > 1
-    assert all(error.startswith("an image cannot be read: [Errno") for error in errors)
-    assert {"No such file", "Is a directory"} <= {
-        words for words in ("No such file", "Is a directory") for error in errors if words in error
-    }
-    # They are asked again when they are back.
-    spoilt[1].rmdir()
-    for path in spoilt:
-        shutil.copy(real / path.relative_to(images), path)
+    assert client.calls == 19 - len(errors) == len(stored) - len(errors)
+    assert sum(result.failed for result in results) == len(errors) > 0
+    assert all("an image cannot be read: [Errno 2] No such file" in error for error in errors)
+    away.rename(lost)
     again = Asking()
     go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(again, BACKENDS["local"]))
-    assert again.calls == len(errors)
+    assert again.calls == len(errors), "they are asked again when they are back"
 
 
 ONE_CELL = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: text"
@@ -180,8 +165,9 @@ def test_a_model_may_end_its_run(
     assert again.calls == CALLS - 49
 
 
-@pytest.mark.parametrize("error", [OSError("no such checkpoint"), SystemExit("no GPU")])
-@pytest.mark.parametrize("threads", [False, True])
+@pytest.mark.parametrize(
+    ("threads", "error"), [(False, OSError("no such checkpoint")), (True, SystemExit("no GPU"))]
+)
 def test_a_model_that_cannot_be_loaded_is_named_and_the_others_go_on(
     threads: bool, error: BaseException, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -254,38 +240,16 @@ def test_a_failure_carries_its_record_to_the_predictions(tmp_path: Path) -> None
     assert all(replies[row["index"]].failed for row in reported)
 
 
-anything = st.text(st.characters(codec=None, categories=None), max_size=30)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(anything, min_size=19, max_size=19))
-def test_replies_come_back_from_the_predictions_unchanged(replies: list[str]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        client = Asking(lambda number: Answer(replies[number - 1], {"reply": replies[number - 1]}))
-        sweep = demo_sweep(Path(folder), ONE_CELL)
-        (result,) = go(sweep, FakeBackends(client, BACKENDS["local"]))
-        rows = json.loads(result.path.read_text(encoding="utf-8"))
-        # Two halves of a surrogate pair are a single character.
-        whole = [
-            s.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") for s in replies
-        ]
-        by_row = {r["row"]: r["reply"] for r in records(sweep.journal)}
-        assert sorted(by_row.values()) == sorted(whole)
-        assert {row["index"]: row["prediction"] for row in rows} == by_row
-        assert {row["index"]: row["extra_records"]["reply"] for row in rows} == by_row
-        assert {r.index: r.text for r in read_predictions(result.path)} == by_row
-
-
 endless: list[Any] = []
 endless.append(endless)
-EXTRAS = [{"a": float("nan")}, {("a", "b"): 1}, {"a": Path("x")}, {1, 2}, [[]] * 3, float("inf")]
 
 
-@pytest.mark.parametrize("extra", [*EXTRAS, {"findit": 5}, "not json", endless], ids=repr)
+@pytest.mark.parametrize("extra", [{"a": float("nan")}, {"a": Path("x")}, endless], ids=repr)
 def test_a_record_of_any_type_does_not_cost_the_reply(extra: Any, tmp_path: Path) -> None:
-    client = Asking(lambda number: Answer("[1, 2, 3, 4]", extra))
+    said = " [1,\u2028\r\n2]\ud83d\0\t"
+    client = Asking(lambda number: Answer(said, extra))
     (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(client, BACKENDS["local"]))
-    assert result.rows - result.failed == 19
+    assert [reply.text for reply in read_predictions(result.path)] == [said] * 19
 
     def strict(constant: str) -> None:
         raise AssertionError(f"{constant} is no JSON")

@@ -1,7 +1,4 @@
-"""A model that runs here, from a plug-in.
-
-Its architecture is known to transformers and not to us; so is LLaVA-OneVision, a row without more.
-"""
+"""A model that runs here, from a plug-in: its architecture is known to transformers, not to us."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import pytest
 from plugin_package import known_here
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.question import Message, image, text
+from vlmeval_findit.core.question import Message, image
 from vlmeval_findit.models.model_table import MODELS
 
 torch = pytest.importorskip("torch")
@@ -54,35 +51,24 @@ MODELS = ModelRow(
 )
 '''
 HUB = "HuggingFaceTB/SmolVLM-500M-Instruct"
-PLAIN = """
+PLAIN = f"""
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.models.model_row import LocalFamily, ModelRow
 
-MODELS = ModelRow("Ov", "Ov", lambda question: Space("unit"), local=LocalFamily({"Ov": "a/b"}))
+MODELS = ModelRow("Ov", "Ov", lambda question: Space("unit"), local=LocalFamily({{"Ov": "{HUB}"}}))
 """
 QUESTION = parse("FindIt_Demo_xyxy_json")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the file, whose checkpoint is a tiny one on this disk."""
-    folder = tmp_path_factory.mktemp("plugin")
-    build("Idefics3", folder / "idefics3")
-    build("LLaVA-OneVision", folder / "ov")
-    assert FILE.count(HUB) == 1
-    (folder / "smolvlm.py").write_text(FILE.replace(HUB, str(folder / "idefics3")))
-    (folder / "ov.py").write_text(PLAIN)
-    return folder
-
-
-@pytest.mark.parametrize(("file", "row"), [("smolvlm.py", "SmolVLM-hf"), ("ov.py", "Ov")])
+@pytest.mark.parametrize(("text", "row"), [(FILE, "SmolVLM-hf"), (PLAIN, "Ov")])
 def test_batches_and_variants_give_the_replies_of_single_runs(
-    file: str, row: str, folder: Path
+    text: str, row: str, tmp_path: Path
 ) -> None:
     """Images of different numbers of tiles, several in a message, and none."""
-    with known_here(files=(folder / file,)):
-        checkpoint = str(folder / ("ov" if row == "Ov" else "idefics3"))
-        model = load_local(checkpoint, MODELS[row], RunSettings(max_new_tokens=12))
+    checkpoint = build("Idefics3", tmp_path / "idefics3")
+    (tmp_path / "row.py").write_text(text)
+    with known_here(files=(tmp_path / "row.py",)):
+        model = load_local(str(checkpoint), MODELS[row], RunSettings(max_new_tokens=12))
     alone: Any = cache(lambda message: model.answer_batch([message], QUESTION)[0])
     wide, tall, scene = (picture(*size) for size in ((320, 200), (200, 260), (640, 480)))
     asked: list[Message] = [

@@ -56,14 +56,6 @@ def test_variants_prefill_once(monkeypatch: pytest.MonkeyPatch) -> None:
     encodes.assert_called_once()
 
 
-def test_instance_detection_shares_references_and_scene(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = ready("Qwen3-VL")
-    front = questions()[2][:-1]
-    asked = [(*front, text(f"Find it {how}.")) for how in ("as JSON", "as text, one a line", "")]
-    single = [model.answer_batch([item], INSTANCES)[0] for item in asked]
-    assert model.answer_variants(asked, INSTANCES) == single
-
-
 def test_messages_that_part_before_the_image_are_an_ordinary_batch() -> None:
     model = ready("Qwen3-VL")
     scene = image(picture(320, 200))
@@ -92,19 +84,6 @@ def test_a_stop_token_ends_its_row_and_no_other() -> None:
     assert stopped[0].recorded.tokens["reply"] == at
     assert stopped[1:] == free[1:]
     assert {answer.recorded.finish_reason for answer in free} == {"length"}
-
-
-def test_a_temperature_samples() -> None:
-    import torch
-
-    greedy = ready("Qwen3-VL").answer_batch(questions(), VARIANT)
-    cold, hot = (runner("Qwen3-VL", temperature=value) for value in (1e-4, 50.0))
-    assert cold.answer_batch(questions(), VARIANT) == greedy
-    torch.manual_seed(7)
-    texts = [answer.text for answer in hot.answer_batch(questions(), VARIANT)]
-    torch.manual_seed(7)
-    assert [answer.text for answer in hot.answer_batch(questions(), VARIANT)] == texts
-    assert texts != [answer.text for answer in greedy]
 
 
 def test_a_seeded_reply_is_the_same_in_any_batch() -> None:
