@@ -119,14 +119,10 @@ HELD = parse("FindIt_Demo_xyxy_json_bbox_2d_constrained")
 FREE = parse("FindIt_Demo_xyxy_json_bbox_2d")
 
 
-def asked_of(question: Variant, server: ChatServer) -> Answer:
-    return ask_call(service(server.url), question=question)
-
-
 def test_only_the_twin_is_sent_with_a_schema() -> None:
     with ChatServer(holding(in_turn(completion("[]")))) as server:
         for question in (FREE, HELD):
-            assert asked_of(question, server).error is None
+            assert ask_call(service(server.url), question=question).error is None
         free, held = (asked.body for asked in server.asked if not is_first(asked))
     sent = held.pop("response_format")  # type: ignore[attr-defined]
     assert sent["json_schema"]["schema"] == schema_of(HELD.reply)

@@ -10,7 +10,7 @@ import pytest
 from plugin_package import known_here
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.question import Message, image
+from vlmeval_findit.core.question import Message, image, text
 from vlmeval_findit.models.model_table import MODELS
 
 torch = pytest.importorskip("torch")
@@ -60,13 +60,13 @@ MODELS = ModelRow("Ov", "Ov", lambda question: Space("unit"), local=LocalFamily(
 QUESTION = parse("FindIt_Demo_xyxy_json")
 
 
-@pytest.mark.parametrize(("text", "row"), [(FILE, "SmolVLM-hf"), (PLAIN, "Ov")])
+@pytest.mark.parametrize(("file", "row"), [(FILE, "SmolVLM-hf"), (PLAIN, "Ov")])
 def test_batches_and_variants_give_the_replies_of_single_runs(
-    text: str, row: str, tmp_path: Path
+    file: str, row: str, tmp_path: Path
 ) -> None:
     """Images of different numbers of tiles, several in a message, and none."""
     checkpoint = build("Idefics3", tmp_path / "idefics3")
-    (tmp_path / "row.py").write_text(text)
+    (tmp_path / "row.py").write_text(file)
     with known_here(files=(tmp_path / "row.py",)):
         model = load_local(str(checkpoint), MODELS[row], RunSettings(max_new_tokens=12))
     alone: Any = cache(lambda message: model.answer_batch([message], QUESTION)[0])
