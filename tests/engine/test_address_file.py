@@ -17,8 +17,8 @@ from vlmeval_findit.engine import http_backend
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.engine.named_servers import ServerBackends
+from vlmeval_findit.models.http.addresses import AddressFile
 from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.endpoints import AddressFile
 
 
 def names(followed: AddressFile) -> list[str]:

@@ -127,7 +127,7 @@ def test_a_provider_and_a_server_are_asked_by_their_classes(
     import vlmeval.api
 
     monkeypatch.setenv(GOOGLE.variable, PROVIDER_KEY)
-    with ChatServer(GOOGLE.answering(lambda parts: "[]")) as server:
+    with ChatServer(GOOGLE.answering(lambda body: "[]")) as server:
         model = vlmeval.api.FindItProvider(
             model=GOOGLE.model, provider="google", base_url=address(server, GOOGLE), max_usd=5
         )

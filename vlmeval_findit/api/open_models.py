@@ -28,7 +28,7 @@ from .inputs import ImageLike, as_list, in_memory, is_file
 from .reply_scores import ReplyBoxes, read
 
 if TYPE_CHECKING:
-    from ..models.http.endpoints import Endpoints
+    from ..models.http.addresses import Endpoints
 
 Ask = Callable[[Message, Question], Reply]
 """Answers a message whose images are files."""
@@ -235,8 +235,8 @@ def _over_http(
     prompt: CustomPrompt | None,
 ) -> Model:
     from ..engine.http_backend import HttpBackend, HttpService
+    from ..models.http.addresses import endpoints, provider_endpoints
     from ..models.http.chat import chat_model, server_name
-    from ..models.http.endpoints import endpoints, provider_endpoints
 
     short, _, served = name.partition("=")
     if provider is None:

@@ -31,7 +31,7 @@ from ..core.vlmevalkit import (
 from ..engine.backend import CallOptions
 from ..engine.calls import CellBuilder
 from ..models.adapter import refuse_without_peft
-from ..models.http.endpoints import provider_endpoints
+from ..models.http.addresses import provider_endpoints
 from ..models.http.providers.provider_table import OPENROUTER
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import MODELS, find_model, known_model, local_names, row_of_checkpoint

@@ -20,7 +20,7 @@ from ..core.vlmevalkit import HostFlag, Runner, host_flags
 from ..engine.backend import CallOptions
 from ..engine.named_servers import ServerBackends
 from ..engine.started_servers import served_model
-from ..models.http.endpoints import provider_endpoints
+from ..models.http.addresses import provider_endpoints
 from ..models.http.providers.provider_table import OPENROUTER
 from ..models.http.spending import Budget
 from ..models.model_entry import ModelEntry, ModelOptions

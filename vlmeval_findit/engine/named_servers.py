@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..models.http.batch import BatchKind
-from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
-from ..models.http.endpoints import (
+from ..models.http.addresses import (
     Endpoints,
     endpoints,
     header_lines,
     lasting,
     provider_endpoints,
 )
+from ..models.http.batch import BatchKind
+from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
 from ..models.http.spending import Budget
 from ..models.model_entry import LOCAL_SETTINGS, ModelEntry, urls_of
 from .backend import Backend, CallOptions
@@ -67,8 +67,6 @@ class ServerBackends:
 
     def check(self, entry: ModelEntry) -> None:
         with naming_model(entry):
-            if "max_usd" in entry.settings:
-                raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
             if entry.checkpoint is not None:
                 raise ValueError(
                     f"checkpoint {entry.checkpoint} is of a model on this machine, and servers are "

@@ -24,9 +24,9 @@ from ..engine.backend import Backend
 from ..engine.http_backend import HttpBackend, HttpService
 from ..engine.server import ServerPolicy
 from ..engine.started_servers import ServedModel, served_model
+from ..models.http.addresses import Endpoints, endpoints, lasting, provider_endpoints
 from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
 from ..models.http.endpoint import Endpoint
-from ..models.http.endpoints import Endpoints, endpoints, lasting, provider_endpoints
 from ..models.http.providers.provider_table import OPENROUTER
 from ..models.http.spending import Budget
 from ..models.model_client import HostMessage, from_host_message

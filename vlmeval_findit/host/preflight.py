@@ -17,7 +17,7 @@ from ..core.formatting import nearest
 from ..core.predictions import check_model_name
 from ..core.settings import settings_from
 from ..core.table_files import is_users_table
-from ..models.http.endpoints import header_lines, provider_endpoints, server_headers
+from ..models.http.addresses import header_lines, provider_endpoints, server_headers
 from ..models.http.providers.provider_table import OPENROUTER
 from ..models.http.spending import Budget
 from ..models.model_entry import ModelEntry, ModelOptions

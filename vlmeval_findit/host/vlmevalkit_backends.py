@@ -82,8 +82,6 @@ class VLMEvalKitBackends:
         given = {**entry.settings, **entry.resources}
         host_entry = with_system(entry_of(entry.name), entry.prompt)
         if host_entry.cls in API_CLASSES:
-            if "max_usd" in given or "budget" in given:
-                raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
             api_settings(given)
             return
         if host_entry.is_api and not math.isinf(self._budget.limit):

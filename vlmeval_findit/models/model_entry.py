@@ -52,13 +52,19 @@ def _space(value: str | Mapping[str, Any]) -> str | Mapping[str, Any]:
     return value
 
 
+def _without_limit(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "max_usd" in settings:
+        raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
+    return settings
+
+
 @dataclass(frozen=True, slots=True)
 class ModelEntry(Config):
     """A model of a sweep."""
 
     name: Annotated[Name, Checked(check_model_name)]
     """What its results are called."""
-    settings: Values = field(default_factory=dict)
+    settings: Annotated[Values, Checked(_without_limit)] = field(default_factory=dict)
     """For its class or, with endpoints, every request; part of every call's key."""
     space: Annotated[str | Mapping[str, Any], Checked(_space)] | None = None
     """Coordinate space, if not its row's."""

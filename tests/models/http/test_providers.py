@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,9 @@ from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.core.question import Message, image, text
 from vlmeval_findit.core.replies import recorded
 from vlmeval_findit.engine.http_backend import HttpService
+from vlmeval_findit.models.http.addresses import provider_endpoints
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.completion import CallError
-from vlmeval_findit.models.http.endpoints import provider_endpoints
 from vlmeval_findit.models.http.providers import provider_table
 from vlmeval_findit.models.http.providers.anthropic_messages import messages_request
 from vlmeval_findit.models.http.providers.google_content import content_request
@@ -82,7 +83,7 @@ def ask(who: HttpService, *paths: Path, name: str = "", **more: Any) -> Answered
 
 @every_provider
 def test_records_are_those_of_openrouter(protocol: Protocol, picture: Path) -> None:
-    with ChatServer(protocol.answering(lambda parts: "[5]")) as server:
+    with ChatServer(protocol.answering(lambda body: "[5]")) as server:
         answer = ask(asked_at(protocol, server), picture)
         (asked,) = server.asked
         where = provider_endpoints(protocol.provider, address(server, protocol), key=KEY)[0].name
@@ -113,7 +114,7 @@ def test_records_are_those_of_openrouter(protocol: Protocol, picture: Path) -> N
 def test_requests_are_what_the_model_table_says(picture: Path) -> None:
     actual = {}
     for protocol in PROTOCOLS:
-        with ChatServer(protocol.answering(lambda parts: "[]")) as server:
+        with ChatServer(protocol.answering(lambda body: "[]")) as server:
             shown = message_of(picture)
             ask_calls(asked_at(protocol, server), 2, shown, images=["a picture"] * 2)
         actual[protocol.provider] = server.asked[0].body
@@ -126,7 +127,13 @@ def test_requests_are_what_the_model_table_says(picture: Path) -> None:
     assert actual["anthropic"]["thinking"] == {"type": "disabled"}
     first = actual["anthropic"]["messages"][0]["content"][0]
     assert first["cache_control"] == {"type": "ephemeral"}, "Other calls are over the picture."
-    config = actual["google"]["generationConfig"]
+    assert actual["anthropic"].keys() == {
+        "model", "messages", "max_tokens", "temperature", "thinking"
+    }  # fmt: skip
+    google = actual["google"]
+    assert google.keys() == {"contents", "generationConfig"}
+    assert google["contents"][0]["parts"][0]["inlineData"]["mimeType"] == "image/jpeg"
+    config = google["generationConfig"]
     assert config.pop("thinkingConfig") == {"thinkingBudget": 0}
     assert config == {"temperature": 0.0, "maxOutputTokens": 768}
 
@@ -143,7 +150,7 @@ def test_a_seed_goes_where_there_is_such_a_field() -> None:
     ("protocol", "model"), [(OPENAI, "GPT-6-Astra"), (ANTHROPIC, "Claude-Opus-5.5")]
 )
 def test_a_model_with_default_reasoning_gets_no_temperature(protocol: Protocol, model: str) -> None:
-    with ChatServer(protocol.answering(lambda parts: "[]")) as server:
+    with ChatServer(protocol.answering(lambda body: "[]")) as server:
         assert ask(asked_at(protocol, server, model)).error is None
     body = server.asked[0].body
     assert not {"temperature", "reasoning_effort", "thinking", "output_config"} & body.keys()
@@ -259,8 +266,8 @@ def test_replies_are_held_to_a_format_in_the_words_of_each() -> None:
     boxes = '[{"bbox": [1, 2, 3, 4]}]'
     for protocol in PROTOCOLS:
 
-        def reply(parts: list[dict[str, Any]], protocol: Protocol = protocol) -> str:
-            held = HELD_REPLY if parts[0].get("text") == WORDS else boxes
+        def reply(body: Mapping[str, Any], protocol: Protocol = protocol) -> str:
+            held = HELD_REPLY if WORDS in json.dumps(body) else boxes
             return held if protocol is GOOGLE else f'{{"answer": {held}}}'
 
         with ChatServer(protocol.answering(reply)) as server:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_server import ChatServer, Script, completion
+from chat_server import Answer, Asked, ChatServer, completion
 from host_runs import require_host
 from provider_servers import (
     ANTHROPIC,
@@ -15,7 +16,6 @@ from provider_servers import (
     KEY,
     OPENAI,
     PROTOCOLS,
-    AnswerOf,
     address,
 )
 
@@ -30,15 +30,14 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(protocol.variable, KEY)
 
 
-def a_box(parts: list[dict[str, Any]]) -> str:
-    """Return the same answer to the same words."""
-    words = " ".join(part["text"] for part in parts if part["type"] == "text")
-    return f'[{{"bbox_2d": [20, 30, {500 + 37 * len(words) % 500}, 900], "label": "cat"}}]'
+def a_box(body: Mapping[str, Any]) -> str:
+    """Return the same answer to the same request."""
+    return f'[{{"bbox_2d": [20, 30, {500 + len(json.dumps(body)) % 500}, 900], "label": "cat"}}]'
 
 
-def plain(reported: AnswerOf) -> Script:
-    """Return a script of an OpenAI-compatible server."""
-    return lambda asked, number: completion(reported(asked.body["messages"][0]["content"]))
+def plain(asked: Asked, number: int) -> Answer:
+    """Answer as an OpenAI-compatible server."""
+    return completion(a_box(asked.body))
 
 
 def no_secret(*folders: Path) -> None:
@@ -62,11 +61,11 @@ def test_going_on_with_another_provider_is_refused(
         where = ["--provider", "openai", "--base-url", address(server, OPENAI)]
         assert main(search(tmp_path, *flags, *where)) == 0
         asked = len(server.asked)
-    with ChatServer(plain(a_box)) as server:
+    with ChatServer(plain) as server:
         assert main(search(tmp_path, "--model", "GPT-5.4", "--base-url", server.url)) != 0
         assert not server.asked
     assert "class" in capsys.readouterr().err
-    with ChatServer(plain(a_box)) as server:
+    with ChatServer(plain) as server:
         served = ["--model", "GPT-5.4=gpt-5.4", "--base-url", server.url]
         elsewhere = ["--work-dir", str(tmp_path / "other runs")]
         assert main([*search(tmp_path, *served), *elsewhere]) == 0

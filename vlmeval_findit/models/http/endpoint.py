@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
 
 from ...core.redaction import remember
 
@@ -39,8 +38,8 @@ class Endpoint:
         ValueError: the URL, the key or a header is invalid; the message shows none of them.
     """
 
-    base_url: str  # including /v1, perhaps with user:password@ and a query
-    key: str = ""  # bearer token, unless the URL or the headers have credentials
+    base_url: str  # including /v1, perhaps with a query
+    key: str = ""  # bearer token, unless the headers have credentials
     headers: Mapping[str, str] = field(default_factory=dict)  # of every request, besides FindIt's
     provider: str = ""  # row of PROVIDERS, asked in its protocol
     label: str = ""  # for logs and records; empty: the address
@@ -52,7 +51,8 @@ class Endpoint:
             raise ValueError("the API key holds characters that no key has (a space, a line end)")
         for name, value in self.headers.items():
             _check_header(name, value)
-        remember(self.key, *_secrets_of(parts))
+        in_query = (value for name, value in parse_qsl(parts.query) if _CREDENTIAL.search(name))
+        remember(self.key, *in_query)
         for name, value in self.headers.items():
             if _CREDENTIAL.search(name):
                 remember(value, *_credentials_in(value))
@@ -62,18 +62,18 @@ class Endpoint:
 
     @property
     def name(self) -> str:
-        """Its label, or its address without credentials and query, for logs and records."""
+        """Its label, or its address without a query, for logs and records."""
         if self.label:
             return self.label
         parts = _parts(self.base_url)
-        return urlunsplit((parts.scheme, _host(parts), parts.path.rstrip("/"), "", ""))
+        return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
 
     def at(self, path: str, query: str = "") -> str:
-        """Return the URL of an API path, without credentials."""
+        """Return the URL of an API path."""
         parts = _parts(self.base_url)
         whole = "&".join(filter(None, (parts.query, query)))
         path = f"{parts.path.rstrip('/')}/{path}"
-        return urlunsplit((parts.scheme, _host(parts), path, whole, ""))
+        return urlunsplit((parts.scheme, parts.netloc, path, whole, ""))
 
     @property
     def limit_field(self) -> str:
@@ -93,21 +93,12 @@ class Endpoint:
             **more,
         }
         given = {name.lower() for name in self.headers}
-        parts = _parts(self.base_url)
-        if parts.username is not None:
-            defaults["Authorization"] = basic(parts.username, parts.password)
-        elif self.key and "authorization" not in given:
+        if self.key and "authorization" not in given:
             defaults[key_header or "Authorization"] = (
                 self.key if key_header else f"Bearer {self.key}"
             )
         remaining = {name: value for name, value in defaults.items() if name.lower() not in given}
         return {**remaining, **self.headers}
-
-
-def basic(user: str, password: str | None) -> str:
-    """Return the header of basic authentication, for user and password as in a URL."""
-    pair = f"{unquote(user)}:{unquote(password or '')}"
-    return f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"
 
 
 def _parts(url: str) -> SplitResult:
@@ -124,23 +115,12 @@ def _parts(url: str) -> SplitResult:
         raise ValueError(f"the base URL {shown!r} cannot be read") from None
     if not host:
         raise ValueError(f"the base URL {shown!r} names no host")
-    return parts
-
-
-def _host(parts: SplitResult) -> str:
-    return parts.netloc.rpartition("@")[2]
-
-
-def _secrets_of(parts: SplitResult) -> Iterator[str]:
-    if parts.password:
-        yield parts.password
-        yield unquote(parts.password)
     if parts.username is not None:
-        yield parts.netloc.rpartition("@")[0]
-        yield basic(parts.username, parts.password).removeprefix("Basic ")
-    for name, value in parse_qsl(parts.query):
-        if _CREDENTIAL.search(name):
-            yield value
+        raise ValueError(
+            f"the base URL {shown!r} holds credentials, which would be recorded: hand them over "
+            "as --key, or as --header 'Authorization: Basic …'"
+        )
+    return parts
 
 
 def _credentials_in(header: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The endpoints of a model, with keys and headers: servers, or a provider."""
+"""The addresses of a model, with keys and headers: servers, or a provider."""
 
 from __future__ import annotations
 
@@ -176,11 +176,10 @@ def _key(provider: Provider, *, is_needed: bool) -> str:
 def _address(provider: Provider, url: str) -> str:
     """Append the API's version to an address, if it is missing."""
     Endpoint(url)  # refuses invalid URLs without showing secrets
-    parts = urlsplit(url)
-    if parts.username is not None or parts.query:
+    if urlsplit(url).query:
         raise ValueError(
-            f"an address of the provider {provider.name} has neither a name with a password nor a "
-            f"query: its key comes from {' or '.join(provider.keys) or '--key'}"
+            f"an address of the provider {provider.name} has no query: its key comes from "
+            f"{' or '.join(provider.keys) or '--key'}"
         )
     whole = url.rstrip("/")
     has_version = re.fullmatch(r"v\d\w*", whole.rpartition("/")[2])
