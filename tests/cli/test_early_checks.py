@@ -119,8 +119,6 @@ ASKED --model ..=/nowhere --like Qwen3-VL
   the model's name '..'
 ASKED --model Their-VL-7B=owner/name --like Qwen3-VL
   Their-VL-7B is a model of VLMEvalKit's
-ASKED --model Replay=/nowhere
-  /nowhere: no such file
 ASKED --model FirstOption
   FirstOption cannot answer
 ASKED
@@ -157,8 +155,6 @@ sweep sweep.yaml --formats best_formats.yaml
   --formats best_formats.yaml: no such file
 ASKED --model FullImage --temperature 1.5
   --temperature has no effect: FullImage is a baseline
-NANO Replay=/nowhere --temperature 1.5
-  --temperature has no effect: Replay is a recorded run
 NANO --samples 8
   samples: 8 greedy replies of FindIt-Nano would be equal: say --temperature 0.7
 NANO --samples 8 --temperature 1 --mode eval
@@ -175,8 +171,8 @@ NANO --judge someone
   --judge has no effect: no judge scores
 NANO --images A=B
   --images is --image-root now
-ASKED --model Replay=/nowhere --provider openai
-  --provider: Replay is a recorded run and calls no server
+ASKED --model FullImage --provider openai
+  --provider: FullImage is a baseline and calls no server
 NANO --max-usd 2
   --max-usd has no effect: FindIt-Nano is a model on this machine
 NANO --api-nproc 2

@@ -180,5 +180,5 @@ def test_pred_format_is_json_for_our_runs_only(host, tmp_path: Path) -> None:
     config.write_text('{"data": {"FindIt_Pascal_xyxy_json": {}}}')
     assert asks_us(["run.py", "--data", "MMBench", DATA])
     assert asks_us(["run.py", "--config", str(config)])
-    assert not asks_us(["run.py", "--data", "MMBench_DEV_EN", "--model", "FindItReplay"])
+    assert not asks_us(["run.py", "--data", "MMBench_DEV_EN", "--model", "FullImage"])
     assert not asks_us(["run.py", "--config", str(tmp_path / "none.json")])

@@ -167,50 +167,18 @@ def test_where_there_is_no_runner_it_says_what_to_type(lmu: Path, tmp_path: Path
     assert f" --data {DATA} --model {MODEL}\n" in done.stdout
 
 
-def test_another_checkpoint_of_the_same_name_is_refused(lmu: Path, tmp_path: Path) -> None:
-    """A replay of other replies is what another checkpoint is to a model with weights."""
-    env = environment(lmu)
-    for number, box in enumerate(("[1, 2, 3, 4]", "[5, 6, 700, 800]")):
-        folder = tmp_path / f"recorded{number}"
-        folder.mkdir()
-        rows = [{"index": i, "prediction": f'[{{"bbox": {box}}}]'} for i in range(19)]
-        (folder / f"FullImage_{DATA}.json").write_text(json.dumps(rows))
-    first = ["--data", DATA, "--model", "Replay=recorded0"]
-    assert run(RUN_FINDIT, first, tmp_path, env).returncode == 0
-    other = ["--data", DATA, "--model", "Replay=recorded1"]
-    for pred_format in ("json", "xlsx"):
-        env["PRED_FORMAT"] = pred_format
-        done = run(RUN_FINDIT, other, tmp_path, env)
-        assert done.returncode == 2, done.stdout
-        assert "setting SHA-256: recorded" in done.stdout
-    env["PRED_FORMAT"] = "json"
-    done = run(RUN_FINDIT, [*other, "--force"], tmp_path, env)
-    assert done.returncode == 0, done.stdout
-    path = tmp_path / "outputs" / "Replay" / f"Replay_{DATA}.json"
-    assert {"700" in text for text in replies(path).values()} == {True}, "none of the other's"
-    assert "[1, 2, 3, 4]" in path.with_name(f"Replay_{DATA}.replaced-1.json").read_text()
-    board = run(RUN_FINDIT, ["leaderboard", "outputs"], tmp_path, env)
-    assert board.returncode == 0, board.stdout
-    assert "contradicts the record: went on: setting SHA-256" in board.stdout
-
-
 def test_a_config_file_names_classes(finished: Path, lmu: Path, tmp_path: Path) -> None:
     config = {
-        "model": {
-            "Recorded": {
-                "class": "FindItReplay",
-                "predictions": str(predictions(finished, MODEL, DATA)),
-            }
-        },
+        "model": {"Baseline": {"class": "FindItBaseline", "baseline": "FullImage"}},
         "data": {DATA: {"class": "FindItObjectDetection", "dataset": DATA}},
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
     done = run(STOCK, ["--config", "config.json"], tmp_path, environment(lmu))
     assert done.returncode == 0, done.stdout
-    again = predictions(tmp_path / "outputs", "Recorded", DATA)
+    again = predictions(tmp_path / "outputs", "Baseline", DATA)
     assert again.suffix == ".json"
-    assert replies(again) == replies(predictions(finished, MODEL, DATA))
-    assert metric_values(again) == metric_values(predictions(finished, MODEL, DATA))
+    assert replies(again) == replies(predictions(finished, "FullImage", DATA))
+    assert metric_values(again) == metric_values(predictions(finished, "FullImage", DATA))
 
 
 def test_the_stock_runner_refuses_an_unknown_space_before_any_call(

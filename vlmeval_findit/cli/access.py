@@ -10,14 +10,11 @@ from ..core.vlmevalkit import may_have_model
 from ..models.model_entry import ModelEntry
 from ..models.model_table import find_model, local_names
 
-REPLAY = "Replay"
-
 
 class Access(Enum):
     """Access to a model; the value is its name in messages."""
 
     BASELINE = "a baseline"
-    REPLAY = "a recorded run"
     LOCAL = "a model on this machine"
     CHECKPOINT = "a checkpoint on this machine"
     SERVED = "a model that this machine serves (--serve)"
@@ -38,7 +35,7 @@ _LIMITED = (
     "server's request)"
 )
 _HERE = frozenset({Access.LOCAL, Access.CHECKPOINT, Access.RAY})
-_ASKED_IN_WORDS = frozenset(Access) - {Access.BASELINE, Access.REPLAY}
+_ASKED_IN_WORDS = frozenset(Access) - {Access.BASELINE}
 _UNJUDGED = "no judge scores FindIt's datasets"
 
 USED_BY: Mapping[str, frozenset[Access]] = {
@@ -55,7 +52,7 @@ USED_BY: Mapping[str, frozenset[Access]] = {
     **dict.fromkeys(("executor", "replicas"), frozenset({Access.RAY})),
     "gpus": frozenset({Access.RAY, Access.SERVED}),
     **dict.fromkeys(("serve", "tensor_parallel", "serve_args"), frozenset({Access.SERVED})),
-    "logprobs": frozenset(Access) - {Access.BASELINE, Access.REPLAY, Access.VLMEVALKIT},
+    "logprobs": frozenset(Access) - {Access.BASELINE, Access.VLMEVALKIT},
     "use_vllm": frozenset({Access.VLMEVALKIT}),
 }
 """Flags that not every access uses, by their names in :class:`.ModelOptions`."""
@@ -95,17 +92,15 @@ def access_of(entry: ModelEntry, serves: bool = False) -> Access:
     A name in VLMEvalKit's list means VLMEvalKit's model.
 
     Raises:
-        ValueError: a baseline or a recorded run has an address.
+        ValueError: a baseline has an address.
     """
-    free = {REPLAY: Access.REPLAY, **dict.fromkeys(baselines(), Access.BASELINE)}
-    if entry.name in free:
+    if entry.name in baselines():
         if entry.base_url or entry.provider:
             flag = "--provider" if entry.provider else "--base-url"
-            what = free[entry.name].value
             raise ValueError(
-                f"{flag}: {entry.name} is {what} and calls no server. Leave {flag} out"
+                f"{flag}: {entry.name} is a baseline and calls no server. Leave {flag} out"
             )
-        return free[entry.name]
+        return Access.BASELINE
     if entry.provider:
         return Access.PROVIDER
     if entry.base_url:

@@ -36,10 +36,9 @@ from ..models.http.providers.provider_table import OPENROUTER
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import MODELS, find_model, known_model, local_names, row_of_checkpoint
 from ..models.revision import refuse_missing
-from ..runs.prediction_names import recorded_file, replay_source
 from ..serving.programs import visible_gpus
 from ..sweeps.sweep_file import Sweep, all_questions
-from .access import REPLAY, Access, flag_name
+from .access import Access, flag_name
 
 MODEL_COMMAND = "(names: run_findit.py models)"
 
@@ -129,7 +128,7 @@ def check_folder(folder: Path) -> None:
 
 
 def check_model(entry: ModelEntry, access: Access) -> None:
-    """Refuse a model whose name, checkpoint or recorded run does not exist.
+    """Refuse a model whose name or checkpoint does not exist.
 
     A model at an address of the command line is not checked here.
 
@@ -150,8 +149,6 @@ def check_model(entry: ModelEntry, access: Access) -> None:
             raise ValueError(
                 f"{entry.name}={entry.checkpoint}: {entry.name} is a model of VLMEvalKit's{near}"
             )
-    elif access is Access.REPLAY:
-        replay_source(entry.checkpoint)
     elif access in (Access.LOCAL, Access.SERVED):
         _, checkpoint = local_names()[entry.name]
         refuse_missing(checkpoint)
@@ -200,7 +197,7 @@ def refuse_untabled(name: str, more: str = "") -> NoReturn:
 def all_models() -> list[str]:
     """Return the names that ``--model`` takes: baselines, FindIt's, and VLMEvalKit's."""
     at_openrouter = [row.entry for row in MODELS.values() if row.api]
-    return [*baselines(), REPLAY, *local_names(), *at_openrouter, *model_names()]
+    return [*baselines(), *local_names(), *at_openrouter, *model_names()]
 
 
 def check_answers(
@@ -211,9 +208,6 @@ def check_answers(
     Raises:
         ValueError: the message says what to type.
     """
-    if access is Access.REPLAY:
-        recorded_file(replay_source(entry.checkpoint), question.name)
-        return
     if access is Access.BASELINE:
         described = Described(Answering(), baseline_for(entry.name, question).space)
     elif access is Access.VLMEVALKIT:

@@ -18,7 +18,7 @@ from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder, q
 from ..models.model_entry import ModelEntry
 from ..serving.processes import end
 from ..sweeps.sweep_file import Sweep, refuse_samples
-from .access import REPLAY, Access, flag_name
+from .access import Access, flag_name
 from .early_checks import check_amounts, check_folder, check_rows
 from .model_options import (
     DRY_RUN,
@@ -269,9 +269,7 @@ def _make_known(entry: ModelEntry, run: RunOptions, access: Access) -> None:
         folder = Path(run.work_dir) / "servers"
         preflight.add_served(entry, serving, folder, run.options.timeout)
     else:
-        if entry.checkpoint is not None and entry.name == REPLAY:
-            preflight.add_replay(entry.checkpoint)
-        elif entry.checkpoint is not None:
+        if entry.checkpoint is not None:
             make_known(entry.name, entry.checkpoint, entry.like)
         if entry.settings or entry.resources:
             preflight.add_settings(entry)

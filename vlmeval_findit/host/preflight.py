@@ -23,7 +23,6 @@ from ..models.http.spending import Budget
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..serving.programs import ServeOptions
 from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServed, FindItServer
-from .baseline_models import FindItReplay
 from .inference import prepare_run
 from .vlmevalkit_entries import entry_of
 
@@ -60,11 +59,6 @@ def check_datasets(names: Iterable[str]) -> None:
         if not is_known and not is_users_table(name):
             known = [*SUPPORTED_DATASETS, *supported_video_datasets]
             raise ValueError(f"VLMEvalKit has no dataset {name!r}{nearest(name, known)}")
-
-
-def add_replay(path: str) -> None:
-    """Make ``Replay`` answer from a prediction file or a folder of them."""
-    supported_VLM["Replay"] = partial(FindItReplay, predictions=path)
 
 
 def add_server(entry: ModelEntry, options: ModelOptions) -> None:

@@ -38,10 +38,10 @@ def register_models(config_module: ModuleType) -> None:
     import vlmeval.vlm
 
     from .api import API_CLASSES, FindItServed, api_models
-    from .baseline_models import MODEL_CLASSES, models
+    from .baseline_models import FindItBaseline, models
     from .local import FindItLocalModel, local_models
 
-    for cls in (*MODEL_CLASSES, FindItLocalModel):
+    for cls in (FindItBaseline, FindItLocalModel):
         setattr(vlmeval.vlm, cls.__name__, cls)
     for api_cls in (*API_CLASSES, FindItServed):
         setattr(vlmeval.api, api_cls.__name__, api_cls)

@@ -373,7 +373,7 @@ def row_of_checkpoint(name: str, checkpoint: str, like: str | None = None) -> Mo
     check_model_name(name)
     known = find_model(like or name) or (None if like else row_of_base(checkpoint))
     if known is None or known.local is None:
-        near = closest(like or name, ["Replay", *local_names()])
+        near = closest(like or name, local_names())
         meant = f": did you mean {near}?" if near else " (names: run_findit.py models)."
         raise ValueError(
             f"{name}={checkpoint}: no local model {like or name!r}{meant}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -64,33 +63,3 @@ def score_command(path: Path, dataset: str | None = None, *flags: str) -> str:
     if name_after_model(path.stem) is None and not RunFiles(path).identity.is_file():
         words += ["--data", dataset or "DATASET"]
     return f"python run_findit.py {shlex.join([*words, str(path)])}"
-
-
-# --- Replay ---------------------------------------------------------------------------------------
-
-
-def replay_source(predictions: str | None) -> Path:
-    """Return the source of ``Replay`` (default: FINDIT_REPLAY), or raise PredictionError."""
-    source = predictions or os.environ.get("FINDIT_REPLAY")
-    if not source:
-        raise PredictionError(
-            "Replay answers from recorded predictions: run_findit.py --model Replay=PATH, "
-            'FINDIT_REPLAY=PATH, or "predictions" in its entry of a --config file'
-        )
-    if not Path(source).exists():
-        raise PredictionError(f"Replay={source}: no such file or folder")
-    return Path(source)
-
-
-def recorded_file(source: Path, dataset: str) -> Path:
-    """Return the prediction file that is replayed for a dataset, or raise PredictionError."""
-    if source.is_file():
-        return source
-    files = [
-        path
-        for suffix in ("json", "tsv", "xlsx")
-        for path in sorted(source.glob(f"*_{dataset}.{suffix}"))
-    ]
-    if not files:
-        raise PredictionError(f"{source}: no prediction file of {dataset} there")
-    return files[0]
