@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,6 @@ from probe_deployments import answering, seen, sent
 from simulated_deployments import convention
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.sweeps.sweep_file import read_sweep
 
 SMART = '{"kind": "smart_resize", "min_pixels": 200704, "max_pixels": 1605632}'
 
@@ -142,53 +141,17 @@ def test_a_probe_is_asked_once(serve: Serve, capsys: Out) -> None:
     assert len(server.asked) == 30
     assert probe(server, "--space=grid1000") == 0
     assert len(server.asked) == 30
-    assert "--refresh asks again" in capsys.readouterr().out
-    # Another space is another way of sending: it is asked again, and refused is nothing.
+    assert "delete it to ask again" in capsys.readouterr().out
+    # Another space is another way of sending: it is asked again.
     assert probe(server, "--space=pixels") == 1
     assert len(server.asked) == 50
-    assert probe(server, "--space=grid1000", "--refresh") == 0
-    assert len(server.asked) == 70
 
 
-@pytest.mark.parametrize(
-    ("answers", "space", "output"),
-    [
-        ("smart_3136_1003520/xyxy", "grid1000", None),
-        ("grid1000/xyxy", "grid1000", "grid1000"),
-    ],
-)
-def test_what_is_saved_is_accepted(
-    serve: Serve, tmp_path: Path, answers: str, space: str | None, output: str | None
-) -> None:
-    """A second probe with its space is confirmed, and a sweep takes it."""
-    server = serve(answering(convention(answers)))
-    flags = ["--model=mine=the/served-one", "--save=new/mine.yaml", "--like=Qwen2.5-VL"]
-    if space is not None:
-        flags.append(f"--space={space}")
-    assert probe(server, *flags, "--model=mine=the/served-one") in (0, 1)
-    (entry,) = read_sweep(tmp_path / "new/mine.yaml").models
-    assert (entry.name, entry.served, entry.like) == ("mine", "the/served-one", "Qwen2.5-VL")
-    if output is not None:
-        assert entry.space == output
-    space = entry.space if isinstance(entry.space, str) else json.dumps(entry.space)
-    assert probe(server, *flags, f"--space={space}") == 0
-    assert main(["sweep", "new/mine.yaml", "--base-url", server.url, "--limit=3"]) == 0
-
-
-@pytest.mark.parametrize(
-    ("answers", "why"),
-    [
-        ("crop1000/xyxy", "FindIt has no such coordinate space"),
-        ("grid1000/xywh", "numbers come as xywh"),
-    ],
-)
-def test_what_no_run_can_be_scored_in_is_not_saved(
-    serve: Serve, tmp_path: Path, capsys: Out, answers: str, why: str
-) -> None:
-    server = serve(answering(convention(answers)))
-    assert probe(server, "--space=grid1000", "--save=mine.yaml") == 1
-    assert f"mine.yaml is not written: {why}" in capsys.readouterr().out
-    assert not (tmp_path / "mine.yaml").exists()
+def test_the_printed_space_is_confirmed_by_a_second_probe(serve: Serve, capsys: Out) -> None:
+    server = serve(answering(convention("smart_3136_1003520/xyxy")))
+    assert probe(server, "--space=grid1000", "--like=Qwen2.5-VL") == 1
+    *_, last = capsys.readouterr().out.split("run with this model's space: ")
+    assert probe(server, "--like=Qwen2.5-VL", *shlex.split(last)) == 0
 
 
 def test_the_table_of_sizes(serve: Serve, capsys: Out) -> None:
@@ -232,35 +195,16 @@ def test_a_dry_run_asks_nothing(serve: Serve, capsys: Out) -> None:
     assert "20 model calls, 20 of them still to make" in capsys.readouterr().out
 
 
-# --- replies of another form ----------------------------------------------------------------------
-
-
-def keyed(key: str, only: int = 40) -> Script:
-    """Answers under another key than was asked for, to so many of the calls."""
+@pytest.mark.filterwarnings("error")
+def test_the_format_that_most_replies_have_is_named(serve: Serve, capsys: Out) -> None:
     right = answering(convention("grid1000/xyxy"))
 
     def script(asked: Asked, number: int) -> Answer:
         answer = right(asked, number)
-        if number >= only:
-            return answer
-        return replace(answer, body=answer.body.replace(b'\\"bbox\\"', f'\\"{key}\\"'.encode()))
+        body = answer.body.replace(b'\\"bbox\\"', b'\\"bbox_2d\\"')
+        return replace(answer, body=body) if number < 34 else answer
 
-    return script
-
-
-@pytest.mark.filterwarnings("error")
-def test_replies_of_another_form_are_tried_and_the_form_is_named(serve: Serve, capsys: Out) -> None:
-    """34 of 40 say another key than was asked for."""
-    server = serve(keyed("bbox_2d", 34))
-    assert probe(server, "--limit", "40", "--space", "grid1000") == 2
+    assert probe(serve(script), "--limit", "40", "--space", "grid1000") == 2
     out = " ".join(capsys.readouterr().out.split())
     assert "34 of 40 replies are as xyxy_json_bbox_2d asks for them" in out
-    assert "read so: declared thousandths of width and height, xyxy: confirmed" in out
     assert "--format xyxy_json_bbox_2d" in out
-
-
-def test_a_key_that_no_format_has_is_named(serve: Serve, capsys: Out) -> None:
-    server = serve(keyed("the_box"))
-    assert probe(server, "--space", "grid1000") == 2
-    out = " ".join(capsys.readouterr().out.split())
-    assert "20 of 20 replies have their boxes under 'the_box', which no format asks for" in out

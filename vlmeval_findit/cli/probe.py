@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from ..benchmarks import parse
 from ..benchmarks.findit.variant import Variant
@@ -23,8 +22,8 @@ from ..coords.probe_verdict import (
     judge_probe,
 )
 from ..coords.run_check import RunReplies, replies_of_run
-from ..core.command import INTERRUPTED, as_called
-from ..core.files import atomic_write, sha256_of
+from ..core.command import INTERRUPTED
+from ..core.files import sha256_of
 from ..core.question import Question
 from ..core.settings import Settings, settings_from
 from ..data.probe_scenes import COUNT, SIZES
@@ -54,8 +53,8 @@ Exit status:
   130  stopped
 In other commands 1 means that something failed.
 
-The same command again uses the recorded answers. After a change of the deployment add
---refresh.
+The same command again uses the recorded answers. After a change of the deployment
+delete the folder that it names.
 """
 
 CONFIRMED, FAULT, UNDECIDED, FAILED = 0, 1, 2, 3
@@ -71,7 +70,7 @@ _PLACEHOLDER = "grid1000"
     epilog=_EPILOG,
     examples=[
         "python run_findit.py probe --model Qwen3-VL=mine --base-url URL",
-        "python run_findit.py probe --model mine=NAME --base-url URL --save mine.yaml",
+        "python run_findit.py probe --model FindIt-Nano-px --format xywh_json",
     ],
 )
 @click.option("--model", required=True, shell_complete=complete_models, help=MODEL)
@@ -91,13 +90,6 @@ _PLACEHOLDER = "grid1000"
     metavar="DIR",
     help="Folder of the results.",
 )
-@click.option("--refresh", is_flag=True, help="Ask again, even where answers are recorded.")
-@click.option(
-    "--save",
-    type=PATH,
-    metavar="FILE.yaml",
-    help="Write the model and its coordinates as a sweep file.",
-)
 @model_options(DRY_RUN, EXECUTOR, REPLICAS)
 def command(
     options: ModelOptions,
@@ -105,8 +97,6 @@ def command(
     form: str,
     limit: int,
     work_dir: Path,
-    refresh: bool,
-    save: Path | None,
 ) -> int:
     """Ask a deployment about forty scenes and name the coordinates that it answers in.
 
@@ -125,10 +115,9 @@ def command(
         from .dry_run import of_sweep
 
         return of_sweep(sweep)
-    if refresh:
-        _set_aside(sweep.journal.parent)
-    elif sweep.journal.exists() and not is_quiet():
-        print(f"answers of an earlier probe are in {sweep.journal.parent}: --refresh asks again\n")
+    if sweep.journal.exists() and not is_quiet():
+        folder = sweep.journal.parent
+        print(f"answers of an earlier probe are in {folder}: delete it to ask again\n")
     if limit < COUNT:
         spare = limit - FEWEST
         which = f"all of them but {spare} have" if spare else "every scene has"
@@ -140,10 +129,7 @@ def command(
         return status if status == INTERRUPTED else FAILED
     report = _report(results[0].path, target)
     print_probe(report)
-    status = _status(report)
-    if save is not None:
-        print(_save(report, target.entry, save))
-    return status
+    return _status(report)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,38 +204,21 @@ def _sweep(
     )
 
 
-def _set_aside(folder: Path) -> None:
-    """Rename the folder of an earlier probe: paid answers are not deleted."""
-    if folder.exists():
-        number = 1
-        while (aside := folder.with_name(f"{folder.name}.{number}")).exists():
-            number += 1
-        folder.rename(aside)
-
-
 # --- the result -----------------------------------------------------------------------------------
 
 
 def _report(path: Path, target: _Target) -> ProbeReport:
     predictions = open_predictions(path, Settings())
-
-    def read_as(question: Question) -> RunReplies:
-        task = replace(predictions.task, question=question)
-        replies, settings = predictions.replies, predictions.settings
-        return replies_of_run(predictions.model, task, replies, settings, predictions.identity)
-
-    question = predictions.task.question
-    run = read_as(question)
+    task, question = predictions.task, predictions.task.question
+    run = replies_of_run(
+        predictions.model, task, predictions.replies, predictions.settings, predictions.identity
+    )
     assert isinstance(question, Variant)  # Else its answers were no boxes
     asked = Convention(SPACES[_PLACEHOLDER], run.declared.order)
     result = judge_probe(run.queries, target.declared(run), asked)
-    other_format, other = find_other_format(question, predictions.replies), None
-    if other_format is not None and other_format.question is not None:
-        other_run = read_as(other_format.question)
-        other = other_run, judge_probe(other_run.queries, target.declared(other_run), asked)
+    other_format = find_other_format(question, predictions.replies)
     sizes = group_by_size(run.queries, result, asked)
-    model, dataset = predictions.model, predictions.task.name
-    return ProbeReport(model, dataset, path, run, result, sizes, asked, other_format, other)
+    return ProbeReport(predictions.model, task.name, run, result, sizes, asked, other_format)
 
 
 def _status(report: ProbeReport) -> int:
@@ -260,41 +229,3 @@ def _status(report: ProbeReport) -> int:
         return FAILED
     is_named = result.verdict in (ProbeVerdict.CONFIRMED, ProbeVerdict.NAMED)
     return CONFIRMED if is_named else UNDECIDED
-
-
-def _save(report: ProbeReport, entry: ModelEntry, path: Path) -> str:
-    """Write a sweep file if runs can be scored in the named space; return a message."""
-    result, space = report.result, report.space
-    if result.named is None or not result.verdict.is_clear:
-        return f"{path} is not written: no coordinates were named"
-    if report.unusable is not None or space is None:
-        return f"{path} is not written: {report.unusable}"
-    values = space.as_dict()
-    model: dict[str, Any] = {
-        "name": entry.name,
-        "provider": entry.provider,
-        "served": entry.served,
-        "checkpoint": entry.checkpoint,
-        "like": entry.like,
-        "system": entry.system,
-        "prompt_template": entry.prompt_template,
-        "space": values if len(values) > 1 else space.kind,
-        "settings": dict(entry.settings),
-        "resources": dict(entry.resources),
-    }
-    sweep = {
-        "models": [{key: value for key, value in model.items() if value}],
-        "datasets": [report.dataset],
-    }
-    # An address may contain a key: it belongs to the command line.
-    address = " --base-url URL" if entry.base_url else ""
-    head = (
-        f"# Named by run_findit.py probe: {result.named.description}.\n"
-        "# Name the datasets that you want, then:\n"
-        f"#   python run_findit.py sweep {path.name}{address}\n"
-    )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as f:
-        f.write(as_called(head))
-        yaml.safe_dump(sweep, f, sort_keys=False, allow_unicode=True, width=100)
-    return f"saved: {path}"

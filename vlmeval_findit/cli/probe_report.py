@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,22 +29,19 @@ _POOR = 0.5
 
 @dataclass(frozen=True)
 class ProbeReport:
-    """A probe: its run at ``path``, and the result of its answers.
+    """A probe: its run, and the result of its answers.
 
-    ``asked`` is the convention in which boxes were asked for. ``other_format`` is the format that
-    replies have instead, and ``other`` the run and the result if they are read in it (None: no
-    format asks for such replies).
+    ``asked`` is the convention in which boxes were asked for, ``other_format`` the format that more
+    replies have.
     """
 
     model: str
     dataset: str
-    path: Path
     run: RunReplies
     result: ProbeResult
     sizes: Sequence[SizeGroup]
     asked: Convention
     other_format: OtherFormat | None = None
-    other: tuple[RunReplies, ProbeResult] | None = None
 
     @property
     def space(self) -> Space | None:
@@ -190,21 +188,17 @@ def _details(report: ProbeReport) -> Iterator[str]:
         yield f"hardly detected on {', '.join(poor)}: an error of the model, not of the convention"
     if report.unusable is not None:
         yield f"no run can be scored in it: {report.unusable}"
+    elif report.space is not None and result.verdict in (ProbeVerdict.NAMED, ProbeVerdict.OTHER):
+        values = report.space.as_dict()
+        space = json.dumps(values) if len(values) > 1 else report.space.kind
+        yield f"run with this model's space: --space {shlex.quote(space)}"
 
 
 def _advice(report: ProbeReport) -> Iterator[str]:
     """Say what else could be asked, where replies had another format or were too few."""
     scenes, other = len(report.run.matched), report.other_format
     if other is not None:
-        share = f"{other.count} of {scenes} replies"
-        if other.question is None:
-            key = printable(other.key)
-            yield f"{share} have their boxes under '{key:.60}', which no format asks for"
-        else:
-            name = other.question.name.partition("_Probe_")[2]
-            yield f"{share} are as {name} asks for them: type --format {name}"
-    if report.other is not None:
-        run, result = report.other
-        yield f"read so: {_verdict(replace(report, run=run, result=result))}"
+        name = other.question.name.partition("_Probe_")[2]
+        yield f"{other.count} of {scenes} replies are as {name} asks for them: type --format {name}"
     if report.result.diagnosis.boxes < FEWEST and scenes < COUNT:
         yield f"--limit {COUNT} asks {COUNT - scenes} scenes more, and these are not asked again"

@@ -30,7 +30,6 @@ RENAMED_FLAGS = {
     "--dataset": "--data",
     "--row": "--like",
     "--confidences": "--logprobs",
-    "--anew": "--refresh",
     "--images": "--image-root",
 }
 """Options of 0.2 and their names now."""

@@ -5,7 +5,6 @@ Each scene has one object, and image sizes tell conventions apart: 40 answers sa
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -161,30 +160,27 @@ def _ratio(convention: Convention, numbers: Floats, pixels: Floats) -> Floats:
     return np.asarray(np.median(ratio, axis=(0, 2)))
 
 
-# --- replies in another form ----------------------------------------------------------------------
+# --- replies in another format --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class OtherFormat:
-    """The form of ``count`` replies: another known format, or an unknown key."""
+    """The format of ``count`` replies, which is not the requested one."""
 
     count: int
-    question: Variant | None = None
-    key: str = ""
+    question: Variant
 
 
 def find_other_format(question: Variant, replies: Sequence[Reply]) -> OtherFormat | None:
-    """Find a form that more replies have than the requested form; None without it."""
+    """Find a format that more replies have than the requested one; None without it."""
     answers = [reply.answer for reply in replies if not reply.failed]
     # Four numbers in brackets are a text reply, even inside an object.
     plain = [text for text in answers if not objects_in(text)]
-    forms = [
+    formats = [
         OtherFormat(_readable(each, answers if each.output == "json" else plain), each)
         for each in _formats(question)
     ]
-    keys = Counter(key for text in answers for key in dict.fromkeys(_keys_of_boxes(text)))
-    forms += [OtherFormat(count, key=key) for key, count in keys.items() if key not in KEYS]
-    best = max(forms, key=lambda each: each.count, default=None)
+    best = max(formats, key=lambda each: each.count, default=None)
     return best if best is not None and best.count > _readable(question, answers) else None
 
 
@@ -205,10 +201,3 @@ def _readable(question: Variant, replies: Sequence[str]) -> int:
         each.reason is None and any(tuple(box) != NO_RECTANGLE for box in each.boxes)
         for each in readings
     )
-
-
-def _keys_of_boxes(text: str) -> Iterator[str]:
-    for members in objects_in(text):
-        for key, value in members.items():
-            if isinstance(value, list) and [*map(type, value)] == [float] * 4:
-                yield key
