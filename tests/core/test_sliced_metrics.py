@@ -8,7 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vlmeval_findit.core.influences import Estimate, clustered_sums, estimate_metrics, mean
+from vlmeval_findit.core.influences import (
+    Estimate,
+    clustered_sums,
+    estimate_metrics,
+    mean,
+    slice_of,
+)
 from vlmeval_findit.core.intervals import difference, metric_intervals
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.scored_row import ScoredRow, totals
@@ -90,6 +96,21 @@ def test_one_slice_is_the_plain_ratio() -> None:
     result = estimate(rows)
     assert result.influence[:, 1] == pytest.approx(result.influence[:, 0])
     assert result.values[1] == result.values[0]
+
+
+def test_a_slice_and_a_metric_of_its_sums_count_the_same_rows() -> None:
+    rows = some_rows(5, 60, 4)
+    of_slice = Metric("slice", {"hits[class=c1]": 1}, {"asked[class=c1]": 1}, empty=None)
+    absent = Metric("absent", {"hits[class=none]": 1}, {"asked[class=none]": 1}, empty=None)
+    everything = clustered_sums(rows, "x")
+    whole = estimate_metrics((of_slice, absent), everything)
+    alone = estimate_metrics((PLAIN,), slice_of(everything, "class", "c1"))
+    inside = [row for row in rows if row.slices["class"] == "c1"]
+    assert whole.value("slice") == alone.value("plain")
+    assert whole.value("slice") == pytest.approx(PLAIN.value(totals(inside)))
+    assert whole.influence[:, 0] == pytest.approx(alone.influence[:, 0])
+    assert whole.counted[0] == alone.counted[0] == len({row.source for row in inside})
+    assert np.isnan(whole.values[1])
 
 
 def test_rare_classes_make_few_images_of_many() -> None:
