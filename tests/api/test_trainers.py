@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -133,16 +132,6 @@ def test_fixed_columns_and_other_rewards() -> None:
     assert adherence("mine", "[0, 0, 9, 9]", BOX, QUERY) == 1
     pointing = findit.reward_function("verl", by="pointing", format="point_text")
     assert pointing("mine", "[200, 200]", BOX, QUERY) == 1
-
-
-def test_threads_share_a_function() -> None:
-    compute_score = findit.reward_function("verl")
-
-    def reward(at: int) -> Any:
-        return compute_score("mine", REPLIES[at], QUERIES[at]["truth"], QUERIES[at])
-
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(reward, [*range(len(MIXED))] * 30)) == pytest.approx(RIGHT * 30)
 
 
 @pytest.mark.parametrize(

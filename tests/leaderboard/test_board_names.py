@@ -14,7 +14,6 @@ from scored_runs import World, failing, speaking
 
 from vlmeval_findit.benchmarks.findit.findit_datasets import Family
 from vlmeval_findit.cli.leaderboard import _print_board
-from vlmeval_findit.cli.printing import print_rows
 from vlmeval_findit.core.formatting import printable
 from vlmeval_findit.core.intervals import INTERVALS
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
@@ -68,16 +67,6 @@ def test_names_come_out_of_every_file_as_text(ugly: list[Run], tmp_path) -> None
     assert {book["mIoU"].cell(row, 2).value for row in range(4, 4 + len(UGLY))} == shown
     assert all(cell.data_type != "f" for sheet in book for row in sheet.iter_rows() for cell in row)
     assert book["mIoU"].column_dimensions["B"].width <= 60
-
-
-def test_printed_scores_show_names_as_text(capsys) -> None:
-    names = ("F1@0.5", "mIoU", "Adherence", "scored", "rows", "failed calls")
-    values = {name: at for at, name in enumerate(names, 1)}
-    print_rows({"dataset": JSON, "model": name, **values} for name in UGLY)
-    lines = capsys.readouterr().out.splitlines()[1:]
-    for line, name in zip(lines, UGLY, strict=True):
-        assert f"  {printable(name)}  " in line.replace(JSON, ""), line
-        assert line.split()[-5:] == ["1.0", "2.0", "3.0", "4/5", "6"]
 
 
 def test_names_are_no_markup(ugly: list[Run]) -> None:

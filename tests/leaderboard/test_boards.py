@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import UTC, datetime
 
@@ -172,25 +171,6 @@ def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path) -> 
 
 
 # --- pages and tables -----------------------------------------------------------------------------
-
-
-def test_a_page_shows_lines_support_and_no_boxes(board: Board) -> None:
-    page = make_page(board, NOW)
-    assert "<title>Letters report</title>" in page
-    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
-    runs = data["runs"]
-    cards = {
-        (runs[c["run"]]["model"], runs[c["run"]]["format"], c["index"]): c for c in data["cards"]
-    }
-    card = cards["Good", "plain", 0]
-    assert card["lines"][0] == ["truth", "A: cat"]
-    assert {len(frame["boxes"]) for c in cards.values() for frame in c["frames"]} == {0}
-    assert [data["images"][at]["name"] for at in card["shots"]] == ["1.jpg"]
-    assert data["texts"][card["prompt"]].endswith("C: cow. Answer as plain.")
-    # A row of a heat map, two columns, in the benchmark's order.
-    formats = page.split('<section id="formats"')[1].split("</section>")[0]
-    assert formats.index(">plain</text>") < formats.index(">json</text>")
-    assert "IoU" not in page.split("<main>")[1].split('<section id="gallery"')[0]
 
 
 def test_scores_are_printed_as_a_table_for_each_benchmark(house: World, capsys) -> None:

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 from boards import JSON, board, runs, world
-from grids import grid
 from scored_runs import World, saying, speaking
 
-from vlmeval_findit.benchmarks.findit import PREFIX
 from vlmeval_findit.core.identity import Answering, merge_for_resume
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown
@@ -22,22 +20,10 @@ from vlmeval_findit.runs.scored_run import Run, load_runs
 __all__ = ["board", "runs", "world"]
 
 
-def test_column_and_format_make_up_every_name_of_the_grid() -> None:
-    pairs = set()
-    for variant in grid():
-        assert f"{PREFIX}{variant.board_dataset}_{variant.format}" == variant.name
-        pairs.add((variant.board_dataset, variant.format))
-    assert len(pairs) == sum(1 for _ in grid())
-
-
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
         ({"rows": 8}, r"other rows: 8 scored, the rest 12; rows missing: 4 \(first: 8\)$"),
-        (
-            {"rows": 8, "change": lambda asked: replace(asked, left_out=(10, 11))},
-            r"rows missing: 4 \(first: 8\), 2 of them without a usable image",
-        ),
         (
             {"change": lambda asked: replace(asked, prompts="release 4d99", prompt_hash="ab")},
             "^other prompts: release 4d99, the rest findit-own-1$",

@@ -123,25 +123,6 @@ def test_a_sheet(tmp_path) -> None:
     assert sheet["B5"].data_type == "s"
     assert (sheet["C4"].font.bold, sheet["C6"].font.italic) == (True, True)
     assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("C4", "A3:H6")
-    assert sheet.print_title_rows == "$1:$3"
-
-
-@pytest.mark.parametrize(("names", "is_fitted"), [(4, True), (30, False)])
-def test_a_wide_sheet_is_printed_on_pages_that_can_be_read(
-    tmp_path, names: int, is_fitted: bool
-) -> None:
-    """Each page begins with the names of its rows."""
-    fields = [*TABLE.fields[:2], *(value(f"Dataset {at}", "") for at in range(names))]
-    rows = [[1, "A model", *[50.0] * names]]
-    write_sheets({"F1": Table("F1", fields, rows)}, tmp_path / "book.xlsx")
-    sheet = load_workbook(tmp_path / "book.xlsx")["F1"]
-    assert sheet.sheet_properties.pageSetUpPr.fitToPage is is_fitted
-    assert sheet.print_title_cols == (None if is_fitted else "$A:$B")
-    # Between an interval and the next value.
-    breaks = [each.id for each in sheet.col_breaks.brk]
-    assert bool(breaks) is not is_fitted
-    assert all(sheet.cell(3, column).value == "95 % interval" for column in breaks)
-    assert (sheet.page_setup.scale or 100) >= 70
 
 
 def test_html_escapes_names() -> None:

@@ -297,18 +297,6 @@ def test_a_folder_with_other_files_is_refused(world: World, out: Path, capsys) -
     assert (out / "README.md").read_text() == "edited by hand"
 
 
-def test_checksums_lead_to_no_other_folder(world: World, out: Path) -> None:
-    mixed(world)
-    assert export(world, out) == 0
-    victim = world.folder / "victim.txt"
-    victim.write_text("other")
-    values = json.loads((out / CHECKSUMS).read_text())
-    values["sha256"]["../victim.txt"] = file_sha256(victim)
-    (out / CHECKSUMS).write_text(json.dumps(values))
-    assert export(world, out, "--licence", "mit") == 0
-    assert victim.read_text() == "other"
-
-
 def test_runs_are_not_written_over(world: World, out: Path, capsys) -> None:
     path = world.predict("Good", JSON, speaking(JSON, 0.8, 10))
     assert main(["export", str(path), "--to", "trackio", "--out", str(world.runs)]) == 2

@@ -122,9 +122,7 @@ def _rows_reason(provenance: Provenance, rest: frozenset[int]) -> str:
     missing, extra = sorted(rest - provenance.rows), sorted(provenance.rows - rest)
     parts = []
     if missing:
-        unsent = len(set(missing) & set(provenance.left_out))
-        because = f", {unsent} of them without a usable image" if unsent else ""
-        parts.append(f"rows missing: {len(missing)} (first: {missing[0]}){because}")
+        parts.append(f"rows missing: {len(missing)} (first: {missing[0]})")
     if extra:
         parts.append(f"rows that the rest lacks: {len(extra)} (first: {extra[0]})")
     return f"other rows: {len(provenance.rows)} scored, the rest {len(rest)}; {', '.join(parts)}"

@@ -11,8 +11,6 @@ from typing import Any
 from openpyxl import Workbook
 from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
 from openpyxl.utils import get_column_letter
-from openpyxl.worksheet.page import PageMargins
-from openpyxl.worksheet.pagebreak import Break
 
 from ..core.files import replacing
 from ..core.formatting import printable
@@ -34,10 +32,6 @@ _WIDEST = 60
 _LONGEST_NAME = 31
 _NOTES_WIDTH = 110
 _INTERVAL_WIDTH = 12
-_SMALLEST = 0.7
-"""Smallest scale of a page."""
-_PAGE_WIDTH = 108 / _SMALLEST
-"""Width of a reduced page in landscape, in units of column widths."""
 
 
 def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
@@ -62,14 +56,7 @@ def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
 
 
 def _sheet(book: Workbook, name: str) -> Any:
-    """Add a sheet; on paper it is one page wide, unless :func:`_paginate` says otherwise."""
-    sheet: Any = book.create_sheet(re.sub(r"[][*?:/\\]", "", name)[:_LONGEST_NAME])
-    sheet.page_setup.orientation = "landscape"
-    sheet.page_setup.paperSize = sheet.PAPERSIZE_A4
-    sheet.page_setup.fitToHeight = 0
-    sheet.page_margins = PageMargins(left=0.3, right=0.3, top=0.4, bottom=0.4)
-    sheet.sheet_properties.pageSetUpPr.fitToPage = True
-    return sheet
+    return book.create_sheet(re.sub(r"[][*?:/\\]", "", name)[:_LONGEST_NAME])
 
 
 def _put(sheet: Any, row: int, column: int, value: Any, font: Font = _PLAIN) -> Any:
@@ -90,51 +77,26 @@ def _fill(sheet: Any, table: Table) -> None:
     """Fill a sheet: a column for every field, followed by a column of its intervals and signs."""
     _put(sheet, 1, 1, table.title, _BOLD)
     rows = [[cell for _, cell in row] for row in table.cells()]
-    left, widths = 1, {}
+    left = 1
     for at, field in enumerate(table.fields):
-        widths[left] = _fill_column(sheet, left, field, [row[at] for row in rows], table.quoted)
+        _fill_column(sheet, left, field, [row[at] for row in rows], table.quoted)
         left += 1 + field.interval
     keys = len(list(takewhile(lambda field: field.is_key, table.fields)))
     sheet.freeze_panes = sheet.cell(_FIRST, keys + 1)
-    sheet.print_title_rows = f"1:{_NAMES}"
-    _paginate(sheet, widths, keys)
     sheet.row_dimensions[2].height = 36
     sheet.row_dimensions[_NAMES].height = 38  # Three lines: a metric's name may be long.
     end = sheet.cell(max(_NAMES, sheet.max_row), left - 1).coordinate
     sheet.auto_filter.ref = f"A{_NAMES}:{end}"
 
 
-def _paginate(sheet: Any, widths: Mapping[int, float], keys: int) -> None:
-    """Break a sheet that is too wide into several pages, each with the names of its rows.
-
-    Args:
-        sheet: a sheet whose columns are filled.
-        widths: of each field by its column; an interval stays with its value.
-        keys: number of columns that name a row.
-    """
-    if sum(widths.values()) <= _PAGE_WIDTH:
-        return
-    sheet.sheet_properties.pageSetUpPr.fitToPage = False
-    sheet.page_setup.scale = round(100 * _SMALLEST)
-    if keys:
-        sheet.print_title_cols = f"A:{get_column_letter(keys)}"
-    titles = used = sum(width for column, width in widths.items() if column <= keys)
-    for column, width in widths.items():
-        if column > keys:
-            if used + width > _PAGE_WIDTH and used > titles:
-                sheet.col_breaks.append(Break(id=column - 1))
-                used = titles
-            used += width
-
-
 def _fill_column(
     sheet: Any, at: int, field: Field, cells: Sequence[TableCell], quoted: int
-) -> float:
-    """Fill the column of a field, whose last ``quoted`` values are published; return its width."""
+) -> None:
+    """Fill the column of a field, whose last ``quoted`` values are published."""
     _put_head(sheet, at, field.name, field.note)
     texts = [printable(cell.value) for cell in cells if isinstance(cell.value, str)]
     longest = max(map(len, [*texts, field.name])) if field.kind is FieldType.TEXT else 6
-    width = sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, longest + 3)
+    sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, longest + 3)
     if field.interval:
         _put_head(sheet, at + 1, "95 % interval")
         sheet.column_dimensions[get_column_letter(at + 1)].width = _INTERVAL_WIDTH
@@ -150,7 +112,6 @@ def _fill_column(
             filled.append(_put(sheet, _FIRST + place, at + 1, interval or None, _FAINT))
         for filled_cell in filled if field.is_mean else ():
             filled_cell.fill = _AVERAGE
-    return width + _INTERVAL_WIDTH * field.interval
 
 
 def _put_head(sheet: Any, at: int, name: str, note: str = "") -> None:
