@@ -3,7 +3,7 @@
 
 import sys
 
-from vlmeval_findit.__main__ import main
+from vlmeval_findit.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -172,9 +172,9 @@ setup(
     },
     entry_points={
         "console_scripts": [
-            "findit = vlmeval_findit.__main__:main",
+            "findit = vlmeval_findit.cli:main",
             # `uvx vlmeval-findit` and `pipx run vlmeval-findit` look for a package's own name.
-            "vlmeval-findit = vlmeval_findit.__main__:main",
+            "vlmeval-findit = vlmeval_findit.cli:main",
         ]
     },
     cmdclass={"build_py": BuildWithHook},

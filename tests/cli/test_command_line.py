@@ -6,13 +6,11 @@ import errno
 import logging
 import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from paths import ROOT
 
 from vlmeval_findit.cli import error_text, main
 from vlmeval_findit.cli.model_options import MODEL_GROUPS
@@ -33,24 +31,6 @@ def test_a_closed_pipe_is_no_error() -> None:
         )
     assert process.stderr == ""
     assert process.returncode in (0, 1)
-
-
-@pytest.mark.parametrize("program_of", [["-m", "vlmeval_findit"], [str(ROOT / "run_findit.py")]])
-def test_ctrl_c_while_modules_are_imported_shows_no_traceback(
-    program_of: list[str], tmp_path: Path
-) -> None:
-    text = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)"
-    (tmp_path / "click.py").write_text(text)
-    process = subprocess.run(
-        [sys.executable, *program_of, "models"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        # A shell's background job, which this test may be part of, ignores the signal.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (process.returncode, process.stderr) == (-signal.SIGINT, "")
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(

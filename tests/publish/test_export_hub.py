@@ -269,7 +269,6 @@ def test_a_refusal_leaves_no_file(world: World, out: Path, capsys) -> None:
         ([str(unscored)], "not scored yet"),
         ([str(world.folder / "nowhere")], "no such file"),
         ([str(path), "--pictures", "3"], "--pictures is for --to mlflow or wandb or trackio"),
-        ([str(path), "--licence", "Our own"], "--licence 'Our own' is not a licence"),
     ]
     for arguments, message in cases:
         assert main(["export", "--to", "hub", *arguments, "--out", str(out)]) == 2, arguments

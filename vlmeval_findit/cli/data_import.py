@@ -72,7 +72,7 @@ _FOR = {
 
 _OF_SETS = ("only", "partial")
 
-_NOT_OF_SETS = (*_FOR, "image_root", "as_")
+_NOT_OF_SETS = (*_FOR, "image_root")
 
 
 @click.command(
@@ -84,12 +84,6 @@ _NOT_OF_SETS = (*_FOR, "image_root", "as_")
     sections={"What is read": lambda: FORMATS},
 )
 @click.argument("path", type=PATH, required=False, metavar="FILE|DIR")
-@click.option(
-    "--as",
-    "as_",
-    type=click.Choice([form.name.lower() for form in Format]),
-    help="The format, if the file's name or the folder does not show it.",
-)
 @click.option(
     "--set",
     metavar="NAME",
@@ -139,7 +133,7 @@ def command(**flags: Any) -> int:
         only = flags["only"].split(",") if flags["only"] else None
         options = ImportOptions(path, flags["name"], only, flags["partial"], flags["replace"], exif)
         return make_set(flags["set"], options)
-    source = Format[flags["as_"].upper()] if flags["as_"] else _format(path)
+    source = _format(path)
     _refuse(flags, _OF_SETS, f"{source.value}: it is for published sets (--set)")
     others = [name for name, formats in _FOR.items() if source not in formats]
     _refuse(flags, others, source.value)
@@ -176,7 +170,7 @@ def _read(path: Path, source: Format, flags: Mapping[str, Any], folder: Path) ->
 def _refuse(flags: Mapping[str, Any], names: Iterable[str], of: str) -> None:
     for name in names:
         if flags[name] not in (None, False):
-            flag = f"--{name.strip('_').replace('_', '-')}"
+            flag = f"--{name.replace('_', '-')}"
             raise AnnotationError(f"{flag} is not for {of}. Leave it out")
 
 
@@ -192,17 +186,14 @@ def _format(path: Path) -> Format:
             return existing[0]
         which = "both of" if existing else "neither of"
         raise AnnotationError(
-            f"{path} has {which} labels/ (YOLO) and Annotations/ (VOC): say --as yolo or --as voc, "
-            "--set NAME for a published set, or name a file"
+            f"{path} has {which} labels/ (YOLO) and Annotations/ (VOC): name a file, "
+            "or --set NAME for a published set"
         )
     if not path.exists():
         raise AnnotationError(f"{path}: no such file or folder")
     if path.suffix.lower() in _BY_SUFFIX:
         return _BY_SUFFIX[path.suffix.lower()]
-    raise AnnotationError(
-        f"{path}: neither .json (COCO), .jsonl, .csv nor .tsv: say --as coco, --as jsonl or "
-        "--as csv"
-    )
+    raise AnnotationError(f"{path}: neither .json (COCO), .jsonl, .csv nor .tsv: rename it")
 
 
 # --- published sets -------------------------------------------------------------------------------

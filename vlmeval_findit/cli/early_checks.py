@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import os
-import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -158,32 +156,26 @@ def check_model(entry: ModelEntry, access: Access) -> None:
         raise ValueError(f"no model {entry.name!r}{nearest(entry.name, all_models())}")
 
 
-DEVICES = ("cpu", "cuda", "mps", "xpu", "npu", "hpu", "xla", "mlu", "musa")
-"""Kinds of devices, as torch names them."""
-
 AMD_DRIVER = Path("/dev/kfd")
 """Exists where a machine may have AMD's GPUs, which torch calls cuda, too."""
 
 
 def refuse_device(entry: ModelEntry, access: Access) -> None:
-    """Refuse a model's device that this machine surely lacks; torch checks other devices.
+    """Refuse a model's NVIDIA GPU that this machine lacks; torch checks other devices.
 
     Raises:
-        ValueError: the message names the devices that exist.
+        ValueError: the message says how many there are.
     """
     device = entry.resources.get("device")
-    if device in (None, "cpu") or access not in (Access.LOCAL, Access.CHECKPOINT):
+    if device is None or access not in (Access.LOCAL, Access.CHECKPOINT):
         return
     kind, _, number = device.partition(":")
-    if kind not in DEVICES or (number and not number.isdecimal()):
+    if kind == "gpu" or (number and not number.isdecimal()):
         raise ValueError(f"--device {device}: no such device; cpu, cuda, cuda:1, mps … are")
-    count: float = math.inf
     if kind == "cuda" and not AMD_DRIVER.exists():
         count = len(visible_gpus())
-    elif kind == "mps":
-        count = int(sys.platform == "darwin")
-    if count <= int(number or 0):
-        raise ValueError(f"--device {device}: this machine has {count} of {kind}; use cpu")
+        if count <= int(number or 0):
+            raise ValueError(f"--device {device}: this machine has {count} of {kind}; use cpu")
 
 
 def refuse_untabled(name: str, more: str = "") -> NoReturn:

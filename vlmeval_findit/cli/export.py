@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -132,8 +131,3 @@ def _check_flags(target: str, flags: Mapping[str, Any]) -> None:
             users = [other for other, row in TARGETS.items() if flag in row.flags]
             name = flag.replace("_", "-")
             raise ValueError(f"--{name} is for --to {' or '.join(users)}: leave it out")
-    licence = flags.get("licence", "other")
-    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", licence):
-        raise ValueError(
-            f"--licence {licence!r} is not a licence that the hub knows: cc-by-4.0, mit or other"
-        )

@@ -24,8 +24,7 @@ _PIPE_WIDTH = 100_000
 
 _MOST_ROWS = 20
 _MOST_LINES = 12
-_MOST_FOLDED = 15
-"""Most lines on a terminal: of a table, of a list, of a folded list; a pipe gets all."""
+"""Most lines on a terminal: of a table, of a list; a pipe gets all."""
 
 
 def console() -> Console:
@@ -72,17 +71,8 @@ def print_columns(
 
 def print_lines(lines: Sequence[str], rest: str) -> None:
     """Print a list of lines; on a terminal the first of them, and where the ``rest`` is."""
-    from rich.text import Text
-
-    out, printed = console(), 0
-    for at, line in enumerate(lines):
-        text = Text(printable(line))
-        printed += len(text.wrap(out, out.width)) if out.is_terminal else 0
-        is_much = at >= _MOST_LINES - 1 or printed > _MOST_FOLDED
-        if out.is_terminal and is_much and at and at < len(lines) - 1:
-            print_folded(f"{len(lines) - at:,} more in {rest}")
-            return
-        out.print(text)
+    for line in first_lines(lines, rest):
+        print_folded(line)
 
 
 def print_folded(line: str) -> None:

@@ -34,8 +34,8 @@ RENAMED_FLAGS = {
 }
 """Options of 0.2 and their names now."""
 
-Section = Callable[[], str | Sequence[tuple[str, str]]]
-"""Makes the text, or the terms with their definitions, of a section of a help."""
+Section = Callable[[], Sequence[tuple[str, str]]]
+"""Makes the terms, with their definitions, of a section of a help."""
 
 
 class Command(click.Command):
@@ -96,11 +96,7 @@ class Command(click.Command):
         super().format_epilog(ctx, formatter)
         for heading, make in self.sections.items():
             with formatter.section(heading):
-                content = make()
-                if isinstance(content, str):
-                    formatter.write(content)
-                else:
-                    formatter.write_dl(content)
+                formatter.write_dl(make())
 
 
 def shared_options() -> list[click.Option]:

@@ -325,14 +325,17 @@ def test_another_folder(tmp_path, name: str, capsys) -> None:
         ([".", "--set", "RefCOCO_M"], "no published set 'RefCOCO_M': did you mean RefC"),
         (["--set", "GroundingME"], "FILE or DIR is missing"),
         ([".", "--set", "GroundingME", "--image-root", "."], "--image-root is not for a published"),
-        ([".", "--set", "GroundingME", "--as", "coco"], "--as is not for a published set"),
-        (["x.json", "--as", "coco", "--name", "M", "--split", "v"], "--split is not for COCO"),
+        (["x.json", "--name", "M", "--split", "v"], "--split is not for COCO"),
         ([".", "--name", "Mine"], "has neither of labels/ (YOLO) and Annotations/ (VOC)"),
         ([__file__, "--name", "Mine"], "importing.py: neither .json (COCO), .jsonl"),
         (["gone", "--name", "Mine"], "gone: no such file or folder"),
     ],
 )
-def test_arguments_that_contradict_each_other(arguments: list[str], why: str, capsys) -> None:
+def test_arguments_that_contradict_each_other(
+    arguments: list[str], why: str, capsys, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.json").write_text("{}")
     assert main(["data", "import", *arguments]) == 2
     assert why in capsys.readouterr().err
 
