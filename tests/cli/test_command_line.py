@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from vlmeval_findit.cli import error_text, main
-from vlmeval_findit.cli.model_options import MODEL_GROUPS
 from vlmeval_findit.core.command import as_called, program
 from vlmeval_findit.core.vlmevalkit import quiet_log
 
@@ -108,12 +106,3 @@ def test_progress_bars_are_for_terminals(terminal: bool, monkeypatch: pytest.Mon
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     quiet_log()
     assert os.environ["TQDM_DISABLE"] == ("" if terminal else "1")
-
-
-@pytest.mark.parametrize("name", ["run", "search", "sweep", "probe"])
-def test_the_options_of_a_help_are_in_groups(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([name, "--help"]) == 0
-    text = capsys.readouterr().out
-    groups = [group.partition(":")[0] for group in re.split(r"\n\n(?=\S)", text)]
-    assert groups[1:7] == ["Options", *MODEL_GROUPS]
-    assert text.index("Servers and providers:") < text.index("--base-url") < text.index("Cost:")

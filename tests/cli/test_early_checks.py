@@ -99,8 +99,6 @@ ASKED --model my-ft=ADAPTER --like Qwen3-VL
   no dataset 'TheirBnch_DEV': did you mean TheirBench_DEV?
 ASKED --model FindIt-Nanno
   no model 'FindIt-Nanno': did you mean FindIt-Nano?
-ASKED --model Their-VL-8B --judge-args '{"space": "unit"}'
-  no model 'Their-VL-8B': did you mean Their-VL-7B?
 NANO --dtype floot16
   --dtype floot16: did you mean
 NANO --work-dir THIS_FILE
@@ -133,16 +131,12 @@ NANO --mode evl
   --mode evl: did you mean eval?
 NANO --api-nprc 3
   no flag '--api-nprc': did you mean --api-nproc?
-NANO --logprob
-  did you mean --logprobs?
 ASKED --model mine SERVER
   the coordinate space of the model 'mine' is not known
 ASKED --model Qwen3-VL --base-url localhost
   localhost
 ASKED --model GPT-5.4 --provider opnai
   did you mean openai?
-search --model mine=/nowhere --like Qwen3-VL
-  no such folder
 search --model FindIt-Nano --data Pascal
   no table Pascal.tsv
 search --model Qwen3-VL-9B --space unit --data Scenes_mini
@@ -175,24 +169,14 @@ ASKED --model FullImage --provider openai
   --provider: FullImage is a baseline and calls no server
 NANO --max-usd 2
   --max-usd has no effect: FindIt-Nano is a model on this machine
-NANO --api-nproc 2
-  --api-nproc has no effect: FindIt-Nano
 NANO --like Qwen3-VL
   --like has no effect: FindIt-Nano is a model on this
 ASKED --model FullImage --logprobs
   --logprobs has no effect: FullImage is a baseline
-search --model FindIt-Nano --replicas 2
-  --replicas has no
 search --model Qwen3-VL SERVER --executor ray
   --executor has no effect: Qwen3-VL is a model of a server
-search --model FindIt-Nano --executor ray --replicas -1
-  --replicas: -1 should be at least 0 (as many as fit)
 search --model FindIt-Nano --executor ray --gpus nan
   --gpus: nan should be a number, at least 0
-ASKED --model Qwen3-VL SERVER --api-nproc 0
-  --api-nproc: 0 should be a whole number, at least 1
-ASKED --model Qwen3-VL SERVER --timeout 0
-  --timeout: 0.0 should be seconds, more than 0
 --data TheirBench_DEV --model Their-VL-7B --max-usd 2
   --max-usd is for FindIt's datasets
 sweep sweep.yaml --header 'a: b'
