@@ -136,30 +136,18 @@ def test_every_output_shows_the_number_of_tried_formats(world: World, tmp_path, 
     assert '<th scope="col">formats tried</th>' in page
 
 
-def test_notes_are_a_line_for_each_model_and_cause(runs: list[Run]) -> None:
-    """That Good answers in another order is noted once for all formats."""
+def test_doubts_of_coordinates_are_a_line_for_each_cause(runs: list[Run]) -> None:
+    def doubted(model: str, doubt: str) -> list[Run]:
+        members = [run for run in runs if run.model == model][:2]
+        counted = [f"{doubt} ({agree} of 12 agree)" for agree in (11, 12)]
+        return [
+            replace(run, provenance=replace(run.provenance, coords_doubt=each))
+            for run, each in zip(members, counted, strict=True)
+        ]
 
-    def doubted(run: Run, doubt: str) -> Run:
-        return replace(run, provenance=replace(run.provenance, coords_doubt=doubt))
-
-    def doubt(asked: str, followed: str, agree: int) -> str:
-        return f"declared {asked}, but the answers follow {followed} ({agree} of 12 agree)"
-
-    def of(model: str, *doubts: str) -> list[Run]:
-        members = [run for run in runs if run.model == model]
-        return [doubted(*pair) for pair in zip(members, doubts, strict=False)]
-
-    good = of("Good", doubt("a, xyxy", "a, xywh", 11), doubt("a, yxyx", "a, xywh", 12))
-    assert coordinate_lines(make_board(good)) == ["Good (2 runs): answers xywh whatever is asked"]
-    [line] = coordinate_lines(make_board(good[:1]))
-    assert line == f"Good on {good[0].question.name}: answers xywh where xyxy is asked"
-    # Another space is named in full, and the same doubt of two models once.
-    other = [run for name in ("Poor", "Poor2") for run in of(name, *[doubt("a, x", "b, x", 9)] * 2)]
-    assert coordinate_lines(make_board(other)) == [
-        "Poor, Poor2 (2 runs): declared a, x, but the answers follow b, x"
-    ]
-    mixed = of("Poor", "declared a, x, but 30 % of the answers follow b, x")
-    assert coordinate_lines(make_board(mixed))[0].endswith("30 % of the answers follow b, x")
+    doubt = "declared a, x, but the answers follow b, x"
+    both = [run for model in ("Poor", "Poor2") for run in doubted(model, doubt)]
+    assert coordinate_lines(make_board(both)) == [f"Poor, Poor2 (2 runs): {doubt}"]
 
 
 def test_failed_calls_of_several_datasets_are_a_line(world: World) -> None:

@@ -206,12 +206,7 @@ def _replies(out: Path) -> Iterator[tuple[str, str]]:
         ("file:///opt/models/ft", "…/ft"),
         ("/home/Jane Doe/My runs, final/x.json", "…/x.json"),
         ("no '/data/Doe, Jane (old)/ft': gone", "no '…/ft': gone"),
-        ("/home/O'Brien/12:30/x.json", "…/x.json"),
-        (r"\\server\share\Jane Doe\x.json", "…/x.json"),
-        (r"\\?\C:\Users\Jane\x.json", "…/x.json"),
-        ("cannot open //host/Jane/x.json", "cannot open …/x.json"),
         ("PATH=/home/jane/bin:/home/jane/lib", "PATH=…/bin:…/lib"),
-        ("findit --model 'X=/data/O'\"'\"'Brien/ft'", "findit --model 'X=…/ft'"),
     ],
 )
 def test_paths_in_records(text: str, published: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 
 from ..benchmarks.findit.box_metrics import rejection_line
@@ -245,31 +245,10 @@ def _forced(run: Run) -> str:
     return f"contradicts the record: {forced}" if forced else ""
 
 
-_OTHER = re.compile(
-    r"(?P<doubt>declared (?P<declared>.+), but the answers follow (?P<followed>.+)) \(.+ agree\)"
-)
-"""A doubt of :func:`..coords.score_check.warning_line`, if another convention fits."""
+_AGREE = re.compile(r" \([^()]+ agree\)$")
+"""The counts of a run at the end of a doubt of :func:`..coords.score_check.warning_line`."""
 
 
 def coordinate_lines(board: Board) -> list[str]:
     """Return lines on models that do not answer in the declared convention."""
-    declared: dict[tuple[str, str], set[str]] = {}
-    for run in (row.run for row in board.runs):
-        if match := _OTHER.fullmatch(run.provenance.coords_doubt or ""):
-            declared.setdefault((run.model, match["followed"]), set()).add(match["declared"])
-    return _by_run(
-        board, lambda run: _shortened(run.provenance.coords_doubt or "", declared, run.model)
-    )
-
-
-def _shortened(doubt: str, declared: Mapping[tuple[str, str], set[str]], model: str) -> str:
-    """Shorten a doubt: without the counts of a run, and to the order if only that differs."""
-    match = _OTHER.fullmatch(doubt)
-    if match is None:
-        return doubt
-    space, _, order = match["followed"].rpartition(", ")
-    parts = [each.rpartition(", ") for each in declared[model, match["followed"]]]
-    if any(declared_space != space for declared_space, _, _ in parts):
-        return match["doubt"]
-    where = "whatever is asked" if len(parts) > 1 else f"where {parts[0][2]} is asked"
-    return f"answers {order} {where}"
+    return _by_run(board, lambda run: _AGREE.sub("", run.provenance.coords_doubt or ""))

@@ -18,21 +18,13 @@ from ..core.redaction import scrub
 from ..core.replies import FAILED, RECORD_KEY
 
 _SEPARATOR = r"[\\/]"
-_IN_FOLDER = (
-    # Folders are named after people and days: Doe, Jane; O'Brien; 12:30. A quote within a word
-    # belongs to it, also as a shell writes it; a colon before a space ends the path of an error.
-    r"(?:[^\\/\r\n\t\"'`<>|*?:]|:(?![\s\\/])|(?<=\w)'(?=\w)|'\"'\"')"
-)
+_IN_FOLDER = r"[^\\/\r\n\t\"'`<>|*?:]"
 _FOLDER = rf"{_IN_FOLDER}{{1,255}}(?<!\s){_SEPARATOR}+"
 _NO_FILE_YET = r"(?!\.[A-Za-z]\w{1,4}[\s,;)])"
 _FOLDER_IN_A_REPLY = rf"(?:{_NO_FILE_YET}{_IN_FOLDER}){{1,255}}(?<!\s){_SEPARATOR}+"
 """A model may continue after a path: text after ``0.jpg `` does not belong to it."""
 _LAST_NAME = r"[^\s\"'`\\<>|*?:,;()\[\]{}]*"
-_NETWORK = r"[\\/]{2,}(?:[?.][\\/]+)?(?:[A-Za-z]:[\\/]+)?"
-_ROOT = (
-    rf"(?:(?<!\w)file:/+|(?<!\w)[A-Za-z]:[\\/]+"
-    rf"|(?<![\w\\/.…~-])(?:(?<!:){_NETWORK}|/))"
-)
+_ROOT = r"(?:(?<!\w)file:/+|(?<!\w)[A-Za-z]:[\\/]+|(?<![\w\\/.…~-])/)"
 _ANY_PATH = re.compile(rf"{_ROOT}(?![\s\\/])(?:{_FOLDER})+{_LAST_NAME}")
 _USER = re.compile(r"(?<=://)[^/@\s]+@")
 _ADDRESS = re.compile(
