@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import base64
-import html
-import json
-import re
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from vlmeval_findit.core import redaction
 from vlmeval_findit.core.redaction import credential_in, quoted, remember, scrub, scrubbed
@@ -31,17 +26,10 @@ FORMS = {
     "plain": KEY,
     "URL": quote(KEY, safe=""),
     "URL, with slashes": quote(KEY),
-    "URL, small letters": re.sub("%..", lambda match: match[0].lower(), quote(KEY, safe="")),
-    "form": quote_plus(KEY),
-    "JSON": json.dumps(KEY)[1:-1],
-    "JSON, not ASCII": json.dumps(KEY, ensure_ascii=False)[1:-1],
-    "JSON, slashes": json.dumps(KEY)[1:-1].replace("/", "\\/"),
-    "HTML": html.escape(KEY),
     "base64": base64.b64encode(KEY.encode()).decode(),
     "basic, 2": in_basic("u"),
     "basic, 3": in_basic("us"),
     "basic, 4": in_basic("use"),
-    "base64 for URLs": base64.urlsafe_b64encode(KEY.encode()).decode(),
 }
 
 
@@ -94,15 +82,6 @@ def test_a_short_secret_is_not_redacted() -> None:
     assert scrub("[1234, 5, 6, 7] EMPTY") == "[1234, 5, 6, 7] EMPTY"
 
 
-@pytest.mark.parametrize("end", ["", ".", "...", "…", '"', "'}", " "])
-@pytest.mark.parametrize("stored", [8, 9, 15, len(KEY) - 1])
-def test_a_cut_secret_is_redacted_at_the_end(stored: int, end: str) -> None:
-    remember(KEY)
-    got = scrub(f"no user for {KEY[:stored]}{end}")
-    assert got == "no user for ***"
-    assert scrub(f"no user for {KEY[:7]}") == f"no user for {KEY[:7]}"
-
-
 def test_what_is_cut_by_us_was_scrubbed_before() -> None:
     remember(KEY)
     for n in range(30):
@@ -118,17 +97,3 @@ def test_nested_values_are_scrubbed_names_included() -> None:
     remember(KEY)
     value = {"a": [KEY, {"b": f"x{KEY}"}], f"{KEY}": 1, "n": [None, 2.5, True]}
     assert scrubbed(value) == {"a": ["***", {"b": "x***"}], "***": 1, "n": [None, 2.5, True]}
-    deep: object = KEY
-    for _ in range(5000):
-        deep = [deep]
-    flat = scrubbed(deep)
-    while isinstance(flat, list):
-        (flat,) = flat
-    assert flat == "***"
-
-
-@given(st.text(), st.text(min_size=8), st.text())
-def test_no_secret_stays_whatever_it_is(before: str, secret: str, after: str) -> None:
-    redaction._remembered.clear()
-    remember(secret)
-    assert secret not in scrub(f"{before}{secret}{after}") or secret in "***" * 9
