@@ -279,25 +279,6 @@ def test_a_score_warns_of_a_wrong_order(deployment: Deployment) -> None:
     assert "follow thousandths of width and height, xywh" in done.coords_doubt
 
 
-@pytest.mark.parametrize("says", [GRID, PIXELS], ids=["right", "wrong"])
-def test_no_figure_depends_on_the_coordinate_check(
-    says: Convention,
-    deployment: Deployment,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    path = deployment(says=says)
-    _, stored, provenance = scored(path, capsys)
-    monkeypatch.setattr(score_check, "sample", lambda task, rows: ())
-    monkeypatch.setattr(score_check, "warning", lambda task, queries, spaces: "it is all wrong")
-    _, without, other = scored(path, capsys)
-    assert stored == without
-    for values in (provenance, other):
-        values.pop("coords_doubt")
-        values.pop("scored_at")
-    assert provenance == other
-
-
 def test_two_spaces_in_a_run_are_told(deployment: Deployment) -> None:
     path = deployment(lambda rng: PIXELS if rng.random() < 0.4 else GRID, queries=250)
     done = score_file(path)
@@ -305,7 +286,7 @@ def test_two_spaces_in_a_run_are_told(deployment: Deployment) -> None:
     assert "% of the answers follow pixels" in done.coords_doubt
 
 
-@pytest.mark.parametrize("queries", [63, 65, 1200])
+@pytest.mark.parametrize("queries", [63, 400])
 def test_of_a_long_run_no_more_is_sampled_than_intended(
     queries: int, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,24 +307,3 @@ def test_of_a_long_run_no_more_is_sampled_than_intended(
     )
     assert score_check.warning(task, joined, run_.spaces) is None
     assert tried == [80]
-
-
-def test_answers_that_are_no_numbers_are_no_evidence(deployment: Deployment) -> None:
-    path = deployment(queries=30)
-    replies = json.loads(path.read_text(encoding="utf-8"))
-    for reply in replies:
-        reply["prediction"] = '[{"bbox_2d": [1e305, 1, 2, 3], "label": "thing"}]'
-    path.write_text(json.dumps(replies), encoding="utf-8")
-    assert score_file(path).coords_doubt is None
-    assert coords(path) == 0
-
-
-def test_of_a_reply_with_very_many_boxes_a_few_are_sampled(deployment: Deployment) -> None:
-    path = deployment(queries=8)
-    replies = json.loads(path.read_text(encoding="utf-8"))
-    replies[0]["prediction"] = _reply([[1, 2, 3, 4]] * 5000)
-    path.write_text(json.dumps(replies), encoding="utf-8")
-    task = benchmarks.load(NAME)
-    opened = check_replies("Model", task, read_predictions(path), Settings(), read_identity(path))
-    run_ = score_rows(opened)
-    assert max(len(query.numbers) for query in run_.sample) == 50

@@ -34,7 +34,6 @@ from vlmeval_findit.coords.likelihood import (
 )
 from vlmeval_findit.coords.run_arrays import (
     MOST_BOXES,
-    MOST_BOXES_OF_REPLY,
     AnsweredQuery,
     run_arrays,
 )
@@ -46,15 +45,12 @@ GOOD = Habit(miou=0.7)
 # --- conventions ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("each", conventions(), ids=lambda each: each.name)
-def test_numbers_are_converted_back(each: Convention) -> None:
+def test_numbers_are_converted_back() -> None:
     boxes = objects(np.random.default_rng(0), PROFILES["phrases"], SIZES.shape[1]).T
-    frame = each.space.map_of(SIZES)
-    back = to_boxes(to_numbers(boxes, frame, each.order.numbers), frame, each.order.corners)
-    assert np.allclose(back.corners, boxes)
-    inside_out = boxes[[2, 1, 0, 3]]
-    back = to_boxes(to_numbers(inside_out, frame, each.order.numbers), frame, each.order.corners)
-    assert np.allclose(back.corners, inside_out)
+    for each in conventions():
+        frame = each.space.map_of(SIZES)
+        back = to_boxes(to_numbers(boxes, frame, each.order.numbers), frame, each.order.corners)
+        assert np.allclose(back.corners, boxes), each.name
 
 
 @pytest.mark.parametrize(
@@ -160,23 +156,7 @@ def test_of_a_long_run_a_fixed_sample_is_checked() -> None:
     assert np.array_equal(first.numbers, again.numbers)
 
 
-def test_of_an_endless_reply_the_first_boxes_are_checked() -> None:
-    query = AnsweredQuery(
-        10, 10, "a", [(0, 0, 5, 5)], [(1, 1, 9, 9)] * 5000, ("cat",), ("cat",) * 5000
-    )
-    assert run_arrays([query]).boxes == MOST_BOXES_OF_REPLY
-
-
 GRID = convention("grid1000/xyxy")
-
-
-def test_a_part_of_the_boxes_keeps_its_pairs() -> None:
-    arrays = run_arrays(run(np.random.default_rng(0), PROFILES["dense"], GRID, GOOD, 40))
-    part = arrays.some(50)
-    assert part.boxes == 50
-    owners = part.box_query[part.pair_box]
-    assert (owners == part.truth_query[part.pair_truth]).all()
-    assert arrays.some(10**6) is arrays
 
 
 # --- verdicts -------------------------------------------------------------------------------------
@@ -187,8 +167,6 @@ def test_a_part_of_the_boxes_keeps_its_pairs() -> None:
     [
         ("grid1000/xyxy", "pixels/xyxy", "referring"),
         ("pixels/xyxy", "grid1000/xyxy", "phrases"),
-        ("grid1000/xyxy", "unit/xyxy", "detection"),
-        ("unit/xyxy", "percent/xyxy", "detection"),
         ("smart_3136_12845056/xyxy", "smart_3136_200704/xyxy", "referring, wide"),
         ("pixels/xyxy", "claude_standard/xyxy", "tiny, 8k"),
         ("grid1000/xyxy", "letterbox1000/xyxy", "detection, 1024"),
@@ -196,7 +174,6 @@ def test_a_part_of_the_boxes_keeps_its_pairs() -> None:
         ("grid1000/xyxy", "pixels_times_size/xyxy", "phrases"),
         ("grid1000/xyxy", "grid1000_rot90cw/xyxy", "detection"),
         ("grid1000/xyxy", "grid1000/yxyx", "phrases"),
-        ("pixels/xywh", "pixels/xyxy", "referring"),
         ("grid1000/xyxy", "pixels/cxcywh", "detection"),
     ],
 )

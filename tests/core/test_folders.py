@@ -52,18 +52,6 @@ def test_two_tables_of_a_name_are_reported_once(
     assert caplog.messages == [f"FindIt: two tables Odd: {first} is used, {last} differs"]
 
 
-def test_the_same_table_twice_is_nothing_to_say(
-    world: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(world / "named", "one")
-    put(world / "lmu", "one")
-    find_table("Odd")
-    put(world / "lmu", "another")
-    monkeypatch.setenv("FINDIT_TABLES", str(world / "lmu"))
-    find_table("Odd")
-    assert caplog.messages == []
-
-
 def test_a_table_that_is_nowhere_names_the_folders_and_the_command(world: Path) -> None:
     with pytest.raises(FileNotFoundError) as error:
         find_table("Pascal")

@@ -12,7 +12,6 @@ from ..benchmarks.findit.variant import Variant
 from ..boxes.box_records import Ignored as Ignored
 from ..boxes.box_records import Truth as Truth
 from ..boxes.representation import Corners
-from ..core.image_files import rgb
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -43,7 +42,7 @@ def in_memory(image: ImageLike) -> Image.Image:
     from PIL import Image
 
     if isinstance(image, Image.Image):
-        return rgb(image)
+        return image.convert("RGB")
     if not hasattr(image, "__array__"):
         raise ValueError(f"{type(image).__name__} is no image: use a path, a PIL image or an array")
     values = np.asarray(image)
@@ -53,7 +52,7 @@ def in_memory(image: ImageLike) -> Image.Image:
             "(height, width, 3) of uint8. A tensor (3, height, width) from 0 to 1: "
             "(255 * tensor).byte().permute(1, 2, 0)"
         )
-    return rgb(Image.fromarray(values))
+    return Image.fromarray(values).convert("RGB")
 
 
 # --- sizes ----------------------------------------------------------------------------------------

@@ -7,12 +7,10 @@ animation the first frame counts.
 from __future__ import annotations
 
 import io
-import stat
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from threading import Lock
@@ -79,19 +77,6 @@ def from_bytes(data: bytes) -> Image.Image:
         return image.convert("RGB")
 
 
-def rgb(image: Image.Image) -> Image.Image:
-    """Copy a user's Pillow image as RGB; an ImageFileError for undecoded files not in FORMATS."""
-    from PIL import ImageFile
-
-    if isinstance(image, ImageFile.ImageFile) and image.format not in (*FORMATS, "MPO"):
-        raise ImageFileError(
-            str(image.filename or "the image"),
-            f"is {image.format}, which is not one of {', '.join(FORMATS)}: where you trust the "
-            "file, give image.convert('RGB')",
-        )
-    return image.convert("RGB") if image.mode != "RGB" else image.copy()
-
-
 def orientation(path: Path | str) -> int:
     """Return the EXIF orientation of a file, 1 to 8; 1 (as stored) if it cannot be read."""
     with _opened(path) as image:
@@ -132,18 +117,14 @@ def _opened(source: Path | str | io.BytesIO) -> Iterator[Image.Image]:
     file = source if isinstance(source, io.BytesIO) else Path(source)
     name = file if isinstance(file, Path) else "the image"
     try:
-        if isinstance(file, Path) and not stat.S_ISREG(file.stat().st_mode):
-            # Opening a FIFO would wait for a writer.
-            is_folder = file.is_dir()
-            raise ImageFileError(
-                name, "is a folder, not an image" if is_folder else "is no regular file"
-            )
         with _open(file) as image:
             yield image
     except ImageFileError:
         raise
     except FileNotFoundError:
         raise ImageFileError(name, "is missing") from None
+    except IsADirectoryError:
+        raise ImageFileError(name, "is a folder, not an image") from None
     except Exception as error:  # Pillow raises anything on damaged files
         raise ImageFileError(name, _why(file, error)) from error
 
@@ -179,13 +160,8 @@ def _why(file: Path | io.BytesIO, error: Exception) -> str:
 
 def _what_else(file: Path | io.BytesIO) -> str:
     """Say what a file of unknown format is: servers send error pages with status 200."""
-    with file.open("rb") if isinstance(file, Path) else io.BytesIO(file.getvalue()) as f:
-        begin = f.read(512).lstrip().lower()
-    if not begin:
-        return "is empty"
-    if b"<svg" in begin:
-        return "is an SVG drawing, which has no pixels"
-    if begin.startswith((b"<!doctype html", b"<html", b"<?xml", b"<head")):
+    data = file.read_bytes() if isinstance(file, Path) else file.getvalue()
+    if data[:512].lstrip().lower().startswith((b"<!doctype html", b"<html", b"<?xml")):
         return "is a web page, not an image"
     return f"is not an image that can be read ({', '.join(FORMATS)})"
 
@@ -247,16 +223,6 @@ def rows_to_leave_out(queries: Collection[Query], folder: Folder, skip: bool) ->
 
 
 def _problem(path: Path, size: Size | None) -> str | None:
-    try:
-        state = path.stat()
-    except OSError:
-        return _known.__wrapped__(path, size, ())
-    return _known(path, size, (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
-
-
-@lru_cache(maxsize=1 << 17)
-def _known(path: Path, size: Size | None, state: tuple[int, ...]) -> str | None:
-    """Cache what is wrong with a file in this state: a run checks its images repeatedly."""
     try:
         return misfit(header(path), size)
     except ImageFileError as error:

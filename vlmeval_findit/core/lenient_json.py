@@ -1,7 +1,7 @@
 """Lenient JSON: objects in JSON or Python's spelling, with usual mistakes of language models.
 
 An unescaped quote ends a string only before a comma, colon, closing bracket or the end. Nothing is
-evaluated; time is linear.
+evaluated.
 """
 
 from __future__ import annotations
@@ -39,19 +39,13 @@ def objects_in(text: str) -> list[dict[str, Any]]:
 
 
 class _ObjectReader:
-    """Reads values; a ValueError where there is none.
-
-    A broken object is read again from each bracket in it, so that nested ones need ``DEEPEST``
-    times the text's length. Only malicious texts reach the limit of
-    the work, which is little more.
-    """
+    """Reads values; a ValueError where there is none."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._ends: dict[str, list[int]] = {'"': [], "'": []}
         for match in _QUOTE.finditer(text):
             self._ends[match[1]].append(match.start(1))
-        self._work = 2 * DEEPEST * len(text)  # Characters
 
     def value(self, at: int, depth: int) -> tuple[Any, int]:
         """Read the value at a place, with so many brackets within brackets; return its end, too."""
@@ -63,7 +57,6 @@ class _ObjectReader:
             place = bisect_left(ends, at)
             if place == len(ends):
                 raise ValueError(token)
-            self._work -= ends[place] - at
             return unescaped(self._text[at : ends[place]]), ends[place] + 1
         return (_WORDS[token] if token in _WORDS else float(token)), at
 
@@ -95,9 +88,8 @@ class _ObjectReader:
 
     def _token(self, at: int) -> tuple[str, int]:
         token = _TOKEN.match(self._text, at)
-        if token is None or self._work < 0:
+        if token is None:
             raise ValueError(at)
-        self._work -= token.end() - at
         return token[1], token.end()
 
 

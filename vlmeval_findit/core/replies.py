@@ -137,25 +137,8 @@ class TokenLogprobs:
         return TokenLogprobs(tuple(end - begin for end, _ in left), tuple(each for _, each in left))
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain values for a record; :func:`token_logprobs` reads them back."""
+        """Return plain values for a record; :func:`recorded` reads them back."""
         return {"ends": list(self.ends), "logprobs": list(self.logprobs)}
-
-
-def token_logprobs(value: object) -> TokenLogprobs | None:
-    """Read a reply's tokens from a record; None if anything is invalid."""
-    if not isinstance(value, dict):
-        return None
-    ends, logprobs = value.get("ends"), value.get("logprobs")
-    if not isinstance(ends, list) or not isinstance(logprobs, list):
-        return None
-    whole = all(isinstance(end, int) and not isinstance(end, bool) for end in ends)
-    real = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in logprobs)
-    if not whole or not real:
-        return None
-    try:
-        return TokenLogprobs(tuple(ends), tuple(map(float, logprobs)))
-    except (ValueError, OverflowError):
-        return None
 
 
 # --- replies and their records --------------------------------------------------------------------
@@ -278,22 +261,23 @@ def read_reply(reply: Reply, read: Callable[[str], Answer | ParseFailure]) -> An
 
 
 def recorded(value: object) -> Recorded:
-    """Read our record in ``extra_records``; drop wrong types and what is not finite."""
+    """Read our record in ``extra_records``."""
     record = record_in(value)
     if not record:
         return NOTHING_RECORDED
-    tokens = {key: n for key, n in _plain_object(record.get("tokens")).items() if _is_count(n)}
-    model = _plain_object(record.get("model"))
+    logprobs = record.get("logprobs")
     return Recorded(
-        space=_space(record.get("space")),
-        finish_reason=_string(record.get("finish_reason")),
-        images=_images(record.get("images")),
-        thought=_string(record.get("thought")),
+        space=record.get("space") or None,
+        finish_reason=record.get("finish_reason") or "",
+        images=tuple(record.get("images") or ()),
+        thought=record.get("thought") or "",
         ends_in_thought=record.get("ends_in_thought") is True,
-        tokens=tokens,
-        model={key: value_ for key, value_ in model.items() if isinstance(value_, str)},
-        call=_plain_object(record.get("call")),
-        token_logprobs=token_logprobs(record.get("logprobs")),
+        tokens=record.get("tokens") or {},
+        model=record.get("model") or {},
+        call=record.get("call") or {},
+        token_logprobs=TokenLogprobs(tuple(logprobs["ends"]), tuple(logprobs["logprobs"]))
+        if logprobs
+        else None,
     )
 
 
@@ -314,65 +298,6 @@ def _object_in(value: object) -> dict[str, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except (ValueError, RecursionError):
+        except ValueError:
             return {}
     return value if isinstance(value, dict) else {}
-
-
-def _space(value: object) -> Mapping[str, Any] | None:
-    """Return all settings of a space or none, since each of them moves boxes."""
-    if not isinstance(value, dict) or not value:
-        return None
-    plain = all(
-        setting is None
-        or isinstance(setting, str)
-        or (isinstance(setting, (int, float)) and _is_number(setting))
-        for setting in value.values()
-    )
-    return value if plain else None
-
-
-def _images(value: object) -> tuple[Mapping[str, Any], ...]:
-    """Return all images of a message or none, since they are known by their place."""
-    if not isinstance(value, list) or not all(isinstance(image, dict) for image in value):
-        return ()
-    return tuple(_plain_object(image) for image in value)
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-_DEPTH = 8  # Nested objects that a record may have; records of this version have three
-
-
-def _plain_object(value: object) -> dict[str, Any]:
-    plain = _plain(value, _DEPTH)
-    return plain if isinstance(plain, dict) else {}
-
-
-_ODD = object()
-
-
-def _plain(value: object, depth: int) -> object:
-    """Drop what JSON cannot hold (NaN, infinity) or is nested too deeply."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, (int, float)):
-        return value if _is_number(value) else _ODD
-    if isinstance(value, dict) and depth:
-        inside = ((str(key), _plain(each, depth - 1)) for key, each in value.items())
-        return {key: each for key, each in inside if each is not _ODD}
-    if isinstance(value, (list, tuple)) and depth:
-        # Places in a list have a meaning: they stay.
-        return [None if each is _ODD else each for each in (_plain(v, depth - 1) for v in value)]
-    return _ODD
-
-
-def _is_number(value: float) -> bool:
-    """Return whether it is finite, and no int that a float cannot hold."""
-    return abs(value) < 2**63 if isinstance(value, int) else isfinite(value)

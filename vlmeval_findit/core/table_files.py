@@ -9,11 +9,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -187,31 +186,22 @@ def read_table(
     Raises:
         TableError: naming file, line and column; or the checksum in ``.meta.json`` differs.
     """
-    data = path.read_bytes()
-    sha256 = sha256_of(data)
+    sha256 = file_sha256(path)
     if wrong := checksum_conflict(path, sha256):
         raise TableError(f"{wrong}: {how_to_make}")
-    with _READ_LOCK:
-        known = _READ.get((path, sha256))
-    if known is not None:
-        return list(known)
+    return list(_queries(path, sha256, kind, how_to_make, query))
+
+
+@lru_cache(maxsize=32)  # more than FindIt's release has
+def _queries(path: Path, sha256: str, kind: Any, how_to_make: str, query: Any) -> tuple[Any, ...]:
+    """Read a table; ``sha256`` is a key of the cache."""
     queries: dict[int, Any] = {}
-    for line, cells in _lines(path, data, _columns(kind), how_to_make):
+    for line, cells in _lines(path, path.read_bytes(), _columns(kind), how_to_make):
         query_ = _query(f"{path}, line {line}", kind, cells, query)
         if query_.index in queries:
             raise TableError(f"{path}, line {line}, column index: {query_.index} stands twice")
         queries[query_.index] = query_
-    with _READ_LOCK:
-        while len(_READ) >= _TABLES_KEPT:
-            del _READ[next(iter(_READ))]
-        _READ[path, sha256] = tuple(queries.values())
-    return list(queries.values())
-
-
-_TABLES_KEPT = 32  # More than FindIt's release has
-
-_READ: dict[tuple[Path, str], tuple[Any, ...]] = {}
-_READ_LOCK = threading.Lock()  # Several models may be asked at once, in threads
+    return tuple(queries.values())
 
 
 def _lines(
@@ -298,25 +288,26 @@ def is_users_table(name: str) -> bool:
 
 def source_checksum(table: Path) -> str | None:
     """Return the checksum of a table's source; None if unknown."""
-    try:
-        values = json.loads(meta_path(table).read_text(encoding="utf-8"))
-        return str(values["source_sha256"]) if table.is_file() else None
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
+    facts = _facts(table)
+    return facts.get("source_sha256") if facts is not None and table.is_file() else None
 
 
 def checksum_conflict(table: Path, sha256: str) -> str | None:
     """Say how a table's checksum contradicts its facts; else None."""
-    facts = meta_path(table)
-    try:
-        recorded = json.loads(facts.read_text(encoding="utf-8"))["table_sha256"]
-    except FileNotFoundError:
-        return None
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return f"{facts}: records no table_sha256; delete it, or make the table again with"
-    if recorded == sha256:
+    facts = _facts(table)
+    if facts is None or facts.get("table_sha256") == sha256:
         return None
     return (
-        f"{table}: SHA-256 is {sha256}, but {facts.name} records {recorded}: the table was "
-        "changed after it was made; make it again with"
+        f"{table}: SHA-256 is {sha256}, but {meta_path(table).name} records "
+        f"{facts.get('table_sha256')}: the table was changed after it was made; make it again with"
     )
+
+
+def _facts(table: Path) -> dict[str, Any] | None:
+    try:
+        facts: dict[str, Any] = json.loads(meta_path(table).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise TableError(f"{meta_path(table)}: not JSON ({error}); delete it") from None
+    return facts

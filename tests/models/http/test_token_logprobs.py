@@ -16,7 +16,6 @@ from vlmeval_findit.core.replies import (
     TokenLogprobs,
     recorded,
     split_thought,
-    token_logprobs,
 )
 from vlmeval_findit.models.http.completion import (
     LogprobsError,
@@ -35,21 +34,6 @@ def test_a_record_goes_out_and_comes_back() -> None:
     assert recorded(built.as_json()) == built
     reported = json.loads(built.as_json())["findit"]["logprobs"]
     assert reported == {"ends": [1, 1, 4], "logprobs": [-0.1235, LEAST, 0.0]}
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        None,
-        {"ends": [1], "logprobs": []},
-        {"ends": [2, 1], "logprobs": [0, 0]},
-        {"ends": [1], "logprobs": ["0"]},
-    ],
-)
-def test_a_record_is_read_whole_or_not_at_all(odd: Any) -> None:
-    assert token_logprobs(odd) is None
-    rest = {"findit": {"finish_reason": "stop", "logprobs": odd}}
-    assert recorded(rest) == Recorded(finish_reason="stop")
 
 
 # --- the part of a text ---------------------------------------------------------------------------
