@@ -125,6 +125,8 @@ def column(numbers: Sequence[Any]) -> Column:
         kind = np.float64
     elif types == {int}:
         kind = np.result_type(*(np.min_scalar_type(end(numbers)) for end in (min, max)))
+        # numpy's type for both a negative and a large number is a float.
+        kind = object if kind == np.float64 else kind
     return np.array(numbers, dtype=kind)
 
 
