@@ -159,6 +159,15 @@ def test_of_a_long_run_a_fixed_sample_is_checked() -> None:
 GRID = convention("grid1000/xyxy")
 
 
+def test_a_part_of_the_boxes_keeps_its_pairs() -> None:
+    arrays = run_arrays(run(np.random.default_rng(0), PROFILES["dense"], GRID, GOOD, 40))
+    part = arrays.some(50)
+    assert part.boxes == 50
+    owners = part.box_query[part.pair_box]
+    assert (owners == part.truth_query[part.pair_truth]).all()
+    assert arrays.some(10**6) is arrays
+
+
 # --- verdicts -------------------------------------------------------------------------------------
 
 
