@@ -174,11 +174,10 @@ def test_a_damaged_line_is_no_answer(
 FOREIGN = {
     "text": b"Dear diary,\nnothing happened.\n",
     "one byte": b"x",
-    "JSON lines of others": b'{"key": "a", "value": 1}\n{"key": "b"}\n',
     "an object": b"{}",
+    "JSON lines of others": b'{"key": "a", "value": 1}\n{"key": "b"}\n',
     "NULs": b"\0" * 4096,
     "ours, torn, and more": b'{"key": "0a\n{"key": "0b"}\n',
-    "UTF-16": "hello\n".encode("utf-16"),
 }
 
 
@@ -193,19 +192,12 @@ def test_a_foreign_file_is_refused_and_left_alone(content: bytes, tmp_path: Path
     assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"], "not even a lock"
 
 
-@pytest.mark.parametrize("kind", ["folder", "fifo", "device"])
-def test_only_a_regular_file_is_a_journal(kind: str, tmp_path: Path) -> None:
-    path = tmp_path / "calls.jsonl"
-    if kind == "folder":
-        path.mkdir()
-    elif kind == "fifo":
-        os.mkfifo(path)
-    else:
-        path = Path("/dev/full")
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(JournalError, match="is no regular file"):
-        Journal(path)
-    assert sorted(tmp_path.iterdir()) == before
+def test_only_a_regular_file_is_a_journal(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path, tmp_path / "fifo"):
+        with pytest.raises(JournalError, match="is no regular file"):
+            Journal(path)
+    assert [path.name for path in tmp_path.iterdir()] == ["fifo"]
 
 
 # --- one process at a time ------------------------------------------------------------------------

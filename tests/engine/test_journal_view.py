@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -162,15 +161,3 @@ def test_another_journal_is_noticed(change: str, path: Path) -> None:
     assert tail.is_another()
     assert len(list(tail.records())) == 1
     assert not tail.is_another()
-
-
-def test_a_call_takes_few_bytes(path: Path) -> None:
-    path.write_bytes(b"".join(encode(record(str(at))) for at in range(4_000)))
-    tracemalloc.start()
-    try:
-        with JournalView(path) as seen:
-            size = tracemalloc.get_traced_memory()[0]
-            assert answered(seen) == 4_000
-    finally:
-        tracemalloc.stop()
-    assert size < 4_000 * 300

@@ -161,7 +161,6 @@ def test_the_engine_has_a_backend_for_each_kind_of_model(
     ("name", "settings", "why"),
     [
         (MODEL, {"max_tokens": "64"}, "whole number"),
-        (MODEL, {"max_usd": 2}, "the whole sweep's"),
         (MODEL, {"top_p": 1}, "no setting 'top_p'"),
         ("FullImage", {"max_new_tokens": 64}, "unexpected keyword"),
     ],

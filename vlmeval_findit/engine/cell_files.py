@@ -5,13 +5,11 @@ Only the journal and the plan decide what is written: the same bytes after any n
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -44,8 +42,6 @@ from .journal.writer import Journal
 from .outputs import Output, record_of
 
 log = logging.getLogger(__name__)
-
-_CHARACTERS = 1 << 20  # of replies scored together; one reply may have millions
 
 FAILED_CALL = f"{FAILED} via API."  # VLMEvalKit's wording: its runner asks such rows again
 
@@ -95,37 +91,20 @@ def prediction_rows(
 def _parts(output: Output, rows: Iterable[dict[str, Any]], details: IO[str]) -> Iterator[RunScore]:
     cell = output.cell
     for replies in _few(map(_reply, rows), benchmark_of(cell.question).at_a_time):
-        with _uncollected():
-            run = score_rows(
-                check_replies(cell.model, cell.task, replies, output.settings, output.identity)
-            )
-            details.writelines(map(details_line, run.rows))
-            yield without_details(run)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Disable the cycle collector: it takes half of the time and finds no cycles in boxes."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+        run = score_rows(
+            check_replies(cell.model, cell.task, replies, output.settings, output.identity)
+        )
+        details.writelines(map(details_line, run.rows))
+        yield without_details(run)
 
 
 def _few(replies: Iterable[Reply], most: int | None) -> Iterator[list[Reply]]:
     """Group replies, at most ``most`` each (None: all); yields at least one group."""
-    group: list[Reply] = []
-    characters = 0
-    for reply in replies:
-        characters += len(reply.text)
-        if group and most is not None and (len(group) == most or characters > _CHARACTERS):
-            yield group
-            group, characters = [], len(reply.text)
-        group.append(reply)
+    remaining = iter(replies)
+    group = list(islice(remaining, most))
     yield group
+    while group := list(islice(remaining, most)):
+        yield group
 
 
 def _row(cell: Cell, index: int, record: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -23,8 +23,7 @@ Headers = Sequence[str] | Mapping[str, str]  # ``NAME: VALUE`` lines, or by name
 class AddressFile:
     """The servers of a file that may change during a run: a base URL per line, ``#`` comments.
 
-    An unterminated last line is still being written, and ignored. The file may be created later;
-    ValueError if its folder is missing or a line is no base URL.
+    The file may be created later; ValueError if its folder is missing or a line is no base URL.
     """
 
     def __init__(self, path: Path, endpoint: Callable[[str], Endpoint]) -> None:
@@ -32,7 +31,7 @@ class AddressFile:
             raise ValueError(f"--base-url @{path}: no such folder")
         self._path = path
         self._endpoint = endpoint
-        self._stamp: tuple[int, ...] = ()
+        self._text = ""
         self._servers: list[Endpoint] = []
         self._read()
 
@@ -45,20 +44,13 @@ class AddressFile:
         return self._servers
 
     def _read(self) -> None:
-        try:
-            stat = self._path.stat()
-            stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-            if stamp == self._stamp:
-                return
-            text = self._path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            self._stamp, self._servers = (), []
+        text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
+        if text == self._text:
             return
-        self._stamp = stamp  # a bad line is reported once
+        self._text = text  # a bad line is reported once
         by_url: dict[str, Endpoint] = {}
-        for number, line in enumerate(text.splitlines(keepends=True), start=1):
-            url = line.partition("#")[0].strip()
-            if not url or not line.endswith("\n"):
+        for number, line in enumerate(text.splitlines(), start=1):
+            if not (url := line.partition("#")[0].strip()):
                 continue
             try:
                 by_url.setdefault(url, self._endpoint(url))
