@@ -186,7 +186,7 @@ def test_the_key_is_in_no_message(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     quoting = [error(400, f"the key {KEY} is no good"), Answer(f"what, {KEY}?".encode())]
     # Long messages are cut; the key must be gone before.
-    quoting += [error(400, "x" * 485 + KEY), error(400, f"no such key: {KEY[:12]}")]
+    quoting += [error(400, "x" * 485 + KEY)]
     outputs = []
     for answer in quoting:
         with ChatServer(in_turn(answer)) as server:
