@@ -307,3 +307,24 @@ def test_of_a_long_run_no_more_is_sampled_than_intended(
     )
     assert score_check.warning(task, joined, run_.spaces) is None
     assert tried == [80]
+
+
+def test_answers_that_are_no_numbers_are_no_evidence(deployment: Deployment) -> None:
+    path = deployment(queries=30)
+    replies = json.loads(path.read_text(encoding="utf-8"))
+    for reply in replies:
+        reply["prediction"] = '[{"bbox_2d": [1e305, 1, 2, 3], "label": "thing"}]'
+    path.write_text(json.dumps(replies), encoding="utf-8")
+    assert score_file(path).coords_doubt is None
+    assert coords(path) == 0
+
+
+def test_of_a_reply_with_very_many_boxes_a_few_are_sampled(deployment: Deployment) -> None:
+    path = deployment(queries=8)
+    replies = json.loads(path.read_text(encoding="utf-8"))
+    replies[0]["prediction"] = _reply([[1, 2, 3, 4]] * 5000)
+    path.write_text(json.dumps(replies), encoding="utf-8")
+    task = benchmarks.load(NAME)
+    opened = check_replies("Model", task, read_predictions(path), Settings(), read_identity(path))
+    run_ = score_rows(opened)
+    assert max(len(query.numbers) for query in run_.sample) == 50

@@ -330,3 +330,21 @@ def test_without_pycocotools_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "pycocotools.coco", None)
     with pytest.raises(ConfidenceError, match=r"pip install .*\[calibration\]'"):
         judged(run)
+
+
+@pytest.mark.parametrize("name", [NAME, LABELS])
+def test_ranks_that_matter(world: World, name: str) -> None:
+    """Confidences that know raise it, inverted ones lower it, the output's order lies between."""
+    many(world)
+    right = judged(
+        write_run(world, name, noisy(np.random.default_rng(1), lambda hit: 0.9 if hit else 0.2))
+    )
+    wrong = judged(
+        write_run(world, name, noisy(np.random.default_rng(1), lambda hit: 0.2 if hit else 0.9))
+    )
+    best, worst = by_name(right)["mean"].ranking, by_name(wrong)["mean"].ranking
+    for of in ("ap", "ap50"):
+        assert getattr(worst, of).value < getattr(right.as_output, of).value
+        assert getattr(best, of).gain_interval.low > 0
+        assert getattr(worst, of).gain_interval.high < 0
+        assert getattr(right.as_output, of) == getattr(wrong.as_output, of)

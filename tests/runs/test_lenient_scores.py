@@ -260,3 +260,22 @@ def test_leaderboard_and_score_show_rejection_where_there_is_any(
         Path(rejecting.path.with_name(f"{rejecting.path.stem}_provenance.json")).read_text()
     )["metrics"]
     assert metric_values["rejection_accuracy"] == pytest.approx(300 / 7)
+
+
+def test_without_negatives_there_is_no_rejection(world: World) -> None:
+    run = answered(world, [BOTH, "I cannot."])
+    assert run.metric_values["Rejection accuracy"] is run.metric_values["False-alarm rate"] is None
+    assert not rejection_table(run).rows
+    page = as_markdown(make_board([run]))
+    assert "Rejection" not in page
+    assert "alarm" not in page
+    assert "nothing to find" not in page
+
+
+def test_who_alarms_less_is_ranked_first(world: World, rejecting: Run) -> None:
+    """Among those whose calls were all answered: who failed could not alarm."""
+    loud = world.run("Loud", NAME, lambda item, _: BOTH)
+    quiet = world.run("Quiet", NAME, lambda item, _: "[]")
+    board = make_board([rejecting, loud, quiet])
+    entries = {m: board.cells[m, "Pascal"].entries["False-alarm rate"] for m in board.models}
+    assert {m: item.rank for m, item in entries.items()} == {"Quiet": 1, "Loud": 2, "M": None}

@@ -215,3 +215,14 @@ def test_a_sheet_leaves_them_out_whole_and_says_so(
     assert actual == [few, replace(many, token_logprobs=None), Recorded(space, "stop")]
     assert all(len(json.dumps(item.as_json())) < XLSX_CELL_LIMIT for item in actual)
     assert caplog.records[-1].levelno == logging.WARNING
+
+
+def test_the_same_twice_then_without_then_with(sweep: Sweep) -> None:
+    sweep = single_format(sweep)
+    with_them = replace(sweep, logprobs=True)
+    with ChatServer(with_logprobs) as server:
+        assert run(with_them, server) == CALLS
+        assert recorded(sweep) == {TOKENS}
+        assert run(with_them, server) == 0
+        assert run(sweep, server) == 0, "an answer with them serves a run without"
+        assert recorded(sweep) == {TOKENS}

@@ -3,8 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scored_runs import World, saying, speaking, world
+from scored_runs import World, failing, saying, speaking, world
 
+from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.score_files import write_score
@@ -94,3 +95,15 @@ def test_details_of_another_scoring_are_refused(world: World) -> None:
     provenance.write_text("{}")
     with pytest.raises(RunError, match="no key 'variant'"):
         load_run(provenance)
+
+
+def test_failed_calls_and_reasons(world: World) -> None:
+    run = world.run("Fails", JSON, failing)
+    assert run.failed == 4
+    first = run.rows[0]
+    assert first.failed
+    assert first.reason == "failed call"
+    assert first.sums["n_gt_failed"] == 2
+    assert run.benchmark.query_score(first) == 0
+    run = world.run("Talks", JSON, saying("I see a cat."))
+    assert {row.reason for row in run.rows} == {FormatFailure.NOT_JSON.value}

@@ -20,6 +20,9 @@ from vlmeval_findit.boxes.confidences import AGREEMENT
 from vlmeval_findit.boxes.writing import BoxToWrite
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import SAMPLE, Identity
+from vlmeval_findit.core.influences import FEWEST, clustered_sums, estimate_metrics, mean
+from vlmeval_findit.core.intervals import bounds, metric_intervals
+from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.run_files import MORE_SAMPLES
 from vlmeval_findit.core.scored_row import ScoredRow
@@ -291,3 +294,44 @@ def test_calibration_has_the_agreement_of_samples(
     printed = capsys.readouterr().out
     assert "by agreement" in printed
     assert "agreement: the share of the other samples with such a box" in printed
+
+
+METRIC = Metric("F1", {"tp": 2}, {"n": 1})
+PAIRS = st.tuples(st.integers(0, 3), st.integers(3, 6))
+"""True positives, and truths, of a query."""
+
+
+@given(
+    st.lists(st.lists(PAIRS, min_size=3, max_size=3), min_size=5, max_size=12),
+    st.integers(1, 3),
+)
+def test_an_image_with_all_its_samples_is_one_cluster(
+    queries: list[list[tuple[int, int]]], per_image: int
+) -> None:
+    """Against a slow, plain implementation."""
+    samples = [
+        [
+            ScoredRow(at, f"{at // per_image}.png", {"tp": row[sample][0], "n": 2 * row[sample][1]})
+            for at, row in enumerate(queries)
+        ]
+        for sample in range(3)
+    ]
+    actual = mean([estimate_metrics([METRIC], clustered_sums(rows, "x")) for rows in samples])
+    images = sorted({row.source for row in samples[0]})
+    count, variance, values = len(images), 0.0, []
+    moves = {image: list[float]() for image in images}
+    for rows in samples:
+        whole = sum(row.sums["n"] for row in rows)
+        values.append(2 * sum(row.sums["tp"] for row in rows) / whole)
+        for image in images:
+            inside = [row for row in rows if row.source == image]
+            moved = sum(2 * row.sums["tp"] - values[-1] * row.sums["n"] for row in inside)
+            moves[image].append(moved / whole)
+    variance = sum(fmean(each) ** 2 for each in moves.values()) * count / max(1, count - 1)
+    assert actual.value("F1") == pytest.approx(100 * fmean(values))
+    if count >= FEWEST:
+        expected = bounds(fmean(values), variance, count)
+        interval = metric_intervals(actual)["F1"]
+        assert interval is not None
+        assert expected is not None
+        assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))

@@ -22,7 +22,7 @@ from simulated import (
     true_values,
 )
 
-from vlmeval_findit.core.influences import FEWEST, Estimate, mean
+from vlmeval_findit.core.influences import FEWEST, Estimate, clustered_sums, mean
 from vlmeval_findit.core.intervals import (
     difference,
     metric_intervals,
@@ -292,3 +292,21 @@ def test_other_rows_are_refused(run: Run, world: World) -> None:
         compare(run, other_rows)
     with pytest.raises(StatisticsError, match="without rows"):
         estimate(with_queries(run, 0))
+
+
+def test_queries_of_one_image_are_one_cluster(run: Run) -> None:
+    actual = clustered_sums(run.rows, "Pascal")
+    assert actual.images == tuple(f"Pascal/{i}.jpg" for i in range(6))
+    assert actual.image.tolist() == [at // 2 for at in range(12)]
+    sums = sums_by_image(run)
+    assert sums[:, 0].tolist() == [2] * 6
+    assert sums.sum(axis=0).tolist() == pytest.approx([run.sums[name] for name in SUMS])
+
+
+def sums_by_image(run: Run) -> np.ndarray:
+    """(images, 8) sums of a run."""
+    actual = clustered_sums(run.rows, run.question.images)
+    rows = np.stack([actual.sums[name] for name in SUMS], axis=1)
+    built = np.zeros((len(actual.images), len(SUMS)))
+    np.add.at(built, actual.image, rows)
+    return built

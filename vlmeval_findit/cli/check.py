@@ -109,6 +109,10 @@ def _findings(
     sets = published_sets()
     if name in sets:
         return plugin_row_check.check_source(sets[name], folder)
+    of_this_set = f"_{name}_".casefold()
+    for dataset in (dataset for benchmark in known.values() for dataset in benchmark.listed()):
+        if of_this_set in f"{dataset}_".casefold():
+            raise ValueError(f"{name!r} is no whole name of a dataset: type check {dataset}")
     near = nearest(name, [*known, *MODELS, *KINDS, *REPRESENTATIONS, *sets])
     raise ValueError(f"no benchmark, model, space, representation or set {name!r}{near}")
 

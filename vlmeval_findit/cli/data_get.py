@@ -233,8 +233,9 @@ def check(names: tuple[str, ...]) -> int:
     """
     tables = _tables_named(names)
     ready = {table: table.ready() for table in tables}
+    get = as_called("python run_findit.py data get")
     missing_tables = {
-        table.name: "no table of the release's annotations: type data get"
+        table.name: f"no table of the release's annotations: type {get} {table.name}"
         for table, path in ready.items()
         if path is None
     }

@@ -69,8 +69,8 @@ def command(
         other = others[0]
         errors_of(other)  # Refused once, and not with every run
     refused = False
-    print(f"Intervals: {INTERVALS}.")
     scored = load_runs(runs, keep=RowData.SUMS)
+    print(f"Intervals: {INTERVALS}.")
     is_brief = len(scored) > 1 and by is None and other is None and console().is_terminal
     brief: list[str] = []
     written: list[dict[str, Any]] = []

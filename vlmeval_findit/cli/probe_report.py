@@ -17,6 +17,7 @@ from ..boxes.spaces import Space
 from ..coords.conventions import Convention, Floats
 from ..coords.probe_verdict import FEWEST, OtherFormat, ProbeResult, ProbeVerdict, SizeGroup
 from ..coords.run_check import RunReplies
+from ..core.command import as_called
 from ..core.formatting import printable, some
 from ..data.probe_scenes import COUNT
 from ..leaderboard.result_table import Field, FieldType, Note, Table, Value
@@ -188,6 +189,7 @@ def _details(report: ProbeReport) -> Iterator[str]:
         yield f"hardly detected on {', '.join(poor)}: an error of the model, not of the convention"
     if report.unusable is not None:
         yield f"no run can be scored in it: {report.unusable}"
+        yield as_called("which format it keeps to: python run_findit.py search --help")
     elif report.space is not None and result.verdict in (ProbeVerdict.NAMED, ProbeVerdict.OTHER):
         values = report.space.as_dict()
         space = json.dumps(values) if len(values) > 1 else report.space.kind

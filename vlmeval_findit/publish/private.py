@@ -70,7 +70,7 @@ class Private:
             key: changed(value, self.in_reply if key in ("thought", "logprobs") else self.in_record)
             for key, value in whole[RECORD_KEY].items()
         }
-        extra = json.dumps({**whole, RECORD_KEY: record})
+        extra = json.dumps({**whole, RECORD_KEY: record}, ensure_ascii=False)
         return {**row, "prediction": self.in_reply(row["prediction"]), "extra_records": extra}
 
     def json_text(self, text: str) -> str:

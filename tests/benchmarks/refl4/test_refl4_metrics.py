@@ -217,3 +217,8 @@ def test_what_nobody_asked_has_no_figure() -> None:
     got = metric_values(METRICS, totals(rows_of([(truth(0, 0, 10, 10), 10)])))
     assert (got["small_acc"], got["medium_acc"], got["large_macc"]) == (100, None, None)
     assert set(metric_values(METRICS, {}).values()) == {None}
+
+
+def test_a_tiny_perfect_box_has_its_area_over_a_millionth() -> None:
+    tiny = (0.0, 0.0, 0.0009, 0.0009)
+    assert iou32(tiny, tiny) == pytest.approx(0.81, abs=1e-4)

@@ -26,6 +26,8 @@ from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse, wr
 from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare
 from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, QuestionKind, VPQuery
 from vlmeval_findit.core.benchmark_protocol import Role
+from vlmeval_findit.core.influences import clustered_sums, estimate_metrics
+from vlmeval_findit.core.intervals import metric_intervals
 from vlmeval_findit.core.question import QuestionError, located
 from vlmeval_findit.core.replies import Recorded, Reply
 from vlmeval_findit.core.scored_row import totals
@@ -220,3 +222,21 @@ def test_a_run_is_scored(lmu: Path) -> None:
     # Of two questions about absent marks one has B as its answer.
     assert run.metric_values["Hallucination rate"] == 50.0
     assert run.sums["asked[kind=counting]"] == 1
+
+
+def test_questions_about_one_photograph_are_a_cluster() -> None:
+    """Four photographs, two of them always read: ten questions about each show little more."""
+    asked = [
+        replace(
+            QUERY, index=n, images=(f"{n}.png",), cluster=f"{n % 4}.jpg", source="ab"[n % 4 == 0]
+        )
+        for n in range(40)
+    ]
+    rows = [scored_row(each, Reply(each.index, "AC"[each.index % 2])) for each in asked]
+    assert {row.source for row in rows} == {f"{n}.jpg" for n in range(4)}
+    result = estimate_metrics(BENCHMARK.metrics, clustered_sums(rows, "Mine"))
+    accuracy = metric_intervals(result)["Accuracy"]
+    assert accuracy is not None
+    assert accuracy.high - accuracy.low > 60
+    # Of a the share of 20 in 30, of b that of 0 in 10.
+    assert result.value("Mean over sources (as published)") == pytest.approx(100 / 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -273,3 +274,24 @@ def test_a_limit_holds_by_given_prices(tmp_path: Path, capsys: pytest.CaptureFix
 def test_prices_that_are_none_are_refused(prices: str) -> None:
     with pytest.raises(ValueError, match="IN,OUT in US dollars a million tokens"):
         prices_from(prices)
+
+
+def test_calls_in_flight_do_not_pass_the_limit_together() -> None:
+    budget = Budget(1.0)
+    assert flown(budget, [0.1] * 64, 16) == 10
+    assert budget.spent == pytest.approx(1.0)
+
+
+def flown(budget: Budget, costs: list[float], at_once: int) -> int:
+    """Return how many calls the budget allows, ``at_once`` in flight."""
+    left, flying, built = deque(costs), deque[float](), 0
+    while True:
+        try:
+            while left and len(flying) < at_once and budget.begin():
+                flying.append(left.popleft())
+                built += 1
+        except SpendingError:
+            return built
+        if not flying:
+            return built
+        budget.end(flying.popleft())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -100,3 +101,24 @@ def test_retry_after_is_seconds_or_a_date() -> None:
     assert retry_after("0", now) == 0.0
     for none in ("-3", "nan", "soon", "", None):
         assert retry_after(none, now) is None
+
+
+def test_certificates_are_verified_though_the_host_switches_that_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trustme = pytest.importorskip("trustme")
+    from web import web_server
+
+    monkeypatch.setattr(ssl, "_create_default_https_context", ssl._create_unverified_context)
+    authority = trustme.CA()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+    with web_server(tls) as web:
+        with pytest.raises(CallError, match=r"CERTIFICATE_VERIFY_FAILED|[Cc]ertificate"):
+            post(60, f"{web.url}v1")
+        # It is the certificate that was wrong: known, the server is asked (and takes no POST).
+        trusting = ssl.create_default_context()
+        authority.configure_trust(trusting)
+        monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", trusting)
+        with pytest.raises(CallError, match="HTTP 501"):
+            post(60, f"{web.url}v1")

@@ -211,3 +211,16 @@ def test_a_broken_image_fails_alone(tmp_path: Path) -> None:
     assert Reply(0, answers[2].text).failed
     alone = ready("Qwen3-VL").answer_variants(asked[2:] * 2, VARIANT)
     assert all(Reply(0, answer.text).failed for answer in alone)
+
+
+def test_a_temperature_samples() -> None:
+    import torch
+
+    greedy = ready("Qwen3-VL").answer_batch(questions(), VARIANT)
+    cold, hot = (runner("Qwen3-VL", temperature=value) for value in (1e-4, 50.0))
+    assert cold.answer_batch(questions(), VARIANT) == greedy
+    torch.manual_seed(7)
+    texts = [answer.text for answer in hot.answer_batch(questions(), VARIANT)]
+    torch.manual_seed(7)
+    assert [answer.text for answer in hot.answer_batch(questions(), VARIANT)] == texts
+    assert texts != [answer.text for answer in greedy]
