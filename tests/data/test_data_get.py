@@ -53,8 +53,10 @@ def test_a_dataset_is_ready_and_the_second_run_asks_nothing(
 
 
 def test_a_table_that_is_gone_or_edited_is_made_of_what_was_fetched(
-    release, tmp_path, web: Web
+    release, tmp_path, web: Web, capsys
 ) -> None:
+    assert main(["data", "check", "Mini"]) == 1
+    assert "data get Mini" in " ".join(capsys.readouterr().out.split())
     assert main(["data", "get", "Mini"]) == 0
     table, before = tmp_path / "lmu" / "Mini.tsv", web.requests
     whole = table.read_bytes()

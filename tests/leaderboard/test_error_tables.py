@@ -360,3 +360,10 @@ def test_every_benchmark_has_error_types() -> None:
         assert benchmark.errors.score is benchmark.with_failures
         assert all(each.meaning for each in error_types)
         assert sum(benchmark.errors.points({}).values()) == 0
+
+
+def test_nothing_is_printed_before_a_refusal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["errors", "nothing"]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "nothing: no such file or folder" in output.err

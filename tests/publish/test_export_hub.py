@@ -246,6 +246,7 @@ def test_the_record_of_a_failed_call_names_no_path(world: World, out: Path, suff
     assert export(world, out) == 0
     for name, data in [*contents(out).items(), *_decoded(out)]:
         assert b"Jane" not in data, name
+        assert rb"\u2026" not in data, f"{name}: the list before the upload reads it as a path"
     (published,) = open_runs(out / "runs")
     first = read_predictions(published.path)[0]
     assert first.recorded.call["error"] == "no …/cache: gone"

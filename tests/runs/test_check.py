@@ -88,9 +88,17 @@ def test_a_checkpoint_that_is_here_shows_what_it_sees(capsys: pytest.CaptureFixt
     assert "its processor was not tried: nowhere" in capsys.readouterr().out
 
 
-def test_a_name_that_nothing_has(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "leterbox"]) == 2
-    assert "'leterbox': did you mean letterbox?" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("leterbox", "or set 'leterbox': did you mean letterbox?"),
+        ("RefCOCO", "type check FindIt_RefCOCO_xyxy_json"),
+        ("Foo", "or set 'Foo'\n"),
+    ],
+)
+def test_a_name_that_nothing_has(name: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", name]) == 2
+    assert says in capsys.readouterr().err
 
 
 # --- what is wrong --------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def _closest(word: str, words: tuple[str, ...]) -> str | None:
         return ratio, len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
     best = max(words, key=likeness, default=None)
-    return best if best is not None and likeness(best)[0] >= 0.5 else None
+    return best if best is not None and likeness(best)[0] > 0.5 else None
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
