@@ -382,3 +382,12 @@ def test_of_a_rate_that_should_be_low_the_loss_is_the_rate() -> None:
     result = ScoredRow(0, "a.jpg", {"wrong": 1, "asked": 4})
     added = {**result.sums, **analysis.events(result)}
     assert analysis.points(added)[WRONG.key] == analysis.lost(added) == 25
+
+
+@pytest.mark.parametrize("n", [10, 1000, 10**7])
+def test_prices_are_smooth_where_predictions_equal_objects(n: int) -> None:
+    """Around equal numbers, and around the change from series to quotient."""
+    for centre in (n, int(n * 1.0202)):
+        near = [prices(n // 2, centre + step, n) for step in (-1, 0, 1)]
+        for below, here, above in zip(*near, strict=True):
+            assert abs(below - 2 * here + above) <= 20 * here / n**2 + 1e-13 * here

@@ -164,6 +164,8 @@ REPLIES = [
     *rows(
         NAMED_SIZES,
         Ugly("w and h", '[{"x": 1, "y": 2, "w": 2, "h": 2}]', R.WRONG_KEY, [A], [S.KEY]),
+        Ugly("names of the text format", '[{"x_min": 1, "y_min": 2, "width": 2, "height": 2}]',
+            R.WRONG_KEY, [A], [S.KEY]),
     ),
     *rows(
         LABELS,
@@ -189,6 +191,8 @@ REPLIES = [
             [A, B], [S.STRUCTURE], labels=["cat", "dog"]),
         Ugly("label and box", '[{"label": "cat", "box": [1, 2, 3, 4]}]', R.WRONG_KEY, [A],
             [S.STRUCTURE], labels=["cat"]),
+        Ugly("cut off in the second box", '[{"cat": [1, 2, 3, 4]}, {"dog": [5, 6', R.TRUNCATED, [A],
+            [S.CUT_OFF], labels=["cat"]),
     ),
     *rows(
         VIDEO,

@@ -328,3 +328,29 @@ def test_all_conflicts_are_listed_at_once(predicted) -> None:
     assert 'coordinate space: recorded {"kind": "unit"}, now {"kind": "pixels"}' in reply
     run = score_file(path, Settings("pixels", force=True))
     assert len(run.forced) == 3
+
+
+def test_the_settings_of_a_space_are_applied(predicted) -> None:
+    """200 x 100 within 28 * 28 to 40,000 pixels is 196 x 112."""
+    space = {"kind": "smart_resize", "min_pixels": 784, "max_pixels": 40_000}
+    x, y = 196 / WIDTH, 112 / HEIGHT
+    text = f"[{20 * x:.3f}, {10 * y:.3f}, {120 * x:.3f}, {60 * y:.3f}]"
+    run = score_file(predicted(SVG, [text], spaces=[space]))
+    assert run.metric_values["mIoU"] == pytest.approx(100, abs=0.01)
+
+
+def test_the_provenance_of_a_score(scored) -> None:
+    run, path = scored
+    facts = json.loads(write_score(run, path).provenance.read_text())
+    assert facts["variant"]["name"] == PASCAL
+    assert facts["spaces"] == [{"kind": "grid1000", "source": "recorded by the run"}]
+    assert facts["table"]["file"] == "Pascal.tsv"
+    assert facts["table"]["sha256"] == facts["identity"]["table_sha256"]
+    assert facts["table"]["meta"]["source"] == "made up"
+    assert facts["identity"]["left_out"] == "3"
+    assert len(facts["identity"]["prompt_hash"]) == 64
+    assert facts["digest"] == run.identity.digest
+    assert facts["predictions"]["file"] == path.name
+    assert facts["predictions"]["rows_missing"] == [3]
+    assert facts["reasons"] == {"wrong key": 1, "failed call": 1}
+    assert {"vlmeval_findit", "python", "numpy"} == set(facts["scored_with"]) - {"scipy"}
