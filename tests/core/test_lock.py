@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,13 +43,22 @@ def quick_leases(monkeypatch: pytest.MonkeyPatch) -> float:
     return 0.5
 
 
+def without_take_overs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on file systems that cannot exchange two names, where filelock takes no lock over."""
+    acquire = Lock._got
+
+    def got(lock: Lock, seconds: float, give_up: Callable[[], bool] | None = None) -> bool:
+        return not lock._path.exists() and acquire(lock, seconds, give_up)
+
+    monkeypatch.setattr(Lock, "_got", got)
+
+
 @pytest.mark.parametrize("exchange", [True, False])
 def test_a_holder_on_another_machine_that_is_silent_is_dead(
     exchange: bool, quick_leases: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not exchange:
-        # As on file systems that cannot exchange two names, where filelock takes no lock over.
-        monkeypatch.setattr("filelock._soft.exchange_names", lambda *names: False)
+        without_take_overs(monkeypatch)
     path = tmp_path / "lock"
     hold_elsewhere(path, quick_leases)
     lock = Lock(path, WHY)
@@ -104,7 +114,7 @@ def test_a_process_on_this_machine_that_died_is_not_waited_for(
     exchange: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not exchange:
-        monkeypatch.setattr("filelock._soft.exchange_names", lambda *names: False)
+        without_take_overs(monkeypatch)
     died = subprocess.Popen([sys.executable, "-c", ""])
     died.wait()
     path = tmp_path / "lock"

@@ -111,11 +111,6 @@ class Identity:
             values |= {name: who.settings.get(name) for name in ("dtype", "attention", "engine")}
         return values | (dict(self.host) if who.in_vlmevalkit else {})
 
-    def has_made(self, made_by: Mapping[str, Any]) -> bool:
-        """Return whether an answer with this :attr:`made_by` (old: no source) is of this run."""
-        expected = self.made_by
-        return {SOURCE: expected.get(SOURCE), **made_by} == {SOURCE: None, **expected}
-
     def compared(self) -> dict[str, Any]:
         """Return all in which records of one run must agree, by its name in messages."""
         who = self.answering
