@@ -316,3 +316,15 @@ def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
     results = go(sweep, FakeBackends(model))
     assert 0 < stored < model.calls + stored == sum(result.rows for result in results)
     assert not any(result.failed for result in results)
+
+
+def test_what_a_kill_left_half_written_is_removed(tmp_path: Path) -> None:
+    go(demo_sweep(tmp_path), FakeBackends(FakeModel()))
+    (result, *_) = (tmp_path / "out").glob("*/*_score.csv")
+    half = result.with_name(f".{result.name}.0123abcd")
+    others = result.with_name(".notes.csv.0123abcd")
+    for path in (half, others):
+        path.write_text("half")
+    go(demo_sweep(tmp_path), FakeBackends(FakeModel()))
+    assert not half.exists()
+    assert others.exists()

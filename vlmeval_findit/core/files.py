@@ -64,6 +64,15 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
 
 
+_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}", re.DOTALL)
+
+
+def left_behind(path: Path) -> str | None:
+    """Return the name of the file that a killed writer's temporary file was for; else None."""
+    result = _TEMPORARY.fullmatch(path.name)
+    return result[1] if result else None
+
+
 @contextmanager
 def atomic_write(path: Path) -> Iterator[TextIO]:
     """Open a UTF-8 file for writing that replaces ``path`` at the end of the block."""

@@ -6,6 +6,7 @@ Only the journal and the plan decide what is written: the same bytes after any n
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -14,8 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from ..benchmarks import benchmark_of
+from ..benchmarks import benchmark_of, prefixes
 from ..core.answers import Answer
+from ..core.files import left_behind
 from ..core.identity import Identity, read_identity
 from ..core.predictions import (
     PREDICTION_FORMATS,
@@ -121,6 +123,15 @@ def _row(cell: Cell, index: int, record: Mapping[str, Any] | None) -> dict[str, 
 
 def _reply(row: Mapping[str, Any]) -> Reply:
     return Reply(row["index"], row["prediction"], recorded(row.get("extra_records")))
+
+
+def clean_up(folder: Path) -> None:
+    """Remove temporary files that a kill left behind."""
+    benchmarks = "|".join(map(re.escape, prefixes()))
+    written = re.compile(rf".*_({benchmarks}).*\.(json|jsonl|csv)")
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if written.fullmatch(left_behind(path) or ""):
+            path.unlink(missing_ok=True)
 
 
 def merge_predictions(output: Output, journal: Journal) -> None:

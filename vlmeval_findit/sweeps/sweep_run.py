@@ -11,11 +11,12 @@ from typing import Any
 from ..core.answers import StopReason
 from ..core.lock import Lock
 from ..core.question import Question
+from ..core.run_files import MORE_SAMPLES
 from ..core.settings import settings_from
 from ..engine.answering import BackendFactories, Engine, ModelStoppedError
 from ..engine.calls import Cell, CellBuilder, settings_of
 from ..engine.cancel import CancelToken
-from ..engine.cell_files import merge_predictions
+from ..engine.cell_files import clean_up, merge_predictions
 from ..engine.journal.writer import ONE_WRITER, Journal
 from ..engine.outputs import Output, of_sample, prediction_path, prepare_output
 from ..engine.plan import ItemSizes
@@ -61,6 +62,10 @@ def run_sweep(
         engine = Engine(sweep.models, factories, sizes, watcher, cancel, open_journal)
         engine.check()
         stack.enter_context(Lock(sweep_lock, ONE_WRITER))
+        for entry in sweep.models:
+            folder = sweep.work_dir / entry.name
+            for run_folder in (folder, *folder.glob(f"{MORE_SAMPLES}/*")):
+                clean_up(run_folder)
         return _stages(sweep, engine, CellBuilder(sweep.skip_missing))
 
 
