@@ -66,7 +66,7 @@ def probe(server: ChatServer | str, *flags: str) -> int:
         ("pixels", "limit1280/xyxy", 1, "pixels after shrinking to 1280"),
         (None, "unit/xyxy", 0, "the answers are fractions of width and height"),
         (None, "crop1000/xyxy", 1, "correct the deployment"),
-        (None, "pixels/yxyx", 1, "numbers come as yxyx, and xyxy was asked for which format"),
+        (None, "pixels/yxyx", 1, "numbers come as yxyx, and xyxy was asked for find the format"),
     ],
 )
 def test_what_is_declared_and_what_is_answered(

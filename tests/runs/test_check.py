@@ -92,8 +92,8 @@ def test_a_checkpoint_that_is_here_shows_what_it_sees(capsys: pytest.CaptureFixt
     ("name", "says"),
     [
         ("leterbox", "or set 'leterbox': did you mean letterbox?"),
-        ("RefCOCO", "type check FindIt_RefCOCO_xyxy_json"),
-        ("Foo", "or set 'Foo'\n"),
+        ("RefCOCO", "check FindIt_RefCOCO_xyxy_json\n"),
+        ("Foo", "or set 'Foo'; for names type"),
     ],
 )
 def test_a_name_that_nothing_has(name: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:

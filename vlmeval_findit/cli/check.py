@@ -13,7 +13,7 @@ from ..benchmarks import begins_with_prefix, benchmarks, parse
 from ..boxes.representation import REPRESENTATIONS
 from ..boxes.spaces import KINDS
 from ..core.benchmark_protocol import Benchmark, Drawing
-from ..core.command import SOME_FAILED
+from ..core.command import SOME_FAILED, as_called
 from ..core.custom_prompt import CustomPrompt, custom_prompt
 from ..core.formatting import nearest
 from ..core.plugin_rows import Broken, reported, unreported
@@ -112,8 +112,10 @@ def _findings(
     of_this_set = f"_{name}_".casefold()
     for dataset in (dataset for benchmark in known.values() for dataset in benchmark.listed()):
         if of_this_set in f"{dataset}_".casefold():
-            raise ValueError(f"{name!r} is no whole name of a dataset: type check {dataset}")
+            command = as_called(f"python run_findit.py check {dataset}")
+            raise ValueError(f"{name!r} is only a part of a dataset's name: type {command}")
     near = nearest(name, [*known, *MODELS, *KINDS, *REPRESENTATIONS, *sets])
+    near = near or as_called("; for names type python run_findit.py models, or data list")
     raise ValueError(f"no benchmark, model, space, representation or set {name!r}{near}")
 
 

@@ -189,7 +189,7 @@ def _details(report: ProbeReport) -> Iterator[str]:
         yield f"hardly detected on {', '.join(poor)}: an error of the model, not of the convention"
     if report.unusable is not None:
         yield f"no run can be scored in it: {report.unusable}"
-        yield as_called("which format it keeps to: python run_findit.py search --help")
+        yield as_called("find the format that it follows: python run_findit.py search --help")
     elif report.space is not None and result.verdict in (ProbeVerdict.NAMED, ProbeVerdict.OTHER):
         values = report.space.as_dict()
         space = json.dumps(values) if len(values) > 1 else report.space.kind
