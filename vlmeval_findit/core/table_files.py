@@ -136,14 +136,8 @@ class WrittenTable(NamedTuple):
     more: str = ""
 
 
-def write_table(
-    path: Path,
-    kind: Any,
-    rows: Iterable[Any],
-    origin: Mapping[str, Any],
-    facts: Callable[[], Mapping[str, Any]] = dict,
-) -> None:
-    """Write a table, then its ``.meta.json`` with ``origin`` and ``facts()``, both atomically."""
+def write_table(path: Path, kind: Any, rows: Iterable[Any], facts: Mapping[str, Any]) -> None:
+    """Write a table, then its ``.meta.json`` with ``facts``, both atomically."""
     columns = _columns(kind)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as f:
@@ -154,9 +148,8 @@ def write_table(
         )
         # In this order: after a kill no new table may stand next to old facts.
         meta_path(path).unlink(missing_ok=True)
-    facts_ = {"table": path.stem, **origin, "table_sha256": file_sha256(path), **facts()}
     with atomic_write(meta_path(path)) as f:
-        json.dump(facts_, f, indent=1)
+        json.dump({"table": path.stem, **facts, "table_sha256": file_sha256(path)}, f, indent=1)
 
 
 def sources(files: Sequence[Path]) -> dict[str, Any]:

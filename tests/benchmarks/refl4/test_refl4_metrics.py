@@ -20,12 +20,7 @@ from vlmeval_findit.benchmarks.refl4.accuracy_metrics import (
     slices_of,
     sums_of,
 )
-from vlmeval_findit.benchmarks.refl4.classes import (
-    AUTHORS,
-    CORRECTED,
-    ONE_TOO_LOW,
-    class_of,
-)
+from vlmeval_findit.benchmarks.refl4.classes import AUTHORS, CORRECTED, ONE_TOO_LOW, class_of
 from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
     Annotation,
     Corners,
@@ -76,26 +71,30 @@ def test_the_order_of_the_sum_in_the_union_matters() -> None:
     b = a + rng.uniform(-30, 30, a.shape).astype(np.float32)
     expected = [iou_step_by_step(tuple(x), tuple(y)) for x, y in zip(a, b, strict=True)]
     assert iou(a, b).tolist() == [float(value) for value in expected]
+    tiny = (0.0, 0.0, 0.0009, 0.0009)
+    assert iou32(tiny, tiny) == pytest.approx(0.81, abs=1e-4), "its area over a millionth"
+
+
+WHOLE: Corners = (0, 0, 10, 10)
 
 
 @pytest.mark.parametrize(
-    ("a", "b"),
+    ("a", "b", "why"),
     [
-        pytest.param((5, 5, 5, 50), (5, 5, 5, 50), id="no width"),
-        pytest.param((5, 5, 5, 5), (5, 5, 5, 5), id="a point"),
-        pytest.param((0, 0, 10, 10), (10, 0, 0, 10), id="swapped in x"),
-        pytest.param((0, 0, 10, 10), (10, 10, 0, 0), id="swapped in both: area is positive"),
-        pytest.param((0, 0, 10, 10), (NAN, 0, 10, 10), id="NaN"),
-        pytest.param((0, 0, 10, 10), (0, 0, NAN, 10), id="NaN at the far side"),
-        pytest.param((0, 0, 10, 10), (-INF, -INF, INF, INF), id="everything"),
-        pytest.param((0, 0, 10, 10), (INF, INF, INF, INF), id="infinity"),
-        pytest.param((0, 0, 10, 10), (0, 0, 1e300, 1e300), id="too large for 32 bits"),
-        pytest.param((0, 0, 10, 10), (20, 20, 30, 30), id="elsewhere"),
-        pytest.param((0, 0, 5e-4, 5e-4), (0, 0, 5e-4, 5e-4), id="perfect, but tiny"),
+        ((5, 5, 5, 50), (5, 5, 5, 50), "no width"),
+        (WHOLE, (10, 0, 0, 10), "swapped in x"),
+        (WHOLE, (10, 10, 0, 0), "swapped in both: area is positive"),
+        (WHOLE, (NAN, 0, 10, 10), "NaN"),
+        (WHOLE, (0, 0, NAN, 10), "NaN at the far side"),
+        (WHOLE, (-INF, -INF, INF, INF), "everything"),
+        (WHOLE, (INF, INF, INF, INF), "infinity"),
+        (WHOLE, (0, 0, 1e300, 1e300), "too large for 32 bits"),
+        (WHOLE, (20, 20, 30, 30), "elsewhere"),
+        ((0, 0, 5e-4, 5e-4), (0, 0, 5e-4, 5e-4), "perfect, but tiny"),
     ],
 )
-def test_boxes_that_miss(a: Corners, b: Corners) -> None:
-    assert passed(a, b) == 0
+def test_boxes_that_miss(a: Corners, b: Corners, why: str) -> None:
+    assert passed(a, b) == 0, why
 
 
 def test_huge_integers_do_not_overflow_into_a_hit() -> None:
@@ -129,20 +128,13 @@ def test_corners_are_added_in_64_bits() -> None:
 # --- what expressions are counted by --------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("w", "h", "size"),
-    [
-        (127.9, 128, "small"),
-        (128, 128, "medium"),
-        (64, 256, "medium"),
-        (256, 256, "medium"),
-        (256, 256.1, "large"),
-        (0, 900, "small"),
-        (1e200, 1e200, "large"),
-    ],
-)
-def test_sizes(w: float, h: float, size: str) -> None:
-    assert size_of(truth(0, 0, w, h)) == size
+def test_sizes() -> None:
+    for size, sides in {
+        "small": [(127.9, 128), (0, 900)],
+        "medium": [(128, 128), (64, 256), (256, 256)],
+        "large": [(256, 256.1), (1e200, 1e200)],
+    }.items():
+        assert [size_of(truth(0, 0, w, h)) for w, h in sides] == [size] * len(sides)
 
 
 def test_the_ten_mended_classes_are_named_alike() -> None:
@@ -217,8 +209,3 @@ def test_what_nobody_asked_has_no_figure() -> None:
     got = metric_values(METRICS, totals(rows_of([(truth(0, 0, 10, 10), 10)])))
     assert (got["small_acc"], got["medium_acc"], got["large_macc"]) == (100, None, None)
     assert set(metric_values(METRICS, {}).values()) == {None}
-
-
-def test_a_tiny_perfect_box_has_its_area_over_a_millionth() -> None:
-    tiny = (0.0, 0.0, 0.0009, 0.0009)
-    assert iou32(tiny, tiny) == pytest.approx(0.81, abs=1e-4)

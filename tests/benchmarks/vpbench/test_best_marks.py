@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from scored_runs import World, failing, saying
 from vlmeval_findit import cli
 from vlmeval_findit.benchmarks.vpbench import mark_choices
 from vlmeval_findit.benchmarks.vpbench.question_tables import write_table
-from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind, VPQuery
+from vlmeval_findit.benchmarks.vpbench.vp_query import VPQuery
 from vlmeval_findit.leaderboard.best_marks import COLOURS, SHAPES, find_best_marks
 from vlmeval_findit.marks.style import Shape
 
@@ -26,31 +26,25 @@ def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return World(tmp_path)
 
 
-def query(index: int, shape: str, colour: str, answer: str = "A", absent: bool = False) -> VPQuery:
-    return VPQuery(
-        index=index,
-        label=f"q{index}",
-        images=(f"{index}.png",),
-        hint="",
-        question="What is in it?",
-        options=(("A", "a car"), ("B", "a bus")),
-        answer=answer,
-        amount="1",
-        shapes=tuple(shape.split()),
-        properties=tuple(colour.split("+")),
-        kind=QuestionKind.REFERENCE,
-        absent=absent,
-        source="mine",
-        cluster=f"{index}.jpg",
-    )
-
-
 Asked = Sequence[tuple[str, str, str]]
 """Shape, colour and the right letter of every question."""
 
 
-def table(marks: World, asked: Asked, name: str = "VPBench_Mine", **more: Any) -> None:
-    queries = [query(index, *each, **more) for index, each in enumerate(asked)]
+def table(marks: World, asked: Asked, name: str = "VPBench_Mine") -> None:
+    queries = [
+        VPQuery(
+            index=index,
+            label=f"q{index}",
+            images=(f"{index}.png",),
+            question="What is in it?",
+            options=(("A", "a car"), ("B", "a bus")),
+            answer=answer,
+            shapes=tuple(shape.split()),
+            properties=tuple(colour.split("+")),
+            cluster=f"{index}.jpg",
+        )
+        for index, (shape, colour, answer) in enumerate(asked)
+    ]
     write_table(marks.folder, name, queries, {"source": "a test"})
 
 
@@ -84,13 +78,8 @@ def test_the_most_accurate_shape_and_colour_are_the_best(marks: World) -> None:
         ([("oval", "red", "A"), ("box oval", "red", "B")], "oval-red", "two shapes are neither"),
         ([("oval", "red", "A"), ("oval", "red+blue", "B")], "oval-red", "two colours are neither"),
         ([("oval", "colour: Red+4 px", "A")], "oval-red", "a colour among other properties"),
-        ([("oval", "red", "B"), ("circle", "red", "A")], "oval-red", "an unknown shape"),
-        ([("oval", "red", "B"), ("oval", "contrast", "A")], "oval-red", "contrast is no colour"),
-        (
-            [("oval", "red", "B"), ("oval", "tired", "A")],
-            "oval-red",
-            "a word that ends in red",
-        ),
+        ([("oval", "red", "B"), ("circle", "contrast", "A")], "oval-red", "unknown ones"),
+        ([("oval", "red", "B"), ("oval", "tired", "A")], "oval-red", "a word that ends in red"),
         ([("oval", "red", "A"), ("box", "red", "")], "oval-red", "no answer is known"),
     ],
 )
@@ -110,23 +99,18 @@ def test_too_few_questions_are_no_reason(marks: World) -> None:
 
 def test_failed_calls_count_as_wrong(marks: World) -> None:
     table(marks, OVALS)
-    calls: list[int] = []
 
     def fails_on_ovals(each: VPQuery, generator: Any) -> str:
-        calls.append(each.index)
         return failing(each, generator) if "oval" in each.shapes else "B"  # type: ignore[arg-type]
 
-    run = marks.run("Seer", "VPBench_Mine", fails_on_ovals)
-    assert calls == list(range(6))
-    result = find_best_marks([run], 1).models[0]
+    result = find_best_marks([marks.run("Seer", "VPBench_Mine", fails_on_ovals)], 1).models[0]
     assert result.accuracies["oval"].questions == 3
     assert result.best.shape is Shape.BOX
 
 
 def test_good_marks_are_good_for_all_models(marks: World) -> None:
     """Box 100 and 100, oval 100 and 0, tag 0 and 0: the mean over shapes is 50."""
-    asked = [("box", "red", "A"), ("oval", "blue", "A"), ("tag", "blue", "B")]
-    table(marks, asked)
+    table(marks, [("box", "red", "A"), ("oval", "blue", "A"), ("tag", "blue", "B")])
 
     def only_boxes(each: VPQuery, generator: Any) -> str:
         return "A" if "box" in each.shapes or "tag" in each.shapes else "B"
@@ -137,25 +121,20 @@ def test_good_marks_are_good_for_all_models(marks: World) -> None:
     assert [each.model for each in result.models] == ["Other", "Seer"]
     assert (result.good(SHAPES), result.good(COLOURS)) == (["box", "oval"], ["red"])
     assert mark_choices.write(result.values()) == mark_choices.path()
-    read = mark_choices.read()
-    assert read is not None
-    models, good = read
+    models, good = mark_choices.read() or ({}, None)
     assert models["Seer"].name == "box-red"
+    assert good is not None
     assert good.name == "box oval, red"
 
 
 def test_runs_that_cannot_be_compared_are_set_apart(marks: World) -> None:
     table(marks, OVALS)
     table(marks, OVALS, "VPBench_Stage1")
-    answers: list[Callable[..., str]] = [saying("A"), saying("B")]
-    older, newer = (
-        marks.run("Seer", "VPBench_Mine", answer, folder=str(at))
-        for at, answer in enumerate(answers)
-    )
+    older = marks.run("Seer", "VPBench_Mine", saying("A"), folder="0")
+    newer = marks.run("Seer", "VPBench_Mine", saying("B"), folder="1")
     original = marks.run("Seer", "VPBench_Stage1_original", saying("A"))
     result = find_best_marks([older, newer, original], 1)
-    (seer,) = result.models
-    assert len(seer.runs) == 1
+    assert [len(each.runs) for each in result.models] == [1]
     assert len(result.excluded) == 1
     with pytest.raises(ValueError, match="no scored run over stage 1"):
         find_best_marks([original], 1)

@@ -24,17 +24,10 @@ from vlmeval_findit.benchmarks.vpbench import stage2_asking as asking
 from vlmeval_findit.benchmarks.vpbench.mark_choices import BestMarkError
 from vlmeval_findit.benchmarks.vpbench.stage2_release import parts_in, prepare
 from vlmeval_findit.benchmarks.vpbench.stage2_task import QUESTIONS, for_model, load
-from vlmeval_findit.benchmarks.vpbench.vp_query import (
-    TASKS,
-    VPQuery,
-    stage2_rows,
-)
+from vlmeval_findit.benchmarks.vpbench.vp_query import TASKS, stage2_rows
 from vlmeval_findit.core.folders import image_folder
-from vlmeval_findit.core.identity import (
-    Answering,
-    identity_conflicts,
-)
-from vlmeval_findit.core.question import Message, PartKind, QuestionError
+from vlmeval_findit.core.identity import Answering, identity_conflicts
+from vlmeval_findit.core.question import Message, PartKind
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.settings import Settings
@@ -45,6 +38,7 @@ from vlmeval_findit.runs.run_statistics import compare
 from vlmeval_findit.runs.scored_run import Run
 
 GOLDEN = GOLDEN_FOLDER / "stage2_prompts.txt"
+BVP, RBVP, TEXT = (f"VPBench_Stage2_{way}" for way in ("bvp", "rbvp", "text"))
 
 BEST = {
     "models": {"Seer": {"best": "tag-blue"}, "Other": {"best": "mask-red"}},
@@ -65,14 +59,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _data(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best marks of two models are known."""
     monkeypatch.setenv("LMUData", str(built))
     monkeypatch.delenv(mark_choices.BY_HAND, raising=False)
-    mark_choices.path().unlink(missing_ok=True)
-
-
-@pytest.fixture
-def best() -> None:
-    """The marks of two models are known."""
     mark_choices.write(BEST)
 
 
@@ -89,7 +78,6 @@ def written(parts: Message) -> str:
     )
 
 
-@pytest.mark.usefixtures("best")
 def test_every_wording_equals_the_snapshot() -> None:
     """One row of each source, in every way of asking."""
     result = []
@@ -103,26 +91,36 @@ def test_every_wording_equals_the_snapshot() -> None:
     assert text.split("\n# ") == GOLDEN.read_text(encoding="utf-8").split("\n# ")
 
 
-# --- names ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("question", "phrases", "filled"),
+    [
+        ("the < Colour ><VP>?", ["red box"], "the red box?"),
+        ("the <vp> and a <color> one", ["red box"], "the red box and a red box one"),
+        ("<color> <vp>, <color> <vp>", ["a", "b"], "a, b"),
+        ("<vp> <vp> <vp> <vp>", ["a", "b"], "a b a b"),
+        ("<vp> <vp> <vp>", ["a", "b"], "a and b a and b a and b"),
+        (r"\1 <vp>", [r"\g<0>"], r"\1 \g<0>"),
+    ],
+)
+def test_spans_are_filled(question: str, phrases: list[str], filled: str) -> None:
+    assert asking.filled(question, phrases) == filled
 
 
-@pytest.mark.parametrize("name", ["VPBench_Stage2", "VPBench_Stage2_bpv", "VPBench_Stage2_bvp_"])
-def test_another_name_is_refused_with_the_nearest(name: str) -> None:
-    with pytest.raises(QuestionError, match="stage 2 is asked as VPBench_Stage2_bvp"):
-        benchmarks.parse(name)
+def test_without_a_span_a_place_stands_above_the_question() -> None:
+    row = replace(stage2_rows(load(TEXT).table)[0], label="What is it?")
+    asked = asking.in_words(row, False)
+    assert asked.hint.startswith("The question is about the region at the centre")
+    assert asked.question == "What is it?"
 
 
-# --- who is asked ---------------------------------------------------------------------------------
+# --- marks of a model -----------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("best")
 def test_the_best_mark_depends_on_who_is_asked_and_all_else_does_not() -> None:
-    task = load("VPBench_Stage2_bvp")
+    task = load(BVP)
     seer, other = (for_model(task, model, None) for model in ("Seer", "Other"))
-    assert seer.resolved_options == {
-        "mark": "tag-blue",
-        "source of the marks": "VPBench_best_marks.json",
-    }
+    source = "VPBench_best_marks.json"
+    assert seer.resolved_options == {"mark": "tag-blue", "source of the marks": source}
     assert other.resolved_options["mark"] == "mask-red"
     assert other.resolved_options["drawn from boxes"] == "21 of 24"
     assert message(seer, 1) != message(other, 1)
@@ -132,115 +130,65 @@ def test_the_best_mark_depends_on_who_is_asked_and_all_else_does_not() -> None:
         for index, query in each.queries.items():
             for field in ("label", "answer", "options", "source"):
                 assert getattr(query, field) == getattr(task.queries[index], field)
-    for way in ("rbvp", "text"):
-        task = load(f"VPBench_Stage2_{way}")
+    for name in (RBVP, TEXT):
+        task = load(name)
         assert for_model(task, "Seer", None) is task
 
 
 def test_without_a_best_mark_a_model_is_refused_with_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    task = load("VPBench_Stage2_bvp")
-    with pytest.raises(
-        BestMarkError, match=r"there is no .*(\n.*)*--data VPBench_Stage1 --model See"
-    ):
-        for_model(task, "See", None)
-    mark_choices.write(BEST)
+    task = load(BVP)
     with pytest.raises(BestMarkError, match="has none of it: did you mean Seer"):
         for_model(task, "Ser", None)
+    mark_choices.path().unlink()
+    says = r"there is no .*(\n.*)*--data VPBench_Stage1 --model See"
+    with pytest.raises(BestMarkError, match=says):
+        for_model(task, "See", None)
     monkeypatch.setenv(mark_choices.BY_HAND, "oval-red")
     result = for_model(task, "Ser", None)
     assert result.resolved_options == {"mark": "oval-red", "source of the marks": "FINDIT_VP_MARK"}
     monkeypatch.setenv(mark_choices.BY_HAND, "ovel-red")
-    with pytest.raises(BestMarkError, match=r"FINDIT_VP_MARK: 'ovel-red' .*did you mean oval-red"):
+    with pytest.raises(BestMarkError, match=r"'ovel-red' .*FINDIT_VP_MARK.*did you mean oval-red"):
         for_model(task, "Ser", None)
 
 
-@pytest.mark.usefixtures("best")
 def test_a_run_is_shown_as_it_was_asked_whatever_the_file_says_now() -> None:
-    bvp, rbvp = load("VPBench_Stage2_bvp"), load("VPBench_Stage2_rbvp")
-    asked = for_model(bvp, "Seer", None)
+    asked, good = for_model(load(BVP), "Seer", None), load(RBVP)
+    used = {(query.shapes[0], query.properties[0]) for query in good.queries.values()}
+    assert used == {(shape, colour) for shape in ("oval", "tag") for colour in ("red", "blue")}
     mark_choices.path().unlink()
-    assert for_model(load("VPBench_Stage2_bvp"), "Seer", asked.resolved_options) == asked
-    now = load("VPBench_Stage2_rbvp")
+    assert for_model(load(BVP), "Seer", asked.resolved_options) == asked
+    now = load(RBVP)
     assert now.resolved_options["source of the marks"] == "published"
-    again = for_model(now, "Seer", rbvp.resolved_options)
-    assert (again.queries, again.resolved_options) == (rbvp.queries, rbvp.resolved_options)
-    for task in (bvp, now):
+    assert {query.shapes[0] for query in now.queries.values()} == {"box", "oval", "tag"}
+    again = for_model(now, "Seer", good.resolved_options)
+    assert (again.queries, again.resolved_options) == (good.queries, good.resolved_options)
+    for task in (load(BVP), now):
         with pytest.raises(BestMarkError, match="the run did not record"):
             for_model(task, "Seer", {})
 
 
-def test_good_marks_are_the_published_ones_until_runs_say_others() -> None:
-    def asked() -> set[tuple[str, str]]:
-        task = load("VPBench_Stage2_rbvp")
-        return {(query.shapes[0], query.properties[0]) for query in task.queries.values()}
-
-    shapes = {shape for shape, _ in asked()}
-    assert shapes == {"box", "oval", "tag"}
-    mark_choices.write(BEST)
-    assert asked() == {(shape, colour) for shape in ("oval", "tag") for colour in ("red", "blue")}
-
-
-# --- words ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("question", "phrases_", "filled"),
-    [
-        ("the <color> <vp>?", ["red box"], "the red box?"),
-        ("the < Colour ><VP>?", ["red box"], "the red box?"),
-        ("the <vp> and a <color> one", ["red box"], "the red box and a red box one"),
-        ("<color> <vp>, <color> <vp>", ["red box"], "red box, red box"),
-        ("<color> <vp>, <color> <vp>", ["a", "b"], "a, b"),
-        ("<vp> <vp> <vp> <vp>", ["a", "b"], "a b a b"),
-        ("<vp> <vp> <vp>", ["a", "b"], "a and b a and b a and b"),
-        ("<vp>", ["a", "b"], "a and b"),
-        (r"\1 <vp>", [r"\g<0>"], r"\1 \g<0>"),
-    ],
-)
-def test_spans_are_filled(question: str, phrases_: list[str], filled: str) -> None:
-    assert asking.filled(question, phrases_) == filled
-
-
-def test_without_a_span_a_place_stands_above_the_question() -> None:
-    row = replace(stage2_rows(load("VPBench_Stage2_text").table)[0], label="What is it?")
-    asked = asking.in_words(row, False)
-    assert asked.hint.startswith("The question is about the region at the centre")
-    assert asked.question == "What is it?"
-
-
-# --- images -------------------------------------------------------------------------------------
-
-
-def _changed(query: VPQuery, base: VPQuery) -> list[np.ndarray[Any, Any]]:
+def test_marked_images_differ_where_the_mark_is() -> None:
     def pixels(name: str) -> np.ndarray[Any, Any]:
         return np.asarray(Image.open(image_folder("VPBench").path / name))
 
-    pairs = zip(query.images, base.images, strict=True)
-    return [(pixels(a) != pixels(b)).any(axis=2) for a, b in pairs]
-
-
-@pytest.mark.usefixtures("best")
-def test_marked_images_differ_where_the_mark_is() -> None:
-    task = for_model(load("VPBench_Stage2_bvp"), "Seer", None)
+    task = for_model(load(BVP), "Seer", None)
     for row in stage2_rows(task.table):
-        query = task.queries[row.index]
-        changed = _changed(query, task.shared_task.queries[row.index])
-        assert len(changed) == len(row.images)
+        pairs = zip(task.queries[row.index].images, row.images, strict=True)
+        changed = [(pixels(a) != pixels(b)).any(axis=2) for a, b in pairs]
         for mark in row.marks:
             x, y, w, h = map(int, mark.box)
             assert changed[mark.image][y + h // 2 - 3 : y + h // 2 + 3, x + w // 2].any()
         assert all(not image[:10].any() for image in changed)
 
 
-# --- metrics --------------------------------------------------------------------------------------
+# --- scores, identities, comparisons --------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("best")
 def test_rows_without_an_answer_are_asked_and_in_no_figure() -> None:
-    benchmark = benchmarks.benchmark_of("VPBench_Stage2_bvp")
-    task = for_model(load("VPBench_Stage2_bvp"), "Seer", None)
+    benchmark = benchmarks.benchmark_of(BVP)
+    task = for_model(load(BVP), "Seer", None)
     replies = [Reply(index, "A" if index % 2 else "what?") for index in task.queries]
     rows_ = benchmark.score_batch("Seer", task, replies, Settings(), None).rows
     silent = [row for row in rows_ if not task.queries[row.index].answer]
@@ -249,8 +197,7 @@ def test_rows_without_an_answer_are_asked_and_in_no_figure() -> None:
     sums = totals(rows_)
     assert (sums["unscored"], sums["asked"]) == (6, 12)
     values = {metric.name: metric.value(sums) for metric in benchmark.metrics}
-    scored = [row for row in rows_ if row.sums != {"unscored": 1}]
-    right = sum(task.queries[row.index].answer == "A" and row.index % 2 for row in scored)
+    right = sum(query.answer == "A" and index % 2 for index, query in task.queries.items())
     assert values["Accuracy"] == pytest.approx(100 * right / 12)
     by_source = [values[f"{source} (as published)"] for source in TASKS.values()]
     assert values["Mean over sources (as published)"] == pytest.approx(np.mean(by_source))
@@ -258,20 +205,16 @@ def test_rows_without_an_answer_are_asked_and_in_no_figure() -> None:
     assert {row.slices["shape"] for row in rows_} == {"tag"}
 
 
-# --- cells ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("best")
 def test_cells_of_two_models_share_what_both_are_asked_and_nothing_else() -> None:
     tables = CellBuilder(skip_missing=False)
 
     def cell(model: str, name: str) -> Cell:
         return tables.cell(model, benchmarks.parse(name), None, {})
 
-    for name in ("VPBench_Stage2_text", "VPBench_Stage2_rbvp"):
+    for name in (TEXT, RBVP):
         assert cell("Seer", name).prompts is cell("Other", name).prompts
-    seer, other = (cell(model, "VPBench_Stage2_bvp") for model in ("Seer", "Other"))
-    assert seer.prompts is cell("Seer", "VPBench_Stage2_bvp").prompts
+    seer, other = (cell(model, BVP) for model in ("Seer", "Other"))
+    assert seer.prompts is cell("Seer", BVP).prompts
     shown = [Call("", each, each.rows.index(1)) for each in (seer, other)]
     assert shown[0].image_sha256 != shown[1].image_sha256
     assert shown[0].prompt_sha256 != shown[1].prompt_sha256
@@ -283,38 +226,27 @@ def test_cells_of_two_models_share_what_both_are_asked_and_nothing_else() -> Non
     same = replace(runs[1], model="Seer")
     assert [each.what for each in identity_conflicts(runs[0], same)] == ["mark of the questions"]
     with pytest.raises(BestMarkError):
-        cell("Nobody", "VPBench_Stage2_bvp")
-
-
-# --- leaderboard ----------------------------------------------------------------------------------
-
-
-def _run(world: World, model: str, mark: str, folder: str = "") -> Run:
-    """A scored run over the best mark's questions that was asked by a mark."""
-    chosen = {"mark": mark, "source of the marks": "a test"}
-    return world.run(
-        model,
-        "VPBench_Stage2_bvp",
-        saying("A"),
-        change=lambda run: replace(run, resolved_options=chosen),
-        folder=folder,
-    )
+        cell("Nobody", BVP)
 
 
 def test_models_with_different_marks_are_compared_and_two_marks_of_a_model_are_not(
     tmp_path: Path,
 ) -> None:
     world = World(tmp_path)
-    older = _run(world, "Seer", "oval-blue")
-    newer = _run(world, "Seer", "box-black", "again")
-    other = _run(world, "Other", "tag-red")
+
+    def run(model: str, mark: str, folder: str = "") -> Run:
+        chosen = {"mark": mark, "source of the marks": "a test"}
+        record = lambda identity: replace(identity, resolved_options=chosen)  # noqa: E731
+        return world.run(model, BVP, saying("A"), change=record, folder=folder)
+
+    older, newer = run("Seer", "oval-blue"), run("Seer", "box-black", "again")
+    other = run("Other", "tag-red")
     assert {row.slices["shape"] for row in newer.rows} == {"box"}
     (column,), apart = group_comparable([older, newer, other])
     assert column.name == "Stage2_bvp"
     assert {run.model for run in column.runs} == {"Other"}
     assert set(compare(newer, other)) >= {"Accuracy", "Read"}
     reasons = {left.run.path: left.reason for left in apart}
-    assert reasons.keys() == {older.path, newer.path}
     assert "mark of the questions (here oval-blue, there box-black)" in reasons[older.path]
     assert "mark of the questions (here box-black, there oval-blue)" in reasons[newer.path]
     (column,), apart = group_comparable([newer, other])

@@ -52,16 +52,14 @@ QUERY = VPQuery(
 )
 
 
-# --- names ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("VPBench_Stage_1", "did you mean VPBench_Stage1?"),
         ("VPBench_Stage1_orignal", "did you mean VPBench_Stage1_original?"),
         ("VPBench_../../x", "no such table"),
         ("VPBench_Mien", "did you mean VPBench_Mine?"),
+        ("VPBench_Stage2", "stage 2 is asked as VPBench_Stage2_bvp"),
+        ("VPBench_Stage2_bpv", "did you mean VPBench_Stage2_bvp?"),
     ],
 )
 def test_a_name_that_is_none(name: str, says: str, lmu: Path) -> None:
@@ -71,25 +69,18 @@ def test_a_name_that_is_none(name: str, says: str, lmu: Path) -> None:
     assert says in str(raised.value)
 
 
-# --- messages -------------------------------------------------------------------------------------
+def test_messages_and_what_the_original_layout_does_differently() -> None:
+    def text_of(query: VPQuery, name: str) -> str:
+        *images, text = message(query, parse(name))
+        assert [part.value for part in images] == list(query.images)
+        return text.value
 
-
-def text_of(query: VPQuery, name: str) -> str:
-    *images, text = message(query, parse(name))
-    assert [part.value for part in images] == list(query.images)
-    return text.value
-
-
-def test_a_message() -> None:
     assert text_of(QUERY, "VPBench_Stage1") == (
         "The mark is red.\nWhat is it?\nA. cat\nC. a dog\n"
         "Which option is right? Reply with its letter alone."
     )
     two = replace(QUERY, hint=" ", images=("a.jpg", "b.jpg"))
     assert text_of(two, "VPBench_Stage1").startswith("What is it?\nA. cat")
-
-
-def test_the_original_layout_has_four_options_and_one_column_of_hints() -> None:
     assert text_of(QUERY, "VPBench_Stage1_original").splitlines()[:6] == [
         *("The mark is red.", "What is it?", "A. cat", "B. ", "C. a dog", "D. ")
     ]
@@ -144,29 +135,18 @@ def test_a_reply_without_a_letter_has_its_reason(
 
 
 def test_the_published_score_counts_failed_calls_as_their_code_does() -> None:
-    query = replace(QUERY, answer="A")
-    row = row_of("Failed to obtain answer via API.", query)
+    row = row_of("Failed to obtain answer via API.", replace(QUERY, answer="A"))
     assert AS_PUBLISHED.value(row.sums) == 100.0
     assert BENCHMARK.metrics[0].value(row.sums) is None
     assert BENCHMARK.with_failures.value(row.sums) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("text", "rate"),
-    [
-        ("A", 100.0),
-        ("C", 0.0),
-        ("cannot say", 0.0),
-        ("A or C", 0.0),
-        ("Failed to obtain answer", None),
-    ],
-)
-def test_a_wrong_letter_about_an_absent_mark_is_a_hallucination(
-    text: str, rate: float | None
-) -> None:
-    row = row_of(text, replace(QUERY, absent=True))
-    assert HALLUCINATION.value(row.sums) == rate
-    assert HALLUCINATION.value(row_of(text).sums) is None
+def test_a_wrong_letter_about_an_absent_mark_is_a_hallucination() -> None:
+    rates = {"A": 100.0, "C": 0.0, "cannot say": 0.0, "A or C": 0.0}
+    for text, rate in {**rates, "Failed to obtain answer": None}.items():
+        row = row_of(text, replace(QUERY, absent=True))
+        assert HALLUCINATION.value(row.sums) == rate
+        assert HALLUCINATION.value(row_of(text).sums) is None
 
 
 def test_sources_weigh_the_same() -> None:
@@ -193,10 +173,7 @@ def test_a_drawing_shows_options_truth_and_both_readings() -> None:
     assert draw(QUERY, row_of("b")).lines[-1].text == "as published: B. no such option"
 
 
-# --- baselines ------------------------------------------------------------------------------------
-
-
-def test_baselines_see_the_message_alone(lmu: Path) -> None:
+def test_a_run_is_scored_and_baselines_see_the_message_alone(lmu: Path) -> None:
     prepare(write_tsv(lmu / "stage.tsv"), lmu)
     for name in ("VPBench_Stage1", "VPBench_Stage1_original"):
         task = benchmarks.load(name)
@@ -207,18 +184,10 @@ def test_baselines_see_the_message_alone(lmu: Path) -> None:
             letter = random_option(here, task.question)[0]
             assert letter in dict(query.options)
             assert letter == random_option(there, task.question)[0]
-
-
-def test_a_run_is_scored(lmu: Path) -> None:
-    prepare(write_tsv(lmu / "stage.tsv"), lmu)
-    task = benchmarks.load("VPBench_Stage1")
     run = score_rows(check_replies("m", task, [Reply(index, "B") for index in task.queries]))
-    right = sum(row["answer"] == "B" and bool(row["image"]) for row in ROWS)
-    assert (
-        run.metric_values["Accuracy"]
-        == run.metric_values["Accuracy (as published)"]
-        == 100 * right / 8
-    )
+    right = 100 * sum(row["answer"] == "B" and bool(row["image"]) for row in ROWS) / 8
+    assert run.metric_values["Accuracy"] == right
+    assert run.metric_values["Accuracy (as published)"] == right
     # Of two questions about absent marks one has B as its answer.
     assert run.metric_values["Hallucination rate"] == 50.0
     assert run.sums["asked[kind=counting]"] == 1
@@ -226,14 +195,12 @@ def test_a_run_is_scored(lmu: Path) -> None:
 
 def test_questions_about_one_photograph_are_a_cluster() -> None:
     """Four photographs, two of them always read: ten questions about each show little more."""
-    asked = [
-        replace(
-            QUERY, index=n, images=(f"{n}.png",), cluster=f"{n % 4}.jpg", source="ab"[n % 4 == 0]
+    rows = [
+        row_of(
+            "AC"[n % 2], replace(QUERY, index=n, cluster=f"{n % 4}.jpg", source="ab"[n % 4 == 0])
         )
         for n in range(40)
     ]
-    rows = [scored_row(each, Reply(each.index, "AC"[each.index % 2])) for each in asked]
-    assert {row.source for row in rows} == {f"{n}.jpg" for n in range(4)}
     result = estimate_metrics(BENCHMARK.metrics, clustered_sums(rows, "Mine"))
     accuracy = metric_intervals(result)["Accuracy"]
     assert accuracy is not None

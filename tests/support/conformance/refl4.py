@@ -39,7 +39,7 @@ def difference(case: Case) -> str | None:
     try:
         actual = _sums(case)
     except RefusedError as error:
-        same = error.code.value == refusal
+        same = error.code == refusal
         return None if same else f"refused ({error}), should be {should}"
     if refusal is not None:
         return f"scored, should be {should}"

@@ -210,7 +210,7 @@ def write_rows(
     odd = odd_boxes(queries)
     boxes = sum(len(query.truth.boxes) for query in queries)
     facts = {"queries": len(queries), "boxes": boxes, "odd_boxes": odd}
-    table_files.write_table(path, kind, rows, origin, lambda: facts)
+    table_files.write_table(path, kind, rows, {**origin, **facts})
     without = sum(not query.truth.boxes for query in queries)
     ignored = sum(len(query.truth.ignored) for query in queries)
     notes = [

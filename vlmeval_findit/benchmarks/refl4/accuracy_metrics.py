@@ -74,20 +74,16 @@ _WORDS = ((10, "<=10"), (20, "11-20"), (40, "21-40"))
 
 def slices_of(annotation: Annotation) -> dict[str, str]:
     """Return the slices of an expression that are known."""
-    words, category = None, annotation.ori_category_id
-    if annotation.caption:
-        count = len(annotation.caption.split())
-        words = next((name for most, name in _WORDS if count <= most), ">40")
+    split, category, rewritten = annotation.split, annotation.ori_category_id, annotation.is_rewrite
+    count = len(annotation.caption.split())
     result = {
-        "split": None if annotation.split is RefL4Split.ALL else annotation.split.value,
+        "split": "" if split is RefL4Split.ALL else split.value,
         "size": size_of(annotation),
         "source": source_of(category),
-        "words": words,
-        "wording": None
-        if annotation.is_rewrite is None
-        else ("original", "rewritten")[annotation.is_rewrite],
-        CLASS: category and class_of(category, AUTHORS),
-        CORRECTED_CLASS: category and class_of(category, CORRECTED),
+        "words": next((name for most, name in _WORDS if count <= most), ">40") if count else "",
+        "wording": "" if rewritten is None else ("original", "rewritten")[rewritten],
+        CLASS: class_of(category, AUTHORS),
+        CORRECTED_CLASS: class_of(category, CORRECTED),
     }
     return {kind: value for kind, value in result.items() if value}
 

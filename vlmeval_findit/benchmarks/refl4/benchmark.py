@@ -122,32 +122,23 @@ def _scored_row(
     reply: MatchedReply, truth: Annotation, iou: float, passed: int, passed_more: int
 ) -> ScoredRow:
     row = findit_row(reply)
-    details = {
-        name: row.details[name]
-        for name in ("label", "image", "adherent", "boxes", "labels")
-        if name in row.details
-    }
-    if reply.lenient is not None and reply.lenient.matched.boxes and not reply.matched.boxes:
+    kept = ("label", "image", "adherent", "boxes", "labels")
+    details = {name: value for name, value in row.details.items() if name in kept}
+    has_box = bool(reply.matched.boxes)
+    if reply.lenient is not None and reply.lenient.matched.boxes and not has_box:
         hit = passed_more > 0
-        result = {"hits": [hit], "recoverable": [0] * hit}
-        details["lenient"] = {**row.details["lenient"], **result}
-    sums = FAILED_SUMS if row.failed else sums_of(passed, bool(reply.matched.boxes))
-    return replace(
-        row,
-        sums={
-            **sums,
-            "adherent": int(not row.failed and row.reason is None),
-            **({HIT_MORE: 1} if passed_more else {}),
-        },
-        slices=slices_of(truth),
-        details={
-            **details,
-            "id": truth.index,
-            "ious": [round(iou, 6) if math.isfinite(iou) else 0.0],
-            "hits": [passed > 0],
-            "passed": passed,
-        },
-    )
+        details["lenient"] = {**row.details["lenient"], "hits": [hit], "recoverable": [0] * hit}
+    details |= {
+        "id": truth.index,
+        "ious": [round(iou, 6) if math.isfinite(iou) else 0.0],
+        "hits": [passed > 0],
+        "passed": passed,
+    }
+    sums = dict(FAILED_SUMS) if row.failed else sums_of(passed, has_box)
+    sums["adherent"] = int(not row.failed and row.reason is None)
+    if passed_more:
+        sums[HIT_MORE] = 1
+    return replace(row, sums=sums, slices=slices_of(truth), details=details)
 
 
 # --- the authors' published results ---------------------------------------------------------------

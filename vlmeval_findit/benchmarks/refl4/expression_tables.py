@@ -24,7 +24,6 @@ from . import PREFIX
 from .refl4_annotations import (
     Annotation,
     RefL4Split,
-    RefusalCode,
     RefusedError,
     file_name,
     read_annotations,
@@ -109,7 +108,7 @@ def _expression(annotation: Annotation) -> Expression:
     if not isinstance(annotation.index, int):
         raise CellError("index", f"{annotation.index!r} is no whole number")
     for column in ("caption", "file_name", "width", "height", "ori_category_id"):
-        if getattr(annotation, column) == 0 or not str(getattr(annotation, column)).strip():
+        if str(getattr(annotation, column)).strip() in ("", "0"):
             raise CellError(column, "is missing")
     return Expression(
         index=annotation.index,
@@ -148,24 +147,23 @@ def prepare(folder: Path, split: RefL4Split, out: Path, force: bool = False) -> 
         RefusedError: a file cannot be used or, unless by ``force``, is not as published.
     """
     annotations = read_annotations(folder, split)
-    source = sources([folder / file_name(part) for part in split.parts])
-    unlike = unlike_release(annotations, split)
+    facts = sources([folder / file_name(part) for part in split.parts])
+    source, unlike = facts["source"], unlike_release(annotations, split)
     if unlike and not force:
-        raise RefusedError(
-            RefusalCode.UNLIKE_RELEASE,
-            source["source"],
+        why = (
             f"{'; '.join(unlike)}. Scores on other annotations are not Ref-L4 scores; "
-            "to make tables all the same: --force",
+            "to make tables all the same: --force"
         )
+        raise RefusedError("unlike_release", source, why)
     expressions = []
     for annotation in annotations:
         try:
             expressions.append(_expression(annotation))
         except CellError as error:
-            where = f"{source['source']}, id {annotation.index!r}, {error.column}"
-            raise RefusedError(RefusalCode.BAD_ANNOTATION, where, str(error)) from None
+            where = f"{source}, id {annotation.index!r}, {error.column}"
+            raise RefusedError("bad_annotation", where, str(error)) from None
     path = out / f"{table_name(split)}.tsv"
-    origin = {**source, "unlike_release": unlike}
-    result = write_rows(path, Annotation, annotations, expressions, origin)
+    facts["unlike_release"] = unlike
+    result = write_rows(path, Annotation, annotations, expressions, facts)
     note = f"not the authors' annotations: {'; '.join(unlike)}"
     return replace(result, notes=(note, *result.notes)) if unlike else result

@@ -8,37 +8,27 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, StrEnum
+from enum import Enum
 from numbers import Real
 from pathlib import Path
-from typing import Annotated, Any, TypeGuard
+from typing import Annotated, Any, Literal, TypeGuard
 
 from ...core.config import Checked, Expected, MisplacedError, Text, YesNo, config_from
 from ...core.replies import Recorded, Reply
 from ...core.table_files import ImagePath, Side
 
-
-class RefusalCode(StrEnum):
-    """Why input is refused."""
-
-    DUPLICATE_ID = "duplicate_id"
-    NO_ID = "no_id"
-    NO_FORMAT = "no_format"
-    UNKNOWN_FORMAT = "unknown_format"
-    NEGATIVE_TRUTH = "negative_truth"
-    EMPTY_SPLIT = "empty_split"
-    NO_PREDICTION_ID_MATCHES = "no_prediction_id_matches"
-    BAD_ANNOTATION = "bad_annotation"
-    UNLIKE_RELEASE = "unlike_release"
-    UNREADABLE = "unreadable"
+Refusal = Literal[
+    "duplicate_id", "no_id", "no_format", "unknown_format", "negative_truth", "empty_split",
+    "no_prediction_id_matches", "bad_annotation", "unlike_release", "unreadable",
+]  # fmt: skip
 
 
 class RefusedError(ValueError):
     """Refused input; ``code`` says why, the message where."""
 
-    def __init__(self, code: RefusalCode, where: str, why: str) -> None:
+    def __init__(self, code: Refusal, where: str, why: str) -> None:
         super().__init__(f"{where}: {why} ({code})")
         self.code = code
 
@@ -61,7 +51,17 @@ class RefL4Split(Enum):
         return (RefL4Split.VAL, RefL4Split.TEST) if self is RefL4Split.ALL else (self,)
 
 
-Finite = Annotated[float, Expected("a finite number", strict=True, allow_inf_nan=False)]
+def is_number(value: object) -> bool:
+    """Tell whether a value of JSON or Parquet is a number; booleans are not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_id(value: object) -> TypeGuard[Id]:
+    """Tell whether a value is an id: a text, or a number other than NaN."""
+    return isinstance(value, str) or (is_number(value) and value == value)
+
+
+# --- annotations ----------------------------------------------------------------------------------
 
 
 def _an_id(value: object) -> object:
@@ -76,6 +76,9 @@ def _file_of(split: RefL4Split) -> RefL4Split:
     return split
 
 
+Finite = Annotated[float, Expected("a finite number", strict=True, allow_inf_nan=False)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
     """One referring expression, in the authors' columns; those with a default may be unknown."""
@@ -88,8 +91,8 @@ class Annotation:
     height: Side = 0
     file_name: ImagePath = ""
     split: Annotated[RefL4Split, Checked(_file_of)] = RefL4Split.ALL
-    bbox_id: int | float | str | None = None
-    image_id: int | float | str | None = None
+    bbox_id: Id | None = None
+    image_id: Id | None = None
     is_rewrite: YesNo | None = None
 
     @property
@@ -99,35 +102,12 @@ class Annotation:
         return x, y, x + width, y + height
 
 
-RELEASE = {  # counts of the release's files, of val and test together but the first two
-    "expressions of val": 13420,
-    "expressions of test": 31921,
-    "small boxes": 9345,
-    "medium boxes": 23280,
-    "large boxes": 12716,
-    "instances of refcoco": 14186,  # distinct boxes by the prefix of ``ori_category_id``
-    "images of refcoco": 6502,
-    "instances of o365": 4467,
-    "images of o365": 3233,
-}
-
-
-def is_number(value: object) -> bool:
-    """Tell whether a value of JSON or Parquet is a number; booleans are not."""
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def is_id(value: object) -> TypeGuard[Id]:
-    """Tell whether a value is an id: a text, or a number other than NaN."""
-    return isinstance(value, str) or (is_number(value) and value == value)
-
-
-def read_json(path: Path) -> Any:
-    """Read a JSON file, or raise RefusedError if it is none."""
-    try:
-        return json.loads(path.read_bytes())
-    except ValueError as error:
-        raise RefusedError(RefusalCode.UNREADABLE, path.name, f"no JSON: {error}") from None
+def size_of(annotation: Annotation) -> str:
+    """Return small, medium or large, by the square root of the true box's area."""
+    side = math.sqrt(annotation.bbox[2] * annotation.bbox[3])
+    if side < SMALL_BELOW:
+        return "small"
+    return "medium" if side <= LARGE_ABOVE else "large"
 
 
 def file_name(split: RefL4Split) -> str:
@@ -143,18 +123,20 @@ def annotation(row: Mapping[str, Any], where: str) -> Annotation:
     Raises:
         RefusedError: a required key is missing or invalid; the message begins with ``where``.
     """
+
+    def refused(key: str, why: str) -> RefusedError:
+        return RefusedError("no_id" if key == "id" else "bad_annotation", f"{where}, {key}", why)
+
     # pandas turns a missing text into NaN.
     stated = {key: value for key, value in row.items() if value is not None and value == value}
     for key in ("id", "bbox", "ori_category_id", "split"):
         if key not in stated:
-            code = RefusalCode.NO_ID if key == "id" else RefusalCode.BAD_ANNOTATION
-            raise RefusedError(code, f"{where}, {key}", "is missing")
+            raise refused(key, "is missing")
     try:
         return config_from(Annotation, {**stated, "index": stated["id"]})
     except MisplacedError as error:
-        key = "id" if error.at[0] == "index" else str(error.at[0])
-        code = RefusalCode.NO_ID if key == "id" else RefusalCode.BAD_ANNOTATION
-        raise RefusedError(code, f"{where}, {key}", str(error)) from None
+        key = str(error.at[0])
+        raise refused("id" if key == "index" else key, str(error)) from None
 
 
 def of_split(
@@ -165,30 +147,24 @@ def of_split(
     Raises:
         RefusedError: there is none, two have the same id, or a box has a negative side.
     """
+    selected = {row: item for row, item in enumerate(annotations) if item.split in split.parts}
     rows: dict[Id, int] = {}
-    parts: dict[RefL4Split, list[Annotation]] = {part: [] for part in split.parts}
-    for row, item in enumerate(annotations):
-        if item.split not in parts:
-            continue
-        if item.bbox[2] < 0 or item.bbox[3] < 0:
+    for row, item in selected.items():
+        here = f"{where}, row {row}"
+        if min(item.bbox[2:]) < 0:
             why = f"the box {list(item.bbox)} of id {item.index!r} has a negative side"
-            raise RefusedError(RefusalCode.NEGATIVE_TRUTH, f"{where}, row {row}, bbox", why)
-        if rows.setdefault(item.index, row) != row:
-            why = f"{item.index!r} is the id of row {rows[item.index]} too"
-            raise RefusedError(RefusalCode.DUPLICATE_ID, f"{where}, row {row}, id", why)
-        parts[item.split].append(item)
+            raise RefusedError("negative_truth", f"{here}, bbox", why)
+        _refuse_twice(rows, item.index, row, here)
     if not rows:
         why = f"none of {len(annotations)} annotations is of the split {split.value}"
-        raise RefusedError(RefusalCode.EMPTY_SPLIT, where, why)
-    return tuple(item for part in parts.values() for item in part)
+        raise RefusedError("empty_split", where, why)
+    return tuple(sorted(selected.values(), key=lambda item: split.parts.index(item.split)))
 
 
-def size_of(annotation: Annotation) -> str:
-    """Return small, medium or large, by the square root of the true box's area."""
-    s = math.sqrt(annotation.bbox[2] * annotation.bbox[3])
-    if s < SMALL_BELOW:
-        return "small"
-    return "medium" if s <= LARGE_ABOVE else "large"
+def _refuse_twice(rows: dict[Id, int], number: Id, row: int, here: str) -> None:
+    if rows.setdefault(number, row) != row:
+        why = f"{number!r} is the id of row {rows[number]} too"
+        raise RefusedError("duplicate_id", f"{here}, id", why)
 
 
 def read_annotations(folder: Path, split: RefL4Split) -> tuple[Annotation, ...]:
@@ -202,28 +178,39 @@ def read_annotations(folder: Path, split: RefL4Split) -> tuple[Annotation, ...]:
     import pyarrow.parquet as pq
 
     result: list[Annotation] = []
-    for part in split.parts:
-        path = folder / file_name(part)
+    for name in map(file_name, split.parts):
         try:
-            rows = pq.read_table(path).to_pylist()
+            rows = pq.read_table(folder / name).to_pylist()
         except pyarrow.ArrowInvalid as error:
-            raise RefusedError(
-                RefusalCode.UNREADABLE, path.name, f"no Parquet file: {error}"
-            ) from None
-        result += [annotation(row, f"{path.name}, row {i}") for i, row in enumerate(rows)]
-    return of_split(result, split, " and ".join(file_name(part) for part in split.parts))
+            raise RefusedError("unreadable", name, f"no Parquet file: {error}") from None
+        result += [annotation(row, f"{name}, row {i}") for i, row in enumerate(rows)]
+    return of_split(result, split, " and ".join(map(file_name, split.parts)))
 
 
-def unlike_release(annotations: Iterable[Annotation], split: RefL4Split) -> list[str]:
+# --- the release ----------------------------------------------------------------------------------
+
+RELEASE = {  # counts of the release's files, of val and test together but the first two
+    "expressions of val": 13420,
+    "expressions of test": 31921,
+    "small boxes": 9345,
+    "medium boxes": 23280,
+    "large boxes": 12716,
+    "instances of refcoco": 14186,  # distinct boxes by the prefix of ``ori_category_id``
+    "images of refcoco": 6502,
+    "instances of o365": 4467,
+    "images of o365": 3233,
+}
+
+
+def unlike_release(annotations: Sequence[Annotation], split: RefL4Split) -> list[str]:
     """List differences from the release's counts; for ``val`` and ``test`` only rows are known."""
-    inputs = list(annotations)
-    rows = Counter(item.split for item in inputs)
+    rows = Counter(item.split for item in annotations)
     counts = {f"expressions of {part.value}": rows[part] for part in split.parts}
     if split is RefL4Split.ALL:
-        sizes = Counter(map(size_of, inputs))
+        sizes = Counter(map(size_of, annotations))
         counts |= {f"{size} boxes": sizes[size] for size in SIZES}
         for source in ("refcoco", "o365"):
-            mine = [item for item in inputs if item.ori_category_id.startswith(f"{source}_")]
+            mine = [item for item in annotations if item.ori_category_id.startswith(f"{source}_")]
             counts[f"instances of {source}"] = len({entry.bbox_id for entry in mine})
             counts[f"images of {source}"] = len({entry.image_id for entry in mine})
     return [
@@ -235,7 +222,6 @@ def unlike_release(annotations: Iterable[Annotation], split: RefL4Split) -> list
 
 # --- predictions: lists of {"id", "pred_bbox", "format"} ------------------------------------------
 
-FORMATS = ("xyxy", "xywh")  # of the four numbers of a prediction
 BoxesById = Mapping[Id, Corners | None]  # pixels, perhaps swapped or not finite; None: no box
 
 
@@ -262,28 +248,25 @@ def predictions_from(items: object, where: str = "predictions") -> BoxesById:
         RefusedError: it is no list of objects, or an id or format is missing, invalid or repeated.
     """
     if not isinstance(items, (list, tuple)):
-        raise RefusedError(RefusalCode.UNREADABLE, where, "is no list of predictions")
+        raise RefusedError("unreadable", where, "is no list of predictions")
     rows: dict[Id, int] = {}
     boxes: dict[Id, Corners | None] = {}
     for row, item in enumerate(items):
         here = f"{where}, row {row}"
         if not isinstance(item, Mapping):
-            raise RefusedError(RefusalCode.UNREADABLE, here, f"{item!r} is no object")
-        number, value = item.get("id"), item.get("format")
+            raise RefusedError("unreadable", here, f"{item!r} is no object")
+        number, how = item.get("id"), item.get("format")
         if not is_id(number):
             why = f"{number!r} is no id" if "id" in item else "is missing"
-            raise RefusedError(RefusalCode.NO_ID, f"{here}, id", why)
+            raise RefusedError("no_id", f"{here}, id", why)
         if "format" not in item:
+            raise RefusedError("no_format", f"{here}, format", "is missing: xyxy or xywh?")
+        if how not in ("xyxy", "xywh"):
             raise RefusedError(
-                RefusalCode.NO_FORMAT, f"{here}, format", "is missing: xyxy or xywh?"
+                "unknown_format", f"{here}, format", f"{how!r} is neither xyxy nor xywh"
             )
-        if not isinstance(value, str) or value not in FORMATS:
-            why = f"{value!r} is neither xyxy nor xywh"
-            raise RefusedError(RefusalCode.UNKNOWN_FORMAT, f"{here}, format", why)
-        if rows.setdefault(number, row) != row:
-            why = f"{number!r} is the id of row {rows[number]} too"
-            raise RefusedError(RefusalCode.DUPLICATE_ID, f"{here}, id", why)
-        boxes[number] = read_box(item.get("pred_bbox"), value)
+        _refuse_twice(rows, number, row, here)
+        boxes[number] = read_box(item.get("pred_bbox"), how)
     return boxes
 
 
@@ -291,20 +274,21 @@ def boxes_of(
     annotations: Sequence[Annotation], predictions: BoxesById, where: str = "predictions"
 ) -> list[Corners | None]:
     """Return each annotation's box or None; if no prediction has a known id, raise RefusedError."""
-    if predictions and not any(annotation.index in predictions for annotation in annotations):
-        requested = next((annotation.index for annotation in annotations), None)
-        why = (
-            f"none of {len(predictions)} ids is that of any of {len(annotations)} annotations: "
-            # Usually ids are texts in one file and numbers in the other.
-            f"{next(iter(predictions))!r} is not like {requested!r}"
-        )
-        raise RefusedError(RefusalCode.NO_PREDICTION_ID_MATCHES, where, why)
-    return [predictions.get(annotation.index) for annotation in annotations]
+    ids = [annotation.index for annotation in annotations]
+    if predictions and not any(number in predictions for number in ids):
+        # Usually ids are texts in one file and numbers in the other.
+        unlike = f"{next(iter(predictions))!r} is not like {next(iter(ids), None)!r}"
+        why = f"none of {len(predictions)} ids is that of any of {len(ids)} annotations: {unlike}"
+        raise RefusedError("no_prediction_id_matches", where, why)
+    return [predictions.get(number) for number in ids]
 
 
 def replies_of(path: Path, annotations: Sequence[Annotation]) -> Iterator[Reply]:
     """Yield a file's boxes as ``xyxy_json`` replies in pixels, empty without a box."""
-    items = read_json(path)
+    try:
+        items = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise RefusedError("unreadable", path.name, f"no JSON: {error}") from None
     record = Recorded(space={"kind": "pixels"}, finish_reason="stop")
     boxes = boxes_of(annotations, predictions_from(items, path.name), path.name)
     for item, box in zip(annotations, boxes, strict=True):

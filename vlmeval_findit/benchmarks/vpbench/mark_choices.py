@@ -5,27 +5,25 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from itertools import product, starmap
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core.files import write_text_once
 from ...core.folders import lmu_data_root
 from ...core.formatting import nearest
 from ...marks.style import COLOURS, Shape
 
-BY_HAND = "FINDIT_VP_MARK"  # environment variable: the mark of every model, as ``oval-red``
+BY_HAND = "FINDIT_VP_MARK"  # environment variable: the mark of every model
 SEED = 0  # for choosing a good mark for each row
-HOW_TO_MAKE = "python run_findit.py leaderboard --best-marks RUNS"
 
 
 class BestMarkError(ValueError):
     """A mark that is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class MarkChoice:
+class MarkChoice(NamedTuple):
     """A mark in its shape's default style."""
 
     shape: Shape
@@ -48,29 +46,22 @@ class MarkChoice:
         Raises:
             BestMarkError: an unknown shape or colour.
         """
-        shape, _, colour = name.partition("-")
-        shapes = {item.value: item for item in Shape}
-        if shape not in shapes or colour not in COLOURS:
-            known = [f"{shape}-{other}" for shape in shapes for other in COLOURS]
-            raise BestMarkError(f"{name!r} is no mark (shape-colour){nearest(name, known)}")
-        return cls(shapes[shape], colour)
+        known = {mark.name: mark for mark in starmap(cls, product(Shape, COLOURS))}
+        if name not in known:
+            near = nearest(name, known)
+            raise BestMarkError(f"{name!r} is no mark, as in {BY_HAND}=oval-red{near}")
+        return known[name]
 
     def drawn_for(self, index: int) -> MarkChoice:
         """Return itself: every row is asked by it."""
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class GoodMarks:
+class GoodMarks(NamedTuple):
     """Shapes and colours that all models see well."""
 
     shapes: tuple[Shape, ...]
     colours: tuple[str, ...]
-
-    def drawn_for(self, index: int) -> MarkChoice:
-        """Choose a row's mark at random, the same for every model and every set of rows."""
-        lot = Random(f"{SEED}:{index}")
-        return MarkChoice(lot.choice(self.shapes), lot.choice(self.colours))
 
     @property
     def name(self) -> str:
@@ -86,6 +77,11 @@ class GoodMarks:
         shapes, _, colours = name.partition(", ")
         return cls(tuple(map(Shape, shapes.split())), tuple(colours.split()))
 
+    def drawn_for(self, index: int) -> MarkChoice:
+        """Choose a row's mark at random, the same for every model and every set of rows."""
+        lot = Random(f"{SEED}:{index}")
+        return MarkChoice(lot.choice(self.shapes), lot.choice(self.colours))
+
 
 # Without a file: the shapes above the mean of the paper's models, which reports nothing by colour.
 PUBLISHED_GOOD = GoodMarks((Shape.BOX, Shape.OVAL, Shape.TAG), tuple(COLOURS))
@@ -98,47 +94,38 @@ def path() -> Path:
 
 def write(values: Mapping[str, Any]) -> Path:
     """Write the file atomically."""
-    where = path()
-    write_text_once(where, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
-    return where
+    write_text_once(path(), json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+    return path()
 
 
 def read() -> tuple[dict[str, MarkChoice], GoodMarks] | None:
     """Read each model's best mark and the good marks; None where there is no file."""
-    where = path()
-    if not where.is_file():
+    if not path().is_file():
         return None
-    result = json.loads(where.read_text(encoding="utf-8"))
+    result = json.loads(path().read_text(encoding="utf-8"))
     models = {name: MarkChoice.named(row["best"]) for name, row in result["models"].items()}
-    good_marks = result["good"]
-    shapes = tuple(map(Shape, good_marks["shapes"]))
-    return models, GoodMarks(shapes, tuple(good_marks["colours"]))
+    shapes = tuple(map(Shape, result["good"]["shapes"]))
+    return models, GoodMarks(shapes, tuple(result["good"]["colours"]))
 
 
 def best_of(model: str, dataset: str) -> tuple[MarkChoice, str]:
     """Return a model's best mark and its source: the environment variable, else the file.
 
-    The message names ``dataset``, which needs it.
-
     Raises:
-        BestMarkError: no such mark, or the file is missing or has none for this model.
+        BestMarkError: no such mark, or the file is missing or has none for this model; the message
+            names ``dataset``, which needs it.
     """
     if named := os.environ.get(BY_HAND):
-        try:
-            return MarkChoice.named(named), BY_HAND
-        except BestMarkError as error:
-            raise BestMarkError(f"{BY_HAND}: {error}") from None
-    result = read()
-    if result is not None and model in result[0]:
-        return result[0][model], path().name
-    why = f"there is no {path()}"
-    if result is not None:
-        why = f"{path()} has none of it{nearest(model, list(result[0]))}"
+        return MarkChoice.named(named), BY_HAND
+    models, _ = read() or ({}, None)
+    if model in models:
+        return models[model], path().name
+    why = f"{path()} has none of it{nearest(model, models)}" if models else f"there is no {path()}"
     raise BestMarkError(
         f"{dataset}: the best mark of {model!r} is not known: {why}. Run stage 1 first, "
         "then find the best marks:\n"
         f"  python run_findit.py --data VPBench_Stage1 --model {model}\n"
-        f"  {HOW_TO_MAKE}\n"
+        "  python run_findit.py leaderboard --best-marks RUNS\n"
         f"or choose a mark yourself (the run records it): {BY_HAND}=oval-red"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -94,60 +94,36 @@ REQUEST = "Which option is right? Reply with its letter alone."
 
 def message(query: VPQuery, question: VPQuestion) -> Message:
     """Compose a query's message."""
-    lines = _original_lines(query) if question.original else _our_lines(query)
-    return (*map(image, query.images), text("\n".join((*lines, REQUEST)).strip()))
-
-
-def _our_lines(query: VPQuery) -> list[str]:
-    hint = [query.hint.strip()] if query.hint.strip() else []
-    return [*hint, query.question.strip(), *(_line(*option) for option in query.options)]
-
-
-def _original_lines(query: VPQuery) -> list[str]:
-    hint = query.hint.strip() if query.hint_column is HintColumn.HINT else ""
-    options = dict(query.options)
-    lines = [_line(letter, options.get(letter, "")) for letter in LETTERS]
-    return [*filter(None, [hint]), query.question, *lines]
-
-
-def _line(letter: str, option: str) -> str:
-    return f"{letter}. {' '.join(option.split())}"
+    hint, options = query.hint.strip(), dict(query.options)
+    lines = [query.question.strip()]
+    if question.original:
+        hint = hint if query.hint_column is HintColumn.HINT else ""
+        options = {letter: options.get(letter, "") for letter in LETTERS}
+        lines = [query.question]
+    lines += [f"{letter}. {' '.join(option.split())}" for letter, option in options.items()]
+    value = "\n".join([*filter(None, [hint]), *lines, REQUEST]).strip()
+    return (*map(image, query.images), text(value))
 
 
 # --- rows -----------------------------------------------------------------------------------------
 
 
 def write_table(
-    folder: Path,
-    name: str,
-    queries: Iterable[VPQuery],
-    origin: Mapping[str, Any],
-    met: Callable[[], Mapping[str, Any]] = dict,
+    folder: Path, name: str, queries: Sequence[VPQuery], origin: Mapping[str, Any]
 ) -> WrittenTable:
-    """Stream queries to ``<folder>/<name>.tsv``, with its ``.meta.json``, both atomically.
-
-    The ``.meta.json`` holds ``origin`` and ``met()``, called after the last query.
-    """
+    """Write queries to ``<folder>/<name>.tsv`` and its ``.meta.json``, both atomically."""
     path = folder / f"{name}.tsv"
-    kinds: Counter[QuestionKind] = Counter()
-    absent = 0
-
-    def counted() -> Iterator[VPQuery]:
-        nonlocal absent
-        for query in queries:
-            kinds[query.kind] += 1
-            absent += query.absent
-            yield query
-
-    def facts() -> Mapping[str, Any]:
-        by_kind = {kind.value: kinds[kind] for kind in QuestionKind}
-        return {"queries": kinds.total(), "kinds": by_kind, "absent": absent, **met()}
-
-    table_files.write_table(path, VPQuery, counted(), origin, facts)
+    kinds = Counter(query.kind for query in queries)
+    facts = {
+        "queries": len(queries),
+        "kinds": {kind.value: kinds[kind] for kind in QuestionKind},
+        "absent": sum(query.absent for query in queries),
+    }
+    table_files.write_table(path, VPQuery, queries, {**origin, **facts})
     notes = [f"kinds: {', '.join(f'{kind.value} {count}' for kind, count in kinds.items())}"]
     if unknown := kinds[QuestionKind.UNKNOWN]:
-        notes.append(f"{unknown} of {kinds.total()} questions do not say their kind")
-    return WrittenTable(path, kinds.total(), tuple(notes))
+        notes.append(f"{unknown} of {len(queries)} questions do not say their kind")
+    return WrittenTable(path, len(queries), tuple(notes))
 
 
 def read_table(path: Path) -> list[VPQuery]:

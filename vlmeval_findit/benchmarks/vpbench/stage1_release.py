@@ -24,8 +24,7 @@ from ...core.table_files import CellError, TableError, WrittenTable, meta_path, 
 from .question_tables import STAGE_1, TABLES, write_table
 from .vp_query import LETTERS, HintColumn, VPQuery, check_question, is_absent, kind_of
 
-_MISSING = ("", "nan", "<na>")
-_NO_ITEM = ("", "none", "null")
+# --- cells ----------------------------------------------------------------------------------------
 
 _OUR_SHAPES = {  # the release's masks are our contours
     "mask": "contour",
@@ -47,9 +46,7 @@ def text(value: Any) -> str:
     ('3', '3', '', '', 'red')
     """
     stated = "" if value is None else str(value).strip()
-    if stated.lower() in _MISSING:
-        return ""
-    return re.sub(r"^(-?\d+)\.0+$", r"\1", stated)
+    return "" if stated.lower() in ("nan", "<na>") else re.sub(r"^(-?\d+)\.0+$", r"\1", stated)
 
 
 def items(value: Any) -> tuple[str, ...]:
@@ -63,12 +60,13 @@ def items(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         is_list = value.strip().startswith(("[", "(", "{"))
         value = _ITEM.findall(value) if is_list else value.split(",")
-    if isinstance(value, str) or not isinstance(value, Iterable):
+    elif not isinstance(value, Iterable):
         value = [value]
-    return tuple(stated for item in value if (stated := text(item)).lower() not in _NO_ITEM)
+    return tuple(stated for stated in map(text, value) if stated.lower() not in _NO_ITEM)
 
 
 _ITEM = re.compile(r"[^\s,'\"\[\](){}][^,'\"\[\](){}]*")
+_NO_ITEM = ("", "none", "null")
 
 
 def shapes(value: Any) -> tuple[str, ...]:
@@ -81,35 +79,32 @@ def shapes(value: Any) -> tuple[str, ...]:
     return tuple(_OUR_SHAPES.get(key, key) for key in keys)
 
 
-def image_bytes(value: Any) -> bytes:
-    """Get an image's bytes from base64, bytes or a Hugging Face object with bytes.
+def store_image(cell: Any, folder: Path) -> str:
+    """Store an image (base64, bytes or a Hugging Face object); return its name, made of its hash.
 
     Raises:
-        ValueError: there are none.
+        ValueError: the cell holds no image.
     """
-    data = value.get("bytes") if isinstance(value, Mapping) else value
+    data = cell.get("bytes") if isinstance(cell, Mapping) else cell
     if isinstance(data, str):
         data = base64.b64decode("".join(data.rpartition("base64,")[2].split()), validate=True)
-    if not isinstance(data, bytes) or not data:
+    if not isinstance(data, bytes):
         raise ValueError("holds no image")
-    return data
-
-
-def image_name(data: bytes) -> str:
-    """Name an image's file by its hash, or raise ValueError."""
     try:
         suffix = f".{header(io.BytesIO(data)).format}".lower().replace("jpeg", "jpg")
     except OSError:
         raise ValueError(f"no image (begins with {data[:8]!r})") from None
-    return f"{sha256_of(data)[:24]}{suffix}"
+    name = f"{sha256_of(data)[:24]}{suffix}"
+    write_once(folder / name, data)
+    return name
 
+
+# --- files ----------------------------------------------------------------------------------------
 
 OFFICIAL = "vp_bench_stage_1.tsv"
 OFFICIAL_MD5 = "21414c284f1f621be97cdc7ec4587b17"  # of the authors' TSV
 NEEDED = ("index", "question", "A", "B", "answer", "image")  # required columns
 USED = (*NEEDED, "C", "D", "hint", "context", "vp_amount", "vp_shape", "vp_properties")
-_LARGEST_CELL = 2**28
-
 
 Rows = Iterator[tuple[str, Mapping[str, Any]]]  # file and line, for messages; cells by column
 
@@ -124,22 +119,18 @@ def files_of(path: Path) -> list[Path]:
 
 
 def _tsv_rows(path: Path) -> Rows:
-    csv.field_size_limit(_LARGEST_CELL)
+    csv.field_size_limit(2**28)
     with path.open(encoding="utf-8-sig", newline="") as f:
-        lines = csv.reader(f, delimiter="\t")
+        lines = csv.DictReader(f, delimiter="\t")
         try:
-            columns = next(lines, [])
-            _check_columns(path, columns, NEEDED)
+            _check_columns(path, lines.fieldnames or (), NEEDED)
             for cells in lines:
                 where = f"{path}, line {lines.line_num}"
-                if len(cells) != len(columns):
-                    raise TableError(f"{where}: {len(cells)} cells for {len(columns)} columns")
-                yield where, dict(zip(columns, cells, strict=True))
+                if None in cells or None in cells.values():
+                    raise TableError(f"{where}: not as many cells as columns: is it cut off?")
+                yield where, cells
         except (csv.Error, UnicodeDecodeError) as error:
             raise TableError(f"{path}, after line {lines.line_num}: {error}") from None
-
-
-_AT_A_TIME = 16  # rows of a Parquet file, with their images in memory
 
 
 def parquet_rows(path: Path, needed: Sequence[str], used: Sequence[str]) -> Rows:
@@ -155,8 +146,8 @@ def parquet_rows(path: Path, needed: Sequence[str], used: Sequence[str]) -> Rows
         with parquet.ParquetFile(path) as file:
             there = file.schema_arrow.names
             _check_columns(path, there, needed)
-            columns = [name for name in used if name in there]
-            batches = file.iter_batches(_AT_A_TIME, columns=columns)
+            # Few at a time, since their images are in memory.
+            batches = file.iter_batches(16, columns=[name for name in used if name in there])
             rows = (cells for batch in batches for cells in batch.to_pylist())
             for number, cells in enumerate(rows):
                 yield f"{path}, row {number}", cells
@@ -170,84 +161,62 @@ def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str]) ->
             raise TableError(f"{path}: no column {name!r}{nearest(name, columns)}")
 
 
-class Stage1Release:
-    """The questions of stage 1, and counts; images are written to ``folder``."""
-
-    def __init__(self, files: Iterable[Path], folder: Path) -> None:
-        self.dropped = 0  # rows without an image that can be read
-        self.unanswered = 0
-        self._files = files
-        self._folder = folder
-        self._images: dict[int, str | None] = {}  # by index; None: the row is dropped
-
-    def queries(self) -> Iterator[VPQuery]:
-        """Yield the questions and write their images."""
-        for path in self._files:
-            is_parquet = path.suffix == ".parquet"
-            for where, cells in parquet_rows(path, NEEDED, USED) if is_parquet else _tsv_rows(path):
-                query = query_of(where, cells)
-                if query.index in self._images:
-                    raise TableError(f"{where}: index {query.index} stands twice")
-                name = self._images[query.index] = self._image(cells["image"])
-                if name is None:
-                    self.dropped += 1
-                    continue
-                self.unanswered += not query.answer
-                yield replace(query, images=(name,), cluster=name)
-
-    def met(self) -> dict[str, Any]:
-        return {"dropped": self.dropped, "unanswered": self.unanswered}
-
-    def _image(self, cell: Any) -> str | None:
-        """Store a cell's image and return its name; None where there is none."""
-        if not isinstance(cell, bytes | Mapping) and text(cell).isdecimal():
-            return self._images.get(int(text(cell)))  # of an earlier row, as VLMEvalKit stores it
-        try:
-            data = image_bytes(cell)
-            name = image_name(data)
-        except ValueError:
-            return None
-        write_once(self._folder / name, data)
-        return name
+# --- questions ------------------------------------------------------------------------------------
 
 
-def query_of(where: str, row: Mapping[str, Any]) -> VPQuery:
-    """Convert a row to a question without its image."""
+def _read(files: Iterable[Path], folder: Path) -> tuple[list[VPQuery], int]:
+    """Read questions and store their images; also count those left out for want of an image."""
+    queries: list[VPQuery] = []
+    images: dict[int, str | None] = {}  # by index
+    for path in files:
+        is_parquet = path.suffix == ".parquet"
+        for where, cells in parquet_rows(path, NEEDED, USED) if is_parquet else _tsv_rows(path):
+            query = _query(where, cells)
+            if query.index in images:
+                raise TableError(f"{where}: index {query.index} stands twice")
+            name = images[query.index] = _image(cells["image"], folder, images)
+            if name is not None:
+                queries.append(replace(query, images=(name,), cluster=name))
+    return queries, len(images) - len(queries)
 
-    cells = {name: text(row.get(name)) for name in USED if name not in _OWN_TYPES}
-    if not cells["index"].isdecimal():
-        why = f"{cells['index']!r} is no whole number"
-        raise TableError(f"{where}, column index: {why}")
-    options = tuple((letter, cells[letter]) for letter in LETTERS if cells[letter])
-    answer = cells["answer"].upper()
+
+def _image(cell: Any, folder: Path, earlier: Mapping[int, str | None]) -> str | None:
+    if isinstance(cell, str) and cell.strip().isdecimal():
+        return earlier.get(int(cell))  # VLMEvalKit stores the index of a row with the same image
     try:
-        check_question(cells["question"], options, answer, first_option="A")
+        return store_image(cell, folder)
+    except ValueError:
+        return None
+
+
+def _query(where: str, row: Mapping[str, Any]) -> VPQuery:
+    cells = {name: text(value) for name, value in row.items() if name != "image"}
+    if not cells["index"].isdecimal():
+        raise TableError(f"{where}, column index: {cells['index']!r} is no whole number")
+    options = tuple((letter, cells[letter]) for letter in LETTERS if cells.get(letter))
+    question, answer = cells["question"], cells["answer"].upper()
+    try:
+        check_question(question, options, answer)
     except CellError as error:
         raise TableError(f"{where}, column {error.column}: {error}") from None
-    right = dict(options).get(answer, "")
+    hint = cells.get("hint", "")
     return VPQuery(
         index=int(cells["index"]),
-        label=cells["question"],
+        label=question,
         images=(),
         cluster="",
-        hint=cells["hint"] or cells["context"],
-        question=cells["question"],
+        hint=hint or cells.get("context", ""),
+        hint_column=HintColumn.HINT if hint else HintColumn.CONTEXT,
+        question=question,
         options=options,
         answer=answer,
-        amount=cells["vp_amount"],
+        amount=cells.get("vp_amount", ""),
         shapes=shapes(row.get("vp_shape")),
         properties=items(row.get("vp_properties")),
-        kind=kind_of(cells["question"]),
-        absent=is_absent(cells["question"], right),
+        kind=kind_of(question),
+        absent=is_absent(question, dict(options).get(answer, "")),
         source="stage 1",
-        hint_column=HintColumn.HINT if cells["hint"] else HintColumn.CONTEXT,
     )
-
-
-_OWN_TYPES = ("image", "vp_shape", "vp_properties")
-
-
-# --- the table ------------------------------------------------------------------------------------
 
 
 def prepare(path: Path, out: Path) -> WrittenTable:
@@ -263,16 +232,18 @@ def prepare(path: Path, out: Path) -> WrittenTable:
             f"{path}: neither {OFFICIAL} nor a Parquet file is there "
             "(jinpeng0528/VP-Bench on Hugging Face)"
         )
-    release = Stage1Release(files, image_folder(TABLES[STAGE_1]).path)
     with files[0].open("rb") as f:
         md5 = hashlib.file_digest(f, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    origin = {**sources(files), "official": len(files) == 1 and md5 == OFFICIAL_MD5}
-    table = write_table(out, STAGE_1, release.queries(), origin, release.met)
+    official = len(files) == 1 and md5 == OFFICIAL_MD5
+    queries, dropped = _read(files, image_folder(TABLES[STAGE_1]).path)
+    unanswered = sum(not query.answer for query in queries)
+    facts = {"official": official, "dropped": dropped, "unanswered": unanswered}
+    table = write_table(out, STAGE_1, queries, {**sources(files), **facts})
     notes = []
-    if release.dropped:
-        notes.append(f"{release.dropped} rows dropped: no image")
-    if release.unanswered:
-        notes.append(f"{release.unanswered} questions without an answer: asked, not scored")
-    if not origin["official"]:
+    if dropped:
+        notes.append(f"{dropped} rows dropped: no image")
+    if unanswered:
+        notes.append(f"{unanswered} questions without an answer: asked, not scored")
+    if not official:
         notes.append(f"not {OFFICIAL} with MD5 {OFFICIAL_MD5}: {meta_path(table.path)}")
     return table._replace(notes=(*table.notes, *notes))

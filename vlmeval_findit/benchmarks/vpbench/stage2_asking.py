@@ -9,19 +9,17 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
-from ...core.files import sha256_of, write_once
+from ...core.files import sha256_of
 from ...core.folders import Folder, store_derived_image
-from ...core.image_files import ImageFileError, Size, decode, header
+from ...core.image_files import ImageFileError, Size, decode
 from ...core.stored_png import png
 from ...marks.region import Region
 from ...marks.style import COLOURS, Shape, default_style, words_of
 from .mark_choices import MarkChoice
-from .stage1_release import image_name
 from .vp_query import TASKS, MarkedRegion, RegionRole, Stage2Row, VPQuery
 
 # A mark's placeholder in a question
@@ -67,13 +65,13 @@ _ROLES = {
 }
 
 
-def mark_described(shape: Shape, colours: Sequence[str], roles: Sequence[RegionRole]) -> str:
+def mark_described(shape: Shape, colours: Mapping[RegionRole, str]) -> str:
     """Describe the look of marks and what they point at, a sentence per colour.
 
-    >>> mark_described(Shape.OVAL, ["red"], [RegionRole.DEFAULT])
+    >>> mark_described(Shape.OVAL, {RegionRole.DEFAULT: "red"})
     'The red oval is an ellipse drawn around what the question is about.'
     """
-    by_colour = dict(zip(colours, roles, strict=True))
+    by_colour = {colour: role for role, colour in colours.items()}
     return " ".join(
         f"The {words_of(default_style(shape), colour)} is {_LOOKS[shape]} {_ROLES[role]}."
         for colour, role in by_colour.items()
@@ -88,13 +86,14 @@ _ORDINALS = ("first", "second", "third", "fourth")
 
 def place_words(row: Stage2Row) -> list[str]:
     """Name a row's regions by their places."""
-    many = len(row.images) > 1
     result = []
     for mark in row.marks:
         where = place(mark, row.sizes[mark.image])
-        number = mark.image + 1
-        ordinal = _ORDINALS[mark.image] if number <= len(_ORDINALS) else f"{number}th"
-        result.append(where + f" of the {ordinal} picture" * many)
+        if len(row.images) > 1:
+            number = mark.image + 1
+            ordinal = _ORDINALS[mark.image] if number <= len(_ORDINALS) else f"{number}th"
+            where += f" of the {ordinal} picture"
+        result.append(where)
     return list(dict.fromkeys(result))
 
 
@@ -104,22 +103,18 @@ def place(mark: MarkedRegion, size: Size) -> str:
     >>> place(MarkedRegion(0, RegionRole.DEFAULT, (10, 20, 30, 40)), (100, 200))
     'region at the upper left (from 10% to 40% of the width and from 10% to 30% of the height)'
     """
-    x, y, w, h = mark.box
-    across = _ACROSS[_third(x + w / 2, size[0])]
-    down = _DOWN[_third(y + h / 2, size[1])]
+    (x, y, w, h), (width, height) = mark.box, size
+    across = _ACROSS[min(2, max(0, int(3 * (x + w / 2) / width)))]
+    down = _DOWN[min(2, max(0, int(3 * (y + h / 2) / height)))]
     field = "centre" if across == down else f"{down} {across}"
-    return (
-        f"region at the {field} (from {_share(x, size[0])} to {_share(x + w, size[0])} of the width"
-        f" and from {_share(y, size[1])} to {_share(y + h, size[1])} of the height)"
+    left, right, top, bottom = (
+        f"{min(100, max(0, round(100 * at / side)))}%"
+        for at, side in ((x, width), (x + w, width), (y, height), (y + h, height))
     )
-
-
-def _third(at: float, side: int) -> int:
-    return min(2, max(0, int(3 * at / side)))
-
-
-def _share(at: float, side: int) -> str:
-    return f"{min(100, max(0, round(100 * at / side)))}%"
+    return (
+        f"region at the {field} (from {left} to {right} of the width"
+        f" and from {top} to {bottom} of the height)"
+    )
 
 
 PLACES_DESCRIBED = (
@@ -128,15 +123,10 @@ PLACES_DESCRIBED = (
 )
 
 
+# --- queries --------------------------------------------------------------------------------------
+
 log = logging.getLogger(__name__)
 RECIPE = 1  # version of the drawing, part of the names of marked images
-
-
-def keep(data: bytes, folder: Path) -> tuple[str, Size]:
-    """Store an image in an image folder; return its name and size, or raise ValueError."""
-    name = f"stage2/{image_name(data)}"
-    write_once(folder / name, data)
-    return name, header(folder / name).size
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,36 +150,23 @@ def draw_missing(requested: Iterable[MarkRequest], folder: Folder) -> None:
     """Draw the images that are missing and whose sources can be read."""
     unread: list[ImageFileError] = []
     for item in requested:
-        if (folder.path / item.name).is_file():
-            continue
-        try:
-            store_derived_image(folder, item.name, drawn(item, folder.path))
-        except ImageFileError as error:
-            unread.append(error)
+        if not (folder.path / item.name).is_file():
+            try:
+                store_derived_image(folder, item.name, _drawn(item, folder.path))
+            except ImageFileError as error:
+                unread.append(error)
     if unread:
         log.warning("%d images cannot be marked; the first: %s", len(unread), unread[0])
 
 
-def drawn(image: MarkRequest, folder: Path) -> bytes:
-    """Draw a marked image as PNG.
-
-    Raises:
-        ImageFileError: the source cannot be read.
-    """
+def _drawn(item: MarkRequest, folder: Path) -> bytes:
     import numpy as np
 
     from ...marks.mark_drawing import draw_marks
 
-    pixels = np.asarray(decode(folder / image.image))
-    regions = [Region(mark.box, mark.outlines) for mark in image.marks]
-    return png(draw_marks(pixels, regions, default_style(image.shape), image.colours).pixels)
-
-
-class MarkedQuery(NamedTuple):
-    """A query and its marked images."""
-
-    query: VPQuery
-    images: list[MarkRequest]
+    pixels = np.asarray(decode(folder / item.image))
+    regions = [Region(mark.box, mark.outlines) for mark in item.marks]
+    return png(draw_marks(pixels, regions, default_style(item.shape), item.colours).pixels)
 
 
 def unmarked(row: Stage2Row) -> VPQuery:
@@ -218,30 +195,28 @@ def colour_of(role: RegionRole, selected: str) -> str:
     return after if role is RegionRole.OBJECT else selected
 
 
-def with_mark(row: Stage2Row, choice: MarkChoice, described: bool) -> MarkedQuery:
-    """Show a row's regions by marks of one shape."""
-    coloured = [(mark, colour_of(mark.role, choice.colour)) for mark in row.marks]
-    shown, images = list(row.images), []
+def with_mark(
+    row: Stage2Row, choice: MarkChoice, described: bool
+) -> tuple[VPQuery, list[MarkRequest]]:
+    """Show a row's regions by marks of one shape; also return the marked images."""
+    colours = {mark.role: colour_of(mark.role, choice.colour) for mark in row.marks}
+    shown, requests = list(row.images), []
     for at in sorted({mark.image for mark in row.marks}):
-        here = [(mark, colour) for mark, colour in coloured if mark.image == at]
-        marks, colours = zip(*here, strict=True)
-        result = MarkRequest(row.images[at], marks, choice.shape, colours)
-        images.append(result)
-        shown[at] = result.name
-    of_marks = [colour for _, colour in coloured]
-    roles = [mark.role for mark in row.marks]
-    style = default_style(choice.shape)
-    words = [words_of(style, colour) for colour in dict.fromkeys(of_marks)]
-    value = mark_described(choice.shape, of_marks, roles) if described else ""
+        marks = tuple(mark for mark in row.marks if mark.image == at)
+        of_marks = tuple(colours[mark.role] for mark in marks)
+        requests.append(MarkRequest(row.images[at], marks, choice.shape, of_marks))
+        shown[at] = requests[-1].name
+    used = tuple(dict.fromkeys(colours.values()))
+    words = [words_of(default_style(choice.shape), colour) for colour in used]
     query = replace(
         unmarked(row),
         images=tuple(shown),
-        hint=value,
+        hint=mark_described(choice.shape, colours) if described else "",
         question=filled(row.label, words),
         shapes=(choice.shape.value,),
-        properties=tuple(dict.fromkeys(of_marks)),
+        properties=used,
     )
-    return MarkedQuery(query, images)
+    return query, requests
 
 
 def in_words(row: Stage2Row, described: bool) -> VPQuery:
@@ -255,6 +230,5 @@ def in_words(row: Stage2Row, described: bool) -> VPQuery:
 
 def without_outline(row: Stage2Row, shape: Shape) -> int:
     """Count the marks that need an outline and only have a box."""
-    if shape not in (Shape.MASK, Shape.CONTOUR, Shape.SCRIBBLE):
-        return 0
-    return sum(not mark.outlines for mark in row.marks)
+    needs_outline = shape in (Shape.MASK, Shape.CONTOUR, Shape.SCRIBBLE)
+    return sum(not mark.outlines for mark in row.marks) if needs_outline else 0

@@ -16,30 +16,19 @@ from typing import Any
 
 from ...core.files import file_sha256
 from ...core.folders import image_folder
-from ...core.image_files import Size
+from ...core.image_files import Size, header
 from ...core.table_files import TableError, WrittenTable, write_table
 from .question_tables import STAGE_2
-from .stage1_release import image_bytes, parquet_rows, text
-from .stage2_asking import keep
+from .stage1_release import parquet_rows, store_image, text
 from .stage2_task import IMAGES
-from .vp_query import LETTERS, MarkedRegion, RegionRole, Stage2Row, check_source
+from .vp_query import LETTERS, MarkedRegion, RegionRole, Stage2Row, check_question, check_source
 
 PARTS = "vp_bench_stage_2_meta.part*.parquet"
-
 COLUMNS = (
-    "meta_source",
-    "data_file",
-    "image",
-    "meta_bbox",
-    "meta_polygon",
-    "question",
-    *LETTERS,
-    "answer",
+    *("meta_source", "data_file", "image", "meta_bbox", "meta_polygon", "question"),
+    *(*LETTERS, "answer"),
 )
-
 _NUMBER = re.compile(r"\.part(\d+)\.parquet")
-_SLACK = 1.0  # pixels that a box may lie outside its image, because numbers are rounded
-_LEAST = 1.0  # pixels of a box's side; smaller ones are fractions of the image
 
 
 def prepare(parts: Sequence[Path], out: Path) -> WrittenTable:
@@ -49,12 +38,13 @@ def prepare(parts: Sequence[Path], out: Path) -> WrittenTable:
         TableError: naming file, row and column; no table is written.
     """
     rows, readings = read_release(parts, image_folder(IMAGES).path)
+    marks = [mark for row in rows for mark in row.marks]
     unanswered = sum(not row.answer for row in rows)
     facts = {
         "files": {path.name: file_sha256(path) for path in parts},
         "boxes": readings,
-        "marks": sum(len(row.marks) for row in rows),
-        "marks without an outline": sum(not mark.outlines for row in rows for mark in row.marks),
+        "marks": len(marks),
+        "marks without an outline": sum(not mark.outlines for mark in marks),
         "rows without an answer": unanswered,
         "queries": len(rows),
     }
@@ -71,35 +61,29 @@ def parts_in(place: Path) -> list[Path]:
     Raises:
         TableError: a part is missing in between.
     """
-    if not place.is_dir():
-        return [place] if _NUMBER.search(place.name) else []
-    result = {
-        int(number[1]): path for path in place.glob(PARTS) if (number := _NUMBER.search(path.name))
-    }
-    missing = sorted(set(range(min(result, default=0), max(result, default=0))) - set(result))
-    if missing:
-        raise TableError(f"{place}: part {missing[0]:04} of {PARTS} is missing")
-    return [result[number] for number in sorted(result)]
+    paths = place.glob(PARTS) if place.is_dir() else [place]
+    parts = {int(found[1]): path for path in paths if (found := _NUMBER.search(path.name))}
+    for number in range(min(parts, default=0), max(parts, default=0)):
+        if number not in parts:
+            raise TableError(f"{place}: part {number:04} of {PARTS} is missing")
+    return [parts[number] for number in sorted(parts)]
 
 
 def read_release(parts: Sequence[Path], folder: Path) -> tuple[list[Stage2Row], dict[str, str]]:
     """Read all rows and store their images; also return the reading of each source's boxes."""
-    result: list[tuple[str, Stage2Row]] = []
+    rows: list[Stage2Row] = []
+    boxes: dict[str, list[Quad]] = {}
     for path in parts:
         for where, cells in parquet_rows(path, COLUMNS, COLUMNS):
-            result.append((where, _row(len(result) + 1, cells, folder, where)))
-    if not result:
-        raise TableError(f"{', '.join(path.name for path in parts)}: there is no row")
-    by_source: dict[str, list[Quad]] = {}
-    for where, row in result:
-        quads = by_source.setdefault(row.source, [])
-        quads += [(mark.box, row.sizes[mark.image], where) for mark in row.marks]
-    readings = {source: reading_of(source, quads) for source, quads in by_source.items()}
-    rows = []
-    for _, row in result:
+            row = _row(len(rows) + 1, cells, folder, where)
+            rows.append(row)
+            quads = boxes.setdefault(row.source, [])
+            quads += [(mark.box, row.sizes[mark.image], where) for mark in row.marks]
+    readings = {source: reading_of(source, quads) for source, quads in boxes.items()}
+    for at, row in enumerate(rows):
         corners = readings[row.source].startswith("xyxy")
-        marks = [replace(mark, box=_as_xywh(mark.box, corners)) for mark in row.marks]
-        rows.append(replace(row, marks=tuple(marks)))
+        marks = tuple(replace(mark, box=_as_xywh(mark.box, corners)) for mark in row.marks)
+        rows[at] = replace(row, marks=marks)
     return rows, readings
 
 
@@ -113,16 +97,11 @@ def _row(index: int, cells: Mapping[str, Any], folder: Path, where: str) -> Stag
 
     try:
         source = check_source(text(cell("meta_source")))
-        question = text(cell("question"))
-        if not question:
-            raise ValueError("is empty")
-        options = _options([text(cell(letter)) for letter in LETTERS])
-        answer = text(cell("answer")).strip(" .():").upper()
-        if answer and answer not in dict(options):
-            raise ValueError(f"{answer!r} is no option: {', '.join(dict(options))}")
-        files = _parsed(cell("data_file"))
-        images = _images(cell("image"), files if isinstance(files, list) else [files])
-        names, sizes = zip(*(keep(data, folder) for data in images.values()), strict=True)
+        question, answer = text(cells["question"]), text(cells["answer"]).strip(" .():").upper()
+        options = _options([text(cells[letter]) for letter in LETTERS])
+        check_question(question, options, answer)
+        images = _images(cell("image"), _parsed(cells["data_file"]))
+        names = [f"stage2/{store_image(item, folder / 'stage2')}" for item in images.values()]
         boxes = _regions(cell("meta_bbox"), list(images), source)
         quads = {key: _boxes(value) for key, value in boxes.items()}
         if not any(quads.values()):
@@ -130,21 +109,19 @@ def _row(index: int, cells: Mapping[str, Any], folder: Path, where: str) -> Stag
         outlines = _regions(cell("meta_polygon"), list(images), source)
         marks = tuple(_marks(quads, outlines))
     except (AttributeError, LookupError, TypeError, ValueError) as error:
+        column = getattr(error, "column", column)
         raise TableError(f"{where}, column {column}: {error}") from None
     return Stage2Row(
         index=index,
         label=question,
-        images=names,
+        images=tuple(names),
         cluster=names[0],
-        sizes=sizes,
+        sizes=tuple(header(folder / name).size for name in names),
         marks=marks,
         options=options,
         answer=answer,
         source=source,
     )
-
-
-# --- texts ----------------------------------------------------------------------------------------
 
 
 def _options(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -153,13 +130,14 @@ def _options(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     >>> _options(["A. a car", "B. a bus", "", ""]), _options(["A.M.", "P.M.", "", ""])
     ((('A', 'a car'), ('B', 'a bus')), (('A', 'A.M.'), ('B', 'P.M.')))
     """
-    inputs = [(letter, value) for letter, value in zip(LETTERS, texts, strict=True) if value]
-    if not inputs:
-        raise ValueError("there is no option")
-    result = [(item, re.fullmatch(rf"{item}\.\s*(.+)", value, re.DOTALL)) for item, value in inputs]
+    options = [(letter, value) for letter, value in zip(LETTERS, texts, strict=True) if value]
+    bare = [
+        (letter, match[1])
+        for letter, value in options
+        if (match := re.fullmatch(rf"{letter}\.\s*(.+)", value, re.DOTALL))
+    ]
     # If only some texts begin with their letter, they do so by chance.
-    bare = [(letter, match[1]) for letter, match in result if match]
-    return tuple(bare if len(bare) == len(inputs) else inputs)
+    return tuple(bare if len(bare) == len(options) else options)
 
 
 # --- images and regions ---------------------------------------------------------------------------
@@ -171,13 +149,15 @@ def _parsed(cell: object) -> Any:
     return json.loads(cell) or None
 
 
-def _images(cell: object, files: Sequence[str]) -> dict[str, bytes]:
+def _images(cell: object, files: Any) -> dict[str, Any]:
     """Map file names to images; numbers where there is no name for each."""
     result = _parsed(cell)
-    if isinstance(result, list):
-        named = files if len(set(files)) == len(result) else map(str, range(len(result)))
-        result = dict(zip(named, result, strict=True))
-    return {name: image_bytes(item) for name, item in result.items()}
+    if not isinstance(result, list):
+        return dict(result)
+    names = files if isinstance(files, list) else [files]
+    if len(set(names)) != len(result):
+        names = list(map(str, range(len(result))))
+    return dict(zip(names, result, strict=True))
 
 
 Regions = dict[tuple[int, RegionRole], Any]
@@ -192,21 +172,21 @@ def _regions(cell: object, files: Sequence[str], source: str) -> Regions:
     if result is None:
         return {}
     if isinstance(result, dict):
-        by_role = [_roles(result[name]) for name in files]
+        by_image = [{RegionRole(name): item for name, item in result[f].items()} for f in files]
     elif not isinstance(result, list) or (len(files) > 1 and len(result) != len(files)):
         raise ValueError(f"has no entry for each of {len(files)} images")
     elif len(files) > 1:
-        by_role = [{RegionRole.DEFAULT: item} for item in result]
+        by_image = [{RegionRole.DEFAULT: item} for item in result]
     elif source == "SGG" and len(result) == 2:
-        by_role = [{RegionRole.SUBJECT: result[0], RegionRole.OBJECT: result[1]}]
+        by_image = [{RegionRole.SUBJECT: result[0], RegionRole.OBJECT: result[1]}]
     else:
-        by_role = [{RegionRole.DEFAULT: result}]
-    return {(at, role): value for at, by in enumerate(by_role) for role, value in by.items()}
-
-
-def _roles(value: Mapping[str, Any]) -> dict[RegionRole, Any]:
-    by_role = {RegionRole(name): item for name, item in value.items()}
-    return {role: by_role[role] for role in RegionRole if role in by_role}
+        by_image = [{RegionRole.DEFAULT: result}]
+    return {
+        (at, role): by_role[role]
+        for at, by_role in enumerate(by_image)
+        for role in RegionRole
+        if role in by_role
+    }
 
 
 def _marks(
@@ -248,6 +228,9 @@ def _polygons(value: Any) -> tuple[tuple[float, ...], ...]:
 
 Box = tuple[float, float, float, float]
 Quad = tuple[Box, Size, str]  # numbers, size of the image, file and row
+
+_SLACK = 1.0  # pixels that a box may lie outside its image, because numbers are rounded
+_LEAST = 1.0  # pixels of a box's side; smaller ones are fractions of the image
 
 
 def _as_xywh(numbers: Box, corners: bool) -> Box:

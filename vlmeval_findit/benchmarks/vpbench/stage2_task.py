@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import product
+from itertools import product, starmap
 
 from ...core.folders import find_table, image_folder
 from ...core.formatting import nearest
@@ -13,7 +13,6 @@ from ...core.question import QuestionError, Task
 from . import stage2_asking as asking
 from .mark_choices import BestMarkError, GoodMarks, MarkChoice, best_of, good
 from .question_tables import MAX_NEW_TOKENS, STAGE_2, VPQuestion
-from .stage2_asking import draw_missing
 from .vp_query import HOW_TO_MAKE_STAGE_2, Stage2Row, VPQuery, stage2_rows
 
 IMAGES = "VPBench"  # key of the image folder
@@ -27,20 +26,17 @@ class RegionNaming(Enum):
     WORDS = "text"  # its place in words; images are not marked
 
 
-_DESCRIBED = "_described"  # suffix where a hint explains the mark or the words
-
-
 @dataclass(frozen=True, slots=True)
 class Stage2Question(VPQuestion):
     """One format of stage 2."""
 
     naming: RegionNaming = RegionNaming.BEST_MARK
-    described: bool = False
+    described: bool = False  # a hint explains the mark or the words
 
 
-QUESTIONS = {
-    name: Stage2Question(
-        name,
+def _question(naming: RegionNaming, described: bool) -> Stage2Question:
+    return Stage2Question(
+        f"{STAGE_2}_{naming.value}" + "_described" * described,
         STAGE_2,
         IMAGES,
         family_name="Visual marks",
@@ -48,8 +44,10 @@ QUESTIONS = {
         naming=naming,
         described=described,
     )
-    for naming, described in product(RegionNaming, (False, True))
-    for name in [f"{STAGE_2}_{naming.value}{_DESCRIBED * described}"]
+
+
+QUESTIONS = {
+    question.name: question for question in starmap(_question, product(RegionNaming, (False, True)))
 }
 
 
@@ -79,7 +77,6 @@ Stage2Task = Task[Stage2Question, VPQuery]
 # Keys of :attr:`.Task.resolved_options`
 MARK, GOOD_MARKS, MARK_SOURCE = "mark", "good marks", "source of the marks"
 FROM_BOX = "drawn from boxes"  # how many marks had to use a box for an outline
-_KINDS: Mapping[str, type[MarkChoice | GoodMarks]] = {MARK: MarkChoice, GOOD_MARKS: GoodMarks}
 
 
 def load(name: str) -> Stage2Task:
@@ -111,37 +108,34 @@ def for_model(task: Stage2Task, model: str, recorded: Mapping[str, str] | None) 
         BestMarkError: the model's best mark is unknown, or the run did not record its mark.
     """
     naming = task.question.naming
-    if naming is RegionNaming.WORDS or (
-        naming is RegionNaming.GOOD_MARK and recorded in (None, task.resolved_options)
-    ):
+    is_best = naming is RegionNaming.BEST_MARK
+    if naming is RegionNaming.WORDS or (not is_best and recorded in (None, task.resolved_options)):
         return task
-    key = MARK if naming is RegionNaming.BEST_MARK else GOOD_MARKS
+    key = MARK if is_best else GOOD_MARKS
     marks: MarkChoice | GoodMarks
     if recorded is None:
         marks, who = best_of(model, task.question.name)
     elif {key, MARK_SOURCE} <= set(recorded):
-        marks, who = _KINDS[key].named(recorded[key]), recorded[MARK_SOURCE]
+        marks = (MarkChoice if is_best else GoodMarks).named(recorded[key])
+        who = recorded[MARK_SOURCE]
     else:
         raise BestMarkError(f"the run did not record its {key}: {task.question.name}")
     result = _marked(task, stage2_rows(task.table), marks, who)
-    return replace(result, base_task=task) if naming is RegionNaming.BEST_MARK else result
+    return replace(result, base_task=task) if is_best else result
 
 
 def _marked(
     task: Stage2Task, rows: Sequence[Stage2Row], marks: MarkChoice | GoodMarks, who: str
 ) -> Stage2Task:
-    drawn = [(row, marks.drawn_for(row.index)) for row in rows]
-    requested = [asking.with_mark(row, choice, task.question.described) for row, choice in drawn]
-    draw_missing(
-        (image for element in requested for image in element.images),
-        image_folder(task.question.images),
-    )
+    queries, images, boxes = {}, [], 0
+    for row in rows:
+        choice = marks.drawn_for(row.index)
+        queries[row.index], of_row = asking.with_mark(row, choice, task.question.described)
+        images += of_row
+        boxes += asking.without_outline(row, choice.shape)
+    asking.draw_missing(images, image_folder(task.question.images))
     key = MARK if isinstance(marks, MarkChoice) else GOOD_MARKS
     selected = {key: marks.name, MARK_SOURCE: who}
-    if boxes := sum(asking.without_outline(row, choice.shape) for row, choice in drawn):
+    if boxes:
         selected[FROM_BOX] = f"{boxes} of {sum(len(row.marks) for row in rows)}"
-    return replace(
-        task,
-        queries={item.query.index: item.query for item in requested},
-        resolved_options=selected,
-    )
+    return replace(task, queries=queries, resolved_options=selected)
