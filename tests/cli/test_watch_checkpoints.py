@@ -103,10 +103,7 @@ def test_the_curve_is_logged_after_each_checkpoint(
     ],
 )
 def test_mistakes_are_refused_before_a_checkpoint_is_evaluated(
-    evaluated: list[Any],
-    arguments: Sequence[str],
-    message: str,
-    capsys: pytest.CaptureFixture[str],
+    evaluated: list[Any], arguments: Sequence[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("empty").mkdir()
     assert main(["watch-checkpoints", *arguments]) == 2

@@ -22,12 +22,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.coords import score_check
 from vlmeval_findit.coords.conventions import Convention
 from vlmeval_findit.coords.run_arrays import AnsweredQuery
-from vlmeval_findit.coords.run_check import (
-    NotBoxesError,
-    RunReplies,
-    metrics_in,
-    replies_of_run,
-)
+from vlmeval_findit.coords.run_check import NotBoxesError, RunReplies, metrics_in, replies_of_run
 from vlmeval_findit.core.identity import Answering, read_identity, write_identity
 from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.run_files import RunFiles

@@ -9,14 +9,7 @@ from typing import Any
 
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion, error, in_turn
-from host_runs import (
-    RUN_FINDIT,
-    environment,
-    metric_values,
-    predictions,
-    replies,
-    run,
-)
+from host_runs import RUN_FINDIT, environment, metric_values, predictions, replies, run
 from perfect_answers import content, perfect_answers
 from provider_servers import GOOGLE, address
 from provider_servers import KEY as PROVIDER_KEY

@@ -9,14 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from adapters import train_adapter
-from host_runs import (
-    RUN_FINDIT,
-    environment,
-    predictions,
-    replies,
-    require_host,
-    run,
-)
+from host_runs import RUN_FINDIT, environment, predictions, replies, require_host, run
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -122,12 +115,7 @@ def test_show_prints_what_a_model_sees(
     require_host()
     env = environment(tmp_path / "lmu")
     source = f"Qwen3-VL={checkpoint}"
-    done = run(
-        RUN_FINDIT,
-        ["data", "show", DATA, "--index", "3", "--model", source],
-        tmp_path,
-        env,
-    )
+    done = run(RUN_FINDIT, ["data", "show", DATA, "--index", "3", "--model", source], tmp_path, env)
     assert done.returncode == 0, done.stdout
     assert "<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>Find every" in done.stdout
     assert "image 1: original " in done.stdout

@@ -25,18 +25,12 @@ GROUPS = {
         "run": ("run", "ask models, and score; takes VLMEvalKit's flags, too"),
         "search": ("search", "find the format that a model answers best in"),
         "sweep": ("sweep", "run models x datasets x formats from a file"),
-        "watch-checkpoints": (
-            "watch_checkpoints",
-            "evaluate the checkpoints of a training",
-        ),
+        "watch-checkpoints": ("watch_checkpoints", "evaluate the checkpoints of a training"),
         "probe": ("probe", "ask a deployment about forty scenes; name its coordinates"),
         "demo": ("demo", "the demonstration: two small models, no network, no GPU"),
     },
     "Get data": {
-        "data list": (
-            "data_show.list_datasets",
-            "the datasets: files on disk, and licences",
-        ),
+        "data list": ("data_show.list_datasets", "the datasets: files on disk, and licences"),
         "data get": ("data_get", "get a dataset: annotations, and the images they name"),
         "data import": ("data_import", "make a dataset of your files, or a published set"),
         "data show": ("data_show", "print what a query asks, and the sizes of its images"),

@@ -51,23 +51,14 @@ class Format(Enum):
     VOC = "VOC"
 
 
-_BY_SUFFIX = {
-    ".json": Format.COCO,
-    ".jsonl": Format.JSONL,
-    ".csv": Format.CSV,
-    ".tsv": Format.CSV,
-}
+_BY_SUFFIX = {".json": Format.COCO, ".jsonl": Format.JSONL, ".csv": Format.CSV, ".tsv": Format.CSV}
 
 _BY_FOLDER = {"labels": Format.YOLO, "Annotations": Format.VOC}
 
 _IMAGES = {Format.YOLO: "images", Format.VOC: "JPEGImages"}
 """Folder of images in a folder of annotations; else the folder of the file."""
 
-_FOR = {
-    "units": (Format.CSV, Format.JSONL),
-    "frames": (Format.JSONL,),
-    "split": (Format.YOLO,),
-}
+_FOR = {"units": (Format.CSV, Format.JSONL), "frames": (Format.JSONL,), "split": (Format.YOLO,)}
 """Flags of single formats, by their parameters."""
 
 _OF_SETS = ("only", "partial")

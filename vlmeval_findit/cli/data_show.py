@@ -32,8 +32,7 @@ from .shared_options import Command, complete_datasets, complete_models
 
 
 @click.command(
-    cls=Command,
-    examples=["python run_findit.py data show FindIt_Scenes_mini_xyxy_json --index 3"],
+    cls=Command, examples=["python run_findit.py data show FindIt_Scenes_mini_xyxy_json --index 3"]
 )
 @click.argument("data", metavar="DATASET", shell_complete=complete_datasets)
 @click.option("--index", type=int, metavar="N", help="The row (else the first).")

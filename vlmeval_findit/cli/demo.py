@@ -223,11 +223,7 @@ def _run_quick(demo: Demonstration) -> None:
     print("\nWhy so little as xyxy? Its answers alone tell:")
     _print_order(demo, results[0])
     _report(demo, [result.path for result in results])
-    _go_on(
-        "demo",
-        f"errors {results[0].path.parent}",
-        "search --model Qwen3-VL-8B --serve vllm",
-    )
+    _go_on("demo", f"errors {results[0].path.parent}", "search --model Qwen3-VL-8B --serve vllm")
 
 
 def _best(results: Sequence[CellResult], model: str) -> CellResult:

@@ -117,12 +117,7 @@ def _line(run: Run, costs: Sequence[ErrorCost]) -> str:
     return f"{printable(run.model)} on {run.question.name}: {line}"
 
 
-def _tables(
-    run: Run,
-    costs: Sequence[ErrorCost],
-    other: Run | None,
-    by: str | None,
-) -> list[Table]:
+def _tables(run: Run, costs: Sequence[ErrorCost], other: Run | None, by: str | None) -> list[Table]:
     """Make the tables of a run, whose details are in memory only here."""
     detailed = with_details(run)
     tables = [run_errors_table(run, costs)]

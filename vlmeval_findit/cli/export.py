@@ -58,12 +58,7 @@ _SERVERS = "; ".join(f"{name}: {row.server}" for name, row in TARGETS.items() if
     type=click.IntRange(min=0),
     metavar="N",
 )
-@_flag(
-    "trainer",
-    f"{', '.join(TRAINERS)} (trl).",
-    type=click.Choice(TRAINERS),
-    metavar="NAME",
-)
+@_flag("trainer", f"{', '.join(TRAINERS)} (trl).", type=click.Choice(TRAINERS), metavar="NAME")
 @_flag(
     "errors",
     "queries with an error of this type, as `errors` names it; may be repeated (any type).",

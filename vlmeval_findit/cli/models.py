@@ -22,8 +22,7 @@ _VIDEO: Question = parse("FindIt_RoboTools_xyxy_json")
 
 
 @click.command(
-    cls=Command,
-    examples=["python run_findit.py models", "python run_findit.py models Qwen3-VL"],
+    cls=Command, examples=["python run_findit.py models", "python run_findit.py models Qwen3-VL"]
 )
 @click.argument("names", metavar="[NAME...]", nargs=-1, shell_complete=complete_models)
 def command(names: tuple[str, ...]) -> int:

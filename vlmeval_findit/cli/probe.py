@@ -91,13 +91,7 @@ _PLACEHOLDER = "grid1000"
     help="Folder of the results.",
 )
 @model_options(DRY_RUN, EXECUTOR, REPLICAS)
-def command(
-    options: ModelOptions,
-    model: str,
-    form: str,
-    limit: int,
-    work_dir: Path,
-) -> int:
+def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: Path) -> int:
     """Ask a deployment about forty scenes and name the coordinates that it answers in.
 
     --space is the declared space (else the model table's). A server's model that is not in the

@@ -62,9 +62,7 @@ EVERY = 5.0
 )
 @format_option
 @click.option(
-    "--watch",
-    is_flag=True,
-    help="Follow a running sweep: RUN is its file, or its work dir.",
+    "--watch", is_flag=True, help="Follow a running sweep: RUN is its file, or its work dir."
 )
 @click.option(
     "--every",

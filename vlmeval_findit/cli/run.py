@@ -133,10 +133,7 @@ def command(**values: Any) -> int:
 
 
 def _run(
-    run: RunOptions,
-    runner: Runner,
-    entries: Sequence[ModelEntry],
-    accesses: Mapping[str, Access],
+    run: RunOptions, runner: Runner, entries: Sequence[ModelEntry], accesses: Mapping[str, Access]
 ) -> int:
     """Import VLMEvalKit, compare with what earlier runs recorded, and start its runner."""
     os.environ.setdefault("PRED_FORMAT", "json")

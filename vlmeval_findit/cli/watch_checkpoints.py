@@ -37,7 +37,7 @@ _TRACKERS = tuple(name for name, target in TARGETS.items() if "project" in targe
     context_settings={"ignore_unknown_options": True},
     examples=[
         "python run_findit.py watch-checkpoints runs/my-ft --like Qwen3-VL "
-        "--data FindIt_MyData_xyxy_json",
+        "--data FindIt_MyData_xyxy_json"
     ],
 )
 @click.argument("folder", metavar="DIR", type=PATH)

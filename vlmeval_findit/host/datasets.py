@@ -184,8 +184,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         return Cell(
             model=model,
             prompts=prompts_of(
-                self.benchmark.for_model(self.task, model),
-                custom=entries.CUSTOM_PROMPTS.get(model),
+                self.benchmark.for_model(self.task, model), custom=entries.CUSTOM_PROMPTS.get(model)
             ),
             rows=tuple(int(index) for index in self.data["index"]),
             left_out=tuple(sorted(self.left_out)),

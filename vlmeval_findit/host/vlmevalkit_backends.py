@@ -48,10 +48,7 @@ class VLMEvalKitBackends:
     """
 
     def __init__(
-        self,
-        inference: CallOptions,
-        make: MakeBackend | None = None,
-        budget: Budget | None = None,
+        self, inference: CallOptions, make: MakeBackend | None = None, budget: Budget | None = None
     ) -> None:
         register()
         self._inference = inference
