@@ -26,21 +26,21 @@ from ..runs import benchmark_check, plugin_row_check
 from ..runs.run_identity import plugin_tables
 from .model_options import prompt_options
 from .printing import print_text
-from .shared_options import PATH, Command, complete_datasets
+from .shared_options import PATH, Command, complete_datasets, option
 
 
 @click.command(cls=Command, examples=["python run_findit.py check MyModel --plugin mine.py"])
 @click.argument("name")
-@click.option(
+@option(
     "--data",
+    "NAME",
+    "Dataset that a model is asked about.",
     default="FindIt_Demo_xyxy_json",
-    metavar="NAME",
     shell_complete=complete_datasets,
-    help="Dataset that a model is asked about.",
 )
 @click.option("--from", "folder", type=PATH, metavar="DIR", help="The folder of a published set.")
-@click.option("--out", type=PATH, metavar="DIR", help="Write predictions, scores, a report there.")
-@click.option("--encoder", metavar="NAME", help="What scores captions.")
+@option("--out", "DIR", "Write predictions, scores, a report there.", type=PATH)
+@option("--encoder", "NAME", "What scores captions.")
 @prompt_options
 def command(
     name: str,

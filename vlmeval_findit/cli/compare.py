@@ -15,7 +15,7 @@ from ..leaderboard.table_output import to_json
 from ..runs.run_statistics import HIT_SCORE, compare, compare_hits, pair_runs, scores_by_index
 from ..runs.scored_run import RowData, Run, load_runs
 from .printing import print_table, write_json
-from .shared_options import PATH, Command, json_option
+from .shared_options import PATH, Command, json_option, option
 
 _PAGE = Path("outputs/compare.html")
 
@@ -28,13 +28,13 @@ _INDICES = 12
 )
 @click.argument("left", metavar="A", type=PATH)
 @click.argument("right", metavar="B", type=PATH)
-@click.option(
+@option(
     "--show",
+    "[FILE]",
+    f"Write a report of both ({_PAGE}) and open it, the queries that differ most first.",
     type=PATH,
     is_flag=False,
     flag_value=_PAGE,
-    metavar="[FILE]",
-    help=f"Write a report of both ({_PAGE}) and open it, the queries that differ most first.",
 )
 @json_option
 def command(left: Path, right: Path, show: Path | None, json_file: Path | None) -> int:

@@ -25,7 +25,14 @@ from ..runs.open_predictions import Predictions, open_predictions
 from ..runs.prediction_names import prediction_files, score_command
 from ..runs.score_files import open_score
 from .printing import console, print_lines, print_table, write_json
-from .shared_options import Command, data_name_option, force_option, json_option, runs_argument
+from .shared_options import (
+    Command,
+    data_name_option,
+    force_option,
+    json_option,
+    option,
+    runs_argument,
+)
 
 READ_AS = "if the answers were read as"
 _METRICS = ("F1@0.5", "mIoU")
@@ -37,7 +44,7 @@ OTHER_CONVENTION = 1
 @click.command(cls=Command, examples=["python run_findit.py coords outputs"])
 @runs_argument
 @data_name_option
-@click.option("--space", metavar="SPACE", help="Compare with this space, whatever the run says.")
+@option("--space", "SPACE", "Compare with this space, whatever the run says.")
 @force_option
 @json_option
 def command(

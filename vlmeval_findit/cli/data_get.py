@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from textwrap import fill
+from typing import NamedTuple
 
 import click
 
@@ -27,16 +29,18 @@ from ..data.published.importing import ImportOptions
 from ..data.sources import NOTHING, DataSource, base_addresses, made_sources, published_sets
 from .data_import import make_set
 from .printing import print_columns, print_folded, print_text
-from .shared_options import PATH, Command, completion
+from .shared_options import PATH, Command, completion, option, switch
 
 ANNOTATIONS = "annotations"
+
+_TYPICAL_SUBSET, _TYPICAL_IMAGE = 60_000, 160_000
+"""Typical bytes of a Parquet file and of an image, used until the first file has arrived."""
 
 _REASONS = 8
 """Reasons that are listed for a line of the table."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilesLine:
+class FilesLine(NamedTuple):
     """A line of the table of files; ``failed`` has the reason by file."""
 
     what: str
@@ -71,14 +75,11 @@ _names_argument = click.argument(
     metavar="PATH",
     help="The annotations as published: a folder of Parquet files, or the file named below.",
 )
-@click.option("--no-images", is_flag=True, help="Make the tables only.")
-@click.option(
-    "--videos", type=PATH, metavar="DIR", help="Folder of videos to cut named frames from."
-)
-@click.option(
+@switch("--no-images", "Make the tables only.")
+@option("--videos", "DIR", "Folder of videos to cut named frames from.", type=PATH)
+@switch(
     "--force",
-    is_flag=True,
-    help="Also use annotations that differ from the authors'; the .meta.json has the differences.",
+    "Also use annotations that differ from the authors'; the .meta.json has the differences.",
 )
 def command(
     names: tuple[str, ...], folder: Path | None, no_images: bool, videos: Path | None, force: bool
@@ -109,28 +110,51 @@ def command(
         return 0
     tables = _tables_named(names)
     try:
-        paths, line = _annotations(tables, folder, force)
-        lines = [line]
-        for source, group in _by_source(paths).items() if not no_images else ():
-            store = _store_of(group, paths)
-            missing = store.problems()
-            failed = _fetch_missing(source, store, missing, videos) if missing else {}
-            lines += [_line_of(table, paths[table], missing, failed) for table in group]
-        return _print_lines(lines)
+        paths, line = _make_tables(tables, folder, force)
+        fetch = partial(_fetch_missing, videos=videos)
+        return _print_lines([line, *(_image_lines(paths, fetch) if not no_images else ())])
     except KeyboardInterrupt:
         print("Interrupted. Downloaded files stay: the same command fetches the rest.")
         return INTERRUPTED
 
 
+@click.command(cls=Command, examples=["python run_findit.py data check Pascal"])
+@_names_argument
+def check(names: tuple[str, ...]) -> int:
+    """Check the tables and images of datasets, without a network.
+
+    NAME is as in data get; all: FindIt's. Exit status 1: something is missing.
+    """
+    tables = _tables_named(names)
+    paths = _ready(tables)
+    get = as_called("python run_findit.py data get")
+    missing = {
+        table.name: f"no table of the release's annotations: type {get} {table.name}"
+        for table in tables
+        if table not in paths
+    }
+    line = FilesLine(ANNOTATIONS, len(tables), len(paths), missing)
+    return _print_lines([line, *_image_lines(paths, lambda source, store, missing: missing)])
+
+
+def _tables_named(names: Sequence[str]) -> list[FetchableTable]:
+    """Return the tables of names; a ValueError if a name or the source of its images is unknown."""
+    return fetched_tables(None if tuple(names) == ("all",) else names)
+
+
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def _annotations(
+def _ready(tables: Iterable[FetchableTable]) -> dict[FetchableTable, Path]:
+    ready = {table: table.ready() for table in tables}
+    return {table: path for table, path in ready.items() if path is not None}
+
+
+def _make_tables(
     tables: Sequence[FetchableTable], folder: Path | None, force: bool
 ) -> tuple[dict[FetchableTable, Path], FilesLine]:
     """Return the path of every table that can be made, and a line with the failures."""
-    ready = {table: table.ready() for table in tables if folder is None}
-    paths = {table: path for table, path in ready.items() if path is not None}
+    paths = _ready(tables if folder is None else ())
     present = len(paths)
     missing = [table for table in tables if table not in paths]
     reasons = _fetch_files(missing) if folder is None else {}
@@ -190,13 +214,38 @@ def _fetch_files(tables: Sequence[FetchableTable]) -> dict[str, str]:
     return failed
 
 
-_TYPICAL_SUBSET, _TYPICAL_IMAGE = 60_000, 160_000
-"""Typical bytes of a Parquet file and of an image, used until the first file has arrived."""
+# --- images ---------------------------------------------------------------------------------------
+
+
+def _image_lines(
+    paths: Mapping[FetchableTable, Path],
+    fetch: Callable[[DataSource, ImageStore, Mapping[str, str]], Mapping[str, str]],
+) -> Iterator[FilesLine]:
+    """Yield a line for the images of each table; ``fetch`` returns what of the missing failed."""
+    by_source: dict[DataSource, list[FetchableTable]] = {}
+    for table in paths:
+        by_source.setdefault(table.source, []).append(table)
+    for source, tables in by_source.items():
+        queries = {table: table.queries(paths[table]) for table in tables}
+        folder = image_folder(tables[0].folder).path
+        store = ImageStore(folder, images_of(chain.from_iterable(queries.values())))
+        missing = store.problems()
+        failed = fetch(source, store, missing) if missing else {}
+        if failed and source.steps:
+            steps = source.steps.format(folder=folder)
+            then = f"Then: python run_findit.py data check, for the datasets of {source.name}."
+            text = as_called(f"{source.name}, by hand: {steps} {then}")
+            print(fill(text, 80, subsequent_indent="  "))
+        for table in tables:
+            named = images_of(queries[table])
+            present = sum(name not in missing for name in named)
+            reasons = {name: why for name, why in failed.items() if name in named}
+            yield FilesLine(table.name, len(named), present, reasons)
 
 
 def _fetch_missing(
     source: DataSource, store: ImageStore, missing: Mapping[str, str], videos: Path | None
-) -> dict[str, str]:
+) -> Mapping[str, str]:
     """Fetch the missing images of a folder; returns the reason of each that failed, by its name."""
     from ..data.fetch.download import Client
     from ..data.fetch.fetch_images import BY_HAND, FetchJob, fetch_images
@@ -212,8 +261,6 @@ def _fetch_missing(
         job = FetchJob(Client(received=progress.got), base_addresses(), store, progress)
         failed = fetch_images(job, source, list(missing), videos)
     store.clean_up()
-    if BY_HAND in failed.values() or (failed and source.steps):
-        print(_manual_steps(source, store.folder))
     # "damaged" says more than "not fetched".
     return {
         name: missing[name] if why == BY_HAND and missing[name] != "is missing" else why
@@ -221,81 +268,17 @@ def _fetch_missing(
     }
 
 
-# --- data check ---
-
-
-@click.command(cls=Command, examples=["python run_findit.py data check Pascal"])
-@_names_argument
-def check(names: tuple[str, ...]) -> int:
-    """Check the tables and images of datasets, without a network.
-
-    NAME is as in data get; all: FindIt's. Exit status 1: something is missing.
-    """
-    tables = _tables_named(names)
-    ready = {table: table.ready() for table in tables}
-    get = as_called("python run_findit.py data get")
-    missing_tables = {
-        table.name: f"no table of the release's annotations: type {get} {table.name}"
-        for table, path in ready.items()
-        if path is None
-    }
-    present = len(tables) - len(missing_tables)
-    lines = [FilesLine(ANNOTATIONS, len(tables), present, missing_tables)]
-    paths = {table: path for table, path in ready.items() if path is not None}
-    for source, group in _by_source(paths).items():
-        store = _store_of(group, paths)
-        missing = store.problems()
-        if missing and source.steps:
-            print(_manual_steps(source, store.folder))
-        lines += [_line_of(table, paths[table], missing, missing) for table in group]
-    return _print_lines(lines)
-
-
-def _tables_named(names: Sequence[str]) -> list[FetchableTable]:
-    """Return the tables of names.
-
-    Raises:
-        ValueError: a name is unknown, or the source of its images is.
-    """
-    return fetched_tables(None if tuple(names) == ("all",) else names)
-
-
-def _by_source(paths: Mapping[FetchableTable, Path]) -> dict[DataSource, list[FetchableTable]]:
-    groups: dict[DataSource, list[FetchableTable]] = {}
-    for table in paths:
-        groups.setdefault(table.source, []).append(table)
-    return groups
-
-
-def _store_of(tables: Sequence[FetchableTable], paths: Mapping[FetchableTable, Path]) -> ImageStore:
-    """Return the image folder that tables share, with the images that they name."""
-    queries = [query for table in tables for query in table.queries(paths[table])]
-    return ImageStore(image_folder(tables[0].folder).path, images_of(queries))
-
-
-def _line_of(
-    table: FetchableTable, path: Path, missing: Mapping[str, str], failed: Mapping[str, str]
-) -> FilesLine:
-    """Count a table's images: of all that were missing, ``failed`` were not fetched."""
-    images = images_of(table.queries(path))
-    reasons = {name: why for name, why in failed.items() if name in images}
-    return FilesLine(table.name, len(images), sum(n not in missing for n in images), reasons)
-
-
-def _manual_steps(source: DataSource, folder: Path) -> str:
-    text = source.steps.format(folder=folder)
-    then = f"Then: python run_findit.py data check, for the datasets of {source.name}."
-    return fill(as_called(f"{source.name}, by hand: {text} {then}"), 80, subsequent_indent="  ")
+# --- what is printed ------------------------------------------------------------------------------
 
 
 def _print_lines(lines: Sequence[FilesLine]) -> int:
     """Print numbers of files and the reasons of failures; return the exit status."""
     numbers = ("needed", "there", "fetched", "failed")
-    counts = [
-        (x.what, x.needed, x.present, x.needed - x.present - len(x.failed), len(x.failed))
-        for x in lines
-    ]
-    print_columns([tuple(map(str, row)) for row in counts], "", *numbers, numbers=numbers)
+    rows = []
+    for what, needed, present, failed in lines:
+        counts = needed, present, needed - present - len(failed), len(failed)
+        rows.append([what, *map(str, counts)])
+    print_columns(rows, "", *numbers, numbers=numbers)
     for line in lines:
         for text in _reasons(line):
             print_folded(text)
@@ -307,8 +290,8 @@ def _reasons(line: FilesLine) -> Iterator[str]:
     kinds: dict[str, list[str]] = {}
     for name, why in line.failed.items():
         kinds.setdefault(why.replace(Path(name).name, "…"), []).append(name)
-    for names in sorted(kinds.values(), key=len, reverse=True)[:_REASONS]:
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        yield f"{line.what}: {names[0]}{more}: {line.failed[names[0]]}"
+    for first, *others in sorted(kinds.values(), key=len, reverse=True)[:_REASONS]:
+        more = f" and {len(others)} more" if others else ""
+        yield f"{line.what}: {first}{more}: {line.failed[first]}"
     if len(kinds) > _REASONS:
         yield f"{line.what}: {len(kinds) - _REASONS} more reasons"

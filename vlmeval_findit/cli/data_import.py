@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from enum import Enum
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -15,55 +15,74 @@ from ..benchmarks.findit.findit_datasets import Family
 from ..core.command import as_called
 from ..core.formatting import nearest, some
 from ..data.annotated_samples import AnnotationError, Counts, Samples, Units
+from ..data.custom.box_files import read_coco, read_csv, read_voc
 from ..data.custom.build import ImportedDataset, import_samples
+from ..data.custom.jsonl import read_jsonl
 from ..data.custom.stored_pixels import ExifPixels
+from ..data.custom.yolo import read_yolo
 from ..data.published.importing import ImportOptions, ImportResult, run_import
 from ..data.sources import SOURCES, DataSource, published_sets
+from .access import flag_name
 from .printing import print_folded
-from .shared_options import PATH, Command, completion
+from .shared_options import PATH, Command, completion, option, switch
 
-FORMATS = (
-    ("FILE.json", "COCO: instances with boxes"),
-    (
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """A format of annotations. Images stay where they are; every image and box is checked."""
+
+    name: str  # In messages
+    files: str  # In the help, as its meaning
+    means: str
+    read: Callable[..., Samples]  # Of a path, the folder of images, and the flags
+    flags: tuple[str, ...] = ()
+    images: str | None = None  # Folder of the images; None: where the file is
+
+
+_BY_SUFFIX = {
+    ".json": _Format("COCO", "FILE.json", "COCO: instances with boxes", read_coco),
+    ".jsonl": _Format(
+        "JSON lines",
         "FILE.jsonl",
         'JSON lines, a query each: {"image": "a.jpg", "expression": "the grey cat", "boxes": '
         "[[1, 2, 30, 40]]}; label, labels, references, images, caption and tags are in "
         "docs/how-to/data.md",
+        read_jsonl,
+        ("units", "frames"),
     ),
-    (
+    ".csv": _Format(
+        "CSV",
         "FILE.csv, .tsv",
         "columns image,label,x1,y1,x2,y2 and, if known, width,height; a box each line",
+        read_csv,
+        ("units",),
     ),
-    ("DIR with labels/", "YOLO, with data.yaml or classes.txt; images in DIR/images"),
-    ("DIR with Annotations/", "VOC; images in DIR/JPEGImages"),
+}
+
+_BY_FOLDER = {
+    "labels": _Format(
+        "YOLO",
+        "DIR with labels/",
+        "YOLO, with data.yaml or classes.txt; images in DIR/images",
+        read_yolo,
+        ("split",),
+        "images",
+    ),
+    "Annotations": _Format(
+        "VOC",
+        "DIR with Annotations/",
+        "VOC; images in DIR/JPEGImages",
+        read_voc,
+        images="JPEGImages",
+    ),
+}
+
+_HELP = [
+    *((each.files, each.means) for each in (*_BY_SUFFIX.values(), *_BY_FOLDER.values())),
     ("DIR --set NAME", "a published set, checked against what is known of it (--sets lists them)"),
-)
-"""Annotations that are read. Images stay where they are; every image and box is checked."""
+]
 
-
-class Format(Enum):
-    """Format of annotations; the value is its name in messages."""
-
-    COCO = "COCO"
-    JSONL = "JSON lines"
-    CSV = "CSV"
-    YOLO = "YOLO"
-    VOC = "VOC"
-
-
-_BY_SUFFIX = {".json": Format.COCO, ".jsonl": Format.JSONL, ".csv": Format.CSV, ".tsv": Format.CSV}
-
-_BY_FOLDER = {"labels": Format.YOLO, "Annotations": Format.VOC}
-
-_IMAGES = {Format.YOLO: "images", Format.VOC: "JPEGImages"}
-"""Folder of images in a folder of annotations; else the folder of the file."""
-
-_FOR = {"units": (Format.CSV, Format.JSONL), "frames": (Format.JSONL,), "split": (Format.YOLO,)}
-"""Flags of single formats, by their parameters."""
-
-_OF_SETS = ("only", "partial")
-
-_NOT_OF_SETS = (*_FOR, "image_root")
+_OF_FORMATS, _OF_SETS = ("units", "frames", "split"), ("only", "partial")
 
 
 @click.command(
@@ -72,42 +91,30 @@ _NOT_OF_SETS = (*_FOR, "image_root")
         "python run_findit.py data import instances.json --image-root DIR --name MyData",
         "python run_findit.py data import DIR --set COCO_val2017",
     ],
-    sections={"What is read": lambda: FORMATS},
+    sections={"What is read": lambda: _HELP},
 )
 @click.argument("path", type=PATH, required=False, metavar="FILE|DIR")
-@click.option(
-    "--set",
-    metavar="NAME",
-    shell_complete=completion(published_sets),
-    help="A published set in DIR.",
-)
-@click.option("--sets", is_flag=True, help="List the published sets, with their licences.")
-@click.option("--name", metavar="NAME", help="The dataset is FindIt_NAME (of a set: its name).")
-@click.option(
-    "--image-root", type=PATH, metavar="DIR", help="Folder of the images (else: that of the file)."
-)
+@option("--set", "NAME", "A published set in DIR.", shell_complete=completion(published_sets))
+@switch("--sets", "List the published sets, with their licences.")
+@option("--name", "NAME", "The dataset is FindIt_NAME (of a set: its name).")
+@option("--image-root", "DIR", "Folder of the images (else: that of the file).", type=PATH)
 @click.option(
     "--units",
     type=click.Choice([units.value for units in Units]),
+    callback=lambda _, __, value: value and Units(value),
     help="What the numbers of CSV and JSON lines count.",
 )
-@click.option(
-    "--frames",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Thin the videos of JSON lines to N frames.",
-)
-@click.option("--split", metavar="NAME", help="Which split of YOLO is read (val, of several).")
-@click.option(
-    "--only", metavar="NAMES", help="Subsets of a set, separated by commas: Aquarium,Raccoon."
-)
-@click.option("--partial", is_flag=True, help="Import a set that differs from the published set.")
+@option("--frames", "N", "Thin the videos of JSON lines to N frames.", type=click.IntRange(min=1))
+@option("--split", "NAME", "Which split of YOLO is read (val, of several).")
+@option("--only", "NAMES", "Subsets of a set, separated by commas: Aquarium,Raccoon.")
+@switch("--partial", "Import a set that differs from the published set.")
 @click.option(
     "--exif",
     type=click.Choice([pixels.value for pixels in ExifPixels]),
+    callback=lambda _, __, value: value and ExifPixels(value),
     help="Where EXIF rotates an image, boxes refer to its pixels as they are stored, or turned.",
 )
-@click.option("--replace", is_flag=True, help="Replace your dataset of that name.")
+@switch("--replace", "Replace your dataset of that name.")
 def command(**flags: Any) -> int:
     """Make a dataset of your annotations, or of a published set."""
     if flags["sets"]:
@@ -115,62 +122,37 @@ def command(**flags: Any) -> int:
             _print_set(row)
         print("\ndata import DIR --set NAME\nLicences are as published; the owners' pages decide.")
         return 0
-    path: Path | None = flags["path"]
+    path, name, replace, exif = (flags[each] for each in ("path", "name", "replace", "exif"))
     if path is None:
         raise AnnotationError("FILE or DIR is missing (data import --help)")
-    exif = ExifPixels(flags["exif"]) if flags["exif"] else None
     if flags["set"]:
-        _refuse(flags, _NOT_OF_SETS, f"a published set (--set {flags['set']})")
+        _refuse(flags, (*_OF_FORMATS, "image_root"), f"a published set (--set {flags['set']})")
         only = flags["only"].split(",") if flags["only"] else None
-        options = ImportOptions(path, flags["name"], only, flags["partial"], flags["replace"], exif)
+        options = ImportOptions(path, name, only, flags["partial"], replace, exif)
         return make_set(flags["set"], options)
-    source = _format(path)
-    _refuse(flags, _OF_SETS, f"{source.value}: it is for published sets (--set)")
-    others = [name for name, formats in _FOR.items() if source not in formats]
-    _refuse(flags, others, source.value)
-    if flags["name"] is None:
+    form = _format(path)
+    _refuse(flags, _OF_SETS, f"{form.name}: it is for published sets (--set)")
+    _refuse(flags, [flag for flag in _OF_FORMATS if flag not in form.flags], form.name)
+    if name is None:
         raise AnnotationError("--name NAME is missing")
-    default = path / _IMAGES[source] if source in _IMAGES else path.parent
-    folder = flags["image_root"] or default
+    folder = flags["image_root"] or (path / form.images if form.images else path.parent)
     if not folder.is_dir():
         raise AnnotationError(
             f"{folder}: no such folder; say with --image-root where the images lie"
         )
-    samples = _read(path, source, flags, folder)
-    _print_dataset(import_samples(flags["name"], samples, flags["replace"], exif))
+    samples = form.read(path, folder, **{flag: flags[flag] for flag in form.flags})
+    _print_dataset(import_samples(name, samples, replace, exif))
     return 0
-
-
-def _read(path: Path, source: Format, flags: Mapping[str, Any], folder: Path) -> Samples:
-    from ..data.custom.box_files import read_coco, read_csv, read_voc
-    from ..data.custom.jsonl import read_jsonl
-    from ..data.custom.yolo import read_yolo
-
-    units = Units(flags["units"]) if flags["units"] else None
-    if source is Format.COCO:
-        return read_coco(path, folder)
-    if source is Format.JSONL:
-        return read_jsonl(path, folder, units, flags["frames"])
-    if source is Format.YOLO:
-        return read_yolo(path, folder, flags["split"])
-    if source is Format.VOC:
-        return read_voc(path, folder)
-    return read_csv(path, folder, units)
 
 
 def _refuse(flags: Mapping[str, Any], names: Iterable[str], of: str) -> None:
     for name in names:
         if flags[name] not in (None, False):
-            flag = f"--{name.replace('_', '-')}"
-            raise AnnotationError(f"{flag} is not for {of}. Leave it out")
+            raise AnnotationError(f"{flag_name(name)} is not for {of}. Leave it out")
 
 
-def _format(path: Path) -> Format:
-    """Return the format of a file or folder.
-
-    Raises:
-        AnnotationError: it does not exist, or its format is not clear.
-    """
+def _format(path: Path) -> _Format:
+    """Return the format of a file or folder; an AnnotationError if it is not clear."""
     if path.is_dir():
         existing = [form for name, form in _BY_FOLDER.items() if (path / name).is_dir()]
         if len(existing) == 1:
@@ -182,9 +164,10 @@ def _format(path: Path) -> Format:
         )
     if not path.exists():
         raise AnnotationError(f"{path}: no such file or folder")
-    if path.suffix.lower() in _BY_SUFFIX:
-        return _BY_SUFFIX[path.suffix.lower()]
-    raise AnnotationError(f"{path}: neither .json (COCO), .jsonl, .csv nor .tsv: rename it")
+    suffix = path.suffix.lower().replace(".tsv", ".csv")
+    if suffix not in _BY_SUFFIX:
+        raise AnnotationError(f"{path}: neither .json (COCO), .jsonl, .csv nor .tsv: rename it")
+    return _BY_SUFFIX[suffix]
 
 
 # --- published sets -------------------------------------------------------------------------------
@@ -242,10 +225,8 @@ def make_set(name: str, options: ImportOptions) -> int:
 
 def _print_dataset(built: ImportedDataset) -> None:
     row = built.row
-    for note in built.notes:
+    for note in (*built.notes, *(f"left out: {n} {why}" for why, n in built.left_out.items())):
         print_folded(note)
-    for reason, count in built.left_out.items():
-        print_folded(f"left out: {count} {reason}")
     frames, captions = f"; {row.frames} frames" * (row.frames > 1), "; with captions" * row.captions
     print_folded(f"{built.name}: {Family(row.family).target}{frames}{captions}")
     for table in built.tables:

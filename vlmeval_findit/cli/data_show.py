@@ -28,19 +28,19 @@ from ..models.model_row import LocalFamily, ModelRow
 from ..models.model_table import find_model, row_of_base
 from .model_options import prompt_options
 from .printing import print_columns, print_folded, print_text
-from .shared_options import Command, complete_datasets, complete_models
+from .shared_options import Command, complete_datasets, complete_models, option
 
 
 @click.command(
     cls=Command, examples=["python run_findit.py data show FindIt_Scenes_mini_xyxy_json --index 3"]
 )
 @click.argument("data", metavar="DATASET", shell_complete=complete_datasets)
-@click.option("--index", type=int, metavar="N", help="The row (else the first).")
-@click.option(
+@option("--index", "N", "The row (else the first).", type=int)
+@option(
     "--model",
-    metavar="NAME[=CHECKPOINT]",
+    "NAME[=CHECKPOINT]",
+    "Also say in which space this model answers, and what it is shown.",
     shell_complete=complete_models,
-    help="Also say in which space this model answers, and what it is shown.",
 )
 @prompt_options
 def command(

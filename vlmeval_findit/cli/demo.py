@@ -5,16 +5,14 @@ Needs no network and no download.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import click
 from rich.console import Console
@@ -22,7 +20,9 @@ from rich.console import Console
 from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX
 from ..benchmarks.findit.grid import FormatAxes
+from ..coords.run_check import check_run, replies_of_run
 from ..core.command import INTERRUPTED, as_called, install
+from ..core.settings import settings_from
 from ..engine.answering import StoppedError
 from ..engine.cancel import cancelled_by_signals
 from ..leaderboard.board import OVERALL, TIED, Board
@@ -31,28 +31,22 @@ from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import NANO, NANO_PX
 from ..runs.format_file import BestFormats, averages
+from ..runs.open_predictions import open_predictions
 from ..runs.run_score import CellResult
 from ..runs.scored_run import RowData
 from ..sweeps.format_search import STAGES
 from ..sweeps.sweep_file import Sweep, grid_tables, in_best_formats
 from ..sweeps.sweep_run import run_sweep
-from . import main
 from .leaderboard import boards_from
 from .printing import print_table
 from .progress import SweepProgress
 from .report import write_report
-from .shared_options import PATH, Command
+from .shared_options import PATH, Command, option, switch
 from .sweep import backends_for, budget_for, report_formats
 
 SCENES = "Scenes_mini"
-TABLES = (
-    SCENES,
-    f"{SCENES}_multilabel",
-    f"{SCENES}_refexp",
-    f"{SCENES}_described",
-    f"{SCENES}_insdet",
-    f"{SCENES}_video_f4",
-)
+_KINDS = ("", "_multilabel", "_refexp", "_described", "_insdet", "_video_f4")
+TABLES = tuple(f"{SCENES}{kind}" for kind in _KINDS)
 """Tables that both models are asked at the end, a table or two of each family."""
 KEY = "bbox_2d"
 FIRST = f"xyxy_json_{KEY}"
@@ -72,21 +66,19 @@ NEEDED = ("vlmeval", "torch", "transformers")
 @click.command(
     cls=Command, examples=["python run_findit.py demo", "python run_findit.py demo --quick"]
 )
-@click.option("--quick", is_flag=True, help="One model, eight formats: half a minute.")
-@click.option(
-    "--work-dir",
-    type=PATH,
-    default=Path("outputs/demo"),
-    metavar="DIR",
-    help="Folder of the results.",
-)
+@switch("--quick", "One model, eight formats: half a minute.")
+@option("--work-dir", "DIR", "Folder of the results.", type=PATH, default=Path("outputs/demo"))
 def command(quick: bool, work_dir: Path) -> int:
     """See why a model scores 2, and 100 in another format: no network, no GPU, no download.
 
     Two shipped models through search, coordinate check, leaderboard and report. Stopped, it goes on
     where it was.
     """
-    _refuse_without(NEEDED)
+    if absent := [name for name in NEEDED if find_spec(name) is None]:
+        raise ValueError(
+            f"the demonstration needs {', '.join(absent)}: {install('demo')} "
+            "(score, leaderboard and report need nothing more)"
+        )
     # A model this small is slower on several threads.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     work_dir.mkdir(parents=True, exist_ok=True)
@@ -103,20 +95,6 @@ def command(quick: bool, work_dir: Path) -> int:
     return 0
 
 
-def _refuse_without(needed: Sequence[str]) -> None:
-    """Refuse to start without the packages that are imported later.
-
-    Raises:
-        ValueError: a package is not installed; the message names the extra.
-    """
-    absent = [name for name in needed if find_spec(name) is None]
-    if absent:
-        raise ValueError(
-            f"the demonstration needs {', '.join(absent)}: {install('demo')} "
-            "(score, leaderboard and report need nothing more)"
-        )
-
-
 @dataclass(frozen=True)
 class Demonstration:
     """The state of all stages: a folder, and the log of output that is not shown."""
@@ -125,49 +103,36 @@ class Demonstration:
     log: TextIO
 
     @contextmanager
-    def logged(self) -> Iterator[None]:
-        """Redirect output to the log."""
-        with redirect_stdout(self.log), redirect_stderr(self.log):
+    def stage(self, text: str = "") -> Iterator[None]:
+        """Redirect output to the log; show what is being done on a terminal."""
+        status = Console(file=sys.stderr).status(text) if text else nullcontext()
+        with status, redirect_stdout(self.log), redirect_stderr(self.log):
             yield
         self.log.flush()
 
-    def sweep(self, models: Sequence[str], **fields: Any) -> Sweep:
-        """Make a sweep of the demonstration: all share a folder and a journal."""
-        return Sweep(
+    def answer(
+        self, models: Sequence[str], best: Path | None = None, **fields: Any
+    ) -> list[CellResult]:
+        """Ask models, in their best formats where a file has them; all stages share a journal.
+
+        Raises:
+            ValueError: calls failed.
+        """
+        sweep = Sweep(
             models=tuple(map(ModelEntry, models)),
             work_dir=self.folder / "runs",
             journal=self.folder / "calls.jsonl",
             **fields,
         )
-
-    @contextmanager
-    def stage(self, text: str) -> Iterator[None]:
-        """Show what is being done on a terminal; redirect output to the log."""
-        with Console(file=sys.stderr).status(text), self.logged():
-            yield
-
-    def answer(self, sweep: Sweep) -> list[CellResult]:
-        """Make the open calls of a sweep, with a progress bar.
-
-        Raises:
-            ValueError: calls failed.
-        """
-        with SweepProgress(lines=False) as bar, self.logged():
+        if best is not None:
+            sweep = in_best_formats(sweep, BestFormats(best))
+        with SweepProgress(lines=False) as bar, self.stage():
             factories = backends_for(sweep, ModelOptions(), budget_for(sweep))
             with cancelled_by_signals(lambda _: None) as cancel:
                 results = run_sweep(sweep, factories, bar, cancel)
         if failed := sum(result.failed for result in results):
             raise ValueError(f"{failed} calls failed; the same command asks them again")
         return results
-
-    def check_coordinates(self, result: CellResult, *options: str) -> Mapping[str, Any]:
-        """Return the coordinate check of a run, as ``coords --json`` writes it."""
-        with TemporaryDirectory() as folder, self.stage("checking coordinates"):
-            file = Path(folder, "coords.json")
-            if main(["coords", str(result.path), *options, "--json", str(file)]) == INTERRUPTED:
-                raise KeyboardInterrupt
-            (check,) = json.loads(file.read_text(encoding="utf-8"))
-        return dict(check)
 
 
 # --- the stages -----------------------------------------------------------------------------------
@@ -181,14 +146,13 @@ def _run_all(demo: Demonstration) -> None:
 
     print("1. Ask both in one format, as most tables of published models are made:")
     first = [parse(f"{PREFIX}{name}_{FIRST}") for name in TABLES]
-    results = demo.answer(demo.sweep(both, questions=(first[0],)))
+    results = demo.answer(both, questions=(first[0],))
     _print_scores(results)
 
     print(f"\n2. Search the format that each answers best in, {FORMATS} of them on 50 scenes:")
-    search = demo.sweep(both, tables=(grid_tables()[SCENES],), stages=STAGES)
-    searched = demo.answer(search)
+    searched = demo.answer(both, tables=(grid_tables()[SCENES],), stages=STAGES)
     best = demo.folder / "best_formats.yaml"
-    with demo.logged():
+    with demo.stage():
         report_formats(searched, best)
     best_runs = [_best(searched, model) for model in both]
     _print_scores(best_runs)
@@ -198,8 +162,7 @@ def _run_all(demo: Demonstration) -> None:
     _print_space(demo, best_runs[-1])
 
     print("\n4. The leaderboard, each in its best format:")
-    every = demo.sweep(both, questions=tuple(first))
-    answered = demo.answer(in_best_formats(every, BestFormats(best)))
+    answered = demo.answer(both, best, questions=tuple(first))
     runs = list(dict.fromkeys(result.path for result in (*searched, *answered)))
     with demo.stage("writing the leaderboard"):
         (board,) = boards_from(runs, (), RowData.SUMS)
@@ -217,8 +180,7 @@ def _run_all(demo: Demonstration) -> None:
 def _run_quick(demo: Demonstration) -> None:
     """Show that one model scores 2 or 100, depending on the format, and why."""
     print(f"{NANO_PX} finds shapes in 50 rendered scenes, asked in eight formats:")
-    tables = (grid_tables()[SCENES],)
-    results = demo.answer(demo.sweep([NANO_PX], tables=tables, stages=(EIGHT,)))
+    results = demo.answer([NANO_PX], tables=(grid_tables()[SCENES],), stages=(EIGHT,))
     _print_scores(results)
     print("\nWhy so little as xyxy? Its answers alone tell:")
     _print_order(demo, results[0])
@@ -243,34 +205,46 @@ def _print_scores(results: Sequence[CellResult]) -> None:
 
 
 def _print_order(demo: Demonstration, result: CellResult) -> None:
-    check = demo.check_coordinates(result)
-    declared, best = check["declared"], check["fit"]["best"]
-    asked, answered = (name.partition("/")[2] for name in (declared, best))
-    wrong, right = _f1_read_as(check, declared), _f1_read_as(check, best)
-    print(f"   asked for {asked}, it says {answered}: {_agreement(check)}")
+    """Print in which order of numbers a model answers, and the score with them."""
+    check = _check(demo, result)
+    asked, answered = (name.partition("/")[2] for name in (check.declared, check.best))
+    print(f"   asked for {asked}, it says {answered}: {check.agreement}")
+    wrong, right = check.f1[check.declared], check.f1[check.best]
     print(f"   F1@0.5 is {wrong:.1f} if read as asked, and {right:.1f} if read as {answered}")
 
 
 def _print_space(demo: Demonstration, result: CellResult) -> None:
     """Print the score of good answers in a wrong space, and the check that detects it."""
-    check = demo.check_coordinates(result, "--space", WRONG)
-    best, declared = check["fit"]["best"], check["declared"]
-    right, wrong = _f1_read_as(check, best), _f1_read_as(check, declared)
-    print(f"   and if somebody took its pixels for thousandths (--space {WRONG})?")
-    print(
-        f"   F1@0.5 {right:.1f} would be {wrong:.1f}; the check "
-        f"finds {best.partition('/')[0]}: {_agreement(check)}"
+    check = _check(demo, result, WRONG)
+    space, right, wrong = (
+        check.best.partition("/")[0],
+        check.f1[check.best],
+        check.f1[check.declared],
     )
+    print(f"   and if somebody took its pixels for thousandths (--space {WRONG})?")
+    print(f"   F1@0.5 {right:.1f} would be {wrong:.1f}; the check finds {space}: {check.agreement}")
 
 
-def _agreement(check: Mapping[str, Any]) -> str:
-    return f"{check['fit']['agree']} of {check['answered']} answers agree"
+class _Check(NamedTuple):
+    """The coordinate check of a run, conventions by name."""
+
+    declared: str
+    best: str
+    f1: Mapping[str, float]
+    agreement: str
 
 
-def _f1_read_as(check: Mapping[str, Any], convention: str) -> float:
-    """Return the F1@0.5 of a checked run if it is read in a convention."""
-    rows = check["read_as"]["rows"]
-    return float(next(row["F1@0.5"] for row in rows if row["convention"] == convention))
+def _check(demo: Demonstration, result: CellResult, space: str | None = None) -> _Check:
+    with demo.stage("checking coordinates"):
+        settings = replace(settings_from({"space": space}), separately=space is not None)
+        run = open_predictions(result.path, settings)
+        replies = replies_of_run(run.model, run.task, run.replies, run.settings, run.identity)
+        check = check_run(replies)
+    diagnosis, fit = check.diagnosis, check.diagnosis.fit
+    assert fit is not None
+    f1 = {line.convention.name: line.metric_values["F1@0.5"] or 0.0 for line in check.lines}
+    agreement = f"{fit.agree} of {diagnosis.answered} answers agree"
+    return _Check(diagnosis.declared.name, fit.best.name, f1, agreement)
 
 
 def _families(board: Board) -> Table:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NoReturn
 
-from ..benchmarks import baseline_for, baselines, benchmark_of, benchmarks, prefixes
+from ..benchmarks import baseline_for, baselines, benchmark_of, benchmarks, prefix_of
 from ..core.config import Count, Dollars, Number, config_from
 from ..core.folders import image_folder
 from ..core.formatting import closest, nearest
@@ -35,10 +35,7 @@ from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import MODELS, find_model, known_model, local_names, row_of_checkpoint
 from ..models.revision import refuse_missing
 from ..serving.programs import visible_gpus
-from ..sweeps.sweep_file import Sweep, all_questions
 from .access import Access, flag_name
-
-MODEL_COMMAND = "(names: run_findit.py models)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +61,7 @@ def check_amounts(options: ModelOptions, **more: float | None) -> None:
 
 
 def check_host_dataset(name: str) -> None:
-    """Refuse a dataset that is neither FindIt's, VLMEvalKit's nor a table of its user's.
-
-    Raises:
-        ValueError: the message names similar datasets.
-    """
+    """Refuse a dataset that is neither FindIt's, VLMEvalKit's nor a table of its user's."""
     if has_dataset(name) or is_users_table(name):
         return
     if meant := _with_prefix(name):
@@ -76,12 +69,11 @@ def check_host_dataset(name: str) -> None:
     if may_have_dataset(name):
         return
     names = {each: each for each in dataset_names()}
-    names |= {listed.removeprefix(_prefix(listed)): listed for listed in _listed()}
+    names |= {listed.removeprefix(prefix_of(listed)): listed for listed in _listed()}
     near = closest(name, names)
     example = "neither FindIt's (for example FindIt_Scenes_mini_xyxy_json) nor VLMEvalKit's"
-    raise ValueError(
-        f"no dataset {name!r}{f': did you mean {names[near]}?' if near else f', {example}'}"
-    )
+    why = f": did you mean {names[near]}?" if near else f", {example}"
+    raise ValueError(f"no dataset {name!r}{why}")
 
 
 def all_datasets() -> list[str]:
@@ -93,24 +85,20 @@ def _listed() -> list[str]:
     return [name for benchmark in benchmarks() for name in benchmark.listed()]
 
 
-def _prefix(name: str) -> str:
-    return next(prefix for prefix in prefixes() if name.startswith(prefix))
-
-
 def _with_prefix(name: str) -> list[str]:
     """Return FindIt's datasets for a name without a prefix or without a format."""
     meant = []
     for benchmark in benchmarks():
         listed = benchmark.listed()
-        for prefix in dict.fromkeys(map(_prefix, listed)):
+        for prefix in dict.fromkeys(map(prefix_of, listed)):
             begin = f"{prefix.rstrip('_')}_{name}"
             longer = [each for each in listed if f"{each}_".startswith(f"{begin}_")]
             if longer:
                 meant.append(longer[0])
-            else:
-                with suppress(ValueError):
-                    benchmark.parse(begin)
-                    meant.append(begin)
+                continue
+            with suppress(ValueError):
+                benchmark.parse(begin)
+                meant.append(begin)
     return meant
 
 
@@ -122,38 +110,63 @@ def check_folder(folder: Path) -> None:
         raise ValueError(f"--work-dir {folder}: {existing} {why}")
 
 
+def check_rows(questions: Iterable[Question], skip_missing: bool) -> None:
+    """Refuse questions whose tables or images do not exist."""
+    tables = CellBuilder(None)
+    distinct = {(each.table, each.images, each.frames): each for each in questions}
+    for question in distinct.values():
+        queries = list(tables.task(question).queries.values())
+        rows_to_leave_out(queries, image_folder(question.images), skip_missing)
+
+
 # --- models ---------------------------------------------------------------------------------------
 
 
-def check_model(entry: ModelEntry, access: Access) -> None:
-    """Refuse a model whose name or checkpoint does not exist.
+def check_entry(
+    entry: ModelEntry,
+    access: Access,
+    questions: Iterable[Question],
+    *,
+    needs_key: bool = True,
+    needs_device: bool = True,
+) -> None:
+    """Refuse a model that is not there, and words that fit none of its questions.
 
-    A model at an address of the command line is not checked here.
-
-    Raises:
-        ValueError: the message names what is missing.
+    Addresses and names at servers are checked by :class:`.ServerBackends`.
     """
-    check_model_name(entry.name)
+    try:
+        if entry.like is not None:
+            known_model(entry.like, "--like")
+        _check_prompt(entry, questions)
+        check_model(entry, access)
+        if needs_device:
+            refuse_device(entry, access)
+        if needs_key and access is Access.OPENROUTER:
+            provider_endpoints(OPENROUTER)
+    except ValueError as error:
+        where = f"line {entry.line}: " if entry.line else ""
+        raise ValueError(f"{where}{error}") from None
+
+
+def check_model(entry: ModelEntry, access: Access) -> None:
+    """Refuse a model whose name or checkpoint does not exist."""
+    name, checkpoint = check_model_name(entry.name), entry.checkpoint
     if entry.served is not None and access in (Access.LOCAL, Access.VLMEVALKIT):
         raise ValueError(
-            f"{entry.name}: {entry.served} is its name at a server: at which? --base-url URL"
+            f"{name}: {entry.served} is its name at a server: at which? --base-url URL"
         )
-    if entry.checkpoint is not None and access in (Access.CHECKPOINT, Access.SERVED):
-        row_of_checkpoint(entry.name, entry.checkpoint, entry.like)
-        if access is Access.CHECKPOINT:
-            refuse_without_peft(entry.checkpoint)
-        if may_have_model(entry.name):
-            near = nearest(entry.name, local_names())
-            raise ValueError(
-                f"{entry.name}={entry.checkpoint}: {entry.name} is a model of VLMEvalKit's{near}"
-            )
+    if checkpoint is not None and access in (Access.CHECKPOINT, Access.SERVED):
+        row_of_checkpoint(name, checkpoint, entry.like)
+        if may_have_model(name):
+            near = nearest(name, local_names())
+            raise ValueError(f"{name}={checkpoint}: {name} is a model of VLMEvalKit's{near}")
     elif access in (Access.LOCAL, Access.SERVED):
-        _, checkpoint = local_names()[entry.name]
+        _, checkpoint = local_names()[name]
         refuse_missing(checkpoint)
-        if access is Access.LOCAL:
-            refuse_without_peft(checkpoint)
-    elif access is Access.VLMEVALKIT and not may_have_model(entry.name):
-        raise ValueError(f"no model {entry.name!r}{nearest(entry.name, all_models())}")
+    elif access is Access.VLMEVALKIT and not may_have_model(name):
+        raise ValueError(f"no model {name!r}{nearest(name, all_models())}")
+    if checkpoint is not None and access in (Access.LOCAL, Access.CHECKPOINT):
+        refuse_without_peft(checkpoint)
 
 
 AMD_DRIVER = Path("/dev/kfd")
@@ -161,11 +174,7 @@ AMD_DRIVER = Path("/dev/kfd")
 
 
 def refuse_device(entry: ModelEntry, access: Access) -> None:
-    """Refuse a model's NVIDIA GPU that this machine lacks; torch checks other devices.
-
-    Raises:
-        ValueError: the message says how many there are.
-    """
+    """Refuse a model's NVIDIA GPU that this machine lacks; torch checks other devices."""
     device = entry.resources.get("device")
     if device is None or access not in (Access.LOCAL, Access.CHECKPOINT):
         return
@@ -195,11 +204,7 @@ def all_models() -> list[str]:
 def check_answers(
     entry: ModelEntry, access: Access, question: Question, settings: Settings
 ) -> None:
-    """Refuse a model that cannot answer a question, or whose coordinate space is unknown.
-
-    Raises:
-        ValueError: the message says what to type.
-    """
+    """Refuse a model that cannot answer a question, or whose coordinate space is unknown."""
     if access is Access.BASELINE:
         described = Described(Answering(), baseline_for(entry.name, question).space)
     elif access is Access.VLMEVALKIT:
@@ -211,12 +216,8 @@ def check_answers(
     benchmark_of(question).space(entry.name, question, settings, described)
 
 
-def check_prompt(entry: ModelEntry, questions: Iterable[Question]) -> None:
-    """Refuse a model's system text or template that cannot be read, or that fits no question.
-
-    Raises:
-        ValueError: the message names the file, or the variable.
-    """
+def _check_prompt(entry: ModelEntry, questions: Iterable[Question]) -> None:
+    """Refuse a model's system text or template that cannot be read, or that fits no question."""
     prompt = entry.prompt
     if prompt is None:
         return
@@ -224,39 +225,3 @@ def check_prompt(entry: ModelEntry, questions: Iterable[Question]) -> None:
         raise ValueError("--prompt-template and --prompts (FINDIT_PROMPTS): leave either out")
     for question in questions:
         prompt.check(benchmark_of(question))
-
-
-# --- tables and images ----------------------------------------------------------------------------
-
-
-def check_rows(questions: Iterable[Question], skip_missing: bool) -> None:
-    """Refuse questions whose tables or images do not exist.
-
-    Raises:
-        OSError, ValueError: the message says what makes them.
-    """
-    tables = CellBuilder(None)
-    distinct = {(each.table, each.images, each.frames): each for each in questions}
-    for question in distinct.values():
-        queries = list(tables.task(question).queries.values())
-        rows_to_leave_out(queries, image_folder(question.images), skip_missing)
-
-
-def check_sweep(sweep: Sweep, accesses: Sequence[tuple[ModelEntry, Access]]) -> None:
-    """Refuse models of a sweep that do not exist, and tables that do not.
-
-    Raises:
-        OSError, ValueError: the message names the line, where it comes from a file.
-    """
-    check_folder(sweep.work_dir)
-    for entry, access in accesses:
-        try:
-            if entry.like is not None:
-                known_model(entry.like, "like")
-            check_model(entry, access)
-            if access is Access.OPENROUTER:
-                provider_endpoints(OPENROUTER)  # Its key has to be set
-        except ValueError as error:
-            where = f"line {entry.line}: " if entry.line else ""
-            raise ValueError(f"{where}{error}") from None
-        check_rows(all_questions(sweep, entry.name), sweep.skip_missing)

@@ -26,7 +26,7 @@ from ..runs.run_errors import ErrorCost, compare_errors, errors_by_slice, errors
 from ..runs.run_statistics import StatisticsError
 from ..runs.scored_run import RowData, Run, load_runs, with_details
 from .printing import console, print_lines, print_table, write_json
-from .shared_options import PATH, Command, json_option, runs_argument
+from .shared_options import PATH, Command, json_option, option, runs_argument
 
 _LARGEST = 3
 """Most error types in the line of a run."""
@@ -41,13 +41,8 @@ _LARGEST = 3
     sections={"Error types of boxes": lambda: [(each.value, each.meaning) for each in BoxError]},
 )
 @runs_argument
-@click.option("--by", metavar="SLICE", help="Split by size, objects, label or a kind of slices.")
-@click.option(
-    "--against",
-    type=PATH,
-    metavar="RUN",
-    help="A run of the same rows: print the paired difference.",
-)
+@option("--by", "SLICE", "Split by size, objects, label or a kind of slices.")
+@option("--against", "RUN", "A run of the same rows: print the paired difference.", type=PATH)
 @json_option
 def command(
     runs: tuple[Path, ...], by: str | None, against: Path | None, json_file: Path | None

@@ -15,7 +15,7 @@ import click
 from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..core.command import SOME_FAILED
 from ..publish.targets import TARGETS, TRAINERS, ExportError, exporter
-from .shared_options import PATH, Command, runs_argument
+from .shared_options import PATH, Command, option, runs_argument
 
 if TYPE_CHECKING:
     from ..runs.scored_run import Run
@@ -39,11 +39,11 @@ _SERVERS = "; ".join(f"{name}: {row.server}" for name, row in TARGETS.items() if
 )
 @runs_argument
 @click.option("--to", "target", required=True, type=click.Choice(tuple(TARGETS)), metavar="TARGET")
-@click.option(
+@option(
     "--out",
+    "DIR",
+    f"Folder that is written [default: outputs/export/TARGET; {_SERVERS}].",
     type=PATH,
-    metavar="DIR",
-    help=f"Folder that is written [default: outputs/export/TARGET; {_SERVERS}].",
 )
 @_flag(
     "confidence",

@@ -20,7 +20,7 @@ from ..leaderboard.error_tables import lost_table
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
 from ..runs.scored_run import PluginMissingError, RowData, Run, load_runs
 from .printing import first_lines, print_folded, print_lines, print_table
-from .shared_options import PATH, Command, is_quiet, runs_argument
+from .shared_options import PATH, Command, is_quiet, option, runs_argument
 
 format_option = click.option(
     "--format",
@@ -33,12 +33,8 @@ format_option = click.option(
 
 @click.command(cls=Command, examples=["python run_findit.py leaderboard outputs"])
 @runs_argument
-@click.option(
-    "--out",
-    type=PATH,
-    default=Path("outputs/leaderboard"),
-    metavar="DIR",
-    help="Folder to write tables to.",
+@option(
+    "--out", "DIR", "Folder to write tables to.", type=PATH, default=Path("outputs/leaderboard")
 )
 @format_option
 @click.option(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import click
@@ -12,7 +12,7 @@ import click
 from ..models.http.batch import BatchKind
 from ..models.model_entry import ModelOptions
 from ..serving.programs import PROGRAMS
-from .shared_options import space_option
+from .shared_options import option, space_option, switch
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -30,36 +30,28 @@ EXECUTOR = click.option(
     default="local",
     help="ray: replicas of the model over a Ray cluster (RAY_ADDRESS, else a local cluster).",
 )
-REPLICAS = click.option(
-    "--replicas",
-    type=int,
-    metavar="N",
-    help="Replicas of the model on a Ray cluster.",
-    show_default=False,
+REPLICAS = option(
+    "--replicas", "N", "Replicas of the model on a Ray cluster.", type=int, show_default=False
 )
-SAMPLES = click.option(
+SAMPLES = option(
     "--samples",
+    "N",
+    "Replies to each query, for the samples command; needs --temperature.  [default: 1]",
     type=int,
-    metavar="N",
-    help="Replies to each query, for the samples command; needs --temperature.  [default: 1]",
     show_default=False,
 )
-LOGPROBS = click.option(
-    "--logprobs",
-    is_flag=True,
-    help="Record the probability of every token; earlier answers without are asked again.",
+LOGPROBS = switch(
+    "--logprobs", "Record the probability of every token; earlier answers without are asked again."
 )
-SKIP_MISSING = click.option(
-    "--skip-missing-images", is_flag=True, help="Leave out rows whose images are missing."
-)
-DRY_RUN = click.option("--dry-run", is_flag=True, help="Count calls and cost; ask nothing.")
+SKIP_MISSING = switch("--skip-missing-images", "Leave out rows whose images are missing.")
+DRY_RUN = switch("--dry-run", "Count calls and cost; ask nothing.")
 
 _PROMPT: tuple[Option, ...] = (
-    click.option("--system", metavar="FILE", help="Text that goes before every question."),
-    click.option(
+    option("--system", "FILE", "Text that goes before every question."),
+    option(
         "--prompt-template",
-        metavar="FILE",
-        help="Jinja template of the question, in place of the dataset's words.",
+        "FILE",
+        "Jinja template of the question, in place of the dataset's words.",
     ),
 )
 
@@ -81,75 +73,59 @@ MODEL_GROUPS = {
 """Names of options by their heading in the help of commands that ask models."""
 
 
-def prompt_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--system`` and ``--prompt-template`` to a command."""
-    for option in reversed(_PROMPT):
-        command = option(command)
+def _with(options: Sequence[Option], command: Callable[..., Any]) -> Callable[..., Any]:
+    for add in reversed(options):
+        command = add(command)
     return command
 
 
+prompt_options = partial(_with, _PROMPT)
+"""Adds ``--system`` and ``--prompt-template`` to a command."""
+
 _SHARED: tuple[Option, ...] = (
-    click.option("--like", metavar="NAME", help="Known model whose prompts and space it shares."),
+    option("--like", "NAME", "Known model whose prompts and space it shares."),
     space_option,
     *_PROMPT,
-    click.option(
+    option(
         "--base-url",
-        metavar="URL,URL|@FILE",
-        help="OpenAI-compatible servers of the model, up to and with /v1; @FILE has an address a "
+        "URL,URL|@FILE",
+        "OpenAI-compatible servers of the model, up to and with /v1; @FILE has an address a "
         "line and may change during the run.",
     ),
     # Not a Choice: plug-ins add providers, and are not imported for a help.
-    click.option(
+    option(
         "--provider",
-        metavar="NAME",
-        help="Ask the model's maker in its own protocol, with its key from the environment: "
+        "NAME",
+        "Ask the model's maker in its own protocol, with its key from the environment: "
         "openai, anthropic, google or openrouter.",
     ),
     click.option("--key", help="Key of the servers or the provider, else from the environment."),
-    click.option(
+    option(
         "--header",
+        "'NAME: VALUE'",
+        "Header of every request to the servers or the provider (repeatable).",
         multiple=True,
-        metavar="'NAME: VALUE'",
-        help="Header of every request to the servers or the provider (repeatable).",
     ),
-    click.option("--extra-body", metavar="JSON", help="More fields of every request."),
-    click.option(
-        "--temperature",
-        type=float,
-        metavar="T",
-        help="Sample the replies at this temperature, else greedy.",
+    option("--extra-body", "JSON", "More fields of every request."),
+    option(
+        "--temperature", "T", "Sample the replies at this temperature, else greedy.", type=float
     ),
-    click.option(
-        "--batch-size", type=int, metavar="N", help="Most queries at once on this machine."
+    option("--batch-size", "N", "Most queries at once on this machine.", type=int),
+    option("--dtype", "NAME", "Type of the weights on this machine: bfloat16 …"),
+    option("--device", "NAME", "Device of the model on this machine: cuda:1, cpu …"),
+    option(
+        "--serve", "PROGRAM", f"Start servers of the model on this machine: {', '.join(PROGRAMS)}."
     ),
-    click.option("--dtype", metavar="NAME", help="Type of the weights on this machine: bfloat16 …"),
-    click.option(
-        "--device", metavar="NAME", help="Device of the model on this machine: cuda:1, cpu …"
-    ),
-    click.option(
-        "--serve",
-        metavar="PROGRAM",
-        help=f"Start servers of the model on this machine: {', '.join(PROGRAMS)}.",
-    ),
-    click.option(
-        "--gpus",
-        type=float,
-        metavar="N",
-        help="GPUs of this machine for --serve, or of each Ray replica.",
-    ),
-    click.option("--tensor-parallel", type=int, metavar="N", help="GPUs of each server."),
-    click.option("--serve-args", metavar="'--flag value'", help="More flags of each server."),
-    click.option(
-        "--api-nproc", type=int, metavar="N", help="Concurrent calls to an API or each server."
-    ),
-    click.option("--timeout", type=float, metavar="SECONDS", help="Time limit of an attempt."),
-    click.option(
-        "--max-usd", type=float, metavar="USD", help="Stop before calls cost more than this."
-    ),
-    click.option(
+    option("--gpus", "N", "GPUs of this machine for --serve, or of each Ray replica.", type=float),
+    option("--tensor-parallel", "N", "GPUs of each server.", type=int),
+    option("--serve-args", "'--flag value'", "More flags of each server."),
+    option("--api-nproc", "N", "Concurrent calls to an API or each server.", type=int),
+    option("--timeout", "SECONDS", "Time limit of an attempt.", type=float),
+    option("--max-usd", "USD", "Stop before calls cost more than this.", type=float),
+    option(
         "--prices",
-        metavar="IN,OUT",
-        help="US dollars per million tokens sent and answered, if neither the service nor the "
+        "IN,OUT",
+        "US dollars per million tokens sent and answered, if neither the service nor the "
         "model table says it.",
     ),
 )
@@ -164,13 +140,10 @@ def model_options(*more: Option) -> Option:
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def call(**values: Any) -> Any:
-            names = [option.name for option in fields(ModelOptions) if option.name in values]
+            names = [field.name for field in fields(ModelOptions) if field.name in values]
             options = ModelOptions(**{name: values.pop(name) for name in names})
             return command(options=options, **values)
 
-        decorated: Callable[..., Any] = call
-        for option in reversed((*_SHARED, *more)):
-            decorated = option(decorated)
-        return decorated
+        return _with((*_SHARED, *more), call)
 
     return decorate

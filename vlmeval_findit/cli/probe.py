@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -29,14 +28,14 @@ from ..core.settings import Settings, settings_from
 from ..data.probe_scenes import COUNT, SIZES
 from ..models.http.chat import server_space
 from ..models.model_entry import ModelEntry, ModelOptions
-from ..models.model_table import find_model, known_model
+from ..models.model_table import find_model
 from ..runs.open_predictions import open_predictions
 from ..sweeps.sweep_file import Sweep
 from .early_checks import check_amounts, refuse_untabled
 from .model_options import DRY_RUN, EXECUTOR, MODEL, MODEL_GROUPS, REPLICAS, model_options
 from .printing import report_spending
 from .probe_report import ProbeReport, print_probe
-from .shared_options import PATH, Command, complete_models, is_quiet
+from .shared_options import PATH, Command, complete_models, is_quiet, option
 from .sweep import backends_for, budget_for, results_of
 
 _EPILOG = f"""\
@@ -75,21 +74,15 @@ _PLACEHOLDER = "grid1000"
 )
 @click.option("--model", required=True, shell_complete=complete_models, help=MODEL)
 @click.option("--format", "form", default="xyxy_json", help="Format that is asked for.")
-@click.option(
+@option(
     "--limit",
+    "N",
+    f"The first N scenes, {FEWEST} to {COUNT}; every {len(SIZES)} have all sizes. A verdict "
+    f"needs {FEWEST} boxes.",
     type=int,
     default=COUNT,
-    metavar="N",
-    help=f"The first N scenes, {FEWEST} to {COUNT}; every {len(SIZES)} have all sizes. A verdict "
-    f"needs {FEWEST} boxes.",
 )
-@click.option(
-    "--work-dir",
-    type=PATH,
-    default=Path("outputs/probe"),
-    metavar="DIR",
-    help="Folder of the results.",
-)
+@option("--work-dir", "DIR", "Folder of the results.", type=PATH, default=Path("outputs/probe"))
 @model_options(DRY_RUN, EXECUTOR, REPLICAS)
 def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: Path) -> int:
     """Ask a deployment about forty scenes and name the coordinates that it answers in.
@@ -101,10 +94,8 @@ def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: 
     check_amounts(options)
     if not FEWEST <= limit <= COUNT:
         raise ValueError(f"--limit {limit}: from {FEWEST} to {COUNT} scenes")
-    if options.like is not None:
-        known_model(options.like, "--like")
-    target = _target(options.entry(model), question)
-    sweep = _sweep(target, question, limit, work_dir, options)
+    entry, declared = _target(options.entry(model), question)
+    sweep = _sweep(entry, question, limit, work_dir, options)
     if options.dry_run:
         from .dry_run import of_sweep
 
@@ -121,67 +112,48 @@ def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: 
     report_spending(budget)
     if status == INTERRUPTED or not results:
         return status if status == INTERRUPTED else FAILED
-    report = _report(results[0].path, target)
+    report = _report(results[0].path, declared)
     print_probe(report)
     return _status(report)
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """The model that is probed.
+Declared = Callable[[RunReplies], Convention | None]
+"""Returns the convention that is declared for the answers of a run."""
 
-    ``entry`` is the model as it is asked; ``space`` what the user declares (None: the space that
-    the run records or, where ``is_declared`` is False, nothing).
-    """
 
-    entry: ModelEntry
-    space: Any
-    is_declared: bool
+def _target(entry: ModelEntry, question: Question) -> tuple[ModelEntry, Declared]:
+    """Return the model as it is asked, and what is declared of it."""
+    space, name = settings_from({"space": entry.space}).space, entry.like or entry.name
 
-    def declared(self, run: RunReplies) -> Convention | None:
-        """Return the convention that is declared for the answers of a run."""
-        if not self.is_declared:
-            return None
-        if self.space is None:
+    def declared(run: RunReplies) -> Convention:
+        if space is None:
             return run.declared
-        return Convention(row_of(space_from(self.space)), run.declared.order)
+        return Convention(row_of(space_from(space)), run.declared.order)
 
-
-# --- the model ------------------------------------------------------------------------------------
-
-
-def _target(entry: ModelEntry, question: Question) -> _Target:
-    space = settings_from({"space": entry.space}).space
-    if space is not None:
-        space_from(space)
-    name = entry.like or entry.name
     if entry.base_url or entry.provider is not None:
         # The declared space decides how images are sent, as in every run.
-        is_declared = space is not None
-        if not is_declared:
-            with suppress(SpaceError):
+        if space is None:
+            try:
                 server_space(name, None)(question)
-                is_declared = True
-        return _Target(
-            replace(entry, space=space if is_declared else _PLACEHOLDER), space, is_declared
-        )
-    if find_model(name) is not None:
+            except SpaceError:
+                return replace(entry, space=_PLACEHOLDER), lambda run: None
+    elif find_model(name) is not None:
         # A model of the table records its space; the declared space is compared afterwards.
-        return _Target(replace(entry, space=None), space, is_declared=True)
-    if space is None:
+        return replace(entry, space=None), declared
+    elif space is None:
         refuse_untabled(name, ", or --base-url URL")
-    return _Target(replace(entry, space=space), space, is_declared=True)
+    return replace(entry, space=space), declared
 
 
 def _sweep(
-    target: _Target, question: Question, limit: int, work_dir: Path, options: ModelOptions
+    entry: ModelEntry, question: Question, limit: int, work_dir: Path, options: ModelOptions
 ) -> Sweep:
     """Make the probe a sweep of one cell.
 
     The folder's name is a digest of model and options, so that another deployment never continues
     an earlier probe; more scenes share the journal.
     """
-    entry, serving = target.entry, options.serving()
+    serving = options.serving()
     parts = [asdict(replace(entry, headers=None, prices=None, resources={})), options.header]
     parts += [asdict(entry.prompt)] if entry.prompt else []
     parts += [serving.program, serving.arguments] if serving is not None else []
@@ -198,21 +170,16 @@ def _sweep(
     )
 
 
-# --- the result -----------------------------------------------------------------------------------
-
-
-def _report(path: Path, target: _Target) -> ProbeReport:
+def _report(path: Path, declared: Declared) -> ProbeReport:
     predictions = open_predictions(path, Settings())
-    task, question = predictions.task, predictions.task.question
-    run = replies_of_run(
-        predictions.model, task, predictions.replies, predictions.settings, predictions.identity
-    )
-    assert isinstance(question, Variant)  # Else its answers were no boxes
+    model, task, replies = predictions.model, predictions.task, predictions.replies
+    run = replies_of_run(model, task, replies, predictions.settings, predictions.identity)
+    assert isinstance(task.question, Variant)  # Else its answers were no boxes
     asked = Convention(SPACES[_PLACEHOLDER], run.declared.order)
-    result = judge_probe(run.queries, target.declared(run), asked)
-    other_format = find_other_format(question, predictions.replies)
+    result = judge_probe(run.queries, declared(run), asked)
     sizes = group_by_size(run.queries, result, asked)
-    return ProbeReport(predictions.model, task.name, run, result, sizes, asked, other_format)
+    other_format = find_other_format(task.question, replies)
+    return ProbeReport(model, task.name, run, result, sizes, asked, other_format)
 
 
 def _status(report: ProbeReport) -> int:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ..benchmarks.findit.reply_scoring import MatchedReply
 from ..boxes.box_records import FormatFailure
 from ..boxes.representation import NO_RECTANGLE
 from ..boxes.spaces import Space
-from ..coords.conventions import Convention, Floats
+from ..coords.conventions import Convention
 from ..coords.probe_verdict import FEWEST, OtherFormat, ProbeResult, ProbeVerdict, SizeGroup
 from ..coords.run_check import RunReplies
 from ..core.command import as_called
@@ -71,17 +71,14 @@ class ProbeReport:
         return {kind: kinds[kind] for kind in ("boxes", "no box", "not readable", "failed")}
 
 
-def _kind(reply: Any) -> str:
-    parsed = reply.reading
+def _kind(reply: MatchedReply) -> str:
+    reading = reply.reading
     if reply.reply.failed:
         return "failed"
-    if any(tuple(box) != NO_RECTANGLE for box in parsed.boxes):
+    if any(tuple(box) != NO_RECTANGLE for box in reading.boxes):
         return "boxes"
-    return (
-        "no box"
-        if parsed.boxes or parsed.reason in (None, FormatFailure.NO_BOX)
-        else "not readable"
-    )
+    is_read = reading.boxes or reading.reason in (None, FormatFailure.NO_BOX)
+    return "no box" if is_read else "not readable"
 
 
 # --- the terminal ---------------------------------------------------------------------------------
@@ -90,7 +87,7 @@ def _kind(reply: Any) -> str:
 def print_probe(report: ProbeReport) -> None:
     """Print the report of a probe, in lines of at most 80 characters."""
     head = [f"{printable(report.model)}, asked {report.dataset}", *_counts(report)]
-    table = sizes_table(report)
+    table = _sizes_table(report)
     print("\n".join(folded(head)) + "\n")
     print_table(table, "the whole output (… | cat)")
     for note in table.notes:
@@ -114,19 +111,17 @@ def _counts(report: ProbeReport) -> Iterator[str]:
         yield f"  failed: {count} {printable(error)}"
 
 
-def sizes_table(report: ProbeReport) -> Table:
+def _sizes_table(report: ProbeReport) -> Table:
     """Make a table with a row for each image size: number / true pixel, and the IoU."""
     result = report.result
-    columns: dict[str, Callable[[SizeGroup], Floats | None]] = {"got": lambda size: size.ratio}
-    if result.declared is not None:
-        columns["declared"] = lambda size: size.declared
-    if result.named is not None and result.named != result.declared:
-        columns["named"] = lambda size: size.named
+    columns = {"got": "ratio"}
+    columns |= {"declared": "declared"} if result.declared is not None else {}
+    columns |= {"named": "named"} if result.named not in (None, result.declared) else {}
     rows: list[list[Value]] = []
     for size in report.sizes:
-        pairs = [(None, None) if (pair := of(size)) is None else pair for of in columns.values()]
-        numbers = [_number(value) for value in (*(x for pair in pairs for x in pair), size.iou)]
-        rows.append([f"{size.width}x{size.height}", size.boxes, *numbers])
+        numbers = [*(x for name in columns.values() for x in getattr(size, name)), size.iou]
+        known = [None if np.isnan(number) else float(number) for number in numbers]
+        rows.append([f"{size.width}x{size.height}", size.boxes, *known])
     fields = [
         Field("image"),
         Field("boxes", FieldType.COUNT),
@@ -134,10 +129,6 @@ def sizes_table(report: ProbeReport) -> Table:
         Field("IoU", FieldType.PROBABILITY),
     ]
     return Table("Sizes", fields, rows, [Note("", ["x, y: number / true pixel; medians"])])
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None or np.isnan(value) else float(value)
 
 
 def _verdict(report: ProbeReport) -> str:

@@ -30,7 +30,7 @@ from ..report.pairs import FLAG, sides_of
 from ..runs.scored_run import RowData
 from ..sweeps.sweep_file import Sweep, read_sweep, stage_questions
 from .leaderboard import boards_from, format_option, print_remarks
-from .shared_options import PATH, Command, runs_argument
+from .shared_options import PATH, Command, option, runs_argument, switch
 
 EVERY = 5.0
 """Seconds between two reads of a sweep."""
@@ -44,13 +44,9 @@ EVERY = 5.0
     ],
 )
 @runs_argument
-@click.option("--out", type=PATH, default=Path("outputs/report.html"), metavar="FILE", help="Page.")
-@click.option(
-    "--cards",
-    type=click.IntRange(min=1),
-    default=CARDS,
-    metavar="N",
-    help="Answers in the gallery, at most.",
+@option("--out", "FILE", "Page.", type=PATH, default=Path("outputs/report.html"))
+@option(
+    "--cards", "N", "Answers in the gallery, at most.", type=click.IntRange(min=1), default=CARDS
 )
 @click.option(
     FLAG,
@@ -61,14 +57,12 @@ EVERY = 5.0
     "or MODEL=FORMAT.",
 )
 @format_option
-@click.option(
-    "--watch", is_flag=True, help="Follow a running sweep: RUN is its file, or its work dir."
-)
-@click.option(
+@switch("--watch", "Follow a running sweep: RUN is its file, or its work dir.")
+@option(
     "--every",
+    "SECONDS",
+    f"With --watch: seconds between two versions of the page ({EVERY:g}).",
     type=float,
-    metavar="SECONDS",
-    help=f"With --watch: seconds between two versions of the page ({EVERY:g}).",
 )
 def command(
     runs: tuple[Path, ...],

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
-from ..benchmarks import is_meant, parse
 from ..core.command import SOME_FAILED, install
-from ..core.question import Question
 from ..core.settings import FORCE_VARIABLE, LOGPROBS_VARIABLE, skips_missing
 from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder, quiet_log
-from ..models.model_entry import ModelEntry
 from ..serving.processes import end
 from ..sweeps.sweep_file import Sweep, refuse_samples
 from .access import Access, flag_name
-from .early_checks import check_amounts, check_folder, check_rows
+from .early_checks import check_amounts, check_folder
 from .model_options import (
     DRY_RUN,
     LOGPROBS,
@@ -30,16 +25,7 @@ from .model_options import (
     model_options,
 )
 from .printing import print_rows, report_spending
-from .run_line import (
-    RunCommand,
-    RunOptions,
-    check_findit,
-    check_host,
-    check_image_roots,
-    check_named,
-    flag_names,
-    parse_host_flags,
-)
+from .run_line import RunCommand, RunLine, check_image_roots, check_line, check_named, flag_names
 from .shared_options import (
     PATH,
     complete_datasets,
@@ -47,7 +33,9 @@ from .shared_options import (
     force_option,
     is_quiet,
     is_verbose,
+    option,
     print_note,
+    switch,
 )
 from .sweep import run_or_count, with_options
 
@@ -64,37 +52,21 @@ _FOR_HOST_MODELS = ("base_url", "key", "timeout", "extra_body")
         "python run_findit.py run --data A B --model Qwen3-VL=mine --base-url URL",
     ],
 )
-@click.option(
+@option(
     "--data",
+    "NAME …",
+    "Datasets: FindIt's, or others.",
     multiple=True,
     shell_complete=complete_datasets,
-    metavar="NAME …",
-    help="Datasets: FindIt's, or others.",
 )
-@click.option(
-    "--model",
-    multiple=True,
-    shell_complete=complete_models,
-    metavar="NAME …",
-    help=f"Models: {MODEL}",
-)
+@option("--model", "NAME …", f"Models: {MODEL}", multiple=True, shell_complete=complete_models)
 @click.option("--mode", default="all", help="all, infer (ask only) or eval (score only).")
-@click.option("--limit", type=int, metavar="N", help="The first N rows of every dataset.")
-@click.option("--work-dir", default="./outputs", metavar="DIR", help="Folder of the results.")
-@click.option("--reuse", is_flag=True, help="Go on from the answers of an earlier run.")
-@click.option("--judge-args", metavar="JSON", help="Settings of datasets, as VLMEvalKit has them.")
-@click.option(
-    "--image-root",
-    multiple=True,
-    metavar="KEY=DIR",
-    help="Folder of the images of a dataset (repeatable).",
-)
-@click.option(
-    "--prompts",
-    type=PATH,
-    metavar="CLONE",
-    help="Use the prompts of the release, from a clone of it.",
-)
+@option("--limit", "N", "The first N rows of every dataset.", type=int)
+@option("--work-dir", "DIR", "Folder of the results.", type=PATH, default="./outputs")
+@switch("--reuse", "Go on from the answers of an earlier run.")
+@option("--judge-args", "JSON", "Settings of datasets, as VLMEvalKit has them.")
+@option("--image-root", "KEY=DIR", "Folder of the images of a dataset (repeatable).", multiple=True)
+@option("--prompts", "CLONE", "Use the prompts of the release, from a clone of it.", type=PATH)
 @model_options(SAMPLES, DRY_RUN, LOGPROBS, force_option, SKIP_MISSING)
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT FLAGS]...")
 def command(**values: Any) -> int:
@@ -102,46 +74,31 @@ def command(**values: Any) -> int:
 
     All other flags go to VLMEvalKit's runner. The word "run" may be left out before --data.
     """
-    run = RunOptions(**values)
+    run = RunLine(**values)
     options = run.options
     _set_environment(run)
     check_amounts(options, limit=run.limit)
-    questions = [parse(name) for name in run.data if is_meant(name)]
+    check_named(run)
     if options.samples is not None:
-        return _run_samples(run, questions)
+        return _run_samples(run)
     runner = None
     if not options.dry_run or package_folder() is not None:
-        runner = find_runner([*run.rest, *_flags_for_host(run, run.model)])
-    host_values = parse_host_flags(runner, run, command)
-    check_named(run)
-    amounts = {name: host_values[name] for name in ("nproc", "retry") if name in host_values}
-    check_amounts(options, **amounts)
-    entries = run.entries()
-    accesses = {entry.name: run.access(entry) for entry in entries}
-    if questions:
-        check_findit(run, [*host_values, *run.specified], entries, accesses, questions)
-        check_rows(questions if run.mode != "eval" else (), skips_missing())
-    else:
-        check_host(run, host_values)
-    if not options.dry_run:
-        check_folder(Path(run.work_dir))
+        runner = find_runner(_host_arguments(run))
+    check_line(run, runner, command)
     if options.dry_run or runner is None:
         from .dry_run import of_sweep
 
-        return of_sweep(_sweep(run, questions, entries), subtracts=False)
-    return _run(run, runner, entries, accesses)
+        return of_sweep(_sweep(run), subtracts=False)
+    return _run(run, runner)
 
 
-def _run(
-    run: RunOptions, runner: Runner, entries: Sequence[ModelEntry], accesses: Mapping[str, Access]
-) -> int:
+def _run(run: RunLine, runner: Runner) -> int:
     """Import VLMEvalKit, compare with what earlier runs recorded, and start its runner."""
     os.environ.setdefault("PRED_FORMAT", "json")
     quiet_log(is_quiet())
     try:
-        from ..host import register
+        from ..host import preflight, register
         from ..host.outcomes import OUTCOMES
-        from ..host.preflight import check_datasets, preflight, share_budget
         from ..host.registration import run_host
     except ImportError as error:
         raise ValueError(
@@ -150,24 +107,25 @@ def _run(
         ) from None
     register()
     options, serving = run.options, run.options.serving()
-    for entry in entries:
-        _make_known(entry, run, accesses[entry.name])
-    models = [entry.name for entry in entries]
-    datasets = [name for name in run.data if is_meant(name)]
+    for entry, access in run.entries:
+        served = serving if access is Access.SERVED else None
+        preflight.add_model(entry, options, served, run.work_dir / "servers")
+    models = [entry.name for entry, _ in run.entries]
+    datasets = [name for name in run.data if name not in run.others]
     if not any(word.partition("=")[0] == "--data-config" for word in run.rest):
-        check_datasets([name for name in run.data if name not in datasets])
+        preflight.check_datasets(run.others)
     settings = json.dumps(run.settings) if run.settings else None
-    preflight(models, datasets, run.mode, Path(run.work_dir), settings, run.limit)
-    budget = share_budget(models, run.mode, options.max_usd, options.timeout)
+    preflight.preflight(models, datasets, run.mode, run.work_dir, settings, run.limit)
+    budget = preflight.share_budget(models, run.asks, options.max_usd, options.timeout)
     if not is_quiet():
         print_note(f"VLMEvalKit: {runner.what}")
-    flags = [*run.rest, *_flags_for_host(run, models)]
+    arguments = _host_arguments(run)
     if serving is not None and options.api_nproc is None:
-        flags += ["--api-nproc", str(serving.calls)]
+        arguments += ["--api-nproc", str(serving.calls)]
     if is_verbose() and "--verbose" in flag_names(host_flags(runner.path)):
-        flags.append("--verbose")
+        arguments.append("--verbose")
     try:
-        run_host(runner, flags)
+        run_host(runner, arguments)
     finally:
         end()
     if options.temperature:
@@ -179,46 +137,40 @@ def _run(
     if is_quiet():
         print_rows(OUTCOMES.scores())
     elif expected:
-        folders = dict.fromkeys(str(Path(run.work_dir) / model) for model in models)
+        folders = dict.fromkeys(str(run.work_dir / model) for model in models)
         print_note(f"FindIt: answers and scores in {', '.join(folders)}")
     return report_spending(budget) or OUTCOMES.status or (SOME_FAILED if missing else 0)
 
 
-def _run_samples(run: RunOptions, questions: Sequence[Question]) -> int:
-    """Ask for several replies to each query as a sweep: VLMEvalKit's runner asks once.
-
-    Raises:
-        ValueError: an option is not for sweeps, or a model does not sample.
-    """
-    check_named(run)
-    others = [name for name in run.data if not is_meant(name)]
+def _run_samples(run: RunLine) -> int:
+    """Ask for several replies to each query as a sweep: VLMEvalKit's runner asks once."""
     flags = {"--reuse": run.reuse, "--mode": run.mode != "all"}
     settings = {"--judge-args": {*run.settings} - {"space"}}
     unused = [flag for flag, value in {**flags, **settings}.items() if value] + [*run.rest]
-    if others or unused:
-        what = f"{others[0]} is no dataset of FindIt's" if others else f"leave {unused[0]} out"
+    if run.others or unused:
+        is_other = f"{run.others[0]} is no dataset of FindIt's" if run.others else ""
+        what = is_other or f"leave {unused[0]} out"
         raise ValueError(f"--samples: {what}: only FindIt's engine asks a query more than once")
-    check_image_roots(run, questions)
-    check_folder(Path(run.work_dir))
-    sweep = _sweep(run, questions, run.entries())
+    check_image_roots(run)
+    check_folder(run.work_dir)
+    sweep = _sweep(run)
     refuse_samples(sweep)
     return run_or_count(sweep, run.options, sweep.work_dir / "best_formats.yaml")
 
 
-def _sweep(run: RunOptions, questions: Sequence[Question], entries: Sequence[ModelEntry]) -> Sweep:
-    folder = Path(run.work_dir)
+def _sweep(run: RunLine) -> Sweep:
     sweep = Sweep(
-        models=tuple(entries),
-        questions=tuple(questions),
+        models=tuple(entry for entry, _ in run.entries),
+        questions=tuple(run.questions),
         limit=run.limit,
-        work_dir=folder,
-        journal=folder / "calls.jsonl",
+        work_dir=run.work_dir,
+        journal=run.work_dir / "calls.jsonl",
         skip_missing=skips_missing(),
     )
     return with_options(sweep, run.options)
 
 
-def _set_environment(run: RunOptions) -> None:
+def _set_environment(run: RunLine) -> None:
     options = run.options
     variables = {
         "FINDIT_IMAGES": ",".join(run.image_root),
@@ -230,43 +182,22 @@ def _set_environment(run: RunOptions) -> None:
     os.environ.update({name: value for name, value in variables.items() if value})
 
 
-def _flags_for_host(run: RunOptions, models: Sequence[str]) -> list[str]:
+def _host_arguments(run: RunLine) -> list[str]:
     """Return the options that VLMEvalKit's runner is started with."""
     options = run.options
-    flags = ["--mode", run.mode, "--work-dir", run.work_dir]
-    flags += ["--data", *run.data, "--model", *models]
+    arguments = [*run.rest, "--mode", run.mode, "--work-dir", str(run.work_dir)]
+    arguments += ["--data", *run.data, "--model", *(entry.name for entry, _ in run.entries)]
     values: dict[str, Any] = {
         "judge_args": json.dumps(run.settings) if run.settings else None,
         "limit": run.limit,
         "api_nproc": options.api_nproc,
-        "temperature": None if run.asks_findit else options.temperature,
+        "temperature": None if run.questions else options.temperature,
     }
     if not run.is_http and not options.serve:
         # A model of FindIt's never needs these, and VLMEvalKit would record the key.
         values |= {name: getattr(options, name) for name in _FOR_HOST_MODELS}
     for name, value in values.items():
         if value is not None:
-            flags += [flag_name(name), f"{value:g}" if isinstance(value, float) else str(value)]
-    return flags + ["--reuse"] * run.reuse
-
-
-def _make_known(entry: ModelEntry, run: RunOptions, access: Access) -> None:
-    from ..host import preflight
-    from ..host.local import make_known
-    from ..host.vlmevalkit_entries import CUSTOM_PROMPTS
-
-    serving = run.options.serving()
-    if entry.prompt is not None:
-        CUSTOM_PROMPTS[entry.name] = entry.prompt
-    if access is Access.PROVIDER:
-        preflight.add_provider(entry, run.options)
-    elif access is Access.SERVER:
-        preflight.add_server(entry, run.options)
-    elif access is Access.SERVED and serving is not None:
-        folder = Path(run.work_dir) / "servers"
-        preflight.add_served(entry, serving, folder, run.options.timeout)
-    else:
-        if entry.checkpoint is not None:
-            make_known(entry.name, entry.checkpoint, entry.like)
-        if entry.settings or entry.resources:
-            preflight.add_settings(entry)
+            text = f"{value:g}" if isinstance(value, float) else str(value)
+            arguments += [flag_name(name), text]
+    return arguments + ["--reuse"] * run.reuse

@@ -3,44 +3,43 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from ..benchmarks import is_meant
+from ..benchmarks import is_meant, parse
 from ..core.formatting import nearest
 from ..core.question import Question
 from ..core.settings import NAMES as SETTING_NAMES
-from ..core.settings import judge_args, settings_from
+from ..core.settings import judge_args, settings_from, skips_missing
 from ..core.vlmevalkit import HostFlag, Runner, host_flags
 from ..engine.backend import CallOptions
 from ..engine.named_servers import ServerBackends
 from ..engine.started_servers import served_model
-from ..models.http.addresses import provider_endpoints
-from ..models.http.providers.provider_table import OPENROUTER
 from ..models.http.spending import Budget
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import check_settings, known_model
 from .access import FINDIT_ONLY, Access, access_of, flag_name, refuse_unused
 from .early_checks import (
-    MODEL_COMMAND,
+    check_amounts,
     check_answers,
+    check_entry,
+    check_folder,
     check_host_dataset,
     check_model,
-    check_prompt,
-    refuse_device,
+    check_rows,
 )
 from .shared_options import Command
 
-MODES = ("all", "infer", "eval")
+_MODES = ("all", "infer", "eval")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
+@dataclass(frozen=True, kw_only=True)
+class RunLine:
     """A command line of ``run``; ``rest`` are flags of VLMEvalKit's runner."""
 
     options: ModelOptions
@@ -48,22 +47,32 @@ class RunOptions:
     model: tuple[str, ...]
     mode: str
     limit: int | None
-    work_dir: str
+    work_dir: Path
     reuse: bool
     judge_args: str | None
     image_root: tuple[str, ...]
     prompts: Path | None
     rest: tuple[str, ...]
 
+    @cached_property
+    def questions(self) -> Sequence[Question]:
+        """The datasets of FindIt's."""
+        return [parse(name) for name in self.data if is_meant(name)]
+
     @property
-    def asks_findit(self) -> bool:
-        """Whether ``--data`` names a FindIt dataset."""
-        return any(map(is_meant, self.data))
+    def others(self) -> Sequence[str]:
+        """The datasets that are not FindIt's."""
+        return [name for name in self.data if not is_meant(name)]
 
     @property
     def is_http(self) -> bool:
         """Whether FindIt asks the models at an address or a provider."""
-        return bool(self.options.base_url or self.options.provider) and self.asks_findit
+        return bool((self.options.base_url or self.options.provider) and self.questions)
+
+    @property
+    def asks(self) -> bool:
+        """Whether models are called."""
+        return not self.options.dry_run and self.mode != "eval"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -77,25 +86,15 @@ class RunOptions:
             )
         return {**settings, "space": space}
 
-    @property
-    def specified(self) -> list[str]:
-        """Names of the options on the command line that not every model uses."""
-        names = [name for name in ("image_root", "prompts") if getattr(self, name)]
-        return [*names, *self.options.specified]
-
-    def entries(self) -> list[ModelEntry]:
-        """Return the models of ``--model``."""
-        if not self.asks_findit:
-            # VLMEvalKit asks its models at an address.
-            return [ModelOptions(like=self.options.like).entry(model) for model in self.model]
-        space = self.settings.get("space")
-        return [replace(self.options.entry(model), space=space) for model in self.model]
-
-    def access(self, entry: ModelEntry) -> Access:
-        """Return the access to a model; VLMEvalKit asks about datasets that are not FindIt's."""
-        if not self.asks_findit:
-            return Access.VLMEVALKIT
-        return access_of(entry, self.options.serve is not None)
+    @cached_property
+    def entries(self) -> Sequence[tuple[ModelEntry, Access]]:
+        """The models of ``--model``; VLMEvalKit asks them about datasets that are not FindIt's."""
+        if not self.questions:
+            like = ModelOptions(like=self.options.like)
+            return [(like.entry(model), Access.VLMEVALKIT) for model in self.model]
+        space, serves = self.settings.get("space"), self.options.serve is not None
+        entries = [replace(self.options.entry(model), space=space) for model in self.model]
+        return [(entry, access_of(entry, serves)) for entry in entries]
 
 
 class RunCommand(Command):
@@ -115,10 +114,10 @@ class RunCommand(Command):
 # --- refusals ---
 
 
-def check_named(run: RunOptions) -> None:
+def check_named(run: RunLine) -> None:
     """Refuse a command line without a dataset or a model."""
-    if run.mode not in MODES:
-        raise ValueError(f"--mode {run.mode}{nearest(run.mode, MODES)}")
+    if run.mode not in _MODES:
+        raise ValueError(f"--mode {run.mode}{nearest(run.mode, _MODES)}")
     if not run.data:
         raise ValueError(
             "--model without --data: which dataset is asked? "
@@ -128,7 +127,29 @@ def check_named(run: RunOptions) -> None:
             "(--config FILE is for VLMEvalKit's own runner: python -m vlmeval)"
         )
     if not run.model:
-        raise ValueError(f"--data without --model: which model is asked? {MODEL_COMMAND}")
+        raise ValueError(
+            "--data without --model: which model is asked? (names: run_findit.py models)"
+        )
+
+
+def check_line(run: RunLine, runner: Runner | None, command: Command) -> None:
+    """Refuse what cannot be run; ``command`` is that of the line."""
+    options = run.options
+    host_values = _parse_host_flags(runner, run, command)
+    amounts = {name: host_values[name] for name in ("nproc", "retry") if name in host_values}
+    check_amounts(options, **amounts)
+    own = [name for name in ("image_root", "prompts") if getattr(run, name)]
+    specified = [*host_values, *own, *options.specified]
+    if run.questions:
+        accesses = [(entry.name, access) for entry, access in run.entries]
+        refuse_unused(specified, accesses)
+        _check_others(run)
+        _check_models(run)
+        check_rows(run.questions if run.mode != "eval" else (), skips_missing())
+    else:
+        _check_host(run, specified, host_values)
+    if not options.dry_run:
+        check_folder(run.work_dir)
 
 
 class _HostParser(argparse.ArgumentParser):
@@ -136,12 +157,8 @@ class _HostParser(argparse.ArgumentParser):
         raise ValueError(message)
 
 
-def parse_host_flags(runner: Runner | None, run: RunOptions, command: Command) -> dict[str, Any]:
-    """Return the values of VLMEvalKit's flags on a command line, by their names.
-
-    Raises:
-        ValueError: VLMEvalKit's runner has no such flag, or the flag has no such value.
-    """
+def _parse_host_flags(runner: Runner | None, run: RunLine, command: Command) -> dict[str, Any]:
+    """Return the values of VLMEvalKit's flags on a command line, by their names."""
     flags = host_flags(runner.path) if runner is not None else []
     host_names = flag_names(flags)
     if not host_names:
@@ -165,61 +182,47 @@ def flag_names(flags: Sequence[HostFlag]) -> set[str]:
     return {name for flag in flags for name in flag.names}
 
 
-def check_findit(
-    run: RunOptions,
-    flags: Sequence[str],
-    entries: Sequence[ModelEntry],
-    accesses: Mapping[str, Access],
-    questions: Sequence[Question],
-) -> None:
-    """Refuse flags that no model uses, and models that cannot answer the questions."""
-    options = run.options
-    refuse_unused(flags, [*accesses.items()])
-    others = [name for name in run.data if not is_meant(name)]
-    if others and (run.is_http or options.temperature is not None):
-        flag = "--temperature" if options.temperature is not None else "--base-url or --provider"
+def _check_others(run: RunLine) -> None:
+    """Refuse datasets of VLMEvalKit's, and settings, that cannot stand beside FindIt's."""
+    if not run.others:
+        for key in run.settings:
+            if key not in SETTING_NAMES:
+                raise ValueError(f"--judge-args: no setting {key!r}{nearest(key, SETTING_NAMES)}")
+    elif run.is_http or run.options.temperature is not None:
+        sampled = run.options.temperature is not None
+        flag = "--temperature" if sampled else "--base-url or --provider"
         raise ValueError(f"{flag}: run FindIt's datasets and others apart")
-    for name in others:
+    for name in run.others:
         check_host_dataset(name)
-    for key in run.settings if not others else ():
-        if key not in SETTING_NAMES:
-            raise ValueError(f"--judge-args: no setting {key!r}{nearest(key, SETTING_NAMES)}")
-    settings = settings_from(run.settings)
+
+
+def _check_models(run: RunLine) -> None:
+    """Refuse models that are not there, or that cannot answer the questions."""
+    options, settings = run.options, settings_from(run.settings)
     check_settings(settings)
-    if options.like is not None:
-        known_model(options.like, "--like")
-    check_image_roots(run, questions)
-    servers = None
+    check_image_roots(run)
+    servers, serving = None, options.serving()
     if run.is_http:
-        budget = Budget(math.inf if options.max_usd is None else options.max_usd)
+        budget = Budget() if options.max_usd is None else Budget(options.max_usd)
         servers = ServerBackends((), CallOptions(), options.header, budget, key=options.key)
-    serving = options.serving()
     if serving is not None:
         serving.check()
-    asks = not options.dry_run and run.mode != "eval"
-    for entry in entries:
-        access = accesses[entry.name]
-        check_prompt(entry, questions)
-        if servers is None:
-            check_model(entry, access)
-            if asks:
-                refuse_device(entry, access)
-        elif asks:
+    for entry, access in run.entries:
+        check_entry(entry, access, run.questions, needs_key=run.asks, needs_device=run.asks)
+        if servers is not None and run.asks:
             servers.check(entry)
-        for question in questions:
-            if serving is not None and access is Access.SERVED:
-                served_model(entry, serving).describe(question)
-            elif servers is None:
-                check_answers(entry, access, question, settings)
-            else:
+        for question in run.questions:
+            if servers is not None:
                 servers.describe(entry, question)
-        if access is Access.OPENROUTER and asks:
-            provider_endpoints(OPENROUTER)  # Its key has to be set
+            elif serving is not None and access is Access.SERVED:
+                served_model(entry, serving).describe(question)
+            else:
+                check_answers(entry, access, question, settings)
 
 
-def check_image_roots(run: RunOptions, questions: Sequence[Question]) -> None:
+def check_image_roots(run: RunLine) -> None:
     """Refuse an image folder that does not exist, or that no dataset uses."""
-    keys = list(dict.fromkeys(question.images for question in questions))
+    keys = list(dict.fromkeys(question.images for question in run.questions))
     for pair in run.image_root:
         key, _, folder = pair.partition("=")
         if key not in keys:
@@ -231,17 +234,17 @@ def check_image_roots(run: RunOptions, questions: Sequence[Question]) -> None:
             raise ValueError(f"--image-root {pair}: no such folder. Type: --image-root {key}=DIR")
 
 
-def check_host(run: RunOptions, host_values: Mapping[str, Any]) -> None:
+def _check_host(run: RunLine, specified: Sequence[str], host_values: Mapping[str, Any]) -> None:
     """Refuse flags that VLMEvalKit's datasets do not use, and names that it cannot know."""
     # VLMEvalKit's --data-config gives datasets other names.
     for name in run.data if "data_config" not in host_values else ():
         check_host_dataset(name)
-    for name in run.specified:
+    for name in specified:
         if name in FINDIT_ONLY:
             raise ValueError(
                 f"{flag_name(name)} is for FindIt's datasets (--data FindIt_…), and none is named"
             )
     if run.options.like is not None:
         known_model(run.options.like, "--like")
-    for entry in run.entries() if not run.options.base_url else ():
+    for entry, _ in run.entries if not run.options.base_url else ():
         check_model(entry, access_of(entry))

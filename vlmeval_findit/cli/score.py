@@ -24,8 +24,10 @@ from .shared_options import (
     complete_models,
     data_name_option,
     force_option,
+    option,
     runs_argument,
     space_option,
+    switch,
 )
 
 
@@ -40,22 +42,20 @@ from .shared_options import (
 @runs_argument
 @data_name_option
 @space_option
-@click.option(
-    "--convert",
-    is_flag=True,
-    help="RUN is another program's file: make <model>_<dataset>.json of it, and score that.",
+@switch(
+    "--convert", "RUN is another program's file: make <model>_<dataset>.json of it, and score that."
 )
-@click.option(
+@option(
     "--encoder",
-    metavar="NAME",
-    help="What scores captions: SigLIP, FindIt-Nano-SigLIP, any dual encoder of Hugging Face, or a "
+    "NAME",
+    "What scores captions: SigLIP, FindIt-Nano-SigLIP, any dual encoder of Hugging Face, or a "
     "folder (else the dataset's).",
 )
-@click.option(
+@option(
     "--reads-like",
-    metavar="MODEL",
+    "MODEL",
+    "Read answers to `unconstrained` as this model's.",
     shell_complete=complete_models,
-    help="Read answers to `unconstrained` as this model's.",
 )
 @force_option
 def command(

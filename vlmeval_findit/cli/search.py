@@ -26,7 +26,15 @@ from .model_options import (
     SKIP_MISSING,
     model_options,
 )
-from .shared_options import PATH, Command, complete_datasets, complete_models, force_option
+from .shared_options import (
+    PATH,
+    Command,
+    complete_datasets,
+    complete_models,
+    force_option,
+    option,
+    switch,
+)
 from .sweep import run_or_count, with_options
 
 
@@ -49,30 +57,26 @@ from .sweep import run_or_count, with_options
 @click.option(
     "--limit", type=int, default=50, help="Queries; the paper took 20 for proprietary models."
 )
-@click.option(
+@option(
     "--marks",
-    metavar="SHAPE,…",
-    help="Of an instance-detection dataset: also ask the winner with marked reference images "
+    "SHAPE,…",
+    "Of an instance-detection dataset: also ask the winner with marked reference images "
     f"({', '.join(MARKS)}, or all).",
 )
-@click.option(
-    "--race", is_flag=True, help="Drop formats early that can hardly win: half of the calls."
-)
-@click.option(
+@switch("--race", "Drop formats early that can hardly win: half of the calls.")
+@option(
     "--out",
+    "FILE",
+    "The formats with their values, for sweep --formats.",
     type=PATH,
     default=Path("outputs/best_formats.yaml"),
-    metavar="FILE",
-    help="The formats with their values, for sweep --formats.",
 )
-@click.option(
-    "--work-dir", type=PATH, metavar="DIR", help="Folder of the results.  [default: outputs/search]"
-)
-@click.option(
+@option("--work-dir", "DIR", "Folder of the results.  [default: outputs/search]", type=PATH)
+@option(
     "--journal",
+    "FILE",
+    "File of all answers.  [default: calls.jsonl in --work-dir, else in outputs]",
     type=PATH,
-    metavar="FILE",
-    help="File of all answers.  [default: calls.jsonl in --work-dir, else in outputs]",
 )
 @model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, LOGPROBS, force_option, SKIP_MISSING)
 def command(

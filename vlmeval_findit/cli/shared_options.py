@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from textwrap import TextWrapper
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from ..core.command import as_called
+
+AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any] | click.Command)
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 80, "show_default": True}
 """Settings of every command's context."""
@@ -34,8 +36,20 @@ RENAMED_FLAGS = {
 }
 """Options of 0.2 and their names now."""
 
+Decorator = Callable[[AnyCommand], AnyCommand]
+
 Section = Callable[[], Sequence[tuple[str, str]]]
 """Makes the terms, with their definitions, of a section of a help."""
+
+
+def option(flag: str, metavar: str, text: str, **settings: Any) -> Decorator[Any]:
+    """Make an option of a command; ``text`` is its help."""
+    return click.option(flag, metavar=metavar, help=text, **settings)
+
+
+def switch(flag: str, text: str) -> Decorator[Any]:
+    """Make an option of a command that takes no value."""
+    return click.option(flag, is_flag=True, help=text)
 
 
 class Command(click.Command):
@@ -190,16 +204,12 @@ json_option = click.option(
     help="Also write the results to this file, as JSON.",
 )
 
-space_option = click.option(
-    "--space",
-    metavar="SPACE",
-    help="Coordinate space: a name, or JSON with bounds. Names: score --help.",
+space_option = option(
+    "--space", "SPACE", "Coordinate space: a name, or JSON with bounds. Names: score --help."
 )
 
-force_option = click.option(
-    "--force",
-    is_flag=True,
-    help="Go on despite contradictions to the run's record; the result names them.",
+force_option = switch(
+    "--force", "Go on despite contradictions to the run's record; the result names them."
 )
 
 data_name_option = click.option(

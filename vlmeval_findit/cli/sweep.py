@@ -46,7 +46,7 @@ from ..serving.programs import PROGRAMS
 from ..sweeps.sweep_file import Sweep, all_questions, in_best_formats, read_sweep, refuse_samples
 from ..sweeps.sweep_run import UnfinishedError, run_sweep
 from .access import USED_BY_EACH, Access, access_of, refuse_unused
-from .early_checks import check_amounts, check_prompt, check_sweep, refuse_device
+from .early_checks import check_amounts, check_entry, check_folder, check_rows
 from .model_options import (
     BATCH,
     DRY_RUN,
@@ -60,7 +60,7 @@ from .model_options import (
 )
 from .printing import print_folded, print_rows, report_spending
 from .progress import SweepProgress
-from .shared_options import PATH, Command, force_option, is_quiet, print_note
+from .shared_options import PATH, Command, force_option, is_quiet, option, print_note
 
 _WITHOUT_HOST = (Access.SERVER, Access.PROVIDER, Access.BATCH)
 """For these VLMEvalKit is not needed."""
@@ -75,15 +75,15 @@ _WITHOUT_HOST = (Access.SERVER, Access.PROVIDER, Access.BATCH)
     ],
 )
 @click.argument("config", metavar="FILE.yaml", type=PATH)
-@click.option("--formats", type=PATH, metavar="FILE", help="Best formats, a format for each model.")
-@click.option("--limit", type=int, metavar="N", help="The first N rows of every table.")
-@click.option(
+@option("--formats", "FILE", "Best formats, a format for each model.", type=PATH)
+@option("--limit", "N", "The first N rows of every table.", type=int)
+@option(
     "--work-dir",
+    "DIR",
+    "Overrides work_dir in the file; calls.jsonl is there too, unless --journal names it.",
     type=PATH,
-    metavar="DIR",
-    help="Overrides work_dir in the file; calls.jsonl is there too, unless --journal names it.",
 )
-@click.option("--journal", type=PATH, metavar="FILE", help="Overrides journal in the file.")
+@option("--journal", "FILE", "Overrides journal in the file.", type=PATH)
 @model_options(SAMPLES, DRY_RUN, BATCH, EXECUTOR, REPLICAS, LOGPROBS, force_option, SKIP_MISSING)
 def command(
     options: ModelOptions,
@@ -168,46 +168,45 @@ def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> Backend
         "gpus": options.gpus,
     }
     specified = {name: value for name, value in values.items() if value is not None}
-    inference, serving = replace(sweep.inference, **specified), sweep.serve
+    inference, serving, batch = replace(sweep.inference, **specified), sweep.serve, sweep.batch
     accesses = [
-        (entry, Access.BATCH if sweep.batch else access_of(entry, serving is not None))
+        (entry, Access.BATCH if batch else access_of(entry, serving is not None))
         for entry in sweep.models
     ]
-    here = [(entry, access) for entry, access in accesses if access not in _WITHOUT_HOST]
     _refuse_unused(options, accesses)
-    check_sweep(sweep, here)
-    for entry, access in here if options.executor == "local" else ():
-        refuse_device(entry, access)
-    for entry in sweep.models:
-        check_prompt(entry, all_questions(sweep, entry.name))
+    check_folder(sweep.work_dir)
+    for entry, access in accesses:
+        questions = all_questions(sweep, entry.name)
+        check_entry(entry, access, questions, needs_device=options.executor == "local")
+        if access not in _WITHOUT_HOST:
+            check_rows(questions, sweep.skip_missing)
     factories: dict[str, BackendFactory] = {}
-    in_process = [entry.name for entry, access in here if access is not Access.SERVED]
+    over_http = [entry.name for entry, access in accesses if access in _WITHOUT_HOST]
+    served = [entry.name for entry, access in accesses if access is Access.SERVED]
+    in_process = [e.name for e in sweep.models if e.name not in (*over_http, *served)]
     if in_process:
         factories |= dict.fromkeys(in_process, _vlmevalkit(options.executor, inference, budget))
-    if len(in_process) < len(here):
+    if served:
         assert serving is not None
-        if inference.threads == CallOptions().threads:  # Nobody set a number
-            inference = replace(inference, threads=PROGRAMS[serving.program].calls)
-        served = ServeBackends(serving, inference, sweep.work_dir)
-        factories |= {entry.name: served for entry, access in here if access is Access.SERVED}
-    if len(here) < len(accesses):
-        if sweep.batch is not None and sweep.logprobs and sweep.batch.is_plain:
-            raise ValueError(f"--logprobs: the {sweep.batch.value} interface gives none")
-        inference = replace(sweep.inference, **specified)
-        servers = ServerBackends((), inference, options.header, budget, sweep.batch, options.key)
-        factories |= {entry.name: servers for entry, access in accesses if access in _WITHOUT_HOST}
+        nobody_said = inference.threads == CallOptions().threads
+        calls = PROGRAMS[serving.program].calls if nobody_said else inference.threads
+        servers = ServeBackends(serving, replace(inference, threads=calls), sweep.work_dir)
+        factories |= dict.fromkeys(served, servers)
+    if over_http:
+        if batch is not None and sweep.logprobs and batch.is_plain:
+            raise ValueError(f"--logprobs: the {batch.value} interface gives none")
+        elsewhere = ServerBackends((), inference, options.header, budget, batch, options.key)
+        factories |= dict.fromkeys(over_http, elsewhere)
     return factories
 
 
 def _refuse_unused(options: ModelOptions, accesses: Sequence[tuple[ModelEntry, Access]]) -> None:
     """Refuse flags that no model uses, and flags that every model must use but some do not."""
     by_name = [(entry.name, access) for entry, access in accesses]
-    not_on_ray = (*_WITHOUT_HOST, Access.OPENROUTER, Access.SERVED)
-    on_ray = [
-        (name, Access.RAY)
-        for name, access in by_name
-        if options.executor == "ray" and access not in not_on_ray
-    ]
+    on_ray = list[tuple[str, Access]]()
+    if options.executor == "ray":
+        elsewhere = (*_WITHOUT_HOST, Access.OPENROUTER, Access.SERVED)
+        on_ray = [(name, Access.RAY) for name, access in by_name if access not in elsewhere]
     of_each = [name for name in options.specified if name in USED_BY_EACH]
     refuse_unused([name for name in options.specified if name not in of_each], [*by_name, *on_ray])
     refuse_unused(of_each, by_name)
@@ -262,30 +261,25 @@ def run(sweep: Sweep, factories: BackendFactories, formats_file: Path) -> int:
 
 def results_of(sweep: Sweep, factories: BackendFactories) -> tuple[Sequence[CellResult], int]:
     """Run a sweep: its finished cells, and the exit status of what ended it (0: nothing did)."""
+    results: Sequence[CellResult] = ()
     status = INTERRUPTED
     try:
-        results, status = _results_of(sweep, factories)
-        return results, status
+        with cancelled_by_signals(_write_from_handler) as cancel, SweepProgress() as progress:
+            results = run_sweep(sweep, factories, progress, cancel)
+        status = 0
+        progress.print_tokens()
+    except (StoppedError, KeyboardInterrupt) as error:
+        print_note(str(error) or f"stopped at once; see {sweep.journal}")
+    except (DiskFullError, JournalTakenError) as error:
+        print_note(f"error: {error}")
+        status = NO_MORE if isinstance(error, DiskFullError) else SOME_FAILED
+    except UnfinishedError as error:
+        print_note(f"error: {error}")
+        results = error.results
+        status = NO_MORE if error.spent else LATER if error.later else SOME_FAILED
     finally:
         end(wait=status != INTERRUPTED)
-
-
-def _results_of(sweep: Sweep, factories: BackendFactories) -> tuple[Sequence[CellResult], int]:
-    with cancelled_by_signals(_write_from_handler) as cancel, SweepProgress() as progress:
-        try:
-            results = run_sweep(sweep, factories, progress, cancel)
-        except (StoppedError, KeyboardInterrupt) as error:
-            print_note(str(error) or f"stopped at once; see {sweep.journal}")
-            return (), INTERRUPTED
-        except (DiskFullError, JournalTakenError) as error:
-            print_note(f"error: {error}")
-            return (), NO_MORE if isinstance(error, DiskFullError) else SOME_FAILED
-        except UnfinishedError as error:
-            print_note(f"error: {error}")
-            status = NO_MORE if error.spent else LATER if error.later else SOME_FAILED
-            return error.results, status
-    progress.print_tokens()
-    return results, 0
+    return results, status
 
 
 def _write_from_handler(line: str) -> None:
@@ -302,12 +296,11 @@ def _print_coordinate_checks(results: Sequence[CellResult]) -> None:
     for result in results:
         if result.coords_doubt is not None:
             by_model.setdefault(result.model, []).append(result)
-    for model, doubtful in by_model.items():
-        first = doubtful[0]
-        more = f" and {len(doubtful) - 1} more" if len(doubtful) > 1 else ""
+    for model, (first, *others) in by_model.items():
+        more = f" and {len(others)} more" if others else ""
         print_folded(f"{model} {first.question.name}{more}: {first.coords_doubt}")
-        if more:
-            folder = os.path.commonpath([result.path.parent for result in doubtful])
+        if others:
+            folder = os.path.commonpath([each.path.parent for each in by_model[model]])
             print_folded(as_called(f"  each of them: python run_findit.py coords {folder}"))
 
 
@@ -321,10 +314,9 @@ def report_formats(
     words = {entry.name: entry.prompt for entry in entries}
     outcomes: dict[str, dict[str, Mapping[str, Any]]] = {}
     contests: dict[tuple[str, str], list[CellResult]] = {}
-    for result in results:
-        if result.compared:
-            key = result.model, benchmark_of(result.question).name
-            contests.setdefault(key, []).append(result)
+    for result in filter(lambda result: result.compared, results):
+        key = result.model, benchmark_of(result.question).name
+        contests.setdefault(key, []).append(result)
     for (model, name), contest in contests.items():
         ranked, benchmark = averages(contest), benchmark_of(contest[0].question)
         if race and len({result.question.format for result in contest}) > 1:
@@ -335,8 +327,7 @@ def report_formats(
         best, headline = ranked[0], benchmark.metrics[0].title
         value = next(iter(best.metric_values.values()))
         if value == worst(benchmark.ranking[0]):
-            everywhere = f"{value:g} in all {len(ranked)} formats"
-            print(f"{model}: no best format: {headline} is {everywhere}")
+            print(f"{model}: no best format: {headline} is {value:g} in all {len(ranked)} formats")
             continue
         over = f", on average over {best.datasets} tables" if best.datasets > 1 else ""
         print(f"{model}: best format on {name} {best.format} ({headline} {value:.1f}{over})")

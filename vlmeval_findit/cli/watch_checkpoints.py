@@ -24,7 +24,7 @@ from .export import default_folder
 from .printing import print_folded, print_table
 from .run import command as run
 from .run_line import RunCommand
-from .shared_options import PATH, complete_datasets, is_quiet, is_verbose
+from .shared_options import PATH, complete_datasets, is_quiet, is_verbose, option, switch
 
 _SECONDS = 10
 """Seconds between two reads of the folder."""
@@ -41,20 +41,18 @@ _TRACKERS = tuple(name for name, target in TARGETS.items() if "project" in targe
     ],
 )
 @click.argument("folder", metavar="DIR", type=PATH)
-@click.option(
+@option(
     "--data",
+    "NAME …",
+    "Datasets: queries that the training does not see.",
     multiple=True,
     required=True,
     shell_complete=complete_datasets,
-    metavar="NAME …",
-    help="Datasets: queries that the training does not see.",
 )
-@click.option("--name", metavar="NAME", help="Name of the training [default: that of DIR].")
-@click.option(
-    "--work-dir", type=PATH, default=Path("outputs"), metavar="DIR", help="Folder of the results."
-)
-@click.option("--once", is_flag=True, help="Evaluate the checkpoints that are there, and end.")
-@click.option("--until", type=int, metavar="STEP", help="End after the checkpoint of this step.")
+@option("--name", "NAME", "Name of the training [default: that of DIR].")
+@option("--work-dir", "DIR", "Folder of the results.", type=PATH, default=Path("outputs"))
+@switch("--once", "Evaluate the checkpoints that are there, and end.")
+@option("--until", "STEP", "End after the checkpoint of this step.", type=int)
 @click.option(
     "--to",
     "tracker",

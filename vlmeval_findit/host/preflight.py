@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -17,14 +16,14 @@ from ..core.formatting import nearest
 from ..core.predictions import check_model_name
 from ..core.settings import settings_from
 from ..core.table_files import is_users_table
-from ..models.http.addresses import header_lines, provider_endpoints, server_headers
-from ..models.http.providers.provider_table import OPENROUTER
+from ..models.http.addresses import header_lines, server_headers
 from ..models.http.spending import Budget
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..serving.programs import ServeOptions
-from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServed, FindItServer
+from .api import API_CLASSES, FindItProvider, FindItServed, FindItServer
 from .inference import prepare_run
-from .vlmevalkit_entries import entry_of
+from .local import make_known
+from .vlmevalkit_entries import CUSTOM_PROMPTS, entry_of
 
 
 def preflight(
@@ -32,8 +31,8 @@ def preflight(
     datasets: Sequence[str],
     mode: str,
     work_dir: Path,
-    judge_args: str | None = None,
-    limit: int | None = None,
+    judge_args: str | None,
+    limit: int | None,
 ) -> None:
     """Build every FindIt dataset as VLMEvalKit will; raise ValueError for what it would skip."""
     for model in models:
@@ -61,102 +60,72 @@ def check_datasets(names: Iterable[str]) -> None:
             raise ValueError(f"VLMEvalKit has no dataset {name!r}{nearest(name, known)}")
 
 
-def add_server(entry: ModelEntry, options: ModelOptions) -> None:
-    """Register a model behind OpenAI-compatible servers.
+def add_model(
+    entry: ModelEntry, options: ModelOptions, serving: ServeOptions | None, log_folder: Path
+) -> None:
+    """Register a model of a command line; in this process it replaces VLMEvalKit's of that name.
 
     Args:
-        entry: the model; ``settings`` are more fields of every request.
-        options: its ``key``, ``timeout`` and ``header`` are used.
-
-    Raises:
-        ValueError: the name, a URL, the key or a header is invalid.
+        entry: the model, at a server or a provider if it has an address.
+        options: their ``key``, ``header`` and ``timeout`` are used.
+        serving: how this machine serves it; None: it does not.
+        log_folder: of the servers of this machine.
     """
-    headers = server_headers(options.header)
-    maker = partial(FindItServer, **_arguments(entry, options), headers=headers)
-    maker()  # refuses invalid arguments now
-    # In this process it replaces VLMEvalKit's entry of the same name.
-    supported_VLM[entry.name] = maker
-
-
-def add_served(
-    entry: ModelEntry, serving: ServeOptions, log_folder: Path, timeout: float | None
-) -> None:
-    """Register a model that this machine serves; ``timeout`` is that of a call."""
-    supported_VLM[entry.name] = partial(
-        FindItServed,
-        model=entry.name,
-        log_folder=str(log_folder),
-        serve=asdict(serving),
-        checkpoint=entry.checkpoint,
-        like=entry.like,
-        timeout=timeout or 600.0,
-        retry=6,
-        **entry.settings,
-    )
-
-
-def add_settings(entry: ModelEntry) -> None:
-    """Add settings and resources to a model of the host.
-
-    Raises ValueError if the host has no model of this name.
-    """
-    if entry.name not in supported_VLM:
-        raise ValueError(f"no model {entry.name!r}{nearest(entry.name, supported_VLM)}")
-    more = {**entry.settings, **entry.resources}
-    supported_VLM[entry.name] = partial(supported_VLM[entry.name], **more)
-
-
-def add_provider(entry: ModelEntry, options: ModelOptions) -> None:
-    """Register a model of a provider; the arguments are those of :func:`add_server`."""
-    headers = header_lines(options.header)
-    more: dict[str, Any] = {"provider": entry.provider, "headers": headers}
-    # In this process it replaces OpenRouter's entry of the same name.
-    supported_VLM[entry.name] = partial(FindItProvider, **_arguments(entry, options), **more)
-
-
-def _arguments(entry: ModelEntry, options: ModelOptions) -> dict[str, Any]:
-    return {
-        "model": entry.name,
-        "base_url": entry.base_url,
-        "served": entry.served,
-        "space": settings_from({"space": entry.space}).space,
-        "extra_body": dict(entry.settings),
-        "like": entry.like,
-        "key": options.key,
-        "timeout": options.timeout or 600.0,
-        "retry": 6,
-        "prices": entry.prices,
-    }
+    if entry.prompt is not None:
+        CUSTOM_PROMPTS[entry.name] = entry.prompt
+    timeout = options.timeout or 600.0
+    if entry.provider is not None or entry.base_url is not None:
+        arguments: dict[str, Any] = {
+            "model": entry.name,
+            "base_url": entry.base_url,
+            "served": entry.served,
+            "space": settings_from({"space": entry.space}).space,
+            "extra_body": dict(entry.settings),
+            "like": entry.like,
+            "key": options.key,
+            "timeout": timeout,
+            "retry": 6,
+            "prices": entry.prices,
+        }
+        if entry.provider is None:
+            headers = server_headers(options.header)
+            supported_VLM[entry.name] = partial(FindItServer, **arguments, headers=headers)
+        else:
+            arguments |= {"provider": entry.provider, "headers": header_lines(options.header)}
+            supported_VLM[entry.name] = partial(FindItProvider, **arguments)
+    elif serving is not None:
+        supported_VLM[entry.name] = partial(
+            FindItServed,
+            model=entry.name,
+            log_folder=str(log_folder),
+            serve=asdict(serving),
+            checkpoint=entry.checkpoint,
+            like=entry.like,
+            timeout=timeout,
+            retry=6,
+            **entry.settings,
+        )
+    else:
+        if entry.checkpoint is not None:
+            make_known(entry.name, entry.checkpoint, entry.like)
+        more = {**entry.settings, **entry.resources}
+        if more and entry.name in supported_VLM:
+            supported_VLM[entry.name] = partial(supported_VLM[entry.name], **more)
 
 
 def share_budget(
-    models: Sequence[str], mode: str, max_usd: float | None, timeout: float | None = None
+    models: Sequence[str], asks: bool, max_usd: float | None, timeout: float | None
 ) -> Budget:
     """Let all models over HTTP of a run share a budget and a timeout.
 
-    Raises ValueError if a key is missing, or if no model costs anything.
+    With ``asks`` a ValueError where a limit is set and no price is known.
     """
-    host_entries = {model: entry_of(model) for model in models}
-    # A class of a --config file overrides the table's entry of the same name.
-    entries = [
-        entry
-        for model, entry in zip(models, map(supported_VLM.get, models), strict=True)
-        if entry is not None and host_entries[model].cls is getattr(entry, "func", entry)
-    ]
-    over_http = [entry for entry in entries if getattr(entry, "func", None) in API_CLASSES]
-    if max_usd is not None and not (over_http and max_usd > 0):
-        raise ValueError("--max-usd takes US dollars, and limits models over an API only")
-    if mode != "eval":
-        for host_entry in host_entries.values():
-            if host_entry.cls is FindItOpenRouter:
-                provider_endpoints(OPENROUTER)  # its key has to be there
-            elif host_entry.cls is FindItProvider:
-                FindItProvider(**host_entry.arguments)
-    budget = Budget(math.inf if max_usd is None else max_usd)
-    for entry in over_http:
-        entry.keywords["budget"] = budget
-        if timeout is not None:
-            entry.keywords["timeout"] = timeout
-        if max_usd is not None and mode != "eval":
-            entry()  # refuses a limit where no price is known
+    budget = Budget() if max_usd is None else Budget(max_usd)
+    for maker in map(supported_VLM.get, models):
+        if getattr(maker, "func", None) in API_CLASSES:
+            maker.keywords["budget"] = budget
+            if timeout is not None:
+                maker.keywords["timeout"] = timeout
+            if max_usd is not None and asks:
+                maker()
     return budget
