@@ -91,7 +91,7 @@ def by_completion(text: str) -> tuple[FormatFailure | str | None, int]:
 def by_local_model(text: str) -> tuple[FormatFailure | str | None, int]:
     """A family of which nobody knows that it thinks."""
     settings_ = plan(MODELS["InternVL3"], parse(NAME), RunSettings())
-    got = spoken(settings_, "a prompt", text, "stop", (), {}, {})
+    got = spoken(settings_, "a prompt", text, Recorded(finish_reason="stop"))
     return by_read(Reply(0, got.text, got.recorded))  # type: ignore[arg-type]
 
 

@@ -15,10 +15,7 @@ import pytest
 from paths import ROOT
 from PIL import Image
 
-from vlmeval_findit.models.dual_encoder.encoder import (
-    EncoderError,
-    Padding,
-)
+from vlmeval_findit.models.dual_encoder.encoder import EncoderError, Padding
 from vlmeval_findit.models.dual_encoder.towers import FeatureCache
 
 torch = pytest.importorskip("torch")
@@ -126,9 +123,7 @@ def test_siglip_s_texts_are_padded_to_64_and_not_masked(checkpoints: Mapping[str
     np.testing.assert_allclose(padded[1], unpadded[1], atol=1e-5)
 
 
-def test_clip_s_texts_are_projected_and_cut_at_77(
-    checkpoints: Mapping[str, Path],
-) -> None:
+def test_clip_s_texts_are_projected_and_cut_at_77(checkpoints: Mapping[str, Path]) -> None:
     folder = str(checkpoints["CLIP"])
     model, processor = (
         hf.AutoModel.from_pretrained(folder),
@@ -207,10 +202,7 @@ def test_an_identifier_is_what_the_hub_s_cache_has_at_its_commit(
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
-    assert done.stdout.splitlines() == [
-        f"owner/siglip {commit}",
-        "(1, 32)",
-    ], done.stderr
+    assert done.stdout.splitlines() == [f"owner/siglip {commit}", "(1, 32)"], done.stderr
 
 
 # --- what is refused ------------------------------------------------------------------------------

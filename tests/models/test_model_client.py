@@ -78,10 +78,7 @@ def host_of(request: pytest.FixtureRequest) -> Callable[[Any], FakeBackends]:
     ],
 )
 def test_whatever_a_client_does_is_a_failed_answer(
-    does: Callable[[], Any],
-    error: str,
-    host_of: Callable[[Any], FakeBackends],
-    tmp_path: Path,
+    does: Callable[[], Any], error: str, host_of: Callable[[Any], FakeBackends], tmp_path: Path
 ) -> None:
     client = Asking(lambda number: does() if number % 10 == 0 else Answer("[1]"))
     results = go(demo_sweep(tmp_path), host_of(client))

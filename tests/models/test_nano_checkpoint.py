@@ -12,15 +12,11 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from training.nano.learner import evaluate  # noqa: E402
-from vlmeval_findit.models.model_table import (  # noqa: E402
-    NANO_CHECKPOINT,
-    NANO_PX,
-    SHIPPED,
-)
+from vlmeval_findit.models.model_table import NANO, NANO_PX, SHIPPED  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
-FOLDER = Path(NANO_CHECKPOINT)
+FOLDER = Path(SHIPPED[NANO])
 BEST = "xyxy_json_bbox_2d"
 LEAST = {
     "": 99.0,

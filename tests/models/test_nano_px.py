@@ -101,7 +101,7 @@ def test_its_processor_shows_the_very_size_that_is_read(
     processor = transformers.AutoProcessor.from_pretrained(SHIPPED[NANO_PX])
     encoder = MessageEncoder(processor, how.family)
     message = (image(str(tmp_path / "a.png")), text("x"))
-    (sizes,) = encoder.encode(message, ImageSet(how.bounds), how.bounds).images
+    (sizes,) = encoder.encode(message, ImageSet(how.bounds)).images
     assert reference_size(space_from(how.space), *size) == tuple(sizes["processed"])
     # Said or left to it, its bounds are the same: who serves it sees what is seen here.
     image_processor = json.loads(Path(SHIPPED[NANO_PX], "processor_config.json").read_text())

@@ -74,11 +74,7 @@ def expected_reply(checkpoint: Path, message: list[dict[str, str]]) -> str:
 
 
 def test_a_server_answers_what_the_model_answers(
-    one_thread: None,
-    url: str,
-    checkpoint: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    one_thread: None, url: str, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lmu = tmp_path / "lmu"
     done = run(

@@ -221,10 +221,7 @@ def test_an_adapter_is_served_over_its_base(
     ],
 )
 def test_refused_before_anything_starts(
-    flags: Sequence[str],
-    why: str,
-    machine: Machine,
-    capsys: pytest.CaptureFixture[str],
+    flags: Sequence[str], why: str, machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sweep = ["sweep", str(machine.folder / "sweep.yaml"), *flags]
     if "--base-url" in flags:

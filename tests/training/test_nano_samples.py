@@ -178,7 +178,7 @@ def test_turns_that_share_images_are_taught_as_if_each_were_alone(
     # A row has its turns in the order of their lengths.
     for turn in sorted(sample.turns, key=lambda turn: -length(untrained, turn)):
         message = message_of(sample, turn.request, tmp_path)
-        alone = encoder.encode(message, ImageSet(Bounds()), Bounds())
+        alone = encoder.encode(message, ImageSet(Bounds()))
         reply = untrained.processor.tokenizer(turn.reply, add_special_tokens=False).input_ids
         ids = torch.tensor([[*alone.ids, *reply]])
         with torch.no_grad():

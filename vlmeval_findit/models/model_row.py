@@ -69,10 +69,7 @@ def space_within(space: Space, bounds: Bounds) -> Space:
     if space.kind != "smart_resize":
         return space
     return replace(
-        space,
-        min_pixels=bounds.min_pixels,
-        max_pixels=bounds.max_pixels,
-        two_step=bounds.two_step,
+        space, min_pixels=bounds.min_pixels, max_pixels=bounds.max_pixels, two_step=bounds.two_step
     )
 
 
@@ -92,6 +89,14 @@ class ApiFacts:
     prices: TokenPrices | None = None  # for estimates
     schema_of_list: bool = False  # a JSON schema may be a list; OpenAI and Anthropic take objects
     provider_names: Mapping[str, str] = field(default_factory=dict)  # by row of PROVIDERS
+
+    def name_at(self, provider: str) -> str:
+        """Return a provider's name for the model; "" if it is not known."""
+        return {"openrouter": self.identifier, **self.provider_names}.get(provider, "")
+
+
+NO_API = ApiFacts("", None, temperature=0.0, schema_of_list=True)
+"""Of models without API facts: they are asked greedily."""
 
 
 @dataclass(frozen=True, slots=True)

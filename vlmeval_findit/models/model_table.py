@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
 from ..core.formatting import closest, nearest
 from ..core.plugin_rows import Group, PluginTable
 from ..core.predictions import check_model_name
-from ..core.question import Question
 from ..core.replies import CHANNEL, THINK
 from ..core.settings import Settings
 from . import prices
@@ -44,12 +43,10 @@ from .revision import refuse_missing
 NANO, NANO_PX = "FindIt-Nano", "FindIt-Nano-px"
 
 SHIPPED: Mapping[str, str] = {
-    name: str(Path(__file__).with_name(folder))
-    for name, folder in {NANO: "findit_nano", NANO_PX: "findit_nano_px"}.items()
+    NANO: str(Path(__file__).with_name("findit_nano")),
+    NANO_PX: str(Path(__file__).with_name("findit_nano_px")),
 }
 """Checkpoints that ship with the package, by row."""
-
-NANO_CHECKPOINT = SHIPPED[NANO]
 
 # Spaces, by question
 
@@ -60,12 +57,8 @@ def _always(space: Space) -> SpaceRule:
 
 def _shrinking_scenes(kind: str, longer_side: int) -> SpaceRule:
     """Shrink the 8192x6144 scenes of HR-InsDet before sending, as the paper's API runs do."""
-
-    def rule(question: Question) -> Space:
-        shrinks = question.images == "HRInsDet"
-        return Space(kind, scene_max_size=longer_side if shrinks else None)
-
-    return rule
+    shrunk, whole = Space(kind, scene_max_size=longer_side), Space(kind)
+    return lambda question: shrunk if question.images == "HRInsDet" else whole
 
 
 def _smart_resize(bounds: BoundsRule, factor: int | None = None) -> SpaceRule:
@@ -92,18 +85,10 @@ _NANO_PX: Schemes = dict.fromkeys(_ALL, _XYWH)
 _CLAUDE_SONNET: Schemes = {("json", False): _NAMED, ("json", True): _PLAIN}
 
 
-# Proprietary models
-
-
-def _without_reasoning(identifier: str, **more: Any) -> ApiFacts:
-    """Switch reasoning off; greedy, with the question's limit."""
-    return ApiFacts(identifier, {"effort": "none"}, temperature=0.0, **more)
-
-
-def _with_default_reasoning(identifier: str, **more: Any) -> ApiFacts:
-    """Keep the provider's default reasoning in 8,000 tokens; then no temperature is accepted."""
-    return ApiFacts(identifier, None, max_tokens=8000, **more)
-
+# Proprietary models: reasoning is switched off (greedy, the question's limit), or the provider's
+# default reasoning is kept in 8,000 tokens; then no temperature is accepted.
+_WITHOUT_REASONING = partial(ApiFacts, reasoning={"effort": "none"}, temperature=0.0)
+_WITH_DEFAULT_REASONING = partial(ApiFacts, reasoning=None, max_tokens=8000)
 
 _CACHED = {"type": "ephemeral"}
 """Anthropic caches what is marked, for five minutes from its last use."""
@@ -112,21 +97,20 @@ _CACHED = {"type": "ephemeral"}
 # Models on this machine
 
 
-def _sized(name: str, identifier: str, sizes: str) -> dict[str, str]:
-    return {name.replace("#", s): identifier.replace("#", s) for s in sizes.split()}
+def _checkpoints(name: str, identifier: str, usual: str, sizes: str) -> dict[str, str]:
+    """Return a checkpoint of each size by name; the name without a size is the usual one's."""
+    sized = {name.replace("#", s): identifier.replace("#", s) for s in sizes.split()}
+    return {name.replace("-#", ""): identifier.replace("#", usual), **sized}
 
 
 _CHATML = ("<|im_end|>", "<|endoftext|>")
+_QWEN = partial(LocalFamily, layout=Grid, stops=_CHATML)
+_THINKING_QWEN = partial(_QWEN, bounds=qwen3_bounds, thought=THINK)
 
 
 def _shipped(name: str, space: SpaceRule, schemes: Schemes, bounds: BoundsRule) -> ModelRow:
     """Return the row of a shipped checkpoint: a very small Qwen3-VL."""
-    local = LocalFamily(
-        checkpoints={name: SHIPPED[name]},
-        bounds=bounds,
-        layout=Grid,
-        stops=_CHATML,
-    )
+    local = _QWEN({name: SHIPPED[name]}, bounds)
     return ModelRow(name, re.escape(name), space, schemes, local=local)
 
 
@@ -141,14 +125,9 @@ _ROWS = (
         rf"Qwen2\.5-VL{_SIZE}",
         _smart_resize(qwen2_5_bounds),
         _QWEN_ALL_TEXT,
-        local=LocalFamily(
-            checkpoints={
-                "Qwen2.5-VL": "Qwen/Qwen2.5-VL-7B-Instruct",
-                **_sized("Qwen2.5-VL-#", "Qwen/Qwen2.5-VL-#-Instruct", "3B 7B 32B 72B"),
-            },
-            bounds=qwen2_5_bounds,
-            layout=Grid,
-            stops=_CHATML,
+        local=_QWEN(
+            _checkpoints("Qwen2.5-VL-#", "Qwen/Qwen2.5-VL-#-Instruct", "7B", "3B 7B 32B 72B"),
+            qwen2_5_bounds,
         ),
     ),
     ModelRow(
@@ -156,17 +135,10 @@ _ROWS = (
         rf"(Qwen/)?Qwen3-VL{_SIZE}(-Instruct|-Thinking)?",
         _GRID,
         _QWEN3,
-        local=LocalFamily(
-            checkpoints={
-                "Qwen3-VL": "Qwen/Qwen3-VL-8B-Instruct",
-                **_sized(
-                    "Qwen3-VL-#", "Qwen/Qwen3-VL-#-Instruct", "2B 4B 8B 32B 30B-A3B 235B-A22B"
-                ),
-            },
-            bounds=qwen3_bounds,
-            layout=Grid,
-            stops=_CHATML,
-            thought=THINK,
+        local=_THINKING_QWEN(
+            _checkpoints(
+                "Qwen3-VL-#", "Qwen/Qwen3-VL-#-Instruct", "8B", "2B 4B 8B 32B 30B-A3B 235B-A22B"
+            )
         ),
     ),
     ModelRow(
@@ -174,18 +146,11 @@ _ROWS = (
         rf"(Qwen/)?Qwen3\.5{_SIZE}(-nothink|_InstructMode_api)",
         _GRID,
         _QWEN_ALL_TEXT,
-        local=LocalFamily(
-            checkpoints={
-                "Qwen3.5-nothink": "Qwen/Qwen3.5-9B",
-                **_sized(
-                    "Qwen3.5-#-nothink", "Qwen/Qwen3.5-#", "9B 27B 35B-A3B 122B-A10B 397B-A17B"
-                ),
-            },
-            bounds=qwen3_bounds,
-            layout=Grid,
+        local=_THINKING_QWEN(
+            _checkpoints(
+                "Qwen3.5-#-nothink", "Qwen/Qwen3.5-#", "9B", "9B 27B 35B-A3B 122B-A10B 397B-A17B"
+            ),
             template=_THINKING_OFF,
-            stops=_CHATML,
-            thought=THINK,
         ),
     ),
     ModelRow(
@@ -194,14 +159,8 @@ _ROWS = (
         _GRID,
         _QWEN3,
         opens_thought=True,
-        local=LocalFamily(
-            # The larger sizes are VLMEvalKit's entries.
-            checkpoints={"Qwen3.5": "Qwen/Qwen3.5-9B", "Qwen3.5-9B": "Qwen/Qwen3.5-9B"},
-            bounds=qwen3_bounds,
-            layout=Grid,
-            stops=_CHATML,
-            thought=THINK,
-        ),
+        # The larger sizes are VLMEvalKit's entries.
+        local=_THINKING_QWEN(_checkpoints("Qwen3.5-#", "Qwen/Qwen3.5-#", "9B", "9B")),
     ),
     ModelRow(
         "InternVL3",
@@ -209,12 +168,11 @@ _ROWS = (
         _GRID,
         local=LocalFamily(
             # Names without -hf are VLMEvalKit's, with the original weights.
-            checkpoints={
-                "InternVL3-hf": "OpenGVLab/InternVL3-8B-hf",
-                **_sized("InternVL3-#-hf", "OpenGVLab/InternVL3-#-hf", "1B 2B 8B 14B 38B 78B"),
-            },
-            bounds=internvl3_bounds,
-            layout=Tiles,
+            _checkpoints(
+                "InternVL3-#-hf", "OpenGVLab/InternVL3-#-hf", "8B", "1B 2B 8B 14B 38B 78B"
+            ),
+            internvl3_bounds,
+            Tiles,
             stops=_CHATML,
         ),
     ),
@@ -242,10 +200,7 @@ _ROWS = (
         _GRID,
         _GOOGLE,
         local=LocalFamily(
-            checkpoints={
-                "Gemma4": "google/gemma-4-E4B-it",
-                **_sized("Gemma4-#", "google/gemma-4-#-it", "E2B E4B 26B-A4B 31B"),
-            },
+            _checkpoints("Gemma4-#", "google/gemma-4-#-it", "E4B", "E2B E4B 26B-A4B 31B"),
             layout=Positions,
             template=_THINKING_OFF,
             stops=("<turn|>", "<eos>"),
@@ -257,7 +212,7 @@ _ROWS = (
         r"(google/)?(Gemini-2\.5-Flash|GeminiFlash2-5)",
         _shrinking_scenes("grid1000", 4096),
         _GOOGLE,
-        api=_without_reasoning(
+        api=_WITHOUT_REASONING(
             "google/gemini-2.5-flash",
             prices=prices.GEMINI_2_5_FLASH,
             schema_of_list=True,
@@ -268,10 +223,9 @@ _ROWS = (
         "GPT-5.4",
         r"(openai/)?GPT-5\.4(-\d{4}-\d\d-\d\d)?",
         _shrinking_scenes("openai_high", 4096),
-        # Explicit, because the coordinate space depends on this sizing.
-        api=_without_reasoning(
+        api=_WITHOUT_REASONING(
             "openai/gpt-5.4",
-            image_detail="high",
+            image_detail="high",  # explicit, because the coordinate space depends on this sizing
             prices=prices.GPT_5_4,
             provider_names={"openai": "gpt-5.4"},
         ),
@@ -280,7 +234,7 @@ _ROWS = (
         "GPT-6 Astra",
         r"(openai/)?GPT-6-Astra",
         _shrinking_scenes("pixels", 1824),
-        api=_with_default_reasoning(
+        api=_WITH_DEFAULT_REASONING(
             "openai/gpt-6-astra",
             prices=prices.GPT_6_ASTRA,
             provider_names={"openai": "gpt-6-astra"},
@@ -291,7 +245,7 @@ _ROWS = (
         r"(anthropic/)?(Claude-Sonnet-4[.-]5|claude-4\.5-sonnet|GCP_ClaudeSonnet4-5)",
         _shrinking_scenes("claude_standard", 4096),
         _CLAUDE_SONNET,
-        api=_without_reasoning(
+        api=_WITHOUT_REASONING(
             "anthropic/claude-4.5-sonnet",
             cache_control=_CACHED,
             prices=prices.SONNET_4_5,
@@ -302,7 +256,7 @@ _ROWS = (
         "Claude Opus 5.5",
         r"(anthropic/)?Claude-Opus-5[.-]5",
         _always(Space("claude_highres")),
-        api=_with_default_reasoning(
+        api=_WITH_DEFAULT_REASONING(
             "anthropic/claude-opus-5.5",
             cache_control=_CACHED,
             prices=prices.OPUS_5_5,
@@ -329,7 +283,7 @@ def find_model(name: str) -> ModelRow | None:
     """Return the row that has a model's name, or None."""
     row = find_row(_ROWS, name)
     if row is None and name:
-        row = find_row((added.row for added in MODELS.added().values()), name)
+        return find_row((added.row for added in MODELS.added().values()), name)
     return row
 
 
@@ -394,7 +348,7 @@ def row_of_base(checkpoint: str) -> ModelRow | None:
         return None
     name = Path(adapter.base).name
     for row, identifier in local_names().values():
-        if adapter.base == identifier or Path(identifier).name == name:
+        if name == Path(identifier).name:
             return row
     known = find_model(adapter.base) or find_model(name)
     return known if known is not None and known.local is not None else None
@@ -402,18 +356,15 @@ def row_of_base(checkpoint: str) -> ModelRow | None:
 
 def space_options(value: str) -> str:
     """Return all ways to state a coordinate space; ``value`` is a space as JSON."""
-    word = f"'{value}'" if value.startswith("{") else value.strip('"')
+    word = f"'{value}'" if value.startswith("{") else value
     return f"--space {word}, `space` in a sweep's or a --config file, or FINDIT_SPACE={word}"
-
-
-_SPACE = '"grid1000"'
 
 
 def unknown_space(model: str) -> SpaceError:
     """Return the error for a model whose coordinate space is not known."""
     return SpaceError(
         f"the coordinate space of the model {model!r} is not known, and it is not guessed.\n"
-        f"Name it: {space_options(_SPACE)}.\n"
+        f"Name it: {space_options('grid1000')}.\n"
         f"Spaces:\n{spaces_help()}\n"
         f"Models whose space is known: {', '.join(MODELS)}"
     )

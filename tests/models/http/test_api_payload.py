@@ -178,12 +178,7 @@ def test_proprietary_models_are_asked_as_in_section_7(
     body = chat_model(entry, "openrouter").request((image(path), text("x")), PASCAL).body
     limit = 8000 if not fields else 768
     rest = {key: body[key] for key in body if key != "messages"}
-    assert rest == {
-        "model": identifier,
-        "max_tokens": limit,
-        "usage": {"include": True},
-        **fields,
-    }
+    assert rest == {"model": identifier, "max_tokens": limit, "usage": {"include": True}, **fields}
     (shown, _) = content_of(body)
     assert shown["image_url"].get("detail") == ("high" if entry == "GPT-5.4" else None)
 

@@ -59,10 +59,7 @@ def test_keys_that_a_library_would_quote_are_refused(key: str) -> None:
     assert key not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [{"x": "val-ue\r\nY: z"}, {"x": "val-ueß"}],
-)
+@pytest.mark.parametrize("headers", [{"x": "val-ue\r\nY: z"}, {"x": "val-ueß"}])
 def test_headers_that_are_none_are_refused_without_their_values(headers: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="header") as caught:
         Endpoint("http://a/v1", headers=headers)
@@ -84,9 +81,7 @@ def test_a_credential_in_the_query_of_an_address_is_used_and_shown_nowhere(
     assert "par4m-secret" not in text
 
 
-def test_headers_come_from_the_environment_and_from_flags(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_headers_come_from_the_environment_and_from_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"api-key": "of-the-environment", "x-a": "1"}')
     monkeypatch.setenv("FINDIT_SERVER_KEY", "bearer-of-mine")
     first, second = endpoints("http://a/v1, http://b/v1", headers=["api-key:  of-the-flags "])

@@ -16,12 +16,7 @@ from PIL import Image
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.question import image, text
 from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.sent_images import (
-    EncodedImages,
-    ImageToSend,
-    SentImage,
-    pieces,
-)
+from vlmeval_findit.models.http.sent_images import EncodedImages, ImageToSend, SentImage, pieces
 
 QUESTION = parse("FindIt_Demo_xyxy_json")
 

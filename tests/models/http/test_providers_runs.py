@@ -10,14 +10,7 @@ from typing import Any
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion
 from host_runs import require_host
-from provider_servers import (
-    ANTHROPIC,
-    GOOGLE,
-    KEY,
-    OPENAI,
-    PROTOCOLS,
-    address,
-)
+from provider_servers import ANTHROPIC, GOOGLE, KEY, OPENAI, PROTOCOLS, address
 
 from vlmeval_findit.cli import main
 

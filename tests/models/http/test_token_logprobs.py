@@ -10,18 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.replies import (
-    LEAST,
-    Recorded,
-    TokenLogprobs,
-    recorded,
-    split_thought,
-)
-from vlmeval_findit.models.http.completion import (
-    LogprobsError,
-    read_completion,
-    reply_logprobs,
-)
+from vlmeval_findit.core.replies import LEAST, Recorded, TokenLogprobs, recorded, split_thought
+from vlmeval_findit.models.http.completion import read_completion, reply_logprobs
 from vlmeval_findit.models.reply_tokens import answer_span, byte_ends
 
 # --- the record -----------------------------------------------------------------------------------
@@ -73,10 +63,6 @@ def with_bytes(*pieces: bytes) -> list[dict[str, Any]]:
     ]
 
 
-def logprobs_of(content: str, entries: Any, finish_reason: str = "stop") -> TokenLogprobs:
-    return reply_logprobs({"logprobs": {"content": entries}}, content, finish_reason)
-
-
 @pytest.mark.parametrize(
     ("content", "entries", "ends", "logprobs"),
     [
@@ -103,7 +89,8 @@ def logprobs_of(content: str, entries: Any, finish_reason: str = "stop") -> Toke
 def test_tokens_of_a_service(
     content: str, entries: Any, ends: tuple[int, ...], logprobs: tuple[float, ...]
 ) -> None:
-    assert logprobs_of(content, entries) == TokenLogprobs(ends, logprobs)
+    actual = reply_logprobs({"logprobs": {"content": entries}}, content, "stop")
+    assert actual == TokenLogprobs(ends, logprobs)
 
 
 @pytest.mark.parametrize(
@@ -112,25 +99,21 @@ def test_tokens_of_a_service(
         ("[1]", None, "no logprobs"),
         ("[1]", {"content": [{"logprob": -1}]}, "not as OpenAI's"),
         ("[1]", {"content": [entry("[2]")]}, "not those of its reply"),
-        ("[1]", {"content": [entry("[1]", None)]}, "has None"),
+        ("[1]", {"content": [entry("[1]", None)]}, "None.*not as OpenAI's"),
         ("[1]", {"content": [entry("[1]", 0.9)]}, "no logarithm"),
+        ("[1]", {"content": [entry("[1]", math.nan)]}, "not finite"),
     ],
 )
 def test_unusable_logprobs_are_refused(content: str, logprobs: Any, why: str) -> None:
-    with pytest.raises(LogprobsError, match=why):
+    with pytest.raises(ValueError, match=why):
         reply_logprobs({"logprobs": logprobs}, content, "stop")
 
 
-def body(content: str, entries: Any, finish_reason: str = "stop") -> bytes:
-    choice = {"message": {"content": content}, "finish_reason": finish_reason}
-    return json.dumps({"choices": [{**choice, "logprobs": {"content": entries}}]}).encode()
-
-
 def test_a_reply_stays_whatever_its_logprobs_are() -> None:
-    good = read_completion(body("[1]", [entry("[1]")]), logprobs=True)
-    assert good.token_logprobs == TokenLogprobs((3,), (-0.5,))
-    odd = read_completion(body("[1]", [entry("[2]")]), logprobs=True)
-    assert (odd.text, odd.token_logprobs) == ("[1]", None)
-    assert odd.no_logprobs
-    unasked = read_completion(body("[1]", [entry("[1]")]))
-    assert (unasked.token_logprobs, unasked.no_logprobs) == (None, "")
+    for token, logprobs in (("[1]", TokenLogprobs((3,), (-0.5,))), ("[2]", None)):
+        choice = {"message": {"content": "[1]"}, "logprobs": {"content": [entry(token)]}}
+        reply = {"choices": [choice]}
+        asked, unasked = (read_completion(reply, logprobs=each) for each in (True, False))
+        assert (asked.text, asked.token_logprobs) == ("[1]", logprobs)
+        assert bool(asked.no_logprobs) == (logprobs is None)
+        assert (unasked.token_logprobs, unasked.no_logprobs) == (None, "")

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_models import VARIANT, picture, questions, ready, runner
+from tiny_models import VARIANT, picture, ready, runner
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import reference_size, space_from
 from vlmeval_findit.core.image_files import decode
-from vlmeval_findit.core.question import image, text
+from vlmeval_findit.core.question import Message, image, system, text
 from vlmeval_findit.models.local.model_images import ImageSet, limited
 from vlmeval_findit.models.local.run_plan import RunSettings, plan
 from vlmeval_findit.models.model_table import MODELS
@@ -22,7 +22,6 @@ from tiny_checkpoints import FAMILIES  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
-ROWS = list(FAMILIES)
 INSTANCES = parse("FindIt_HRInsDet_easy_xyxy_json")
 QWEN_IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"
 CHATML = "<|im_start|>user\na{0}b{0}c<|im_end|>\n<|im_start|>assistant\n"
@@ -40,40 +39,37 @@ SHOWN = {
 }
 
 
+def encoded(row: str, message: Message, question: Any = VARIANT, **bounds: Any) -> Any:
+    """Return how a model gets a message."""
+    how = plan(MODELS[row], question, RunSettings(**bounds))
+    return ready(row)._loaded.encoder.encode(message, ImageSet(how.bounds))
+
+
 @pytest.mark.parametrize("row", SHOWN)
-def test_images_stand_at_their_places_and_thinking_is_switched(row: str) -> None:
-    encoder = ready(row)._loaded.encoder
-    message = (text("a"), image("1"), text("b"), image("2"), text("c"))
-    assert encoder.chat(message) == SHOWN[row]
+def test_texts_and_images_stand_at_their_places_and_thinking_is_switched(row: str) -> None:
+    chat = ready(row)._loaded.encoder.chat
+    assert chat((text("a"), image("1"), text("b"), image("2"), text("c"))) == SHOWN[row]
+    before, _, after = chat((system("Be brief."), text("x"))).partition("Be brief.")
+    assert "system" in before
+    assert "user" in after
+    assert "x" in after
+    assert "system" not in chat((text("x"),))
 
 
-@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("row", FAMILIES)
 def test_the_order_of_images_reaches_the_model(row: str) -> None:
-    model = ready(row)
-    a, b = picture(640, 480, 3), picture(640, 480, 4)
-    ask = [
-        (text("First:"), image(x), text("second:"), image(y), text("Find it."))
-        for x, y in ((a, b), (b, a))
-    ]
-    loaded = model._loaded
-    how = plan(MODELS[row], VARIANT, RunSettings())
-    logits = []
-    for message in ask:
-        inputs = loaded.inputs([loaded.encoder.encode(message, ImageSet(how.bounds), how.bounds)])
+    loaded, logits = ready(row)._loaded, []
+    shown = [image(picture(640, 480, seed)) for seed in (3, 4)]
+    for a, b in (shown, shown[::-1]):
+        message = (text("First:"), a, text("second:"), b, text("Find it."))
         with torch.no_grad():
-            logits.append(loaded.model(**inputs).logits[0, -1])
+            logits.append(loaded.model(**loaded.inputs([encoded(row, message)])).logits[0, -1])
     assert (logits[0] - logits[1]).abs().max() > 1e-3
 
 
 def test_a_placeholder_in_a_text_is_refused() -> None:
-    encoder = ready("Qwen3-VL")._loaded.encoder
-    how = plan(MODELS["Qwen3-VL"], VARIANT, RunSettings())
     with pytest.raises(ValueError, match="1 images, but 2 times"):
-        encoder.encode(
-            (image(picture(320, 200)), text("Find <|image_pad|>")),
-            ImageSet(how.bounds),
-            how.bounds,
-        )
+        encoded("Qwen3-VL", (image(picture(320, 200)), text("Find <|image_pad|>")))
 
 
 # --- sizes ----------------------------------------------------------------------------------------
@@ -82,47 +78,40 @@ def test_a_placeholder_in_a_text_is_refused() -> None:
 SIDES = {"Qwen3-VL": 32, "Qwen3.5": 32, "Qwen2.5-VL": 28, "GLM-4.6V": 28, "Gemma 4": 48}
 """Pixels of the side of an image feature."""
 
+BOUNDS: dict[str, dict[str, Any]] = {
+    "Qwen2.5-VL": {"min_pixels": 200_704, "max_pixels": 1_605_632, "two_step": True},
+    "Qwen3-VL": {"min_pixels": 200_704, "max_pixels": 1_605_632},
+    "Qwen3.5": {"min_pixels": 200_704, "max_pixels": 1_605_632},
+    "GLM-4.6V": {"min_pixels": 64 * 64, "max_pixels": 1024 * 1024},
+    "Gemma 4": {"soft_tokens": 70},
+    "InternVL3": {"patches": 12},
+}
 
-@pytest.mark.parametrize("row", [*SIDES, "InternVL3"])
-def test_sizes_are_those_of_the_image_features(row: str) -> None:
-    """The recorded size is that of the tokens."""
-    model = ready(row)
+
+@pytest.mark.parametrize("row", BOUNDS)
+def test_recorded_sizes_are_those_of_the_image_features(row: str) -> None:
     message = (image(picture(640, 360, 5)), text("Find it."))
-    record = model.answer_batch([message], VARIANT)[0].recorded
+    record = ready(row).answer_batch([message], VARIANT)[0].recorded
     (sizes,) = record.images
     assert sizes["original"] == [640, 360]
+    assert sizes["bounds"] == BOUNDS[row]
     width, height = sizes["processed"]
-    how = plan(MODELS[row], VARIANT, RunSettings())
-    encoded = model._loaded.encoder.encode(message, ImageSet(how.bounds), how.bounds)
+    query = encoded(row, message)
     if row == "InternVL3":
         tiles = (width // 112) * (height // 112)
-        assert sum(encoded.types) == 16 * (tiles + (tiles > 1))
+        assert sum(query.types) == 16 * (tiles + (tiles > 1))
     else:
-        assert sum(encoded.types) == (width // SIDES[row]) * (height // SIDES[row])
+        assert sum(query.types) == (width // SIDES[row]) * (height // SIDES[row])
     assert 0.8 < (width / height) / (640 / 360) < 1.25
-    assert record.tokens == {"prompt": len(encoded.ids), "reply": record.tokens["reply"]}
+    assert record.tokens == {"prompt": len(query.ids), "reply": record.tokens["reply"]}
     assert set(record.model) == {"row", "identifier", "revision", "processor_revision"}
-
-
-@pytest.mark.parametrize(
-    ("row", "in_force"),
-    [
-        ("Qwen2.5-VL", {"min_pixels": 200_704, "max_pixels": 1_605_632, "two_step": True}),
-        ("Qwen3-VL", {"min_pixels": 200_704, "max_pixels": 1_605_632}),
-        ("GLM-4.6V", {"min_pixels": 64 * 64, "max_pixels": 1024 * 1024}),
-        ("Gemma 4", {"soft_tokens": 70}),
-        ("InternVL3", {"patches": 12}),
-    ],
-)
-def test_the_bounds_in_force_are_recorded(row: str, in_force: dict[str, Any]) -> None:
-    (sizes,) = ready(row).answer_batch(questions()[:1], VARIANT)[0].recorded.images
-    assert sizes["bounds"] == in_force
 
 
 @pytest.mark.parametrize("row", ["Qwen2.5-VL", "Qwen3-VL", "GLM-4.6V"])
 def test_a_run_may_have_other_bounds(row: str) -> None:
     model = runner(row, max_pixels=150_000, min_pixels=100_000)
-    (sizes,) = model.answer_batch(questions()[3:], VARIANT)[0].recorded.images
+    message = (image(picture(640, 480, 2)), text("x"))
+    (sizes,) = model.answer_batch([message], VARIANT)[0].recorded.images
     width, height = sizes["processed"]
     assert 100_000 <= width * height <= 150_000
     assert sizes["bounds"]["max_pixels"] == 150_000
@@ -135,11 +124,10 @@ def test_scoring_reads_the_very_size_that_qwen_was_shown(
     variant: Any, max_pixels: int | None, size: tuple[int, int]
 ) -> None:
     """Both resize paths of the protocol, and other bounds: the recorded space is the real space."""
-    how = plan(MODELS["Qwen2.5-VL"], variant, RunSettings(max_pixels=max_pixels))
-    encoder = ready("Qwen2.5-VL")._loaded.encoder
-    message = (image(picture(*size)), text("x"))
-    (sizes,) = encoder.encode(message, ImageSet(how.bounds), how.bounds).images
-    assert reference_size(space_from(how.space), *size) == tuple(sizes["processed"])
+    message, bounds = (image(picture(*size)), text("x")), {"max_pixels": max_pixels}
+    (sizes,) = encoded("Qwen2.5-VL", message, variant, **bounds).images
+    space = plan(MODELS["Qwen2.5-VL"], variant, RunSettings(max_pixels=max_pixels)).space
+    assert reference_size(space_from(space), *size) == tuple(sizes["processed"])
 
 
 def test_the_first_resize_is_that_of_qwens_package() -> None:

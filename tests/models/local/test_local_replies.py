@@ -9,9 +9,8 @@ from unittest.mock import Mock
 import pytest
 from tiny_models import VARIANT, one_at_a_time, picture, questions, ready, runner, variants
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.answers import CancelledError
-from vlmeval_findit.core.question import image, system, text
+from vlmeval_findit.core.question import image, text
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.models.local.model_images import ImageSet
 from vlmeval_findit.models.local.run_plan import RunSettings, plan
@@ -21,30 +20,22 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from tiny_checkpoints import FAMILIES  # noqa: E402
 
+from vlmeval_findit.models.local import transformer  # noqa: E402
+from vlmeval_findit.models.local.logits import SeededSampler  # noqa: E402
+
 pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
-ROWS = list(FAMILIES)
-INSTANCES = parse("FindIt_HRInsDet_easy_xyxy_json")
 
-
-@pytest.mark.parametrize("row", ROWS)
-def test_a_batch_gives_the_replies_of_single_runs(row: str) -> None:
+@pytest.mark.parametrize("row", FAMILIES)
+def test_batches_and_variants_give_the_replies_of_single_runs(row: str) -> None:
     model = ready(row)
-    single = one_at_a_time(model, questions())
-    assert model.answer_batch(questions(), VARIANT) == single
-    # Positions left in the model by the batch must not reach what comes next.
-    assert one_at_a_time(model, questions()) == single
+    single, of_variants = one_at_a_time(model, questions()), one_at_a_time(model, variants())
     assert len({answer.text + answer.recorded.thought for answer in single}) > 2
-
-
-@pytest.mark.parametrize("row", ROWS)
-def test_variants_give_the_replies_of_single_runs(row: str) -> None:
-    model = ready(row)
-    single = one_at_a_time(model, variants())
-    assert model.answer_variants(variants(), VARIANT) == single
-    assert model.answer_variants(variants()[::-1], VARIANT) == single[::-1]
-    # Positions left in the model by the variants must not reach what comes next.
-    assert one_at_a_time(model, questions()) == model.answer_batch(questions(), VARIANT)
+    assert model.answer_batch(questions(), VARIANT) == single
+    # Positions left in the model by a batch must not reach what comes next.
+    assert model.answer_variants(variants(), VARIANT) == of_variants
+    assert model.answer_variants(variants()[::-1], VARIANT) == of_variants[::-1]
+    assert one_at_a_time(model, questions()) == single
 
 
 def test_variants_prefill_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,39 +51,72 @@ def test_messages_that_part_before_the_image_are_an_ordinary_batch() -> None:
     model = ready("Qwen3-VL")
     scene = image(picture(320, 200))
     asked = [(text("a"), scene, text("b")), (text("c"), scene, text("d")), questions()[1]]
-    assert model.answer_variants(asked, VARIANT) == one_at_a_time(model, asked)
-    assert model.answer_variants([], VARIANT) == []
+    for messages in (asked[:2], asked, []):
+        assert model.answer_variants(messages, VARIANT) == one_at_a_time(model, messages)
+
+
+# --- the end of a reply, and its tokens -----------------------------------------------------------
 
 
 def test_a_stop_token_ends_its_row_and_no_other() -> None:
-    model = runner("Qwen3-VL")
-    free = model.answer_batch(questions(), VARIANT)
-    tokenizer = model._loaded.encoder.processor.tokenizer
-    loaded = model._loaded
-    how = plan(MODELS["Qwen3-VL"], VARIANT, RunSettings())
-    encoded = [
-        loaded.encoder.encode(item, ImageSet(how.bounds), how.bounds) for item in questions()
-    ]
-    from vlmeval_findit.models.local.transformer import Decoding, generate
-
-    rows = [item.ids for item in generate(loaded, encoded, Decoding(12))]
-    others = {token for row in rows[1:] for token in row}
-    at, stop = next((at, token) for at, token in enumerate(rows[0]) if token not in others)
-    loaded.model.generation_config.eos_token_id = [tokenizer.eos_token_id, stop]
-    stopped = model.answer_batch(questions(), VARIANT)
-    assert stopped[0].recorded.finish_reason == "stop"
-    assert stopped[0].recorded.tokens["reply"] == at
-    assert stopped[1:] == free[1:]
-    assert {answer.recorded.finish_reason for answer in free} == {"length"}
+    loaded, decoding = runner("Qwen3-VL")._loaded, transformer.Decoding(12)
+    images = ImageSet(plan(MODELS["Qwen3-VL"], VARIANT, RunSettings()).bounds)
+    encoded = [loaded.encoder.encode(message, images) for message in questions()]
+    first, *others = free = transformer.generate(loaded, encoded, decoding)
+    assert {row.finish_reason for row in free} == {"length"}
+    of_others = {token for row in others for token in row.ids}
+    at, stop = next((at, token) for at, token in enumerate(first.ids) if token not in of_others)
+    loaded.model.generation_config.eos_token_id = [stop]
+    ended = first._replace(ids=first.ids[:at], finish_reason="stop")
+    assert transformer.generate(loaded, encoded, decoding) == [ended, *others]
 
 
-def test_a_seeded_reply_is_the_same_in_any_batch() -> None:
-    hot = runner("Qwen3-VL", temperature=50.0)
+@pytest.mark.parametrize("row", FAMILIES)
+def test_the_familys_stop_tokens_are_known_to_its_tokenizer(row: str) -> None:
+    loaded, local = ready(row)._loaded, MODELS[row].local
+    assert local is not None
+    ids = loaded.encoder.tokenizer.convert_tokens_to_ids(list(local.stops))
+    assert set(ids) <= set(loaded.stops)
+    assert len(set(ids)) == len(local.stops)
+
+
+@pytest.mark.parametrize(
+    ("row", "reply", "kept"),
+    [
+        ("GLM-4.6V", "<|begin_of_box|>[1]<|user|>", "<|begin_of_box|>[1]"),
+        ("Qwen3-VL", "[1, 2]<|im_end|><|endoftext|>", "[1, 2]"),
+    ],
+)
+def test_special_tokens_are_stripped_but_the_box_markers_of_glm(
+    row: str, reply: str, kept: str
+) -> None:
+    encoder = ready(row)._loaded.encoder
+    assert encoder.decode(encoder.tokenizer(reply)["input_ids"]) == kept
+
+
+def test_a_reply_that_ends_in_its_thought_has_no_boxes() -> None:
+    (answer,) = ready("Qwen3.5").answer_batch(questions()[:1], VARIANT)
+    assert answer.text == ""
+    assert answer.recorded.ends_in_thought
+    assert answer.recorded.thought
+
+
+# --- samples --------------------------------------------------------------------------------------
+
+
+def test_a_temperature_samples_and_a_seeded_reply_is_the_same_in_any_batch() -> None:
     asked, seeds = questions(), [11, 12, 13, 14]
+    cold, hot = (runner("Qwen3-VL", temperature=value) for value in (1e-4, 50.0))
 
-    def texts(messages: Any, seeds: list[int]) -> list[str]:
-        return [item.text for item in hot.answer_batch(messages, VARIANT, seeds=seeds)]
+    def texts(messages: Any, seeds: Any = (), model: Any = hot) -> list[str]:
+        return [item.text for item in model.answer_batch(messages, VARIANT, seeds=seeds)]
 
+    greedy = texts(asked, model=ready("Qwen3-VL"))
+    assert texts(asked, model=cold) == greedy
+    torch.manual_seed(7)
+    unseeded = texts(asked)
+    torch.manual_seed(7)
+    assert texts(asked) == unseeded != greedy
     together = texts(asked, seeds)
     assert texts(asked[::-1], seeds[::-1]) == together[::-1]
     assert [texts([asked[at]], [seeds[at]])[0] for at in range(4)] == together
@@ -104,10 +128,6 @@ def test_a_seeded_reply_is_the_same_in_any_batch() -> None:
 
 
 def test_seeds_draw_from_the_whole_distribution() -> None:
-    import torch
-
-    from vlmeval_findit.models.local.logits import SeededSampler
-
     logits, rows = torch.tensor([2.0, 0.0, float("-inf"), 1.0]), 4000
     sample = SeededSampler(0.5, range(rows))
     drawn = sample(None, logits.expand(rows, -1)).argmax(dim=-1)
@@ -117,52 +137,10 @@ def test_seeds_draw_from_the_whole_distribution() -> None:
     assert (again != drawn).float().mean() > 0.1, "the next token has other random numbers"
 
 
-@pytest.mark.parametrize("row", ROWS)
-def test_the_familys_stop_tokens_are_known_to_its_tokenizer(row: str) -> None:
-    encoder = ready(row)._loaded.encoder
-    local = MODELS[row].local
-    assert local is not None
-    ids = encoder.processor.tokenizer.convert_tokens_to_ids(list(local.stops))
-    assert set(ids) <= set(ready(row)._loaded.stops)
-    assert len(set(ids)) == len(local.stops)
-
-
-def test_special_tokens_are_stripped_but_the_box_markers_of_glm() -> None:
-    encoder = ready("GLM-4.6V")._loaded.encoder
-    reported = "<|begin_of_box|>[[1, 2, 3, 4]]<|end_of_box|><|user|>"
-    ids = encoder.processor.tokenizer(reported)["input_ids"]
-    assert encoder.decode(ids) == "<|begin_of_box|>[[1, 2, 3, 4]]<|end_of_box|>"
-    qwen = ready("Qwen3-VL")._loaded.encoder
-    ids = qwen.processor.tokenizer("[1, 2]<|im_end|><|endoftext|>")["input_ids"]
-    assert qwen.decode(ids) == "[1, 2]"
-
-
-@pytest.mark.parametrize("row", ROWS)
-def test_a_system_text_comes_before_the_question(row: str) -> None:
-    encoder = ready(row)._loaded.encoder
-    before, _, after = encoder.chat((system("Be brief."), text("x"))).partition("Be brief.")
-    assert "system" in before
-    assert "user" in after
-    assert "x" in after
-    assert "system" not in encoder.chat((text("x"),))
-
-
-# --- thinking -------------------------------------------------------------------------------------
-
-
-def test_a_reply_that_ends_in_its_thought_has_no_boxes() -> None:
-    answer = ready("Qwen3.5").answer_batch(questions()[:1], VARIANT)[0]
-    assert answer.text == ""
-    assert answer.recorded.ends_in_thought
-    assert answer.recorded.thought
-
-
-# --- memory and broken images ---------------------------------------------------------------------
+# --- what goes wrong ------------------------------------------------------------------------------
 
 
 def test_a_query_that_does_not_fit_alone_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    import vlmeval_findit.models.local.transformer as transformer
-
     model = runner("Qwen3-VL")
     expected = model.answer_batch(questions(), VARIANT)
     real = transformer.generate
@@ -178,49 +156,26 @@ def test_a_query_that_does_not_fit_alone_fails_alone(monkeypatch: pytest.MonkeyP
     assert [a for at, a in enumerate(answers) if at != 2] == expected[:2] + expected[3:]
 
 
-def test_a_run_that_is_cancelled_ends_between_two_tokens() -> None:
-    model = runner("Qwen3-VL")
-    asked: list[bool] = []
-
-    def told() -> bool:
-        asked.append(True)
-        return len(asked) == 3
-
-    model.cancelled_by(told)
-    for answer, messages in [
-        (model.answer_batch, questions()[:1]),
-        (model.answer_batch, questions()),
-        (model.answer_variants, variants()),
-    ]:
-        asked.clear()
-        with pytest.raises(CancelledError):
-            answer(messages, VARIANT)
-        assert len(asked) == 3
-    model.cancelled_by(lambda: False)
-    assert model.answer_batch(questions(), VARIANT) == ready("Qwen3-VL").answer_batch(
-        questions(), VARIANT
-    )
-
-
 def test_a_broken_image_fails_alone(tmp_path: Path) -> None:
-    broken = tmp_path / "broken.png"
+    broken, model = tmp_path / "broken.png", ready("Qwen3-VL")
     broken.write_bytes(Path(picture(320, 200)).read_bytes()[:200])
     asked = [*questions()[:2], (image(str(broken)), text("Find it."))]
-    answers = ready("Qwen3-VL").answer_batch(asked, VARIANT)
-    assert answers[:2] == one_at_a_time(ready("Qwen3-VL"), asked[:2])
-    assert Reply(0, answers[2].text).failed
-    alone = ready("Qwen3-VL").answer_variants(asked[2:] * 2, VARIANT)
-    assert all(Reply(0, answer.text).failed for answer in alone)
+    answers = model.answer_batch(asked, VARIANT)
+    assert answers[:2] == one_at_a_time(model, asked[:2])
+    for answer in (answers[2], *model.answer_variants(asked[2:] * 2, VARIANT)):
+        assert Reply(0, answer.text).failed
 
 
-def test_a_temperature_samples() -> None:
-    import torch
-
-    greedy = ready("Qwen3-VL").answer_batch(questions(), VARIANT)
-    cold, hot = (runner("Qwen3-VL", temperature=value) for value in (1e-4, 50.0))
-    assert cold.answer_batch(questions(), VARIANT) == greedy
-    torch.manual_seed(7)
-    texts = [answer.text for answer in hot.answer_batch(questions(), VARIANT)]
-    torch.manual_seed(7)
-    assert [answer.text for answer in hot.answer_batch(questions(), VARIANT)] == texts
-    assert texts != [answer.text for answer in greedy]
+def test_a_run_that_is_cancelled_ends_between_two_tokens() -> None:
+    model = runner("Qwen3-VL")
+    for answer, messages in (
+        (model.answer_batch, questions()),
+        (model.answer_variants, variants()),
+    ):
+        told = Mock(side_effect=[False, False, True])
+        model.cancelled_by(told)
+        with pytest.raises(CancelledError):
+            answer(messages, VARIANT)
+        assert told.call_count == 3
+    model.cancelled_by(lambda: False)
+    assert one_at_a_time(model, questions()) == one_at_a_time(ready("Qwen3-VL"), questions())

@@ -92,9 +92,7 @@ def server_headers(given: Headers = ()) -> dict[str, str]:
 
 
 def endpoints(
-    urls: str | Sequence[str],
-    key: str | None = None,
-    headers: Headers = (),
+    urls: str | Sequence[str], key: str | None = None, headers: Headers = ()
 ) -> Endpoints:
     """Return the servers of one model.
 

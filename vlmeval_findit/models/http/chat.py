@@ -14,7 +14,7 @@ from ...core.identity import PROVIDER, Answering, Described
 from ...core.question import Message, PartKind, Question, split_system
 from ...core.replies import Recorded
 from ...core.settings import settings_from
-from ..model_row import ApiFacts, ModelRow
+from ..model_row import NO_API, ApiFacts, ModelRow
 from ..model_table import MODELS, find_model, known_model, space_options, unknown_space
 from ..prices import TokenPrices
 from .completion import Completion
@@ -55,8 +55,8 @@ class ChatModel:
     by_question: Callable[[Question], Mapping[str, Any]] | None = None  # further fields
 
     @property
-    def facts(self) -> ApiFacts | None:
-        return self.row.api if self.row else None
+    def facts(self) -> ApiFacts:
+        return _facts_of(self.row)
 
     def max_tokens(self, question: Question) -> int:
         return self.limit or question.max_new_tokens
@@ -92,19 +92,35 @@ class ChatModel:
             urls = [image.url for image in images]
         else:
             urls = marked_urls(images)
-        facts = self.facts
-        detail, mark = (facts.image_detail, facts.cache_control) if facts else (None, None)
         before, asked = split_system(message)
-        content = _content(asked, urls, detail, mark if shared else None)
-        turns = [] if before is None else [{"role": "system", "content": before}]
+        turns: list[dict[str, Any]] = []
+        if before is not None:
+            turns.append({"role": "system", "content": before})
+        turns.append({"role": "user", "content": self._content(asked, urls, shared)})
         body = {
             "model": self.served,
-            "messages": [*turns, {"role": "user", "content": content}],
+            "messages": turns,
             "max_tokens": self.max_tokens(question),
             **self.fields,
             **self._fields_for(question),
         }
         return ChatRequest(body, tuple(images))
+
+    def _content(self, message: Message, urls: Sequence[str], shared: bool) -> list[dict[str, Any]]:
+        facts, left = self.facts, iter(urls)
+        content: list[dict[str, Any]] = []
+        last: dict[str, Any] = {}  # image
+        for part in message:
+            if part.kind is PartKind.TEXT:
+                content.append({"type": "text", "text": part.value})
+                continue
+            shown = {"url": next(left)}
+            if facts.image_detail:
+                shown["detail"] = facts.image_detail
+            content.append(last := {"type": "image_url", "image_url": shown})
+        if shared and facts.cache_control is not None:  # the cacheable beginning ends there
+            last["cache_control"] = dict(facts.cache_control)
+        return content
 
     def _fields_for(self, question: Question) -> dict[str, Any]:
         fields = dict(self.by_question(question)) if self.by_question else {}
@@ -143,26 +159,27 @@ class ChatModel:
         )
 
     def describe(self, question: Question, servers: Sequence[Endpoint]) -> Described:
-        space = self.space(question)
         settings = {
             **self.fields,
             **self._fields_for(question),
             "max_new_tokens": self.max_tokens(question),
-            "images": self.image_rule(space).__name__,
+            "images": self.image_rule(self.space(question)).__name__,
         }
-        if self.facts is not None and self.facts.image_detail is not None:
+        if self.facts.image_detail is not None:
             settings["image_detail"] = self.facts.image_detail
         direct = self.provider and not find_provider(self.provider).relays
-        return Described(
-            Answering(
-                kind=f"{PROVIDER}{self.provider}" if direct else "chat completions",
-                row=self.row.name if self.row else None,
-                checkpoint=self.served,
-                endpoint=", ".join(sorted({server.name for server in servers})) or None,
-                settings=settings,
-            ),
-            _recorded(space, question),
+        answering = Answering(
+            kind=f"{PROVIDER}{self.provider}" if direct else "chat completions",
+            row=self.row.name if self.row else None,
+            checkpoint=self.served,
+            endpoint=", ".join(sorted({server.name for server in servers})) or None,
+            settings=settings,
         )
+        return Described(answering, self._recorded_space(question))
+
+    def _recorded_space(self, question: Question) -> dict[str, Any] | None:
+        space = self.space(question)
+        return space.as_dict() if question.in_boxes else None
 
     def read(self, completion: Completion, question: Question) -> Completion:
         """Separate thought and text, and unwrap a reply to a schema."""
@@ -181,7 +198,7 @@ class ChatModel:
     ) -> Recorded:
         reply = completion or Completion("", model={"identifier": self.served})
         return Recorded(
-            space=_recorded(self.space(question), question),
+            space=self._recorded_space(question),
             images=tuple(image.as_record() for image in asked.images) if asked else (),
             finish_reason=reply.finish_reason,
             thought=reply.thought,
@@ -193,21 +210,8 @@ class ChatModel:
         )
 
 
-def _content(
-    message: Message, urls: Sequence[str], detail: str | None, cache_control: Any
-) -> list[dict[str, Any]]:
-    left = iter(urls)
-    more = {"detail": detail} if detail else {}
-    content: list[dict[str, Any]] = [
-        {"type": "text", "text": part.value}
-        if part.kind is PartKind.TEXT
-        else {"type": "image_url", "image_url": {"url": next(left), **more}}
-        for part in message
-    ]
-    if cache_control is not None and urls:  # the cacheable beginning ends with the last image
-        last = max(at for at, part in enumerate(content) if part["type"] == "image_url")
-        content[last]["cache_control"] = dict(cache_control)
-    return content
+def _facts_of(row: ModelRow | None) -> ApiFacts:
+    return row.api if row and row.api else NO_API
 
 
 def _states_costs(server: Endpoint) -> bool:
@@ -215,10 +219,6 @@ def _states_costs(server: Endpoint) -> bool:
         return find_provider(server.provider).states_costs
     openrouter = find_provider(OPENROUTER).address
     return urlsplit(server.name).hostname == urlsplit(openrouter).hostname
-
-
-def _recorded(space: Space, question: Question) -> dict[str, Any] | None:
-    return space.as_dict() if question.in_boxes else None
 
 
 def chat_model(
@@ -249,28 +249,25 @@ def chat_model(
         SpaceError: there is no such space or known model.
     """
     known = known_model(like, "like") if like else find_model(name)
-    facts = known.api if known else None
-    takes_list = facts is None or facts.schema_of_list
-    root: SchemaRoot | None = SchemaRoot.LIST if takes_list else SchemaRoot.OBJECT
+    facts = _facts_of(known)
+    root: SchemaRoot | None = SchemaRoot.LIST if facts.schema_of_list else SchemaRoot.OBJECT
     stated = settings_from({"space": space}).space
     rule = server_space(like or name, stated)
-    reasoning = facts.reasoning if facts else None
-    sent: dict[str, Any] = {"temperature": 0.0 if facts is None else facts.temperature}
-    no_temperature = facts is not None and facts.temperature is None
-    if provider is not None and no_temperature and (fields or {}).get("temperature") is not None:
-        raise ValueError(f"temperature: {name} takes none at {provider}. Leave it out")
+    sent: dict[str, Any] = {"temperature": facts.temperature}
     if provider is None:
         if name.lower().endswith("-nothink"):
             sent["chat_template_kwargs"] = {"enable_thinking": False}
         service_name = served or name
     else:
+        if facts.temperature is None and (fields or {}).get("temperature") is not None:
+            raise ValueError(f"temperature: {name} takes none at {provider}. Leave it out")
         row, service_name = find_provider(provider), provider_name(provider, name, served)
         if row.relays:
-            sent |= {"usage": {"include": True}, "reasoning": reasoning and dict(reasoning)}
+            sent |= {"usage": {"include": True}, "reasoning": facts.reasoning}
         else:
-            sent["reasoning_effort"] = (reasoning or {}).get("effort")
+            sent["reasoning_effort"] = (facts.reasoning or {}).get("effort")
             root = row.schema_root
-        if known is not None and facts is not None and not stated:
+        if known is not None and known.api is not None and not stated:
             rule = known.space
     return ChatModel(
         name=name,
@@ -279,9 +276,9 @@ def chat_model(
         space=rule,
         fields={key: it for key, it in {**sent, **(fields or {})}.items() if it is not None},
         provider=provider or "",
-        limit=max_tokens or (facts.max_tokens if facts else None),
+        limit=max_tokens or facts.max_tokens,
         schema_root=root,
-        prices=facts.prices if facts else None,
+        prices=facts.prices,
     )
 
 
@@ -304,20 +301,13 @@ def provider_name(provider: str, name: str, served: str | None) -> str:
     """Return a provider's name for a model: ``served``, else its row's, else ValueError."""
     if served:
         return served
-    known = find_model(name)
-    names = _names_by_provider(known.api if known else None)
-    if provider not in names:
-        rows = (row for row in MODELS.values() if provider in _names_by_provider(row.api))
-        known_names = [row.entry for row in rows]
-        raise ValueError(
-            f"the model table has no name of {provider}'s for {name}: say it, {name}=NAME_AT_"
-            f"{provider.upper()} (in a sweep's file, `served`){nearest(name, known_names)}"
-        )
-    return names[provider]
-
-
-def _names_by_provider(facts: ApiFacts | None) -> Mapping[str, str]:
-    return {OPENROUTER: facts.identifier, **facts.provider_names} if facts else {}
+    if known := _facts_of(find_model(name)).name_at(provider):
+        return known
+    others = [row.entry for row in MODELS.values() if _facts_of(row).name_at(provider)]
+    raise ValueError(
+        f"the model table has no name of {provider}'s for {name}: say it, {name}=NAME_AT_"
+        f"{provider.upper()} (in a sweep's file, `served`){nearest(name, others)}"
+    )
 
 
 def server_name(model: str) -> tuple[str, str]:

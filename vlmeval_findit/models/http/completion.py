@@ -110,14 +110,13 @@ def read_completion(reply: bytes | Mapping[str, Any], *, logprobs: bool = False)
         raise _reported(reply["error"], cost)
     # Without a choice the call failed; a choice without text is an empty answer.
     choices = reply.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise CallError("the reply has no choices", cost=cost or 0.0)
-    choice = choices[0]
+    choice = mapping(choices[0]) if isinstance(choices, list) and choices else {}
     if choice.get("error"):
         raise _reported(choice["error"], cost)
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise CallError("the reply's choice has no message", cost=cost or 0.0)
+        missing = "message in its choice" if choice else "choices"
+        raise CallError(f"the reply has no {missing}", cost=cost or 0.0)
     # Servers without a reasoning parser leave the thought in the text.
     content = of_whole_characters(_text(message.get("content")))
     split = split_thought(content)
@@ -129,7 +128,7 @@ def read_completion(reply: bytes | Mapping[str, Any], *, logprobs: bool = False)
     if logprobs:
         try:
             token_logprobs = reply_logprobs(choice, content, finish_reason)
-        except LogprobsError as error:
+        except ValueError as error:
             no_logprobs = str(error)
     return Completion(
         text=split.answer.strip(),
@@ -157,7 +156,7 @@ def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -
     # Google's may be a list of a single object.
     error = reply[0] if isinstance(reply, list) and reply else reply
     if isinstance(error, dict):
-        error = error.get("error", error.get("detail", error.get("message", error)))
+        error = next((error[k] for k in ("error", "detail", "message") if k in error), error)
     message = f"HTTP {status}: {quoted(_message(error), _MESSAGE) or reason}"
     if retry_after is None and (delay := _RETRY_DELAY.search(text)):
         retry_after = float(delay[1])
@@ -259,60 +258,43 @@ _REFUSALS = frozenset({400, 422, 501})
 _ABOVE_NOUGHT = 1e-3  # rounding error of log(1)
 
 
-class LogprobsError(ValueError):
-    """A reply has no usable log-probabilities."""
-
-
 def refuses_logprobs(status: int, message: str) -> bool:
     """Return whether an error is about the request for log-probabilities."""
     return status in _REFUSALS and "logprobs" in message.lower()
 
 
 def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) -> TokenLogprobs:
-    """Return those of the stored part of a reply, or raise LogprobsError.
+    """Return those of the stored part of a reply, or raise ValueError if they are not usable.
 
     ``content`` is its text, with the thought.
     """
-    entries = _entries(choice)
-    text, ends = byte_ends(map(_bytes, entries))
+    entries = mapping(choice.get("logprobs")).get("content")
+    if not isinstance(entries, list):
+        raise ValueError("its reply has no logprobs")
+    pieces, logprobs = [], []
+    for entry in map(mapping, entries):
+        token, value = entry.get("token"), entry.get("logprob")
+        if not isinstance(token, str) or not isinstance(value, int | float):
+            raise ValueError(f"a token of its logprobs is {entry!r:.80}, not as OpenAI's")
+        if value > _ABOVE_NOUGHT:
+            raise ValueError(f"a token has {value:g}, which is no logarithm of a probability")
+        # Many services give no bytes.
+        pieces.append(bytes(entry.get("bytes") or ()) or token.encode("utf-8", "replace"))
+        logprobs.append(max(min(float(value), 0.0), LEAST))
+    text, ends = byte_ends(pieces)
     span, end = answer_span(content), len(content)
     if not text.startswith(content):
         # vLLM and llama.cpp remove the thought from the text, but not its tokens.
         answer = content[slice(*span)]
         begin = text.rfind(answer)
         if begin < 0:
-            raise LogprobsError("the tokens of its logprobs are not those of its reply")
+            raise ValueError("the tokens of its logprobs are not those of its reply")
         end = begin + len(answer)
         span = (begin, end)
-    logprobs = tuple(map(_logprob, entries))
     begins = (0, *ends)[len(ends) - 1] if ends else 0
     last = text[begins:]
     # vLLM includes the token that ended the reply.
+    ended = None
     if ends and finish_reason == "stop" and begins >= end and (not last or last.strip()):
-        return span_tokens(GeneratedTokens(ends[:-1], logprobs[:-1], logprobs[-1]), span)
-    return span_tokens(GeneratedTokens(ends, logprobs), span)
-
-
-def _entries(choice: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    entries = mapping(choice.get("logprobs")).get("content")
-    if not isinstance(entries, list):
-        raise LogprobsError("its reply has no logprobs")
-    if not all(isinstance(mapping(entry).get("token"), str) for entry in entries):
-        raise LogprobsError("its logprobs are not as OpenAI's")
-    return entries
-
-
-def _bytes(entry: Mapping[str, Any]) -> bytes:
-    # Many services give no bytes.
-    return bytes(entry.get("bytes") or ()) or str(entry["token"]).encode("utf-8", "replace")
-
-
-def _logprob(entry: Mapping[str, Any]) -> float:
-    value = entry.get("logprob")
-    if not isinstance(value, int | float):
-        raise LogprobsError(f"a token of its logprobs has {value!r:.40}")
-    if value > _ABOVE_NOUGHT:
-        raise LogprobsError(
-            f"a token of its logprobs has {value:g}, which is no logarithm of a probability"
-        )
-    return max(min(float(value), 0.0), LEAST)
+        ends, ended = ends[:-1], logprobs.pop()
+    return span_tokens(GeneratedTokens(ends, tuple(logprobs), ended), span)

@@ -89,11 +89,7 @@ def check_request(body: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
     """Return the check as a request like ``body``."""
     content = [{"type": "text", "text": WORDS}]
     held = response_format(_SCHEMA, root)
-    return {
-        **body,
-        "messages": [{"role": "user", "content": content}],
-        "response_format": held,
-    }
+    return {**body, "messages": [{"role": "user", "content": content}], "response_format": held}
 
 
 def refuse_unconstrained(completion: Completion, question: Question) -> None:

@@ -17,7 +17,6 @@ import torch
 from ...core.question import Message, PartKind, split_system
 from ..model_row import LocalFamily
 from ..reply_tokens import id_ends
-from .layout import Bounds
 from .logits import grammar_tokenizer
 from .model_images import ImageSet
 
@@ -44,31 +43,32 @@ class MessageEncoder:
         self, processor: Any, family: LocalFamily, switches: Mapping[str, Any] | None = None
     ) -> None:
         self.processor = processor
+        self.tokenizer = processor.tokenizer
         self.family = family
         self._switches = {**family.template, **(switches or {})}
         self._placeholder = str(processor.image_token)
         self._alone = cache(lambda i: self._text([i]))
-        self.grammar_tokenizer = cache(partial(grammar_tokenizer, processor.tokenizer))
+        self.grammar_tokenizer = cache(partial(grammar_tokenizer, self.tokenizer))
 
     def chat(self, message: Message) -> str:
         """Return the exact text after the chat template, with image placeholders."""
         before, asked = split_system(message)
-        turns = [] if before is None else [("system", [{"type": "text", "text": before}])]
+        turns: list[dict[str, Any]] = []
+        if before is not None:
+            turns.append({"role": "system", "content": [{"type": "text", "text": before}]})
         content = [
             {"type": "image"}
             if part.kind is PartKind.IMAGE
             else {"type": "text", "text": part.value}
             for part in asked
         ]
+        turns.append({"role": "user", "content": content})
         text: str = self.processor.apply_chat_template(
-            [{"role": role, "content": parts} for role, parts in (*turns, ("user", content))],
-            tokenize=False,
-            add_generation_prompt=True,
-            **self._switches,
+            turns, tokenize=False, add_generation_prompt=True, **self._switches
         )
         return text
 
-    def encode(self, message: Message, images: ImageSet, bounds: Bounds) -> Encoded:
+    def encode(self, message: Message, images: ImageSet) -> Encoded:
         """Encode one message.
 
         Raises:
@@ -84,7 +84,7 @@ class MessageEncoder:
                 "template: it leaves images out, or a query's text holds the placeholder itself"
             )
         family = self.family
-        layout = family.layout(self.processor.image_processor, bounds, family.pixels_counted)
+        layout = family.layout(self.processor.image_processor, images.bounds, family.pixels_counted)
         inputs = self.processor(
             text=[text],
             images=[[image.pixels for image in shown]] if shown else None,
@@ -92,13 +92,8 @@ class MessageEncoder:
             return_tensors="pt",
         )
         ids = tuple(inputs["input_ids"][0].tolist())
-        return Encoded(
-            text=text,
-            ids=ids,
-            types=self._types(ids),
-            features={k: v for k, v in inputs.items() if k not in _TOKEN_KEYS},
-            images=layout.records(shown, inputs),
-        )
+        features = {key: value for key, value in inputs.items() if key not in _TOKEN_KEYS}
+        return Encoded(text, ids, self._types(ids), features, layout.records(shown, inputs))
 
     def encode_like(self, first: Encoded, message: Message) -> Encoded | None:
         """Encode a message that differs from another only after its last image, else None."""
@@ -106,9 +101,10 @@ class MessageEncoder:
         head, ending = self._ending(text)
         first_head, first_ending = self._ending(first.text)
         tail = self._tokens(first_ending)
-        if head != first_head or first.ids[len(first.ids) - len(tail) :] != tail:
+        common = len(first.ids) - len(tail)
+        if head != first_head or first.ids[common:] != tail:
             return None
-        ids = first.ids[: len(first.ids) - len(tail)] + self._tokens(ending)
+        ids = first.ids[:common] + self._tokens(ending)
         return replace(first, text=text, ids=ids, types=self._types(ids))
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -124,43 +120,28 @@ class MessageEncoder:
 
     @cached_property
     def _hidden(self) -> frozenset[int]:
-        tokenizer = self.processor.tokenizer
-        added = tokenizer.added_tokens_decoder
-        special = {i for i, token in added.items() if token.special} | {*tokenizer.all_special_ids}
-        preserved = {
-            i for i, token in added.items() if token.content in self.family.preserved_tokens
-        }
-        return frozenset(special - preserved)
+        added = self.tokenizer.added_tokens_decoder
+        special = {i for i, token in added.items() if token.special}
+        kept = {i for i, token in added.items() if token.content in self.family.preserved_tokens}
+        return frozenset((special | {*self.tokenizer.all_special_ids}) - kept)
 
     def _text(self, ids: Sequence[int]) -> str:
-        text: str = self.processor.tokenizer.decode(
+        text: str = self.tokenizer.decode(
             ids, skip_special_tokens=False, clean_up_tokenization_spaces=False
         )
         return text
 
-    def stop_ids(self, checkpoint_says: Sequence[int]) -> list[int]:
-        tokenizer = self.processor.tokenizer
-        vocabulary = tokenizer.get_vocab()
-        named = [vocabulary.get(token) for token in self.family.stops]
-        return sorted(
-            {i for i in (*checkpoint_says, tokenizer.eos_token_id, *named) if i is not None}
-        )
-
-    @property
-    def gives_types(self) -> bool:
-        return "mm_token_type_ids" in self.processor.model_input_names
-
     @property
     def pad_id(self) -> int:
-        pad = self.processor.tokenizer.pad_token_id
-        return int(self.processor.tokenizer.eos_token_id if pad is None else pad)
+        pad = self.tokenizer.pad_token_id
+        return int(self.tokenizer.eos_token_id if pad is None else pad)
 
     def _ending(self, text: str) -> tuple[str, str]:
         at = text.rfind(self._placeholder) + len(self._placeholder)
         return text[:at], text[at:]
 
     def _tokens(self, text: str) -> tuple[int, ...]:
-        return tuple(self.processor.tokenizer(text, add_special_tokens=False)["input_ids"])
+        return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _types(self, ids: Sequence[int]) -> tuple[int, ...]:
         return tuple(int(i == self.processor.image_token_id) for i in ids)
@@ -172,7 +153,7 @@ def collate(batch: Sequence[Encoded], encoder: MessageEncoder, device: Any) -> d
         "input_ids": _padded([query.ids for query in batch], encoder.pad_id),
         "attention_mask": _padded([[1] * len(query.ids) for query in batch], 0),
     }
-    if encoder.gives_types:
+    if "mm_token_type_ids" in encoder.processor.model_input_names:
         inputs["mm_token_type_ids"] = _padded([query.types for query in batch], 0)
     with_images = [query.features for query in batch if query.images]
     for key in with_images[0] if with_images else ():
@@ -185,10 +166,9 @@ def _joined(tensors: Sequence[Any]) -> Any:
     most = [max(sizes) for sizes in zip(*(tensor.shape[1:] for tensor in tensors), strict=True)]
     filled = []
     for tensor in tensors:
-        gaps = [wide - size for size, wide in zip(tensor.shape[1:], most, strict=True)]
-        # torch takes (before, after) pairs, last dimension first.
-        around = [end for gap in reversed(gaps) for end in (0, gap)]
-        filled.append(torch.nn.functional.pad(tensor, around) if any(gaps) else tensor)
+        whole = tensor.new_zeros(len(tensor), *most)
+        whole[tuple(map(slice, tensor.shape))] = tensor
+        filled.append(whole)
     return torch.cat(filled)
 
 

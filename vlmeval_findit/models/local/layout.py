@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -39,13 +39,12 @@ class Bounds:
         return new
 
 
-@dataclass(frozen=True, slots=True)
-class ModelImage:
-    """An image as the processor gets it; sizes are (w, h)."""
+class ModelImage(NamedTuple):
+    """An image as the processor gets it."""
 
     pixels: Image.Image
-    original: tuple[int, int]  # of the file
-    sent: tuple[int, int]  # after the run's limits
+    original: Size  # of the file
+    sent: Size  # after the run's limits
 
 
 class ImageLayout:
@@ -77,13 +76,14 @@ class ImageLayout:
         """Return each image's size as stored, as sent and as processed, and the bounds."""
         if not shown:
             return ()
-        in_force, processed = self.in_force(), self.processed(shown, features)
-        records: list[dict[str, Any]] = [
-            {"original": list(image.original), "sent": list(image.sent)} for image in shown
-        ]
-        for record, size in zip(records, processed, strict=True) if processed else ():
-            record["processed"] = list(size)
-        return tuple({**record, "bounds": in_force} for record in records)
+        bounds, processed = self.in_force(), self.processed(shown, features)
+        records = []
+        for number, image in enumerate(shown):
+            sizes = {"original": image.original, "sent": image.sent}
+            if processed is not None:
+                sizes["processed"] = processed[number]
+            records.append({**{name: list(size) for name, size in sizes.items()}, "bounds": bounds})
+        return tuple(records)
 
     def in_force(self) -> dict[str, Any]:
         """Return the bounds, completed with the processor's defaults."""
@@ -144,29 +144,17 @@ class Tiles(ImageLayout):
         return {"crop_to_patches": True, "max_patches": self.bounds.patches}
 
     def in_force(self) -> dict[str, Any]:
-        return self.bounds.overridden({"patches": self._patches}).as_dict()
+        patches = int(self.bounds.patches or self.image_processor.max_patches)
+        return self.bounds.overridden({"patches": patches}).as_dict()
 
     def processed(self, shown: Sequence[ModelImage], features: Features) -> Sequence[Size]:
         """Return the sizes of the tiled canvases, which features do not have."""
-        height, width = self._tile
-        grids = [self._canvas(image.sent) for image in shown]
-        return [(columns * width, rows * height) for columns, rows in grids]
-
-    def _canvas(self, sent: Size) -> Size:
         from transformers.models.got_ocr2 import image_processing_got_ocr2 as tiles
 
-        width, height = sent
-        least = self.image_processor.min_patches
-        columns, rows = tiles.get_optimal_tiled_canvas(
-            (height, width), self._tile, least, self._patches
-        )
-        return columns, rows
-
-    @property
-    def _patches(self) -> int:
-        return int(self.bounds.patches or self.image_processor.max_patches)
-
-    @property
-    def _tile(self) -> Size:
-        """Height and width of a tile in pixels."""
-        return self.image_processor.size["height"], self.image_processor.size["width"]
+        processor, sizes = self.image_processor, []
+        tile = processor.size["height"], processor.size["width"]
+        limits = processor.min_patches, self.in_force()["patches"]
+        for image in shown:
+            columns, rows = tiles.get_optimal_tiled_canvas(image.sent[::-1], tile, *limits)
+            sizes.append((columns * tile[1], rows * tile[0]))
+        return sizes

@@ -1,7 +1,8 @@
 """Logits processors: enforce a JSON schema, sample, and record log-probabilities.
 
-llguidance needs no torch extension or compile step, and takes any tokenizer of ``tokenizers`` and
-any of our schemas.
+Each takes a step's ``input_ids`` (rows, tokens), which end with the last token, and its logits
+(rows, vocabulary). llguidance needs no torch extension or compile step, and takes any tokenizer of
+``tokenizers`` and any of our schemas.
 """
 
 from __future__ import annotations
@@ -40,14 +41,11 @@ class SchemaMask:
     ) -> None:
         self._schema = schema
         self._tokenizer = tokenizer
-        self._stops = stops
+        self._stops = list(stops)
         self._prompt = prompt
         self._matchers: list[Any] = []
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Mask a step's logits (rows, vocabulary); ``input_ids`` (rows, tokens) end with the last
-        token.
-        """
         rows, width = scores.shape
         if not self._matchers:
             self._matchers = self._begin(rows, width)
@@ -56,7 +54,7 @@ class SchemaMask:
                 # After the end of a reply comes padding.
                 if not matcher.is_stopped():
                     matcher.consume_token(token)
-        allowed = np.stack([_allowed(matcher, width, self._stops) for matcher in self._matchers])
+        allowed = np.stack([self._allowed(matcher, width) for matcher in self._matchers])
         return scores.masked_fill(torch.from_numpy(~allowed).to(scores.device), float("-inf"))
 
     def _begin(self, rows: int, width: int) -> list[Any]:
@@ -67,20 +65,18 @@ class SchemaMask:
         )
         tokenizer = self._tokenizer(width)
         matchers = [LLMatcher(tokenizer, grammar) for _ in range(rows)]
-        for matcher in matchers:
-            if matcher.is_error():
-                raise ValueError(f"_constrained: {matcher.get_error()}")
+        if matchers[0].is_error():
+            raise ValueError(f"_constrained: {matchers[0].get_error()}")
         return matchers
 
-
-def _allowed(matcher: Any, width: int, stops: Sequence[int]) -> NDArray[np.bool_]:
-    """Return which tokens may come next; after a complete reply, only stops."""
-    if matcher.is_stopped():
-        ends = np.zeros(width, dtype=np.bool_)
-        ends[list(stops)] = True
-        return ends
-    bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
-    return np.unpackbits(bits, bitorder="little", count=width).astype(np.bool_)
+    def _allowed(self, matcher: Any, width: int) -> NDArray[np.bool_]:
+        """Return which tokens may come next; after a complete reply, only stops."""
+        if matcher.is_stopped():
+            ends = np.zeros(width, dtype=np.bool_)
+            ends[self._stops] = True
+            return ends
+        bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
+        return np.unpackbits(bits, bitorder="little", count=width).astype(np.bool_)
 
 
 class SeededSampler:
@@ -97,11 +93,10 @@ class SeededSampler:
         self._generators: list[Any] = []
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Return a step's logits (rows, vocabulary) with noise; -inf stays."""
+        """Return a step's logits with noise; -inf stays."""
         if not self._generators:
-            self._generators = [
-                torch.Generator(scores.device).manual_seed(seed) for seed in self._seeds
-            ]
+            device = scores.device
+            self._generators = [torch.Generator(device).manual_seed(s) for s in self._seeds]
         drawn = torch.empty_like(scores, dtype=torch.float32)
         for row, generator in zip(drawn, self._generators, strict=True):
             row.exponential_(generator=generator)
@@ -120,9 +115,7 @@ class LogprobRecorder:
         self._known: list[Any] = []
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Record a step's 32-bit logits (rows, vocabulary) and return them; ``input_ids`` as in
-        SchemaMask.
-        """
+        """Record a step's 32-bit logits and return them."""
         self._note(input_ids[:, -1])
         # On a CPU half the time of logsumexp, and safe from masking in place.
         self._last = scores.log_softmax(dim=-1)

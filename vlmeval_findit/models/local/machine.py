@@ -10,9 +10,10 @@ import gc
 import importlib.util
 import logging
 import math
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 log = logging.getLogger(__name__)
 
@@ -20,8 +21,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(NamedTuple):
     """What the machine has."""
 
     cuda_devices: int = 0
@@ -30,8 +30,7 @@ class Machine:
     flash_attention: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceChoice:
+class DeviceChoice(NamedTuple):
     """What was chosen."""
 
     device: str
@@ -72,41 +71,28 @@ def choose(
     Raises:
         ValueError: the machine has no such device.
     """
-    if device is None:
-        device = "cuda" if machine.cuda_devices else "mps" if machine.mps else "cpu"
+    device = device or ("cuda" if machine.cuda_devices else "mps" if machine.mps else "cpu")
     kind, _, number = device.partition(":")
     count = {"cuda": machine.cuda_devices, "mps": int(machine.mps)}.get(kind, math.inf)
     if count <= int(number or 0):
         raise ValueError(f"device {device}: this machine has {count} of {kind}; cpu always works")
-    if dtype is None:
-        half = "bfloat16" if machine.cuda_bfloat16 or kind != "cuda" else "float16"
-        dtype = "float32" if kind == "cpu" else half
-    if attention is None:
-        flash = kind == "cuda" and machine.flash_attention and dtype != "float32"
-        attention = "flash_attention_2" if flash else "sdpa"
-    chosen = DeviceChoice(device, dtype, attention)
-    return replace(chosen, spread=device == "cuda" and machine.cuda_devices > 1)
+    half = "bfloat16" if machine.cuda_bfloat16 or kind != "cuda" else "float16"
+    dtype = dtype or ("float32" if kind == "cpu" else half)
+    flash = kind == "cuda" and machine.flash_attention and dtype != "float32"
+    attention = attention or ("flash_attention_2" if flash else "sdpa")
+    return DeviceChoice(device, dtype, attention, device == "cuda" and machine.cuda_devices > 1)
 
 
-def first_try(placement: DeviceChoice) -> tuple[int, float]:
-    """Return the first batch's limits in queries and tokens; a GPU reports if it is too large.
-
-    On a CPU more than eight gain nothing (prefill is bound by arithmetic), and running out of
-    memory may kill the process without an error.
-    """
-    return (8, 16_384) if placement.device == "cpu" else (32, math.inf)
-
-
+@dataclass(slots=True)
 class BatchLimit:
     """Limits a batch to ``most`` items and to the memory that sufficed so far.
 
     Memory follows the padded size (items x longest), so a large query does not shrink later batches
-    of small ones. ``padded`` is the initial limit in tokens.
+    of small ones.
     """
 
-    def __init__(self, most: int, padded: float = math.inf) -> None:
-        self.most = most
-        self.padded = padded
+    most: int
+    padded: float = math.inf  # tokens
 
     def fitting(self, longest: float) -> int:
         """Return how many items of at most this length go together; at least one."""
@@ -121,14 +107,12 @@ class BatchLimit:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error of torch (CUDA, MPS, CPU) or of Python means that memory ran out."""
-    if isinstance(error, MemoryError):
-        return True
-    if any(cls.__name__ == "OutOfMemoryError" for cls in type(error).__mro__):
+    names = {each.__name__ for each in type(error).__mro__}
+    if names & {"MemoryError", "OutOfMemoryError"}:
         return True
     words = str(error).lower()
-    return isinstance(error, RuntimeError) and (
-        "out of memory" in words or "can't allocate memory" in words
-    )
+    of_torch = "out of memory" in words or "can't allocate memory" in words
+    return isinstance(error, RuntimeError) and of_torch
 
 
 def in_batches(
@@ -137,7 +121,6 @@ def in_batches(
     limit: BatchLimit,
     answer: Callable[[Sequence[Item]], Sequence[Result]],
     give_up: Callable[[Item, str], Result],
-    free: Callable[[], object] = gc.collect,
 ) -> list[Result]:
     """Return the results of all items, in order, computed in batches of similar length.
 
@@ -146,7 +129,6 @@ def in_batches(
         limit: shrinks when memory runs out; belongs to the caller.
         answer: results of a batch, one per item.
         give_up: the result of an item that does not fit alone.
-        free: called after memory ran out.
 
     Raises:
         Exception: of ``answer``, except for running out of memory.
@@ -157,26 +139,29 @@ def in_batches(
     waiting = sorted(range(len(items)), key=lambda i: -lengths[i])
     while waiting:
         batch = waiting[: limit.fitting(lengths[waiting[0]])]
-        answers, error = _try(answer, [items[i] for i in batch])
-        if answers is not None:
-            results.update(zip(batch, answers, strict=True))
-        else:
-            free()
+        answers: Sequence[Result] = ()
+        why = ""
+        try:
+            answers = answer([items[i] for i in batch])
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            why = f"{type(error).__name__}: {error}"
+        # Only now, as the error's traceback kept tensors alive.
+        if why:
+            free_memory()
             if len(batch) > 1:
                 limit.did_not_fit(len(batch), lengths[batch[0]])
                 continue
-            results[batch[0]] = give_up(items[batch[0]], error)
+            answers = [give_up(items[batch[0]], why)]
+        results.update(zip(batch, answers, strict=True))
         waiting = waiting[len(batch) :]
     return [results[i] for i in range(len(items))]
 
 
-def _try(
-    answer: Callable[[Sequence[Item]], Sequence[Result]], batch: Sequence[Item]
-) -> tuple[Sequence[Result] | None, str]:
-    """Return the results, or None and the reason: a traceback would keep tensors alive."""
-    try:
-        return answer(batch), ""
-    except Exception as error:
-        if not is_out_of_memory(error):
-            raise
-        return None, f"{type(error).__name__}: {error}"
+def free_memory() -> None:
+    """Release what a failed batch held."""
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()

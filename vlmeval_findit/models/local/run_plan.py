@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
@@ -18,12 +18,6 @@ from ..model_row import LocalFamily, ModelRow, space_within
 from ..revision import base_settings, known_revision
 from .layout import Bounds
 from .machine import choose, this_machine
-
-HOST_CLASS = "FindItLocalModel"
-"""VLMEvalKit's class of all local models."""
-
-GRAMMARS = "llguidance"
-"""The library for constrained decoding (:mod:`.logits`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +44,6 @@ class RunSettings(Config):
 class GenerationPlan:
     """How the queries of a question are run and recorded."""
 
-    row: ModelRow
     family: LocalFamily
     bounds: Bounds
     limit: int
@@ -75,22 +68,19 @@ def plan(
             f"{row.name} thinks before it answers, and a grammar holds from the first word: "
             f"{question.name} needs a model that does not"
         )
-    given = asdict(settings)
-    space = space_from(settings.space) if settings.space is not None else row.space(question)
-    limits = {key: given[key] for key in ("min_pixels", "max_pixels", "patches")}
+    limits = {key: getattr(settings, key) for key in ("min_pixels", "max_pixels", "patches")}
     for key in limits.keys() - row.local.layout.takes:
         if limits[key] is not None:
             takes = nearest(key, sorted(row.local.layout.takes))
             raise ValueError(f"{key}: the image processor of {row.name} takes no such bound{takes}")
     bounds = row.local.bounds(question).overridden(limits)
+    if settings.space is not None:
+        space = space_from(settings.space)
+    else:
+        space = space_within(row.space(question), bounds)
+    limit = settings.max_new_tokens or question.max_new_tokens
     return GenerationPlan(
-        row=row,
-        family=row.local,
-        bounds=bounds,
-        limit=settings.max_new_tokens or question.max_new_tokens,
-        space=(space if settings.space is not None else space_within(space, bounds)).as_dict(),
-        schema=question.reply_schema,
-        logprobs=logprobs,
+        row.local, bounds, limit, space.as_dict(), question.reply_schema, logprobs
     )
 
 
@@ -99,8 +89,8 @@ def describe(
 ) -> Described:
     """Describe a run of a checkpoint without torch or network; raises as :func:`plan`."""
     generation = plan(row, question, settings)
-    if generation.schema is not None and find_spec(GRAMMARS) is None:
-        raise ValueError(f"{question.name} needs {GRAMMARS}: {install('local')}")
+    if generation.schema is not None and find_spec("llguidance") is None:
+        raise ValueError(f"{question.name} needs llguidance: {install('local')}")
     refuse_without_peft(checkpoint)
     set_by_user = {
         "bounds": generation.bounds.as_dict(),
@@ -109,21 +99,21 @@ def describe(
         "engine": "transformers",
         "dtype": settings.dtype,
         "attention": settings.attention,
-        **({} if generation.schema is None else {"reply_schema": generation.schema}),
-        **({"temperature": settings.temperature} if settings.temperature else {}),
         **base_settings(checkpoint, settings.revision, settings.merge_adapter),
     }
-    return Described(
-        Answering(
-            kind=HOST_CLASS,
-            row=row.name,
-            checkpoint=checkpoint,
-            revision=known_revision(checkpoint, settings.revision),
-            settings=set_by_user,
-            runs_here=True,
-        ),
-        generation.space,
+    if generation.schema is not None:
+        set_by_user["reply_schema"] = generation.schema
+    if settings.temperature:
+        set_by_user["temperature"] = settings.temperature
+    answering = Answering(
+        kind="FindItLocalModel",  # VLMEvalKit's class of all local models
+        row=row.name,
+        checkpoint=checkpoint,
+        revision=known_revision(checkpoint, settings.revision),
+        settings=set_by_user,
+        runs_here=True,
     )
+    return Described(answering, generation.space)
 
 
 def on_this_machine(answering: Answering, settings: RunSettings) -> Answering:

@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
-from transformers import StoppingCriteria, StoppingCriteriaList
 
 from ...core.answers import CancelledError
 from ..adapter import Adapter, adapter_of
-from ..reply_tokens import GeneratedTokens
 from ..revision import refuse_unreachable, revision_of
 from .encoding import Encoded, MessageEncoder, collate
 from .logits import LogprobRecorder, SchemaMask, SeededSampler
 from .machine import DeviceChoice
 
-log = logging.getLogger(__name__)
 
-
-class Generated(NamedTuple):
-    """The new tokens of one reply, without its end token.
-
-    ``logprobs`` are natural logarithms, the end token's last; None if not requested.
-    """
-
-    ids: tuple[int, ...]
-    finish_reason: str
-    logprobs: tuple[float, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A model with its processor, and the revisions of both."""
+class Loaded(NamedTuple):
+    """A model with its processor; ``record`` has the revisions of both, and an adapter's base."""
 
     model: Any
     encoder: MessageEncoder
-    revision: str
-    processor_revision: str
-    base: Mapping[str, str] = field(default_factory=dict)  # record of an adapter's base
+    record: Mapping[str, str]
 
     @property
     def device(self) -> Any:
@@ -52,8 +32,13 @@ class Loaded:
 
     @property
     def stops(self) -> list[int]:
-        says = self.model.generation_config.eos_token_id
-        return self.encoder.stop_ids([says] if isinstance(says, int) else says or [])
+        """End tokens of the checkpoint, its tokenizer and its family."""
+        says, tokenizer = self.model.generation_config.eos_token_id, self.encoder.tokenizer
+        vocabulary = tokenizer.get_vocab()
+        named = map(vocabulary.get, self.encoder.family.stops)
+        of_checkpoint = [says] if isinstance(says, int) else says or []
+        every = {*of_checkpoint, tokenizer.eos_token_id, *named}
+        return sorted(token for token in every if token is not None)
 
 
 def load_processor(checkpoint: str, revision: str | None = None, **where: Any) -> Any:
@@ -81,8 +66,10 @@ def load(
     from transformers import AutoModelForImageTextToText, GenerationConfig
 
     adapter = adapter_of(checkpoint)
-    weights = checkpoint if adapter is None else adapter.base
-    revision = revision if adapter is None else adapter.base_revision(revision)
+    weights, processor = checkpoint, checkpoint
+    if adapter is not None:
+        weights, processor = adapter.base, adapter.processor
+        revision = adapter.base_revision(revision)
     model = AutoModelForImageTextToText.from_pretrained(
         weights,
         revision=revision,
@@ -95,10 +82,14 @@ def load(
             f"{weights} is an adapter at the hub: hf download {weights} --local-dir DIR, and name "
             "that folder"
         )
-    base: dict[str, str] = {}
+    files = ("processor_config.json", "preprocessor_config.json")
+    record = {
+        "revision": checkpoint_revision(checkpoint, revision),
+        "processor_revision": checkpoint_revision(processor, revision, files),
+    }
     if adapter is not None:
         model = with_adapter(model, adapter, merges=merges)
-        base = {"base": weights, "base_revision": checkpoint_revision(weights, revision)}
+        record |= {"base": weights, "base_revision": checkpoint_revision(weights, revision)}
     model = model.eval()
     if not placement.spread:
         model = model.to(placement.device)
@@ -108,18 +99,7 @@ def load(
         eos_token_id=model.generation_config.eos_token_id,
         pad_token_id=encoder.pad_id,
     )
-    return Loaded(
-        model=model,
-        encoder=encoder,
-        revision=checkpoint_revision(checkpoint, revision),
-        processor_revision=_revision(
-            adapter.processor if adapter else checkpoint,
-            revision,
-            "processor_config.json",
-            "preprocessor_config.json",
-        ),
-        base=base,
-    )
+    return Loaded(model, encoder, record)
 
 
 def with_adapter(model: Any, adapter: Adapter, *, merges: bool) -> Any:
@@ -134,36 +114,30 @@ def with_adapter(model: Any, adapter: Adapter, *, merges: bool) -> Any:
     config = PeftConfig.from_pretrained(folder)
     config.inference_mode = True
     adapted = PeftModel(model, config)
-    result = adapted.load_adapter(
-        folder,
-        "default",
-        torch_device=str(model.device),
-        key_mapping=getattr(model, "_checkpoint_conversion_mapping", {}),
-    )
-    missing, foreign = list(result.missing_keys), list(result.unexpected_keys)
+    mapping = getattr(model, "_checkpoint_conversion_mapping", {})
+    device = str(model.device)
+    result = adapted.load_adapter(folder, "default", torch_device=device, key_mapping=mapping)
+    missing, foreign = result.missing_keys, result.unexpected_keys
     if missing or foreign:
-        example = (missing or foreign)[0]
         raise ValueError(
             f"{folder} does not fit {adapter.base}: {len(missing)} of its weights are missing and "
-            f"{len(foreign)} fit nowhere; the first is {example}"
+            f"{len(foreign)} fit nowhere; the first is {[*missing, *foreign][0]}"
         )
     return adapted.merge_and_unload() if merges else adapted.get_base_model()
 
 
-def checkpoint_revision(checkpoint: str, requested: str | None = None) -> str:
-    """Return the revision at which a checkpoint would be loaded.
+def checkpoint_revision(
+    checkpoint: str, requested: str | None = None, files: Sequence[str] = ("config.json",)
+) -> str:
+    """Return the revision at which a checkpoint would be loaded, by the first of its ``files``.
 
     Raises OSError if it does not exist, ValueError as :func:`.refuse_unreachable`.
     """
-    refuse_unreachable(checkpoint)
-    return _revision(checkpoint, requested, "config.json")
-
-
-def _revision(checkpoint: str, revision: str | None, *files: str) -> str:
     from transformers.utils import cached_file
 
-    options = {"_raise_exceptions_for_missing_entries": False}
-    paths = (cached_file(checkpoint, name, revision=revision, **options) for name in files)
+    refuse_unreachable(checkpoint)
+    options = {"revision": requested, "_raise_exceptions_for_missing_entries": False}
+    paths = (cached_file(checkpoint, name, **options) for name in files)
     return revision_of(checkpoint, next(filter(None, paths), None))
 
 
@@ -173,20 +147,19 @@ class Decoding(NamedTuple):
     limit: int  # most new tokens
     schema: Mapping[str, Any] | None = None  # JSON schema to enforce
     logprobs: bool = False  # record log-probabilities
-    is_cancelled: Callable[[], bool] | None = None  # asked after every token whether to cancel
+    is_cancelled: Callable[[], bool] = lambda: False  # asked after every token
     temperature: float = 0.0  # of sampling from the whole distribution; 0: greedy
 
 
-class _Cancelled(StoppingCriteria):  # type: ignore[misc]
-    """Ends all rows of a batch once the run is cancelled."""
+class Generated(NamedTuple):
+    """The new tokens of one reply, without its end token.
 
-    def __init__(self, is_cancelled: Callable[[], bool]) -> None:
-        self._is_cancelled = is_cancelled
-        self.done = False
+    ``logprobs`` are natural logarithms, the end token's last; None if not requested.
+    """
 
-    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-        self.done = self._is_cancelled()
-        return torch.full((len(input_ids),), self.done, device=input_ids.device)
+    ids: tuple[int, ...]
+    finish_reason: str
+    logprobs: tuple[float, ...] | None = None
 
 
 def generate(loaded: Loaded, batch: Sequence[Encoded], decoding: Decoding) -> list[Generated]:
@@ -207,15 +180,21 @@ def continue_rows(
     """
     stops = loaded.stops
     prompt = inputs["input_ids"].shape[1]
-    recorder = LogprobRecorder() if decoding.logprobs else None
-    processors: list[Any] = [] if recorder is None else [recorder]
+    recorder = LogprobRecorder()
+    processors: list[Any] = [recorder] if decoding.logprobs else []
     if decoding.schema is not None:
         known = partial(loaded.encoder.grammar_tokenizer, stops=tuple(stops))
         # After the recorder of the model's distribution.
         processors.append(SchemaMask(decoding.schema, known, stops, prompt))
     if decoding.temperature:
         processors.append(SeededSampler(decoding.temperature, seeds))
-    cancelled = _Cancelled(decoding.is_cancelled or (lambda: False))
+    cancelled = False
+
+    def ends_all(input_ids: Any, scores: Any, **_: Any) -> Any:
+        nonlocal cancelled
+        cancelled = decoding.is_cancelled()
+        return torch.full((len(input_ids),), cancelled, device=input_ids.device)
+
     with torch.no_grad():
         output = loaded.model.generate(
             **inputs,
@@ -223,33 +202,18 @@ def continue_rows(
             do_sample=False,  # the sampler decides by the largest number
             eos_token_id=stops,
             pad_token_id=loaded.encoder.pad_id,
-            stopping_criteria=StoppingCriteriaList([cancelled]),
+            stopping_criteria=[ends_all],
             **({"logits_processor": processors} if processors else {}),
         )
-    if cancelled.done:
+    if cancelled:
         raise CancelledError
     new = output[:, prompt:]
-    logprobs = [None] * len(new) if recorder is None else recorder.of(new)
-    return [ended(row, stops, values) for row, values in zip(new.tolist(), logprobs, strict=True)]
+    logprobs = recorder.of(new) if decoding.logprobs else [None] * len(new)
+    return [_ended(row, stops, values) for row, values in zip(new.tolist(), logprobs, strict=True)]
 
 
-def ended(
-    row: Sequence[int], stops: Sequence[int], logprobs: Sequence[float] | None = None
-) -> Generated:
+def _ended(row: Sequence[int], stops: Sequence[int], logprobs: Sequence[float] | None) -> Generated:
     """Cut a row of new tokens at its first end token."""
-    for at, token in enumerate(row):
-        if token in stops:
-            values = None if logprobs is None else tuple(logprobs[: at + 1])
-            return Generated(tuple(row[:at]), "stop", values)
-    return Generated(
-        tuple(row), "length", None if logprobs is None else tuple(logprobs[: len(row)])
-    )
-
-
-def generated_tokens(new: Generated, encoder: MessageEncoder) -> GeneratedTokens | None:
-    """Return a reply's tokens with their ends in its text; None without log-probabilities."""
-    if new.logprobs is None:
-        return None
-    count = len(new.ids)
-    last = new.logprobs[count] if len(new.logprobs) > count else None
-    return GeneratedTokens(encoder.ends(new.ids), new.logprobs[:count], last)
+    end = next((at for at, token in enumerate(row) if token in stops), len(row))
+    values = None if logprobs is None else tuple(logprobs[: end + 1])
+    return Generated(tuple(row[:end]), "stop" if end < len(row) else "length", values)
