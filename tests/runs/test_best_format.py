@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import pytest
 from grids import grid
 from scored_runs import Answer, World, query, saying, speaking, world
 
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.leaderboard.board import make_board
@@ -27,83 +25,59 @@ from vlmeval_findit.runs.scored_run import Run, load_runs
 __all__ = ["world"]
 
 
-def failing_on(share: int, answer: Answer) -> Answer:
-    """Return a model whose call fails on so many of every hundred rows."""
-
-    def says(item: FindItQuery, generator: np.random.Generator) -> str:
-        reply = answer(item, generator)
-        return f"{FAILED} via API." if item.index % 10 < share // 10 else reply
-
-    return says
+def saying_at(text: str, digits: str, answer: Answer) -> Answer:
+    """Return a model that says a text on rows whose index ends with one of the digits."""
+    return lambda item, rng: text if str(item.index)[-1] in digits else answer(item, rng)
 
 
-def missing_every(nth: int, answer: Answer) -> Answer:
-    """Return a model that says nothing on every nth row."""
-    return lambda item, generator: "[]" if item.index % nth == 0 else answer(item, generator)
+def results_of(runs: Iterable[Run]) -> list[CellResult]:
+    return [CellResult("M", r.question, r.sums, len(r.rows), r.failed, r.path, 100) for r in runs]
 
 
-def shifted(name: str, loose: float) -> Answer:
-    return speaking(name, 1.0, loose)
+def model(written: str, loose: float = 0) -> Answer:
+    return speaking(f"FindIt_Pascal_{written}", 1.0, loose)
 
 
-Making = Callable[[str], Answer]
-CASES: dict[str, tuple[dict[str, Making], str]] = {
+# What each format answers, and which is the best.
+CASES = {
     # Of 100 calls 40 failed; the rest is perfect: 100 % of what was answered, but 75 % of all.
     "failures": (
         {
-            "xyxy_text": lambda name: failing_on(40, shifted(name, 0)),
-            "xywh_json": lambda name: missing_every(10, shifted(name, 0)),
+            "xyxy_text": lambda name: saying_at(f"{FAILED} via API.", "0123", model(name)),
+            "xywh_json": lambda name: saying_at("[]", "0", model(name)),
         },
         "xywh_json",
     ),
-    # F1 is equal; the boxes of one format lie closer.
     "mIoU decides": (
-        {
-            "xyxy_text": lambda name: shifted(name, 8),
-            "yxhw_json": lambda name: shifted(name, 2),
-        },
+        {"xyxy_text": lambda name: model(name, 8), "yxhw_json": lambda name: model(name, 2)},
         "yxhw_json",
     ),
-    # All is equal; by name cxcywh would be first, in the grid xyxy is.
+    # By name cxcywh would be first.
     "the grid decides": (
-        {
-            "cxcywh_json": lambda name: shifted(name, 0),
-            "xyxy_json_bbox_2d": lambda name: shifted(name, 0),
-            "yxyx_text": lambda name: shifted(name, 0),
-        },
+        {"cxcywh_json": model, "xyxy_json_bbox_2d": model, "yxyx_text": model},
         "xyxy_json_bbox_2d",
     ),
 }
 
 
-@pytest.fixture(params=CASES)
-def scored(request: pytest.FixtureRequest, world: World) -> tuple[list[Run], str]:
-    built, expected = CASES[request.param]
-    world.table("Pascal", [query(i, picture=f"{i // 2}.jpg") for i in range(100)])
-    for written, answer in built.items():
-        name = f"FindIt_Pascal_{written}"
-        world.predict("M", name, answer(name))
-    return load_runs([world.runs]), expected
-
-
+@pytest.mark.parametrize("case", CASES)
 def test_everything_names_the_same_format(
-    scored: tuple[list[Run], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    case: str, world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    runs, expected = scored
-    results = [
-        CellResult("M", r.question, r.sums, len(r.rows), r.failed, r.path, 100) for r in runs
-    ]
+    answers, expected = CASES[case]
+    world.table("Pascal", [query(i, picture=f"{i // 2}.jpg") for i in range(100)])
+    for written, answer in answers.items():
+        world.predict("M", f"FindIt_Pascal_{written}", answer(written))
+    runs = load_runs([world.runs])
+    results = results_of(runs)
     assert best_format(results).format == expected
     report_formats(results, tmp_path / "formats.yaml")
-    shown = capsys.readouterr().out
-    assert f"M: best format on FindIt {expected} (" in shown
+    assert f"M: best format on FindIt {expected} (" in capsys.readouterr().out
     assert BestFormats(tmp_path / "formats.yaml").models == {"M": {"FindIt": expected}}
     board = make_board(runs)
-    reported = board.cells["M", "Pascal"].run
-    assert reported is not None
-    assert reported.question.format == expected
+    assert board.cells["M", "Pascal"].run.question.format == expected
     page = make_page(board, datetime(2026, 1, 2, tzinfo=UTC))
-    assert f"<b>M</b>: <code>{reported.question.format}</code> on Pascal" in page
+    assert f"<b>M</b>: <code>{expected}</code> on Pascal" in page
     [label] = re.findall(r'"description":"F1@0.5[^"]* by rep[^"]*; reported: M ([^"]+)"', page)
     assert label.removesuffix(" bbox").replace(" ", "_") == expected
 
@@ -113,17 +87,12 @@ def test_no_format_is_the_best_of_formats_without_a_hit(
 ) -> None:
     for name in ("FindIt_Pascal_xyxy_json", "FindIt_Pascal_xyxy_text"):
         world.predict("M", name, saying("[]"))
-    runs = load_runs([world.runs])
-    results = [
-        CellResult("M", r.question, r.sums, len(r.rows), r.failed, r.path, 100) for r in runs
-    ]
-    report_formats(results, tmp_path / "formats.yaml")
+    report_formats(results_of(load_runs([world.runs])), tmp_path / "formats.yaml")
     assert capsys.readouterr().out == "M: no best format: F1@0.5 is 0 in all 2 formats\n"
     assert not (tmp_path / "formats.yaml").exists()
 
 
 # --- the rule -------------------------------------------------------------------------------------
-
 
 Sums = Mapping[str, float]
 

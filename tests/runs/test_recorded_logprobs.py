@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,13 +23,16 @@ CONFIG = """
 models: Qwen3-VL
 datasets: [Demo]
 representations: [xyxy]
+outputs: json
+keys: bbox_2d
 """
 CALLS = 19
 TEXT = "[[1, 2, 3, 4]]"
+TOKENS = TokenLogprobs((5, len(TEXT)), (-0.25, -0.5))
 
 
-def with_logprobs(asked: Asked, number: int) -> Answer:
-    """Return a server that gives log-probabilities where it is asked for them."""
+def gives(asked: Asked, number: int) -> Answer:
+    """Give log-probabilities where it is asked for them."""
     if "logprobs" not in asked.body:
         return completion(TEXT)
     assert asked.body["logprobs"] is True
@@ -40,17 +42,10 @@ def with_logprobs(asked: Asked, number: int) -> Answer:
     return completion(choices=[choice])
 
 
-def ignores(asked: Asked, number: int) -> Answer:
-    return completion(TEXT)
-
-
 def refuses(asked: Asked, number: int) -> Answer:
     if "logprobs" in asked.body:
         return error(400, "logprobs are not supported with reasoning models.")
     return completion(TEXT)
-
-
-TOKENS = TokenLogprobs((5, len(TEXT)), (-0.25, -0.5))
 
 
 def run(sweep: Sweep, server: ChatServer) -> int:
@@ -61,20 +56,13 @@ def run(sweep: Sweep, server: ChatServer) -> int:
     return len(server.asked) - before
 
 
-def predictions(sweep: Sweep) -> list[Path]:
-    return list(sweep.work_dir.rglob("Qwen3-VL_FindIt_Demo_xyxy_json*2d.json"))
-
-
-def digest(sweep: Sweep) -> str:
-    (path,) = predictions(sweep)
-    run = read_identity(path)
-    assert run is not None
-    return run.digest
+def predictions(sweep: Sweep) -> Path:
+    (path,) = sweep.work_dir.rglob("Qwen3-VL_FindIt_Demo_xyxy_json*2d.json")
+    return path
 
 
 def recorded(sweep: Sweep) -> set[TokenLogprobs | None]:
-    (path,) = predictions(sweep)
-    return {reply.recorded.token_logprobs for reply in read_predictions(path)}
+    return {reply.recorded.token_logprobs for reply in read_predictions(predictions(sweep))}
 
 
 @pytest.fixture
@@ -82,99 +70,76 @@ def sweep(tmp_path: Path) -> Sweep:
     return demo_sweep(tmp_path, CONFIG)
 
 
-def single_format(sweep: Sweep) -> Sweep:
-    axes = replace(sweep.stages[0], outputs=("json",), keys=("bbox_2d",))
-    return replace(sweep, stages=(axes,))
+@pytest.fixture
+def with_them(sweep: Sweep) -> Sweep:
+    return replace(sweep, logprobs=True)
 
 
-def test_without_and_then_with_asks_again_and_says_so(
-    sweep: Sweep, caplog: pytest.LogCaptureFixture
+def test_what_was_asked_without_them_is_asked_again_once(
+    sweep: Sweep, with_them: Sweep, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sweep = single_format(sweep)
-    with_them = replace(sweep, logprobs=True)
-    with ChatServer(with_logprobs) as server:
+    with ChatServer(gives) as server:
         assert run(sweep, server) == CALLS
         assert recorded(sweep) == {None}
-        before = digest(sweep)
+        before = read_identity(predictions(sweep)).digest
         assert run(with_them, server) == CALLS
         assert f"{CALLS} answers have no log-probabilities and are asked for again" in caplog.text
         assert recorded(sweep) == {TOKENS}
-        assert digest(sweep) == before, "the runs can be compared"
-        assert run(with_them, server) == run(sweep, server) == 0
-    keys = answered_keys(sweep.journal)
-    assert len(keys) == 2 * CALLS
-    assert len(set(keys)) == CALLS
-
-
-def test_another_runner_takes_them_from_the_predictions(sweep: Sweep, tmp_path: Path) -> None:
-    """The journal was lost."""
-    sweep = single_format(sweep)
-    with_them = replace(sweep, logprobs=True)
-    with ChatServer(with_logprobs) as server:
-        run(with_them, server)
-        sweep.journal.write_bytes(b"")
+        assert read_identity(predictions(sweep)).digest == before, "the runs can be compared"
         assert run(with_them, server) == 0
+        assert run(sweep, server) == 0, "an answer with them serves a run without"
+        assert recorded(sweep) == {TOKENS}
+        keys = answered_keys(sweep.journal)
+        assert (len(keys), len(set(keys))) == (2 * CALLS, CALLS)
+        sweep.journal.write_bytes(b"")
+        assert run(with_them, server) == 0, "without a journal they are in the predictions"
         assert recorded(sweep) == {TOKENS}
 
 
-def test_a_run_that_was_killed_between_goes_on(sweep: Sweep) -> None:
+def test_a_run_that_was_killed_between_goes_on(sweep: Sweep, with_them: Sweep) -> None:
     """The predictions have the old replies, the journal some new and other ones."""
-    sweep = single_format(sweep)
 
     def moody(asked: Asked, number: int) -> Answer:
-        return (
-            with_logprobs(asked, number)
-            if "logprobs" in asked.body
-            else completion("[[1, 2, 3, 5]]")
-        )
+        return gives(asked, number) if "logprobs" in asked.body else completion("[[1, 2, 3, 5]]")
 
     with ChatServer(moody) as server:
         run(sweep, server)
-        old = predictions(sweep)[0].read_bytes()
-        with_them = replace(sweep, logprobs=True)
+        old = predictions(sweep).read_bytes()
         run(with_them, server)
-        predictions(sweep)[0].write_bytes(old)
+        predictions(sweep).write_bytes(old)
         assert run(with_them, server) == 0
         assert recorded(sweep) == {TOKENS}
 
 
 def test_a_server_that_gives_none_keeps_its_replies(
-    sweep: Sweep, caplog: pytest.LogCaptureFixture
+    with_them: Sweep, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with_them = replace(single_format(sweep), logprobs=True)
-    with ChatServer(ignores) as server:
+    with ChatServer(lambda asked, number: completion(TEXT)) as server:
         assert run(with_them, server) == CALLS
-        assert recorded(sweep) == {None}
+        assert recorded(with_them) == {None}
         assert caplog.text.count("its reply has no logprobs") == 1
         assert run(with_them, server) == 0, "asked for once, and paid for once"
 
 
-def test_a_server_that_refuses_is_not_asked_again_and_again(sweep: Sweep) -> None:
-    sweep = single_format(sweep)
+def test_a_server_that_refuses_is_not_asked_again_and_again(sweep: Sweep, with_them: Sweep) -> None:
     with ChatServer(refuses) as server:
         with pytest.raises(UnfinishedError, match="run without --logprobs"):
-            run(replace(sweep, logprobs=True), server)
+            run(with_them, server)
         assert len(server.asked) <= 4, "the first of each thread"
         assert run(sweep, server) == CALLS
-
-
-def test_where_one_of_two_servers_refuses_the_other_answers() -> None:
-    with ChatServer(refuses) as first, ChatServer(with_logprobs) as second:
+    with ChatServer(refuses) as first, ChatServer(gives) as second:
         answers = ask_calls(service([first.url, second.url]), 3, logprobs=True)
-        assert [answer.error for answer in answers] == [None] * 3
+        assert [answer.error for answer in answers] == [None] * 3, "where another answers"
         assert len(first.asked) == 1
 
 
-def test_a_failed_second_call_leaves_the_first_answer(sweep: Sweep) -> None:
-    sweep = single_format(sweep)
-
+def test_a_failed_second_call_leaves_the_first_answer(sweep: Sweep, with_them: Sweep) -> None:
     def script(asked: Asked, number: int) -> Answer:
         fails = "logprobs" in asked.body and number < 2 * CALLS
-        return error(413, "too large") if fails else with_logprobs(asked, number)
+        return error(413, "too large") if fails else gives(asked, number)
 
     with ChatServer(script) as server:
         run(sweep, server)
-        with_them = replace(sweep, logprobs=True)
         (result,) = go(with_them, ServerBackends([server.url], CallOptions(threads=1)))
         assert result.failed == CALLS, "they are asked again by the next run"
         assert {reply.text for reply in read_predictions(result.path)} == {TEXT}
@@ -182,14 +147,14 @@ def test_a_failed_second_call_leaves_the_first_answer(sweep: Sweep) -> None:
         assert recorded(sweep) == {TOKENS}
 
 
-def test_a_model_that_has_none_says_so_once(sweep: Sweep, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_model_that_has_none_says_so_once(
+    with_them: Sweep, caplog: pytest.LogCaptureFixture
+) -> None:
     model = FakeModel()
-    with_them = replace(single_format(sweep), logprobs=True)
-    go(with_them, FakeBackends(model))
-    assert model.calls == CALLS
-    assert caplog.text.count("FakeModel records no log-probabilities") == 1
-    go(with_them, FakeBackends(model))
-    assert model.calls == CALLS
+    for _ in range(2):
+        go(with_them, FakeBackends(model))
+        assert model.calls == CALLS
+        assert caplog.text.count("FakeModel records no log-probabilities") == 1
 
 
 def test_a_sheet_leaves_them_out_whole_and_says_so(
@@ -200,29 +165,14 @@ def test_a_sheet_leaves_them_out_whole_and_says_so(
         Recorded(space, "stop", token_logprobs=TokenLogprobs((1,) * count, (-0.1234,) * count))
         for count in (10, 5000)
     )
-    thinks = replace(many, thought="so " * 20_000)
-    built = [few, many, thinks]
+    records = [few, many, replace(many, thought="so " * 20_000)]
     rows = [
-        {"index": at, "prediction": "[]", "extra_records": item.as_json()}
-        for at, item in enumerate(built)
+        {"index": at, "prediction": "[]", "extra_records": each.as_json()}
+        for at, each in enumerate(records)
     ]
-    for name in ("run.json", "run.tsv", "run.xlsx"):
+    short = [few, replace(many, token_logprobs=None), Recorded(space, "stop")]
+    assert all(len(json.dumps(each.as_json())) < XLSX_CELL_LIMIT for each in short)
+    for name, expected in (("run.json", records), ("run.tsv", records), ("run.xlsx", short)):
         write_rows(tmp_path / name, lambda: rows)
-    for name in ("run.json", "run.tsv"):
-        assert [item.recorded for item in read_predictions(tmp_path / name)] == built
-    assert "the records of 2 replies are longer" in caplog.text
-    actual = [item.recorded for item in read_predictions(tmp_path / "run.xlsx")]
-    assert actual == [few, replace(many, token_logprobs=None), Recorded(space, "stop")]
-    assert all(len(json.dumps(item.as_json())) < XLSX_CELL_LIMIT for item in actual)
-    assert caplog.records[-1].levelno == logging.WARNING
-
-
-def test_the_same_twice_then_without_then_with(sweep: Sweep) -> None:
-    sweep = single_format(sweep)
-    with_them = replace(sweep, logprobs=True)
-    with ChatServer(with_logprobs) as server:
-        assert run(with_them, server) == CALLS
-        assert recorded(sweep) == {TOKENS}
-        assert run(with_them, server) == 0
-        assert run(sweep, server) == 0, "an answer with them serves a run without"
-        assert recorded(sweep) == {TOKENS}
+        assert [reply.recorded for reply in read_predictions(tmp_path / name)] == expected
+    assert caplog.text.count("the records of 2 replies are longer") == 1

@@ -6,6 +6,7 @@ import pytest
 from scored_runs import World, failing, saying, speaking, world
 
 from vlmeval_findit.boxes.box_records import FormatFailure
+from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.score_files import write_score
@@ -26,48 +27,39 @@ def test_a_run_is_what_was_scored(world: World) -> None:
     assert run.rows == scored.rows
     assert [row.index for row in run.rows] == list(range(12))
     assert {row.source for row in run.rows} == {f"{i}.jpg" for i in range(6)}
-    assert run.provenance.prompts == "findit-own-1"
-    assert run.provenance.rows == frozenset(range(12))
-    assert run.provenance.missing == ()
-    assert run.provenance.spaces == ("grid1000 (recorded by the run)",)
+    known = run.provenance
+    assert (known.prompts, known.rows, known.missing) == ("findit-own-1", frozenset(range(12)), ())
+    assert known.spaces == ("grid1000 (recorded by the run)",)
 
 
 def test_numbers_that_are_not_finite_and_labels(world: World) -> None:
     name = "FindIt_Pascal_multilabel_xyxy_json"
     reply = '[{"label": "cat", "bbox": [0, 0, 1e308, 1e308]}, {"label": "x", "bbox": [1, 2, 3, 4]}]'
     run = world.run("Huge", name, saying(reply))
-    details = run.rows[0].details
-    assert details["boxes"][0] == pytest.approx([0, 0, 2e307, 1e307])
-    assert details["labels"] == ["cat", "x"]
+    assert run.rows[0].details["boxes"][0] == pytest.approx([0, 0, 2e307, 1e307])
     # In fractions of 200x100 pixels the same number is more than any float holds.
-    path = run.path
-    write_score(score_file(path, Settings(space="unit", force=True)), path)
-    run = load_run(path.with_name(f"{path.stem}_provenance.json"))
-    details = run.rows[0].details
+    write_score(score_file(run.path, Settings(space="unit", force=True)), run.path)
+    details = load_run(RunFiles(run.path).provenance).rows[0].details
     assert details["boxes"] == [[0, 0, None, None], [200, 200, 600, 400]]
-    assert details["labels"] == ["cat", "x"]
+    assert details["labels"] == run.rows[0].details["labels"] == ["cat", "x"]
 
 
 def test_folders_are_searched_and_every_run_is_loaded_once(world: World) -> None:
     path = world.predict("A", JSON, saying("[]"), folder="A/T20260101")
     world.predict("A", TEXT, saying("[]"), folder="A")
-    link = world.runs / "A" / f"{path.stem}_provenance.json"
-    link.symlink_to(path.with_name(link.name))
-    (world.runs / "A" / f"{path.stem}_details.jsonl").symlink_to(
-        path.with_name(f"{path.stem}_details.jsonl")
-    )
-    for given in ([world.runs], [world.runs, path], [world.runs, link]):
+    files, links = RunFiles(path), RunFiles(world.runs / "A" / path.name)
+    links.provenance.symlink_to(files.provenance)
+    links.details.symlink_to(files.details)
+    for given in ([world.runs], [world.runs, path], [world.runs, links.provenance]):
         assert [run.question.name for run in load_runs(given)] == [JSON, TEXT]
-    details = path.with_name(f"{path.stem}_details.jsonl")
-    assert [run.path.name for run in load_runs([details])] == [path.name]
+    assert [run.path.name for run in load_runs([files.details])] == [path.name]
 
 
 def test_what_cannot_be_loaded_says_why(world: World, tmp_path: Path) -> None:
-    path = world.predict("A", JSON, saying("[]"))
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        load_runs([tmp_path / "nowhere"])
     empty = tmp_path / "empty"
     empty.mkdir()
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        load_runs([tmp_path / "nowhere"])
     with pytest.raises(RunError, match=r"no scored run in it.*run_findit\.py demo"):
         load_runs([empty])
     unscored = empty / f"B_{JSON}.json"
@@ -76,33 +68,27 @@ def test_what_cannot_be_loaded_says_why(world: World, tmp_path: Path) -> None:
         load_runs([empty])
     with pytest.raises(RunError, match=r"not scored yet.*run_findit\.py score"):
         load_runs([unscored])
+    path = world.predict("A", JSON, speaking(JSON, 1.0))
+    files, replies = RunFiles(path), path.read_text()
     path.write_text("[]")
     with pytest.raises(RunError, match="changed after it was scored"):
         load_runs([path])
-
-
-def test_details_of_another_scoring_are_refused(world: World) -> None:
-    path = world.predict("A", JSON, speaking(JSON, 1.0))
-    provenance = path.with_name(f"{path.stem}_provenance.json")
-    details = path.with_name(f"{path.stem}_details.jsonl")
-    lines = details.read_text().splitlines()
-    details.write_text("\n".join(lines[:-1]) + "\n")
+    path.write_text(replies)
+    files.details.write_text("".join(files.details.read_text().splitlines(keepends=True)[:-1]))
     with pytest.raises(RunError, match=r"totals\.responses is 12, but .* add up to 11"):
-        load_run(provenance)
-    details.unlink()
+        load_runs([path])
+    files.details.unlink()
     with pytest.raises(RunError, match=r"details\.jsonl is missing"):
-        load_run(provenance)
-    provenance.write_text("{}")
+        load_runs([path])
+    files.provenance.write_text("{}")
     with pytest.raises(RunError, match="no key 'variant'"):
-        load_run(provenance)
+        load_runs([path])
 
 
 def test_failed_calls_and_reasons(world: World) -> None:
     run = world.run("Fails", JSON, failing)
-    assert run.failed == 4
     first = run.rows[0]
-    assert first.failed
-    assert first.reason == "failed call"
+    assert (run.failed, first.failed, first.reason) == (4, True, "failed call")
     assert first.sums["n_gt_failed"] == 2
     assert run.benchmark.query_score(first) == 0
     run = world.run("Talks", JSON, saying("I see a cat."))

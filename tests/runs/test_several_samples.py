@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scored_runs import World, failing, saying, speaking, world
+from scored_runs import Answer, World, failing, saying, speaking, world
 
 from vlmeval_findit.boxes.confidences import AGREEMENT
 from vlmeval_findit.boxes.writing import BoxToWrite
@@ -24,7 +24,7 @@ from vlmeval_findit.core.influences import FEWEST, clustered_sums, estimate_metr
 from vlmeval_findit.core.intervals import bounds, metric_intervals
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.core.run_files import MORE_SAMPLES
+from vlmeval_findit.core.run_files import MORE_SAMPLES, RunFiles
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.runs.consensus import fuse, write_consensus
 from vlmeval_findit.runs.run_statistics import StatisticsError
@@ -42,7 +42,6 @@ from vlmeval_findit.runs.scored_run import load_runs
 __all__ = ["world"]
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
-Answer = Callable[[Any, np.random.Generator], str]
 
 
 def sampled(world: World, answers: Sequence[Answer], name: str = NAME) -> Path:
@@ -52,23 +51,18 @@ def sampled(world: World, answers: Sequence[Answer], name: str = NAME) -> Path:
         settings = {"temperature": 0.7, **({SAMPLE: sample} if sample > 1 else {})}
         return lambda run: replace(run, answering=replace(run.answering, settings=settings))
 
+    folders = ["", *(f"{MORE_SAMPLES}/{sample}" for sample in range(2, len(answers) + 1))]
     paths = [
-        world.predict(
-            "M",
-            name,
-            answer,
-            change=numbered(sample),
-            folder=f"{MORE_SAMPLES}/{sample}" if sample > 1 else "",
-        )
-        for sample, answer in enumerate(answers, 1)
+        world.predict("M", name, answer, change=numbered(sample), folder=folder)
+        for sample, (answer, folder) in enumerate(zip(answers, folders, strict=True), 1)
     ]
     assert sample_files(paths[0]) == paths
     return paths[0]
 
 
-def random(name: str, seed: int) -> Answer:
+def random(seed: int) -> Answer:
     """A model that says boxes by chance, other ones in each sample."""
-    answer, generator = speaking(name, 0.6, 40), np.random.default_rng(seed)
+    answer, generator = speaking(NAME, 0.6, 40), np.random.default_rng(seed)
     return lambda query, _: answer(query, generator)
 
 
@@ -83,7 +77,7 @@ def test_pass_at_k_is_the_share_of_draws_with_a_solved_sample(n: int, data: st.D
 
 
 def test_the_samples_of_a_run_against_plain_sums(world: World) -> None:
-    runs = load_samples(sampled(world, [random(NAME, seed) for seed in range(3)] + [failing]))
+    runs = load_samples(sampled(world, [*map(random, range(3)), failing]))
     score, benchmark = score_samples(runs), runs[0].benchmark
     headline = benchmark.with_failures
     assert score.metrics[0] == headline, "a call failed"
@@ -91,20 +85,17 @@ def test_the_samples_of_a_run_against_plain_sums(world: World) -> None:
     values = [headline.value(run.sums) or 0.0 for run in runs]
     assert len({*values}) > 2
     assert score.mean.value(headline.name) == pytest.approx(fmean(values))
-    best, solved = [], []
-    for at in range(12):
-        rows = [run.rows[at] for run in runs]
-        scores = [-1.0 if row.failed else benchmark.query_score(row) for row in rows]
-        best.append(max(scores))
-        solved.append(sum(each == 100 for each in scores))
+    scores = [
+        [-1.0 if row.failed else benchmark.query_score(row) for row in rows]
+        for rows in zip(*(run.rows for run in runs), strict=True)
+    ]
+    solved = [each.count(100) for each in scores]
     # Every query has two objects, so the values of queries weigh nearly alike.
-    assert score.best.value(headline.name) == pytest.approx(fmean(best), abs=3)
-    assert score.passes is not None
+    assert score.best.value(headline.name) == pytest.approx(fmean(map(max, scores)), abs=3)
     assert [metric.name for metric in score.passes.metrics] == ["pass@1", "pass@2", "pass@4"]
     for k in (1, 2, 4):
         plain = fmean(pass_at(4, each, k) for each in solved)
         assert score.passes.value(f"pass@{k}") == pytest.approx(100 * plain)
-    assert score.passes.value("pass@4") == pytest.approx(100 * fmean(each > 0 for each in solved))
 
 
 def test_a_failed_call_is_best_only_where_all_failed(
@@ -119,16 +110,52 @@ def test_a_failed_call_is_best_only_where_all_failed(
     assert pass_estimate(runs).value("pass@2") == 0, "whatever a failed call's query score is"
 
 
+PAIRS = st.tuples(st.integers(0, 3), st.integers(3, 6))
+"""True positives, and truths, of a query."""
+
+
+@given(
+    st.lists(st.lists(PAIRS, min_size=3, max_size=3), min_size=5, max_size=12), st.integers(1, 3)
+)
+def test_an_image_with_all_its_samples_is_one_cluster(
+    queries: list[list[tuple[int, int]]], per_image: int
+) -> None:
+    """Against a slow, plain implementation."""
+    metric = Metric("F1", {"tp": 2}, {"n": 1})
+    samples = [
+        [
+            ScoredRow(at, f"{at // per_image}.png", {"tp": tp, "n": 2 * truths})
+            for at, (tp, truths) in enumerate(sample)
+        ]
+        for sample in zip(*queries, strict=True)
+    ]
+    actual = mean([estimate_metrics([metric], clustered_sums(rows, "x")) for rows in samples])
+    images = {row.source for row in samples[0]}
+    values, moves = [], dict.fromkeys(images, 0.0)
+    for rows in samples:
+        whole = sum(row.sums["n"] for row in rows)
+        values.append(2 * sum(row.sums["tp"] for row in rows) / whole)
+        for row in rows:
+            moved = 2 * row.sums["tp"] - values[-1] * row.sums["n"]
+            moves[row.source] += moved / whole / len(samples)
+    assert actual.value("F1") == pytest.approx(100 * fmean(values))
+    if (count := len(images)) >= FEWEST:
+        variance = sum(each**2 for each in moves.values()) * count / (count - 1)
+        expected = bounds(fmean(values), variance, count)
+        interval = metric_intervals(actual)["F1"]
+        assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
+
+
 # --- what belongs together ------------------------------------------------------------------------
 
 
 def test_only_samples_of_one_run_are_taken_together(world: World) -> None:
-    first = world.predict("Alone", NAME, saying("[]"))
-    with pytest.raises(SamplesError, match=r"one reply to each query.*--samples 8 --temperature"):
-        load_samples(first)
-    path = sampled(world, [saying("[]")] * 2)
-    other = sample_files(path)[1]
-    identity = other.with_name(f"{other.stem}_identity.json")
+    path = sampled(world, [saying("[]")] * 3)
+    assert [run.path for run in load_runs([world.runs])] == [path]
+    named = load_runs([world.runs / MORE_SAMPLES])
+    assert [run.path for run in named] == sample_files(path)[1:], "unless it is named"
+    other = named[0].path
+    identity = RunFiles(other).identity
     identity.write_text(identity.read_text().replace('"temperature": 0.7', '"temperature": 1.0'))
     assert main(["score", str(other)]) == 0
     with pytest.raises(SamplesError, match=r"is no sample of .* setting temperature"):
@@ -136,13 +163,6 @@ def test_only_samples_of_one_run_are_taken_together(world: World) -> None:
     world.predict("M", NAME, saying("[]"), rows=5, folder=f"{MORE_SAMPLES}/2")
     with pytest.raises(StatisticsError, match="only runs over the same rows"):
         load_samples(path)
-
-
-def test_further_samples_are_no_runs_of_a_folder(world: World) -> None:
-    path = sampled(world, [saying("[]")] * 3)
-    assert [run.path for run in load_runs([world.runs])] == [path]
-    named = load_runs([world.runs / MORE_SAMPLES])
-    assert [run.path for run in named] == sample_files(path)[1:], "unless it is named"
 
 
 # --- agreement ------------------------------------------------------------------------------------
@@ -156,37 +176,30 @@ A, NEAR_A, B = [0.0, 0.0, 10.0, 10.0], [0.0, 0.0, 10.0, 8.0], [50.0, 50.0, 60.0,
 
 
 @pytest.mark.parametrize(
-    ("boxes", "others", "shares"),
+    ("mine", "others", "shares"),
     [
-        ([A, B], [row([NEAR_A]), row([NEAR_A, B]), row([]), row([B])], [0.5, 0.5]),
-        ([A], [row([A], failed=True), row([NEAR_A])], [1.0]),
-        ([A], [row([A], failed=True)], None),
-        ([[None, 0.0, 1.0, 1.0], A], [row([A, [None] * 4])], [0.0, 1.0]),
+        (row([A, B]), [row([NEAR_A]), row([NEAR_A, B]), row([]), row([B])], [0.5, 0.5]),
+        (row([A]), [row([A], failed=True), row([NEAR_A])], [1.0]),
+        (row([A]), [row([A], failed=True)], None),
+        (row([[None, 0.0, 1.0, 1.0], A]), [row([A, [None] * 4])], [0.0, 1.0]),
+        (
+            row([A, A], labels=["Cat", "dog"], frames=[0, 1]),
+            [
+                row([A, A], labels=["cat.", "dog"], frames=[0, 0]),
+                row([A], labels=["dog"], frames=[1]),
+            ],
+            [0.5, 0.5],
+        ),
     ],
 )
 def test_agreement_is_the_share_of_other_answers(
-    boxes: Any, others: list[ScoredRow], shares: list[float] | None
+    mine: ScoredRow, others: list[ScoredRow], shares: list[float] | None
 ) -> None:
-    (actual,) = add_agreement([row(boxes)], [[each] for each in others])
+    (actual,) = add_agreement([mine], [[each] for each in others])
     assert actual.details.get("confidences", {}).get(AGREEMENT) == shares
 
 
-def test_agreement_is_of_a_label_and_a_frame() -> None:
-    mine = row([A, A], labels=["Cat", "dog"], frames=[0, 1])
-    others = [
-        row([A, A], labels=["cat.", "dog"], frames=[0, 0]),
-        row([A], labels=["dog"], frames=[1]),
-    ]
-    (actual,) = add_agreement([mine], [[each] for each in others])
-    assert actual.details["confidences"][AGREEMENT] == [0.5, 0.5]
-
-
 # --- consensus ------------------------------------------------------------------------------------
-
-
-def box(corners: Sequence[float], label: str = "", frame: int = 0) -> BoxToWrite:
-    x1, y1, x2, y2 = corners
-    return BoxToWrite((x1, y1, x2, y2), label, frame)
 
 
 @pytest.mark.parametrize(
@@ -202,17 +215,14 @@ def box(corners: Sequence[float], label: str = "", frame: int = 0) -> BoxToWrite
     ],
 )
 def test_boxes_of_most_samples_are_merged(samples: Any, merged: Any) -> None:
-    actual = fuse([list(map(box, sample)) for sample in samples])
+    actual = fuse([[BoxToWrite(tuple(corners)) for corners in sample] for sample in samples])
     assert [each.box for each in actual] == [pytest.approx(tuple(each)) for each in merged]
 
 
 def test_only_boxes_of_one_label_and_frame_are_merged() -> None:
-    samples = [
-        [box(A, "Cat"), box(B, "dog", 1)],
-        [box(A, "cat"), box(B, "dog", 2)],
-        [box(A, "dog"), box(B, "dog", 1)],
-    ]
-    assert [each[1:] for each in fuse(samples)] == [("Cat", 0), ("dog", 1)]
+    samples = [[("Cat", 0), ("dog", 1)], [("cat", 0), ("dog", 2)], [("dog", 0), ("dog", 1)]]
+    boxes = [[BoxToWrite(tuple(A), *group) for group in sample] for sample in samples]
+    assert [each[1:] for each in fuse(boxes)] == [("Cat", 0), ("dog", 1)]
 
 
 def test_the_consensus_is_a_reply_like_any_other(world: World) -> None:
@@ -223,7 +233,6 @@ def test_the_consensus_is_a_reply_like_any_other(world: World) -> None:
     assert consensus.metric_values["F1@0.5"] == consensus.metric_values["Adherence"] == 100
     assert consensus.metric_values["mIoU"] == pytest.approx(100, abs=0.2)
     assert consensus.path.parent == world.runs / MORE_SAMPLES / "consensus"
-    assert consensus.provenance.identity is not None
     assert consensus.provenance.identity.answering.sampled == (
         "replies were sampled at temperature 0.7 (consensus of 3 samples)"
     )
@@ -234,22 +243,18 @@ def test_the_consensus_is_a_reply_like_any_other(world: World) -> None:
 
 
 def test_no_box_not_readable_and_failed_stay_three_things(world: World) -> None:
-    box_, failed = '[{"bbox_2d": [100, 100, 300, 600]}]', f"{FAILED} via API. HTTP 500"
+    box, failed = '[{"bbox_2d": [100, 100, 300, 600]}]', f"{FAILED} via API. HTTP 500"
     replies = {
-        0: ([box_, box_, failed], 1, None),  # two of two answers
-        1: ([box_, "[]", "oh no", "[]"], 0, None),
+        0: ([box, box, failed, failed], 1, None),  # two of two answers
+        1: ([box, "[]", "oh no", "[]"], 0, None),
         2: (["oh no", "[]", "oh no", "oh no"], 0, "not JSON"),
         3: ([failed] * 4, 0, "failed call"),
-        4: ([box_, box_, "oh no", "[]"], 0, None),  # half of four answers
-        5: ([failed, failed, failed, box_], 1, None),
+        4: ([box, box, "oh no", "[]"], 0, None),  # half of four answers
+        5: ([failed, failed, failed, box], 1, None),
     }
 
     def answer(sample: int) -> Answer:
-        def reply(query: Any, generator: Any) -> str:
-            texts = replies.get(query.index, (["[]"], 0, None))[0]
-            return texts[min(sample, len(texts) - 1)]
-
-        return reply
+        return lambda query, _: replies.get(query.index, replies[1])[0][sample]
 
     consensus = write_consensus(load_samples(sampled(world, [answer(at) for at in range(4)])))
     for index, (_, boxes, reason) in replies.items():
@@ -263,16 +268,23 @@ def test_no_box_not_readable_and_failed_stay_three_things(world: World) -> None:
     assert "the calls of all samples failed" in texts[3]
 
 
-def test_the_command_prints_all_of_it(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.predict("Alone", NAME, saying("[]"))
-    sampled(world, [random(NAME, seed) for seed in range(4)])
+# --- commands -------------------------------------------------------------------------------------
+
+
+def test_commands_print_all_of_it(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    alone = world.predict("Alone", NAME, saying("[]"))
+    sampled(world, [*map(random, range(4))])
     assert main(["samples", str(world.runs)]) == 0
     printed = capsys.readouterr()
     for words in ("mean of 4 samples", "consensus", "best sample by truth", "pass@4", "brackets"):
         assert words in printed.out
     assert "1 runs with one reply to each query were left out" in printed.err
-    assert main(["samples", str(world.runs / "Alone_FindIt_Pascal_xyxy_json_bbox_2d.json")]) == 2
+    assert main(["samples", str(alone)]) == 2
     assert "--samples 8 --temperature 0.7" in capsys.readouterr().err
+    assert main(["calibration", str(world.runs)]) == 0
+    printed = capsys.readouterr()
+    assert "by agreement" in printed.out
+    assert "agreement: the share of the other samples with such a box" in printed.out
 
 
 def test_samples_of_points_have_no_consensus(
@@ -284,54 +296,3 @@ def test_samples_of_points_have_no_consensus(
     assert "no consensus: FindIt_Pascal_point_json: its answers are no boxes" in printed.err
     assert "Pointing accuracy" in printed.out
     assert "pass@2" in printed.out
-
-
-def test_calibration_has_the_agreement_of_samples(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sampled(world, [random(NAME, seed) for seed in range(4)])
-    assert main(["calibration", str(world.runs)]) == 0
-    printed = capsys.readouterr().out
-    assert "by agreement" in printed
-    assert "agreement: the share of the other samples with such a box" in printed
-
-
-METRIC = Metric("F1", {"tp": 2}, {"n": 1})
-PAIRS = st.tuples(st.integers(0, 3), st.integers(3, 6))
-"""True positives, and truths, of a query."""
-
-
-@given(
-    st.lists(st.lists(PAIRS, min_size=3, max_size=3), min_size=5, max_size=12),
-    st.integers(1, 3),
-)
-def test_an_image_with_all_its_samples_is_one_cluster(
-    queries: list[list[tuple[int, int]]], per_image: int
-) -> None:
-    """Against a slow, plain implementation."""
-    samples = [
-        [
-            ScoredRow(at, f"{at // per_image}.png", {"tp": row[sample][0], "n": 2 * row[sample][1]})
-            for at, row in enumerate(queries)
-        ]
-        for sample in range(3)
-    ]
-    actual = mean([estimate_metrics([METRIC], clustered_sums(rows, "x")) for rows in samples])
-    images = sorted({row.source for row in samples[0]})
-    count, variance, values = len(images), 0.0, []
-    moves = {image: list[float]() for image in images}
-    for rows in samples:
-        whole = sum(row.sums["n"] for row in rows)
-        values.append(2 * sum(row.sums["tp"] for row in rows) / whole)
-        for image in images:
-            inside = [row for row in rows if row.source == image]
-            moved = sum(2 * row.sums["tp"] - values[-1] * row.sums["n"] for row in inside)
-            moves[image].append(moved / whole)
-    variance = sum(fmean(each) ** 2 for each in moves.values()) * count / max(1, count - 1)
-    assert actual.value("F1") == pytest.approx(100 * fmean(values))
-    if count >= FEWEST:
-        expected = bounds(fmean(values), variance, count)
-        interval = metric_intervals(actual)["F1"]
-        assert interval is not None
-        assert expected is not None
-        assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
