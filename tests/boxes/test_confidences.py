@@ -7,33 +7,33 @@ import math
 import numpy as np
 import pytest
 
-from vlmeval_findit.boxes.confidences import DEFINITIONS, confidences
+from vlmeval_findit.boxes.confidences import DEFINITIONS, Confidences, confidences
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.core.replies import TokenLogprobs
 
 TEXT = ReplyFormat("text", "xyxy")
+JSON = ReplyFormat("json", "xyxy")
 LABELLED = ReplyFormat("json", "xyxy", multilabel=True)
-TWO = '[{"label": "cat", "bbox": [1, 2, 3, 4]}, {"label": "dog", "bbox": [5, 6, 7, 8]}]'
 
 
-def tokens(*pieces: tuple[str, float]) -> tuple[str, TokenLogprobs]:
-    """Return a text and its tokens, by their probabilities."""
+def by_token(how: ReplyFormat, *pieces: tuple[str, float]) -> Confidences:
+    """Return the confidences of a reply, given its tokens and their probabilities."""
     text = "".join(piece for piece, _ in pieces)
     ends = np.cumsum([len(piece) for piece, _ in pieces]).tolist()
-    return text, TokenLogprobs.of(ends, [math.log(p) for _, p in pieces])
+    known = TokenLogprobs.of(ends, [math.log(p) for _, p in pieces])
+    return confidences(text, how, read(text, how), known)
 
 
 def test_what_each_definition_is_made_of() -> None:
-    text, known = tokens(
+    actual = by_token(
+        LABELLED,
         ('[{"', 0.9), ('label": "', 1.0), ("c", 0.5), ("at", 0.8), ('", "bbox": [', 1.0),
         ("1", 0.5), (", ", 1.0), ("2", 0.25), (", ", 1.0), ("3, ", 1.0), ("4", 1.0),
         ("]}", 1.0), (', {"', 0.6), ('label": "', 1.0), ("dog", 0.7), ('", "bbox": [', 0.3),
         ("5", 1.0), (", ", 1.0), ("6", 1.0), (", 7", 0.9), (", ", 1.0), ("8", 1.0),
         ("]}]", 0.99), ("", 0.5),
     )  # fmt: skip
-    assert text == TWO
-    actual = confidences(text, LABELLED, read(text, LABELLED), known)
     assert list(actual) == list(DEFINITIONS)
     expected = {
         "mean": [0.125 ** (1 / 4), 0.9 ** (1 / 4)],
@@ -48,16 +48,15 @@ def test_what_each_definition_is_made_of() -> None:
 
 
 def test_a_token_counts_once_though_it_says_two_numbers() -> None:
-    text, known = tokens(("[", 1.0), ("1, 2, 3", 0.5), (", 4]", 0.8))
-    actual = confidences(text, TEXT, read(text, TEXT), known)
+    actual = by_token(TEXT, ("[", 1.0), ("1, 2, 3", 0.5), (", 4]", 0.8))
     assert actual["mean"] == pytest.approx([math.sqrt(0.4)], abs=1e-4)
     assert "label" not in actual, "nothing says one"
 
 
 def test_where_nothing_stands_between_the_box_itself_could_have_been_an_end() -> None:
     how = ReplyFormat("text", "xyxy", multilabel=True)
-    text, known = tokens(("cat", 0.3), (": [", 1.0), ("1, 2, 3, 4", 1.0), ("]", 1.0))
-    assert confidences(text, how, read(text, how), known)["going-on"] == pytest.approx([0.3], 1e-3)
+    actual = by_token(how, ("cat", 0.3), (": [", 1.0), ("1, 2, 3, 4", 1.0), ("]", 1.0))
+    assert actual["going-on"] == pytest.approx([0.3], 1e-3)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +78,7 @@ def test_odd_tokens(ends: tuple[int, ...], logprobs: tuple[float, ...], mean: fl
 
 
 def test_a_box_without_a_place_has_none_and_the_others_keep_theirs() -> None:
-    how = ReplyFormat("json", "xyxy")
     reply = '[{"bbox": [true, 2, 3, 4]}, {"bbox": [5, 6, 7, 8]}]'
-    known = TokenLogprobs.of(range(1, len(reply) + 1), [-0.5] * len(reply))
-    actual = confidences(reply, how, read(reply, how), known)
+    actual = by_token(JSON, *((character, math.exp(-0.5)) for character in reply))
     assert actual["mean"] == [None, pytest.approx(math.exp(-0.5), abs=1e-6)]
     assert "going-on" not in actual, "the first box is somewhere in between"

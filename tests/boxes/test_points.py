@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from scored_runs import HEIGHT, WIDTH
 
 from vlmeval_findit.boxes import matching
 from vlmeval_findit.boxes.box_records import FormatFailure as R
-from vlmeval_findit.boxes.box_records import ParsedReply, Truth
+from vlmeval_findit.boxes.box_records import Matched, ParsedReply, Truth
 from vlmeval_findit.boxes.lenient import parse_leniently
 from vlmeval_findit.boxes.matching import match, points_inside
 from vlmeval_findit.boxes.reading import read
@@ -82,29 +83,32 @@ def test_what_is_read(
     assert reading.reason is reason
 
 
+KEYS = [*product(("point", "point_2d", "coordinates"), ("per_box", "nested")),
+        ("point", "decomposed")]  # fmt: skip
 FORMATS = [
-    replace(TEXT, multilabel=labels, frames=frames) for labels in (False, True) for frames in (1, 3)
-] + [
-    replace(JSON, key=key, structure=structure, multilabel=labels, frames=frames)
-    for key in ("point", "point_2d", "coordinates")
-    for structure in ("per_box", "nested", "decomposed")
+    replace(form, multilabel=labels, frames=frames)
+    for form in (TEXT, *(replace(JSON, key=key, structure=structure) for key, structure in KEYS))
     for labels in (False, True)
     for frames in (1, 3)
-    if structure != "decomposed" or key == "point"
 ]
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=str)
 def test_what_is_written_is_read_and_its_places_are_known(form: ReplyFormat) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    last = 2 * (form.frames > 1)
-    boxes = [BoxToWrite((10, 20, 30, 40), "cat"), BoxToWrite((1, 2, 4, 9), "dog", last)]
+    video = form.frames > 1
+    boxes = [BoxToWrite((10, 20, 30, 40), "cat"), BoxToWrite((1, 2, 4, 9), "dog", 2 * video)]
     reply = write(boxes, form)
     reading = read(reply, form)
-    assert reading.boxes == at((20, 30), (2.5, 5.5))  # a box's centre
-    assert reading.reason is None
-    assert reading.labels == (("cat", "dog") if form.multilabel else ())
-    assert reading.frames == ((0, 2) if form.frames > 1 else ())
+    assert reading == ParsedReply(
+        at((20, 30), (2.5, 5.5)),  # a box's centre
+        ("cat", "dog") if form.multilabel else (),
+        (0, 2) if video else (),
+        None,
+    )
+    located = places(reply, form, reading)
+    text = [[reply[slice(*span)] for span in place.numbers] for place in located]
+    assert text == [["20.0", "30.0"], ["2.5", "5.5"]]
     if form.output == "json":
         jsonschema.validate(json.loads(reply), schema_of(form))
         wrong = [{"x": 1}]
@@ -112,10 +116,6 @@ def test_what_is_written_is_read_and_its_places_are_known(form: ReplyFormat) -> 
             wrong = json.loads(write(boxes, replace(form, representation="all")))
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(wrong, schema_of(form))
-    text = [
-        [reply[slice(*span)] for span in place.numbers] for place in places(reply, form, reading)
-    ]  # type: ignore[union-attr]
-    assert text == [["20.0", "30.0"], ["2.5", "5.5"]]
 
 
 @pytest.mark.parametrize(
@@ -155,10 +155,15 @@ BOX = (10.0, 10.0, 50.0, 60.0)
 MASKED = Truth((BOX,), (0,), masks=(packed_mask(L_SHAPE),))
 
 
-def judged(truth: Truth, *points: tuple[float, float], labels: Sequence[str] = ()) -> list[bool]:
-    reading = ParsedReply(at(*points), tuple(labels), (), None)  # type: ignore[arg-type]
-    (result,) = match([reading], [truth], None, MatchRule.POINT_IN_OBJECT)
-    return [*result.hits]
+def matched(
+    truth: Truth, *points: tuple[float, float], labels: Sequence[str] = ()
+) -> tuple[ParsedReply, Matched]:
+    reading = ParsedReply(at(*points), tuple(labels), (), None)
+    return reading, match([reading], [truth], None, MatchRule.POINT_IN_OBJECT)[0]
+
+
+def hits(truth: Truth, *points: tuple[float, float], labels: Sequence[str] = ()) -> list[bool]:
+    return [*matched(truth, *points, labels=labels)[1].hits]
 
 
 @pytest.mark.parametrize(
@@ -178,36 +183,33 @@ def judged(truth: Truth, *points: tuple[float, float], labels: Sequence[str] = (
 def test_a_hit_lies_in_the_mask_or_where_there_is_none_in_the_box(
     x: float, y: float, in_box: bool, in_mask: bool
 ) -> None:
-    assert judged(Truth((BOX,), (0,)), (x, y)) == [in_box]
-    assert judged(MASKED, (x, y)) == [in_mask]
-    assert judged(replace(MASKED, masks=(None,)), (x, y)) == [in_box]
+    assert hits(Truth((BOX,), (0,)), (x, y)) == [in_box]
+    assert hits(MASKED, (x, y)) == [in_mask]
+    assert hits(replace(MASKED, masks=(None,)), (x, y)) == [in_box]
 
 
 def test_a_point_hits_a_single_object_and_as_many_are_hit_as_possible() -> None:
     outer, inner = (0.0, 0.0, 100.0, 90.0), (10.0, 10.0, 20.0, 20.0)
     two = Truth((outer, inner), (0, 0))
-    assert sum(judged(two, (15, 15))) == 1
+    assert sum(hits(two, (15, 15))) == 1
     # The point in both is the inner's, so that the other finds the outer, whatever their order.
-    for points in ([(15, 15), (50, 50)], [(50, 50), (15, 15)]):
-        assert judged(two, *points) == [True, True]
-    assert judged(two, (15, 15), (15, 15)) == [True, True]
-    labelled = Truth((outer, inner), (0, 0), ("cat", "dog"))
-    assert judged(labelled, (15, 15), labels=["Dog."]) == [False, True]
-    assert judged(labelled, (50, 50), labels=["dog"]) == [False, False]
+    for points in ([(15, 15), (50, 50)], [(50, 50), (15, 15)], [(15, 15), (15, 15)]):
+        assert hits(two, *points) == [True, True]
+    labelled = replace(two, labels=("cat", "dog"))
+    assert hits(labelled, (15, 15), labels=["Dog."]) == [False, True]
+    assert hits(labelled, (50, 50), labels=["dog"]) == [False, False]
 
 
 def test_a_batch_is_judged_as_its_queries() -> None:
     truths = [MASKED, Truth((BOX,), (0,)), Truth((), ()), MASKED]
-    readings = [ParsedReply(at((40, 20), (15, 30)), (), (), None)] * 4  # type: ignore[arg-type]
+    reading = ParsedReply(at((40, 20), (15, 30)), (), (), None)
     maps = [ToPixels(), ToPixels(1, 2), ToPixels(), ToPixels(0.5, 0.5)]
-    together = match(readings, truths, maps, MatchRule.POINT_IN_OBJECT)
-    apart = [match([r], [t], [s], MatchRule.POINT_IN_OBJECT)[0]
-             for r, t, s in zip(readings, truths, maps, strict=True)]  # fmt: skip
-    assert together == apart
+    together = match([reading] * 4, truths, maps, MatchRule.POINT_IN_OBJECT)
+    for each, truth, scale in zip(together, truths, maps, strict=True):
+        assert [each] == match([reading], [truth], [scale], MatchRule.POINT_IN_OBJECT)
     assert [each.hits for each in together] == [(True,), (True,), (), (False,)]
     # Boxes are judged as ever, whatever masks there are.
-    boxes = [ParsedReply((BOX,), (), (), None)] * 2
-    overlap = match(boxes, [MASKED, Truth((BOX,), (0,))])
+    overlap = match([ParsedReply((BOX,), (), (), None)] * 2, truths[:2])
     assert [each.ious for each in overlap] == [(1.0,), (1.0,)]
 
 
@@ -216,11 +218,10 @@ def test_points_inside_are_counted_in_parts_of_any_size(
     pairs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(matching, "_POINT_PAIRS", pairs)
-    points = at((15, 30), (40, 20), (15, 55), (15, 30), (99, 99), (75, 75))
-    reading = ParsedReply(points, (), (), None)  # type: ignore[arg-type]
     truth = Truth((BOX, (70.0, 70.0, 80.0, 80.0)), (0, 0), masks=(packed_mask(L_SHAPE), None))
-    (matched,) = match([reading], [truth], None, MatchRule.POINT_IN_OBJECT)
-    assert points_inside(matched, reading, truth) == 4
+    points = [(15, 30), (40, 20), (15, 55), (15, 30), (99, 99), (75, 75)]
+    reading, result = matched(truth, *points)
+    assert points_inside(result, reading, truth) == 4
 
 
 masks = st.integers(1, 12).flatmap(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,11 +36,28 @@ from vlmeval_findit.coords.likelihood import (
 from vlmeval_findit.coords.run_arrays import (
     MOST_BOXES,
     AnsweredQuery,
+    RunArrays,
     run_arrays,
 )
 
 SIZES = np.array([[640, 480], [375, 500], [8192, 6144], [1000, 1000], [3000, 211]], float).T
 GOOD = Habit(miou=0.7)
+
+
+GRID, PIXELS = convention("grid1000/xyxy"), convention("pixels/xyxy")
+
+
+def answered(
+    profile: str,
+    says: Any,
+    seed: int,
+    queries: int,
+    habit: Habit = GOOD,
+    fault: Fault | None = None,
+) -> RunArrays:
+    """Return the answers of a simulated run."""
+    rng = np.random.default_rng(seed)
+    return run_arrays(run(rng, PROFILES[profile], says, habit, queries, fault))
 
 
 # --- conventions ----------------------------------------------------------------------------------
@@ -91,18 +109,14 @@ def test_spaces_equal_those_of_the_score(row: object) -> None:
     assert row_of(row.space) is row
 
 
-YOLO = Convention(row_of(Space("letterbox", side=640)), ORDERS["xyxy"])
-
-
 def test_a_declared_letterbox_fits_but_not_without_its_padding() -> None:
-    frame = YOLO.space.map_of(np.array([[640, 375], [480, 500]], float))
+    yolo = Convention(row_of(Space("letterbox", side=640)), ORDERS["xyxy"])
+    frame = yolo.space.map_of(np.array([[640, 375], [480, 500]], float))
     assert frame.scale.T.tolist() == [[640, 480], [480, 640]]
     assert frame.offset.T.tolist() == [[0, 80], [80, 0]]
-    simulated = run(np.random.default_rng(0), PROFILES["detection"], YOLO, GOOD, 120)
-    assert diagnose(run_arrays(simulated), YOLO).verdict is Verdict.FITS
-    longer = convention("longer640/xyxy")  # the same scale
-    result = diagnose(run_arrays(simulated), longer)
-    assert result.verdict.alarms
+    arrays = answered("detection", yolo, 0, 120)
+    assert diagnose(arrays, yolo).verdict is Verdict.FITS
+    assert diagnose(arrays, convention("longer640/xyxy")).verdict.alarms, "the same scale"
 
 
 def test_a_declared_space_with_settings_is_a_hypothesis() -> None:
@@ -124,17 +138,9 @@ def test_numbers_that_are_none_are_left_out() -> None:
 
 
 def test_boxes_are_held_against_objects_of_their_label() -> None:
-    truths = [(0, 0, 5, 5), (5, 5, 9, 9)]
-    query = AnsweredQuery(
-        10,
-        10,
-        "a",
-        truths,
-        [(0, 0, 5, 5)] * 2,
-        ("cat", "Traffic light"),
-        ("traffic light.", "bird"),
-    )
-    seen = run_arrays([query])
+    truths, labels = [(0, 0, 5, 5), (5, 5, 9, 9)], ("cat", "Traffic light")
+    said = [(0, 0, 5, 5)] * 2, ("traffic light.", "bird")
+    seen = run_arrays([AnsweredQuery(10, 10, "a", truths, said[0], labels, said[1])])
     assert (seen.pair_box.tolist(), seen.pair_truth.tolist()) == ([0], [1])
     assert seen.log_choices.tolist() == [0, 0]
 
@@ -156,11 +162,8 @@ def test_of_a_long_run_a_fixed_sample_is_checked() -> None:
     assert np.array_equal(first.numbers, again.numbers)
 
 
-GRID = convention("grid1000/xyxy")
-
-
 def test_a_part_of_the_boxes_keeps_its_pairs() -> None:
-    arrays = run_arrays(run(np.random.default_rng(0), PROFILES["dense"], GRID, GOOD, 40))
+    arrays = answered("dense", GRID, 0, 40)
     part = arrays.some(50)
     assert part.boxes == 50
     owners = part.box_query[part.pair_box]
@@ -187,11 +190,9 @@ def test_a_part_of_the_boxes_keeps_its_pairs() -> None:
     ],
 )
 def test_another_convention_is_named(declared: str, says: str, profile: str) -> None:
-    simulated = run(np.random.default_rng(3), PROFILES[profile], convention(says), GOOD, 120)
-    arrays = run_arrays(simulated)
+    arrays = answered(profile, convention(says), 3, 120)
     result = diagnose(arrays, convention(declared))
     assert result.verdict is Verdict.OTHER
-    assert result.fit is not None
     assert convention_distance(arrays, result.fit.best, convention(says)) < 0.02
     assert result.fit.best.name in result.fit.alike
     assert result.fit.agree > 0.6 * result.answered
@@ -199,52 +200,46 @@ def test_another_convention_is_named(declared: str, says: str, profile: str) -> 
 
 @pytest.mark.parametrize("habit", HABITS)
 def test_a_right_run_does_not_alarm_whatever_its_model_does(habit: str) -> None:
-    simulated = run(np.random.default_rng(1), PROFILES["detection, 1024"], GRID, HABITS[habit], 100)
-    result = diagnose(run_arrays(simulated), GRID)
-    assert result.verdict in (Verdict.FITS, Verdict.UNDECIDED)
+    arrays = answered("detection, 1024", GRID, 1, 100, HABITS[habit])
+    assert diagnose(arrays, GRID).verdict in (Verdict.FITS, Verdict.UNDECIDED)
 
 
 @pytest.mark.parametrize(
-    ("fault", "scale", "offset"),
-    [
-        (Fault(scale=(0.62, 0.62)), (0.62, 0.62), (0, 0)),
-        (Fault(scale=(1.22, 1.22)), (1.22, 1.22), (0, 0)),
-        (Fault(scale=(1.0, 0.88)), (1.0, 0.88), (0, 0)),
-        (Fault(offset=(0.045, -0.035)), (1, 1), (0.045, -0.035)),
-    ],
-)
-def test_a_frame_that_no_row_has(
-    fault: Fault, scale: tuple[float, float], offset: tuple[float, float]
-) -> None:
+    "fault",
+    [Fault(scale=(0.62, 0.62)), Fault(scale=(1.22, 1.22)), Fault(scale=(1.0, 0.88)),
+     Fault(offset=(0.045, -0.035))],
+)  # fmt: skip
+def test_a_frame_that_no_row_has(fault: Fault) -> None:
     declared = convention("claude_standard/xyxy")
-    simulated = run(np.random.default_rng(5), PROFILES["phrases"], declared, GOOD, 150, fault)
-    result = diagnose(run_arrays(simulated), declared)
-    assert result.verdict is Verdict.UNLISTED
-    assert result.fit is not None
-    options = fit_distortion(run_arrays(simulated), declared, scaled(scale[0]))
-    assert options.scale == pytest.approx(scale, abs=0.03)
-    assert options.at_origin == pytest.approx(offset, abs=0.015)
-    assert (np.abs(options.scale - scale) < 4 * options.scale_error).all()
-    assert (np.abs(options.at_origin - offset) < 4 * options.at_origin_error).all()
+    arrays = answered("phrases", declared, 5, 150, fault=fault)
+    assert diagnose(arrays, declared).verdict is Verdict.UNLISTED
+    options = fit_distortion(arrays, declared, scaled(fault.scale[0]))
+    assert options.scale == pytest.approx(fault.scale, abs=0.03)
+    assert options.at_origin == pytest.approx(fault.offset, abs=0.015)
+    assert (np.abs(options.scale - fault.scale) < 4 * options.scale_error).all()
+    assert (np.abs(options.at_origin - fault.offset) < 4 * options.at_origin_error).all()
 
 
 def test_a_small_drift_is_noted_and_is_no_alarm() -> None:
     fault = Fault((1.03, 1.03), (-0.015, -0.015))
-    simulated = run(np.random.default_rng(2), PROFILES["dense"], GRID, Habit(miou=0.9), 60, fault)
-    result = diagnose(run_arrays(simulated), GRID)
-    assert not result.verdict.alarms
-    options = fit_distortion(run_arrays(simulated), GRID)
-    assert options.scale == pytest.approx([1.03, 1.03], abs=0.01)
+    arrays = answered("dense", GRID, 2, 60, Habit(miou=0.9), fault)
+    assert not diagnose(arrays, GRID).verdict.alarms
+    assert fit_distortion(arrays, GRID).scale == pytest.approx([1.03, 1.03], abs=0.01)
 
 
-def test_two_conventions_in_a_run() -> None:
-    other = convention("pixels/xyxy")
-    says = lambda rng: other if rng.random() < 0.3 else GRID  # noqa: E731
-    simulated = run(np.random.default_rng(4), PROFILES["detection"], says, GOOD, 200)
-    result = diagnose(run_arrays(simulated), GRID)
+@pytest.mark.parametrize(
+    ("other", "share", "seed", "pull"),
+    [
+        ("pixels/xyxy", 0.3, 4, 0.0),
+        # Boxes that are bent to the middle explain none of those in the other convention.
+        ("grid1000/cxcywh", 0.2, 1, 0.1),
+    ],
+)
+def test_two_conventions_in_a_run(other: str, share: float, seed: int, pull: float) -> None:
+    says = lambda rng: convention(other) if rng.random() < share else GRID  # noqa: E731
+    result = diagnose(answered("detection", says, seed, 200, Habit(miou=0.7, pull=pull)), GRID)
     assert result.verdict is Verdict.MIXED
-    assert result.fit is not None
-    assert result.fit.second.share == pytest.approx(0.3, abs=0.1)
+    assert result.fit.second.share == pytest.approx(share, abs=0.1)
 
 
 def test_sides_that_were_rounded_away_are_no_second_convention() -> None:
@@ -260,73 +255,58 @@ def test_sides_that_were_rounded_away_are_no_second_convention() -> None:
     assert not diagnose(run_arrays(simulated), declared).verdict.alarms
 
 
-def test_a_second_convention_of_a_model_that_pulls() -> None:
-    """Its boxes are bent to the middle: that explains none of those in the other convention."""
-    pulls, other = Habit(miou=0.7, pull=0.1), convention("grid1000/cxcywh")
-    says = lambda rng: other if rng.random() < 0.2 else GRID  # noqa: E731
-    simulated = run(np.random.default_rng(1), PROFILES["detection"], says, pulls, 200)
-    assert diagnose(run_arrays(simulated), GRID).verdict is Verdict.MIXED
-
-
 def test_boxes_that_follow_nothing() -> None:
-    blind = Habit(miou=0.7, garbage=1.0)
-    simulated = run(np.random.default_rng(0), PROFILES["phrases"], GRID, blind, 100)
-    assert diagnose(run_arrays(simulated), GRID).verdict is Verdict.NONE
-
-
-def test_the_same_box_again_and_again_follows_nothing() -> None:
+    blind = answered("phrases", GRID, 0, 100, Habit(miou=0.7, garbage=1.0))
+    assert diagnose(blind, GRID).verdict is Verdict.NONE
     queries = run(np.random.default_rng(0), PROFILES["phrases"], GRID, GOOD, 60)
     full = [each._replace(numbers=[(0, 0, 1000, 1000)]) for each in queries]
-    assert not diagnose(run_arrays(full), GRID).verdict.alarms
+    assert not diagnose(run_arrays(full), GRID).verdict.alarms, "the same box again and again"
 
 
 @pytest.mark.parametrize("queries", [0, 4])
 def test_too_few(queries: int) -> None:
-    simulated = run(np.random.default_rng(0), PROFILES["phrases"], GRID, GOOD, queries)
-    result = diagnose(run_arrays(simulated), GRID)
+    result = diagnose(answered("phrases", GRID, 0, queries), GRID)
     assert (result.verdict, result.fit) == (Verdict.TOO_FEW, None)
 
 
 def test_what_images_of_a_single_size_cannot_tell() -> None:
     square = replace(PROFILES["phrases"], sizes=((1000, 1000, 1.0),))
     simulated = run(np.random.default_rng(0), square, GRID, GOOD, 100)
-    result = diagnose(run_arrays(simulated), convention("pixels/xyxy"))
+    result = diagnose(run_arrays(simulated), PIXELS)
     assert result.verdict is Verdict.FITS
-    assert result.fit is not None
     assert {"grid1000/xyxy", "pixels/xyxy", "letterbox1000/xyxy"} <= set(result.fit.alike)
 
 
 # --- the rules ------------------------------------------------------------------------------------
 
-PIXELS = convention("pixels/xyxy")
+
+USUAL = RunFit(
+    best=PIXELS,
+    llr=50.0,
+    z=5.0,
+    z_iou=5.0,
+    distance=0.5,
+    signal=1000.0,
+    agree=100,
+    alike=(PIXELS.name,),
+    rivals=(),
+    unlisted=UnlistedConvention(PIXELS, NO_DISTORTION, 0.0, 0.0, 0.0, 0.0),
+    second=SecondConvention(GRID, 0.0, -1.0, 0.0),
+)
+"""A clear case of another convention."""
 
 
-def result(**changes: object) -> RunFit:
-    """A clear case of another convention, changed."""
-    usual = RunFit(
-        best=PIXELS,
-        llr=50.0,
-        z=5.0,
-        z_iou=5.0,
-        distance=0.5,
-        signal=1000.0,
-        agree=100,
-        alike=(PIXELS.name,),
-        rivals=(),
-        unlisted=UnlistedConvention(
-            PIXELS, NO_DISTORTION, gain=0.0, distance=0.0, z_iou=0.0, signal=0.0
-        ),
-        second=SecondConvention(GRID, 0.0, -1.0, 0.0),
-    )
-    return replace(usual, **changes)  # type: ignore[arg-type]
+def result(**changes: Any) -> RunFit:
+    return replace(USUAL, **changes)
 
 
-def bent(
-    scale: tuple[float, float], offset: tuple[float, float], **changes: float
-) -> UnlistedConvention:
+def bent(scale: tuple[float, float], offset: tuple[float, float]) -> UnlistedConvention:
     options = replace(NO_DISTORTION, scale=np.array(scale), offset=np.array(offset))
-    simulated = UnlistedConvention(GRID, options, gain=59.0, distance=0.2, z_iou=4.0, signal=1000.0)
-    return simulated._replace(**changes)
+    return UnlistedConvention(GRID, options, gain=59.0, distance=0.2, z_iou=4.0, signal=1000.0)
+
+
+LARGER, SMALLER = bent((1.2, 1.2), (0.1, 0.1)), bent((0.85, 0.85), (0.0, 0.01))
+FAR = bent((0.6, 0.6), (-0.2, -0.2))
 
 
 @pytest.mark.parametrize(
@@ -339,20 +319,20 @@ def bent(
         (result(distance=0.01), Verdict.FITS),
         (result(distance=0.01, rivals=("unit/xyxy",)), Verdict.UNDECIDED),
         (result(signal=23.9), Verdict.NONE),
-        (result(signal=23.9, unlisted=bent((0.6, 0.6), (-0.2, -0.2), gain=101)), Verdict.UNLISTED),
-        (result(unlisted=bent((1.2, 1.2), (0.1, 0.1))), Verdict.UNLISTED),
-        (result(unlisted=bent((1.2, 1.2), (0.1, 0.1), gain=24.0)), Verdict.OTHER),
-        (result(unlisted=bent((1.2, 1.2), (0.1, 0.1), distance=0.04)), Verdict.OTHER),
-        (result(unlisted=bent((1.2, 1.2), (0.1, 0.1), gain=59, z_iou=2.9)), Verdict.OTHER),
-        # What fits badly is no "fits".
         (
-            result(distance=0.0, unlisted=bent((1.2, 1.2), (0.1, 0.1), gain=59, z_iou=2.9)),
-            Verdict.UNDECIDED,
+            result(signal=23.9, unlisted=bent((0.6, 0.6), (-0.2, -0.2))._replace(gain=101)),
+            Verdict.UNLISTED,
         ),
+        (result(unlisted=LARGER), Verdict.UNLISTED),
+        (result(unlisted=LARGER._replace(gain=24.0)), Verdict.OTHER),
+        (result(unlisted=LARGER._replace(distance=0.04)), Verdict.OTHER),
+        (result(unlisted=LARGER._replace(gain=59, z_iou=2.9)), Verdict.OTHER),
+        # What fits badly is no "fits".
+        (result(distance=0.0, unlisted=LARGER._replace(z_iou=2.9)), Verdict.UNDECIDED),
         # A scale that changes within the run.
-        (result(unlisted=bent((1.2, 1.2), (0.1, 0.1), gain=61, z_iou=1.1)), Verdict.UNLISTED),
+        (result(unlisted=LARGER._replace(gain=61, z_iou=1.1)), Verdict.UNLISTED),
         (result(unlisted=bent((1.02, 1.02), (0.01, 0.01))), Verdict.FITS),
-        (result(unlisted=bent((0.85, 0.85), (0.0, 0.01))), Verdict.FITS),
+        (result(unlisted=SMALLER), Verdict.FITS),
         (result(unlisted=bent((0.85, 0.85), (-0.075, -0.075))), Verdict.UNLISTED),
         (result(unlisted=bent((1.0, 1.0), (0.03, 0.0))), Verdict.UNLISTED),
         (result(distance=0.0, second=SecondConvention(GRID, 0.2, 26.0, 0.9)), Verdict.MIXED),
@@ -361,10 +341,7 @@ def bent(
         (result(distance=0.0, second=SecondConvention(GRID, 0.2, 26.0, 0.3)), Verdict.FITS),
         # A model that draws boxes to the middle, and a part in another convention.
         (
-            result(
-                unlisted=bent((0.85, 0.85), (0.0, 0.01)),
-                second=SecondConvention(PIXELS, 0.2, 26.0, 0.9),
-            ),
+            result(unlisted=SMALLER, second=SecondConvention(PIXELS, 0.2, 26.0, 0.9)),
             Verdict.MIXED,
         ),
     ],
