@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from engine_fakes import (
     CALLS,
     FakeBackends,
     FakeModel,
-    answered_keys,
+    assert_answered_once,
     demo_sweep,
     files,
     go,
@@ -28,15 +29,15 @@ from vlmeval_findit.engine.cancel import CancelToken, cancelled_by_signals
 from vlmeval_findit.engine.outputs import Output
 from vlmeval_findit.models.model_client import GenerateClient
 
-Finish = Callable[..., Any]
+Finishing = Callable[[Callable[[Output], object]], None]
 
 
 @pytest.fixture
-def finishing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Finish], None]:
+def finishing(monkeypatch: pytest.MonkeyPatch) -> Finishing:
     """Have something happen before the files of each cell are written."""
     real = answering.finished_cell
 
-    def instead(before: Finish) -> None:
+    def instead(before: Callable[[Output], object]) -> None:
         def finished_cell(output: Output, *others: Any) -> Any:
             before(output)
             return real(output, *others)
@@ -46,33 +47,21 @@ def finishing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Finish], None]:
     return instead
 
 
-# --- where things happen --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("backend", [None, threaded(2)], ids=["local", "threads"])
 def test_calls_go_on_while_a_cell_is_finished(
-    backend: Any, tmp_path: Path, finishing: Callable[[Finish], None]
+    backend: Any, tmp_path: Path, finishing: Finishing
 ) -> None:
     asked, seen = threading.Event(), []
     model = FakeModel(lambda number, text: asked.set() if number == CALLS else None)
-
-    def wait(output: Output) -> None:
-        seen.append((output.path.name, threading.current_thread(), asked.wait(60)))
-
-    finishing(wait)
-    sweep = demo_sweep(tmp_path)
-    results = go(sweep, FakeBackends(model, backend))
-    assert [done for _, _, done in seen] == [True] * 8
-    assert threading.main_thread() not in {thread for _, thread, _ in seen}
-    assert len(results) == 8
-    assert all(result.path.exists() for result in results)
-
-
-# --- what goes wrong ------------------------------------------------------------------------------
+    finishing(lambda output: seen.append((threading.current_thread(), asked.wait(60))))
+    results = go(demo_sweep(tmp_path), FakeBackends(model, backend))
+    assert [done for _, done in seen] == [True] * 8
+    assert threading.main_thread() not in {thread for thread, _ in seen}
+    assert [result.path.exists() for result in results] == [True] * 8
 
 
 def test_calls_in_flight_are_stored_if_a_cell_cannot_be_finished(
-    tmp_path: Path, finishing: Callable[[Finish], None]
+    tmp_path: Path, finishing: Finishing
 ) -> None:
     def fail(output: Output) -> None:
         raise ArithmeticError("of a scorer")
@@ -81,51 +70,39 @@ def test_calls_in_flight_are_stored_if_a_cell_cannot_be_finished(
     model, sweep = FakeModel(), demo_sweep(tmp_path)
     with pytest.raises(ArithmeticError):
         go(sweep, FakeBackends(model, threaded(4)))
-    assert len(answered_keys(sweep.journal)) == model.calls
+    assert_answered_once(sweep.journal, model.calls)
 
 
 def test_the_cells_that_were_complete_are_finished_after_a_stop(
-    tmp_path: Path, finishing: Callable[[Finish], None]
+    tmp_path: Path, finishing: Finishing
 ) -> None:
     stop, asked, finished = CancelToken(), threading.Event(), []
-
-    def wait(output: Output) -> None:
-        asked.wait(60)
-        finished.append(output)
 
     def at_the_last(number: int, text: str) -> None:
         if number == CALLS - 1:
             stop.request()
             asked.set()
 
-    finishing(wait)
+    finishing(lambda output: finished.append(asked.wait(60)))
     with pytest.raises(StoppedError):
         go(demo_sweep(tmp_path), FakeBackends(FakeModel(at_the_last)), stop=stop)
-    assert len(finished) == 7
+    assert finished == [True] * 7
 
 
-def test_interrupted_it_does_not_wait_for_a_cell(
-    tmp_path: Path, finishing: Callable[[Finish], None]
-) -> None:
-    began, over, stop = threading.Event(), threading.Event(), CancelToken()
+def test_interrupted_it_does_not_wait_for_a_cell(tmp_path: Path, finishing: Finishing) -> None:
+    over, stop = threading.Event(), CancelToken()
 
     def hang(output: Output) -> None:
-        began.set()
+        stop.request()
+        with suppress(KeyboardInterrupt):
+            stop.interrupt()
         over.wait(120)
 
-    def interrupt() -> None:
-        began.wait(60)
-        stop.request()
-        stop.interrupt()
-
     finishing(hang)
-    thread = threading.Thread(target=interrupt)
-    thread.start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         go(demo_sweep(tmp_path), FakeBackends(FakeModel()), stop=stop)
     assert time.monotonic() - start < 100
-    thread.join()
     over.set()
 
 

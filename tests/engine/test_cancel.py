@@ -1,6 +1,6 @@
 """Ctrl-C and SIGTERM, once and twice, and SIGKILL, as a process gets them.
 
-Batches and Ray are killed in ``test_batches.py`` and ``test_ray.py``, VLMEvalKit's runner in
+Batches and Ray are killed in ``test_killed_batches.py`` and ``test_ray.py``, VLMEvalKit's runner in
 ``test_host_inference.py``.
 """
 
@@ -8,72 +8,58 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
-from engine_fakes import CALLS, answered_keys, demo_sweep, go
+from engine_fakes import CALLS, assert_answered_once, demo_sweep, go
 from hanging_sweep import QUICK, THREADS, hanging, host, stop_line
 
 from vlmeval_findit.core.answers import CancelledError
 from vlmeval_findit.engine.cancel import CancelToken, cancelled_by_signals
 
-AT_ONCE = 60.0
-"""Seconds: a busy machine ends a process in less; the calls that hang would hang on."""
-
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "number"), [("threads", signal.SIGINT), ("http", signal.SIGTERM)])
-def test_first_signal_stores_calls_in_flight_and_begins_no_other(
-    number: int, kind: str, tmp_path: Path
-) -> None:
-    with hanging(kind, tmp_path) as run:
-        run.until(lambda: run.asked() == QUICK + THREADS)
-        run.stop(number)
-        run.release()
-        assert run.ends() == 130
-    assert run.asked() == run.answered() == QUICK + THREADS
-    assert "run again to go on" in stop_line(run)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "number"),
-    [("threads", signal.SIGTERM), ("http", signal.SIGINT), *[("local", item) for item in SIGNALS]],
+    ("kind", "number", "times"),
+    [
+        ("threads", signal.SIGINT, 1),
+        ("http", signal.SIGTERM, 1),
+        ("threads", signal.SIGTERM, 2),
+        ("http", signal.SIGINT, 2),
+        *(("local", number, 2) for number in SIGNALS),
+        *((kind, signal.SIGKILL, 1) for kind in ("local", "threads", "http")),
+    ],
 )
-def test_second_signal_ends_at_once_and_loses_no_answer(
-    number: int, kind: str, tmp_path: Path
+def test_an_ended_run_begins_no_other_call_and_goes_on_without_paying_twice(
+    kind: str, number: int, times: int, tmp_path: Path
 ) -> None:
     hang = 1 if kind == "local" else THREADS
+    stored = QUICK
     with hanging(kind, tmp_path) as run:
-        run.until(lambda: run.asked() == QUICK + hang)
-        run.stop(number)
-        os.kill(run.process.pid, number)
-        began = time.monotonic()
-        assert run.ends() == 130
-        assert time.monotonic() - began < AT_ONCE
-    assert run.answered() == QUICK
-    assert run.asked() == QUICK + hang
-    assert "stopped at once" in stop_line(run)
-    assert not list(tmp_path.rglob("*.lock")), "nothing stays locked"
+        run.until(lambda: (run.asked(), run.answered()) == (QUICK + hang, QUICK))
+        if number == signal.SIGKILL:
+            run.process.kill()
+            assert run.ends() == -signal.SIGKILL
+        else:
+            run.stop(number)
+            if times == 2:
+                os.kill(run.process.pid, number)
+            else:
+                run.release()
+                stored += hang
+            assert run.ends() == 130
+            assert ("run again to go on", "stopped at once")[times - 1] in stop_line(run)
+            assert not list(tmp_path.rglob("*.lock")), "nothing stays locked"
+        assert run.answered() == stored
+        assert run.asked() == QUICK + hang
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["local", "threads", "http"])
-def test_a_killed_run_goes_on_and_pays_no_answer_twice(kind: str, tmp_path: Path) -> None:
-    hang = 1 if kind == "local" else THREADS
-    with hanging(kind, tmp_path) as run:
-        run.until(lambda: run.asked() == QUICK + hang and run.answered() == QUICK)
-        run.process.kill()
-        assert run.ends() == -signal.SIGKILL
         run.release()
         results = go(demo_sweep(tmp_path), host(kind, tmp_path, run.url))
-        assert run.asked() == hang + CALLS, "no answered call is made again"
+        assert run.asked() == QUICK + hang + CALLS - stored
     assert not any(result.failed for result in results)
-    keys = answered_keys(tmp_path / "calls.jsonl")
-    assert len(keys) == len(set(keys)) == CALLS
+    assert_answered_once(tmp_path / "calls.jsonl", CALLS)
 
 
 # --- in this process ------------------------------------------------------------------------------
@@ -122,11 +108,10 @@ def test_what_is_exposed_is_interrupted_within_a_shield() -> None:
 
 def test_a_part_stops_with_the_whole_and_not_the_other_way_round() -> None:
     whole = CancelToken()
-    part = CancelToken(whole)
+    part, other = CancelToken(whole), CancelToken(whole)
     part.request()
     assert part.requested
     assert not whole.requested
-    other = CancelToken(whole)
     whole.request()
     assert other.requested
     woken: list[bool] = []

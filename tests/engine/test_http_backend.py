@@ -9,21 +9,11 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from asking import KEY, QUICK, ask_call, ask_calls, call_of, service
-from chat_server import (
-    NEVER,
-    Answer,
-    Asked,
-    ChatServer,
-    completion,
-    error,
-    in_turn,
-)
+from chat_server import NEVER, Answer, Asked, ChatServer, completion, error, in_turn
 from PIL import Image
-from waits import until
 
 from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.core.question import image, text
@@ -42,51 +32,36 @@ def test_an_answer_records_its_call() -> None:
         (asked,) = server.asked
     assert (answer.text, answer.error, answer.stop) == ("[5]", None, None)
     assert answer.seconds > 0
+    who = {"identifier": "openai/gpt-5.4-2026-03-05", "provider": "OpenAI", "row": "Qwen3-VL"}
+    call = {"id": "gen-1", "cost": 0.01, "status": 200, "attempts": 1, "server": server.url}
     assert answer.record == {
         "space": {"kind": "grid1000"},
         "finish_reason": "stop",
         "thought": "hm",
         "tokens": {"prompt": 900, "completion": 20},
-        "model": {
-            "identifier": "openai/gpt-5.4-2026-03-05",
-            "provider": "OpenAI",
-            "row": "Qwen3-VL",
-        },
-        "call": {
-            "id": "gen-1",
-            "cost": 0.01,
-            "status": 200,
-            "attempts": 1,
-            "server": server.url,
-        },
+        "model": who,
+        "call": call,
     }
     assert asked.path == "/api/v1/chat/completions"
     assert asked.headers["authorization"] == f"Bearer {KEY}"
     assert asked.body["max_tokens"] == 768
 
 
-def test_shared_images_are_marked_for_the_cache_and_cached_tokens_recorded(
-    tmp_path: Path,
-) -> None:
+def test_shared_images_are_marked_for_the_cache_and_cached_tokens_recorded(tmp_path: Path) -> None:
     """Marking what no other call reads costs more; OpenAI and Google need no mark."""
     path = tmp_path / "a.png"
     Image.new("RGB", (20, 20)).save(path)
     message = (text("one"), image(str(path)), image(str(path)), text("two"))
-    usage = {
-        "prompt_tokens": 3000, "completion_tokens": 9, "cache_creation_input_tokens": 500,
-        "prompt_tokens_details": {"cached_tokens": 2000},
-    }  # fmt: skip
+    usage = {"prompt_tokens": 3000, "completion_tokens": 9, "cache_creation_input_tokens": 500}
+    usage |= {"prompt_tokens_details": {"cached_tokens": 2000}}
     reply = completion(usage=usage, cache_discount=-0.0015)
-    marks = {}
-    for name in ("Claude-Opus-5.5", "GPT-5.4"):
+    no, yes = [False] * 4, [False, False, True, False]
+    for name, marks in (("Claude-Opus-5.5", [yes, yes, no]), ("GPT-5.4", [no, no, no])):
         with ChatServer(in_turn(reply)) as server:
             asked = HttpService(chat_model(name, "openrouter"), [Endpoint(server.url)])
             answer, *_ = ask_calls(asked, 3, message, images=["x", "x", "y"])
             contents = [call.body["messages"][0]["content"] for call in server.asked]
-        marks[name] = [["cache_control" in part for part in content] for content in contents]
-    nothing = [False] * 4
-    assert marks["Claude-Opus-5.5"] == [*[[False, False, True, False]] * 2, nothing]
-    assert marks["GPT-5.4"] == [nothing] * 3
+        assert [["cache_control" in part for part in content] for content in contents] == marks
     tokens = {"prompt": 3000, "cached": 2000, "cache_write": 500, "completion": 9}
     assert answer.record["tokens"] == tokens
     assert call_of(answer)["cache_discount"] == -0.0015
@@ -96,15 +71,11 @@ def test_shared_images_are_marked_for_the_cache_and_cached_tokens_recorded(
 def test_statuses_that_are_tried_again(status: int) -> None:
     with ChatServer(in_turn(error(status, "not now"))) as server:
         answer = ask_call(service(server.url))
-        assert len(server.asked) == 4
+        assert len(server.asked) == call_of(answer)["attempts"] == 4
     assert answer.error == f"HTTP {status}: not now (4 attempts)"
-    assert call_of(answer)["attempts"] == 4
 
 
-@pytest.mark.parametrize(
-    ("status", "asked"),
-    [(400, 5), (401, 3), (402, 1), (413, 6)],
-)
+@pytest.mark.parametrize(("status", "asked"), [(400, 5), (401, 3), (402, 1), (413, 6)])
 def test_statuses_that_are_final_are_shown_once(
     status: int, asked: int, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -112,51 +83,40 @@ def test_statuses_that_are_final_are_shown_once(
     what five first calls are refused with in the same words, others would be."""
     with ChatServer(in_turn(error(status, "this will never do"))) as server:
         answers = ask_calls(service(server.url), 6)
-        assert len(server.asked) == asked
-    assert len(answers) == asked
-    for number, answer in enumerate(answers, start=1):
-        assert (answer.error or "").startswith(f"HTTP {status}: this will never do")
-        assert answer.stop is (StopReason.HOPELESS if number == asked < 6 else None)
+        assert len(server.asked) == len(answers) == asked
+    assert all(f"HTTP {status}: this will never do" in (answer.error or "") for answer in answers)
+    last = StopReason.HOPELESS if asked < 6 else None
+    assert [answer.stop for answer in answers] == [*[None] * (asked - 1), last]
     shown = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
     assert shown[0] == f"{server.url}: HTTP {status}: this will never do"
     why = "; all first calls were refused in these words"
     assert shown[1:] == ([f"{shown[0]}{why}"] if asked == 5 else [])
 
 
-@pytest.mark.parametrize(
-    "problem",
-    [
+def test_a_moderated_input_ends_no_run() -> None:
+    for problem in (
         {"message": "Your request was flagged by our moderation"},
         {"message": "no", "code": "content_policy_violation"},
         {"message": "no", "metadata": {"reasons": ["too nice"]}},
-    ],
-)
-def test_a_moderated_input_ends_no_run(problem: dict[str, Any]) -> None:
-    refused = Answer(json.dumps({"error": problem}).encode(), 403)
-    with ChatServer(in_turn(refused)) as server:
-        answers = ask_calls(service(server.url), 5)
-        assert len(server.asked) == 5
-    assert {answer.stop for answer in answers} == {None}
-    assert {answer.error for answer in answers} == {f"HTTP 403: {problem['message']}"}
+    ):
+        with ChatServer(in_turn(Answer(json.dumps({"error": problem}).encode(), 403))) as server:
+            answers = ask_calls(service(server.url), 5)
+        expected = (None, f"HTTP 403: {problem['message']}")
+        assert [(answer.stop, answer.error) for answer in answers] == [expected] * 5
 
 
-@pytest.mark.parametrize(
-    ("header", "says"),
-    [("601", "asks to come back in 10 minutes"), ("86400", "asks to come back in 24 hours")],
-)
-def test_a_long_retry_after_is_not_waited_for(header: str, says: str) -> None:
-    with ChatServer(in_turn(error(429, "slow", Retry_After=header), completion("ok"))) as server:
-        answer = ask_call(service(server.url))
-        assert len(server.asked) == 1
-    assert says in (answer.error or "")
+def test_a_long_retry_after_is_not_waited_for() -> None:
+    for seconds, when in (("601", "10 minutes"), ("86400", "24 hours")):
+        late = error(429, "slow", Retry_After=seconds)
+        with ChatServer(in_turn(late, completion("ok"))) as server:
+            assert f"asks to come back in {when}" in (ask_call(service(server.url)).error or "")
+            assert len(server.asked) == 1
 
 
 def test_errors_in_replies_of_status_200() -> None:
     late = Answer(json.dumps({"error": {"code": "503", "message": "gone"}}).encode())
-    choice = completion(
-        choices=[{"error": {"code": 400, "message": "too large"}, "message": {"content": ""}}]
-    )
-    with ChatServer(in_turn(late, choice)) as server:
+    problem = {"error": {"code": 400, "message": "too large"}, "message": {"content": ""}}
+    with ChatServer(in_turn(late, completion(choices=[problem]))) as server:
         answer = ask_call(service(server.url))
         assert len(server.asked) == 2
     assert answer.error == "HTTP 400: the service reports: too large (2 attempts)"
@@ -171,33 +131,26 @@ def test_costs_of_failed_attempts_add_up() -> None:
         assert call_of(ask_call(service(server.url, budget=budget)))["cost"] == pytest.approx(0.51)
     assert budget.spent == pytest.approx(0.51)
     with ChatServer(in_turn(dear, error(400, "no"))) as server:
-        failed = ask_call(service(server.url, budget=budget))
-    assert call_of(failed) == {
-        "cost": 0.25,
-        "status": 400,
-        "attempts": 2,
-        "server": server.url,
-        "error": "HTTP 400: no (2 attempts)",
-    }
+        failed = call_of(ask_call(service(server.url, budget=budget)))
+    why = {"error": "HTTP 400: no (2 attempts)", "server": server.url}
+    assert failed == {"cost": 0.25, "status": 400, "attempts": 2, **why}
     assert budget.spent == pytest.approx(0.76)
 
 
 def test_the_key_is_in_no_message(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    quoting = [error(400, f"the key {KEY} is no good"), Answer(f"what, {KEY}?".encode())]
     # Long messages are cut; the key must be gone before.
-    quoting += [error(400, "x" * 485 + KEY)]
-    outputs = []
-    for answer in quoting:
+    shown = []
+    for answer in (
+        error(400, f"the key {KEY} is no good"),
+        Answer(f"what, {KEY}?".encode()),
+        error(400, "x" * 485 + KEY),
+    ):
         with ChatServer(in_turn(answer)) as server:
-            backend = HttpBackend(lambda url=server.url: service(url))  # type: ignore[misc]
-            outputs += [
-                repr(ask_call(backend)),
-                repr(backend),
-                repr(vars(backend)),
-                repr(backend.service),
-            ]
-    text = "\n".join([*outputs, caplog.text])
+            asked = service(server.url)
+            backend = HttpBackend(lambda asked=asked: asked)  # type: ignore[misc]
+            shown += map(repr, (ask_call(backend), backend, vars(backend), asked))
+    text = "\n".join([*shown, caplog.text])
     assert "***" in text
     assert KEY[:4] not in text
 
@@ -207,18 +160,17 @@ def test_a_reply_that_quotes_a_key_is_a_failed_call(
     where: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     quoting = f'{{"key": "{KEY}", "bbox": [1, 2, 3, 4]}}'
-    more: dict[str, Any] = {"message": {"reasoning": quoting}} if where == "thought" else {}
+    thinking = completion("[]", message={"reasoning": quoting})
     budget = Budget()
-    with ChatServer(in_turn(completion("[]" if more else quoting, **more))) as s:
-        answer = ask_call(service(s.url, budget=budget))
-        assert len(s.asked) == 1, "the next reply would quote it too"
+    with ChatServer(in_turn(completion(quoting) if where == "reply" else thinking)) as server:
+        answer = ask_call(service(server.url, budget=budget))
+        assert len(server.asked) == 1, "the next reply would quote it too"
     assert answer.text == ""
     assert answer.error == "the reply quotes a credential (a key of this run): it is not stored"
     assert call_of(answer)["error"] == answer.error
     assert "thought" not in answer.record
     assert budget.spent == 0.01, "it was paid for"
-    assert KEY not in repr(answer)
-    assert KEY not in caplog.text
+    assert KEY not in repr(answer) + caplog.text
     if where == "reply":
         assert '{"key": "***", "bbox": [1, 2, 3, 4]}' in caplog.text
 
@@ -264,57 +216,31 @@ def test_a_hopeless_server_is_left_out_and_only_all_of_them_end_a_run() -> None:
 # --- the end of a run -----------------------------------------------------------------------------
 
 
-class Held:
-    """The script of a server that answers once it is let go."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.let_go = threading.Event()
-        self._answer = answer
-
-    def __call__(self, asked: Asked, number: int) -> Answer:
-        assert self.let_go.wait(60)
-        return self._answer
-
-
-class Running:
-    """A run in another thread."""
-
-    def __init__(self, who: HttpService, calls: int = 1, at_once: int = 1) -> None:
-        self.cancel = CancelToken()
-        self._answers: list[Any] = []
-        self._thread = threading.Thread(target=self._run, args=(who, calls, at_once), daemon=True)
-        self._thread.start()
-
-    def _run(self, who: HttpService, calls: int, at_once: int) -> None:
-        self._answers += ask_calls(who, calls, at_once=at_once, cancel=self.cancel)
-
-    def interrupt(self) -> None:
-        with suppress(KeyboardInterrupt):
-            self.cancel.interrupt()
-
-    def answers(self) -> list[Any]:
-        """Return the answers, which are there long before the waits of the tests' servers end."""
-        self._thread.join(60.0)
-        assert not self._thread.is_alive()
-        return self._answers
-
-
 def test_a_stopped_run_awaits_calls_in_flight_and_begins_none() -> None:
-    with ChatServer(held := Held(completion("late"))) as server:
-        running = Running(service(server.url), 20, at_once=3)
-        until(lambda: len(server.asked) == 3)
-        running.cancel.request()
-        held.let_go.set()
-        assert [answer.text for answer in running.answers()] == ["late"] * 3
+    cancel, in_flight = CancelToken(), threading.Barrier(3)
+
+    def script(asked: Asked, number: int) -> Answer:
+        in_flight.wait(60)
+        cancel.request()
+        return completion("late")
+
+    with ChatServer(script) as server:
+        answers = ask_calls(service(server.url), 20, at_once=3, cancel=cancel)
+        assert [answer.text for answer in answers] == ["late"] * 3
         assert len(server.asked) == 3
 
 
 def test_an_interruption_abandons_calls_in_flight_without_a_failure() -> None:
-    with ChatServer(in_turn(NEVER)) as server:
-        running = Running(service(server.url), 20, at_once=3)
-        until(lambda: len(server.asked) == 3)
-        running.interrupt()
-        assert running.answers() == []
+    cancel, in_flight = CancelToken(), threading.Barrier(3)
+
+    def script(asked: Asked, number: int) -> Answer:
+        in_flight.wait(60)
+        with suppress(KeyboardInterrupt):
+            cancel.interrupt()
+        return NEVER
+
+    with ChatServer(script) as server:
+        assert ask_calls(service(server.url), 20, at_once=3, cancel=cancel) == []
         assert len(server.asked) == 3, "nothing begins afterwards"
 
 
@@ -344,20 +270,16 @@ def test_the_other_field_for_the_limit_is_discovered_once() -> None:
 
     with ChatServer(openai) as server:
         first, second = ask_calls(service(server.url), 2)
-        assert call_of(first)["attempts"] == 2
-        assert second.text == "ok"
-        limits = [
-            {name: value for name, value in asked.body.items() if "tokens" in name}
-            for asked in server.asked
-        ]
+        limits = [{k: v for k, v in asked.body.items() if "tokens" in k} for asked in server.asked]
+    assert (call_of(first)["attempts"], second.text) == (2, "ok")
     assert limits == [{"max_tokens": 768}, *[{"max_completion_tokens": 768}] * 2]
 
 
-@pytest.mark.parametrize("name", ["max_new_tokens", "max_tokens", "max_completion_tokens"])
-def test_a_limit_of_tokens_has_three_names_and_is_a_count(name: str) -> None:
-    assert token_limit({name: 64, "seed": 3}) == (64, {"seed": 3})
-    for limit in (0, "64", True, 1.5):
+def test_a_limit_of_tokens_has_three_names_and_is_a_count() -> None:
+    for name in ("max_new_tokens", "max_tokens", "max_completion_tokens"):
+        assert token_limit({name: 64, "seed": 3}) == (64, {"seed": 3})
+    for given in ({"max_tokens": limit} for limit in (0, "64", True, 1.5)):
         with pytest.raises(ValueError, match="max_"):
-            token_limit({name: limit})
+            token_limit(given)
     with pytest.raises(ValueError, match="max_"):
         token_limit({"max_tokens": 5, "max_new_tokens": 6})

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from batch_server import BatchServer
-from engine_fakes import answered_keys, files, records
+from engine_fakes import assert_answered_once, files, records
 from test_batches import CALLS, NAMES, assert_paid_once, batched, command, record_of
 from waits import until
 
@@ -20,32 +20,28 @@ from vlmeval_findit.cli import main
 pytestmark = pytest.mark.slow
 
 KILLED = """
-import os, signal, sys
+import itertools, os, signal, sys
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.replies import record_in
 from vlmeval_findit.engine.batch_backend import Ledger
 from vlmeval_findit.engine.journal.writer import Journal
-from vlmeval_findit.models.http.batch.services import AnthropicBatches, BatchService
 
-def die(*arguments, **more):
-    os.kill(os.getpid(), signal.SIGKILL)
+at, note, append, appends = sys.argv.pop(1), Ledger.note, Journal.append, itertools.count(1)
 
-at = sys.argv.pop(1)
-if at == "intended":
-    BatchService.upload = AnthropicBatches.submit = die
-elif at == "collecting":
-    append, count = Journal.append, []
-    def appended(journal, made):
-        append(journal, made)
-        count.append(1)
-        if len(count) == 5:
-            die()
-    Journal.append = appended
-else:
-    note = Ledger.note
-    def noted(ledger, batch, **step):
-        return die() if at in step else note(ledger, batch, **step)
-    Ledger.note = noted
+def die_if(now):
+    if now:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def noted(ledger, batch, **step):
+    die_if(at in step)
+    made = note(ledger, batch, **step)
+    die_if(at == "intended")
+    return made
+
+def appended(journal, made):
+    append(journal, made)
+    die_if(at == "collecting" and next(appends) == 5)
+
+Ledger.note, Journal.append = noted, appended
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -80,8 +76,7 @@ def test_a_killed_run_ends_as_an_undisturbed_run_and_asks_nothing_twice(
         assert len(server.asked) == CALLS
         assert_paid_once(server)
         assert files(killed / "out") == files(quiet / "out")
-        keys = answered_keys(killed / "calls.jsonl")
-        assert len(keys) == len(set(keys)) == CALLS - 1
+        assert_answered_once(killed / "calls.jsonl", CALLS - 1)
 
         # What failed is asked again by the next run, and it alone.
         server.settings.outcomes = {}
@@ -97,13 +92,13 @@ def test_results_tell_an_anthropic_batch_from_others(tmp_path: Path) -> None:
         server._create(other, {})
         given = batched(tmp_path, server, "anthropic")
         kill("id", given)
-        server._create({**other}, {})
+        server._create(dict(other), {})
         for batch in server.batches.values():
             batch.polls = 1  # they have ended
         assert main(given) == 0
-        calls = [record_of(line)["call"] for line in records(tmp_path / "calls.jsonl")]
-        assert {call["batch"] for call in calls} == {"batch_1"}
         assert len(server.batches) == 3
+    lines = records(tmp_path / "calls.jsonl")
+    assert {record_of(line)["call"]["batch"] for line in lines} == {"batch_1"}
 
 
 def test_nothing_is_submitted_while_a_batch_may_be_of_this_journal(tmp_path: Path) -> None:
@@ -143,4 +138,4 @@ def test_a_run_goes_on_after_a_stop_while_waiting(
         assert main([*given, "--limit", "2", *elsewhere]) == 0
         assert main(given) == 0
         assert set(server.asked.values()) == {1}
-        assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
+    assert_answered_once(tmp_path / "calls.jsonl", CALLS)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import FakeBackends, FakeModel, Silent, answered_keys, demo_sweep, go
+from engine_fakes import FakeBackends, FakeModel, Silent, assert_answered_once, demo_sweep, go
 from hanging_sweep import QUICK, RAY_REPLICAS, hanging, stop_line
 from paths import python_path
 
@@ -45,12 +45,12 @@ def short_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 def listening() -> set[str]:
     """Return the addresses that this process and its children listen on."""
     me = psutil.Process()
-    actual = set()
-    for process in (me, *me.children(recursive=True)):
-        for item in process.net_connections("inet"):
-            if item.status in (psutil.CONN_LISTEN, psutil.CONN_NONE):
-                actual.add(str(ip_address(item.laddr.ip.removeprefix("::ffff:"))))
-    return actual
+    return {
+        str(ip_address(connection.laddr.ip.removeprefix("::ffff:")))
+        for process in (me, *me.children(recursive=True))
+        for connection in process.net_connections("inet")
+        if connection.status in (psutil.CONN_LISTEN, psutil.CONN_NONE)
+    }
 
 
 def test_it_listens_on_this_machine_alone_and_leaves_nothing(
@@ -79,11 +79,8 @@ def test_it_listens_on_this_machine_alone_and_leaves_nothing(
 
 def rays(folder: Path) -> list[str]:
     """Return the processes that were started with a folder of Ray's below another."""
-    actual = []
-    for process in psutil.process_iter(["cmdline"]):
-        if any(f"{folder}/findit-ray-" in word for word in process.info["cmdline"] or ()):
-            actual.append(" ".join(process.info["cmdline"])[:200])
-    return actual
+    commands = (" ".join(each.info["cmdline"] or ()) for each in psutil.process_iter(["cmdline"]))
+    return [command[:200] for command in commands if f"{folder}/findit-ray-" in command]
 
 
 @pytest.mark.parametrize(
@@ -114,5 +111,4 @@ def test_signals_end_it_and_no_answer_is_lost(number: int, times: int, short_tmp
     model = FakeModel()
     go(demo_sweep(short_tmp), FakeBackends(model))
     assert model.calls == 100 - answered
-    keys = answered_keys(short_tmp / "calls.jsonl")
-    assert len(keys) == len(set(keys)) == 100
+    assert_answered_once(short_tmp / "calls.jsonl", 100)

@@ -10,13 +10,21 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import FakeBackends, FakeModel, Silent, answered_keys, demo_sweep, files, go
+from engine_fakes import (
+    FakeBackends,
+    FakeModel,
+    Silent,
+    assert_answered_once,
+    demo_sweep,
+    files,
+    go,
+)
 from fake_program import is_alive
 from paths import ROOT, SUPPORT
 from waits import until
@@ -29,9 +37,6 @@ from vlmeval_findit.models.model_client import GenerateClient
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
 
 pytestmark = pytest.mark.slow
-
-SECONDS = 0.02
-"""What a call takes."""
 
 
 @pytest.fixture(scope="module")
@@ -73,30 +78,27 @@ class Machines:
 
     def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
-        self.nodes: list[Any] = []
+        self._nodes: dict[str, Any] = {}
 
     def add(self, count: int = 1, **resources: Any) -> list[str]:
-        """Their names, when they are there."""
-        new = [
-            self._cluster.add_node(**{"num_cpus": 1, **MACHINE, **resources}) for _ in range(count)
-        ]
-        self.nodes += new
-        until(lambda: {item.node_id for item in new} <= self._alive())
-        return [item.node_id for item in new]
+        """Return their names, when they are there."""
+        given = {"num_cpus": 1, **MACHINE, **resources}
+        nodes = [self._cluster.add_node(**given) for _ in range(count)]
+        new = {node.node_id: node for node in nodes}
+        self._nodes |= new
+        until(lambda: new.keys() <= self._alive())
+        return [*new]
 
     def kill(self, name: str) -> None:
-        (node,) = (item for item in self.nodes if item.node_id == name)
-        self.nodes.remove(node)
-        self._cluster.remove_node(node, allow_graceful=False)
+        self._cluster.remove_node(self._nodes.pop(name), allow_graceful=False)
 
     def remove_all(self) -> None:
-        for node in self.nodes:
+        for node in self._nodes.values():
             self._cluster.remove_node(node, allow_graceful=True)
-        gone = {node.node_id for node in self.nodes}
-        until(lambda: not gone & self._alive())
+        until(lambda: not self._nodes.keys() & self._alive())
 
     def _alive(self) -> set[str]:
-        return {item["NodeID"] for item in ray.nodes() if item["Alive"]}
+        return {node["NodeID"] for node in ray.nodes() if node["Alive"]}
 
 
 @pytest.fixture
@@ -128,18 +130,20 @@ def load(behaviours: Mapping[str, str], marks: Path) -> GenerateClient:
         if kind == "fails":
             raise RuntimeError("CUDA error: an illegal memory access")
         if kind == "slow":
-            until(lambda: count(calls) > 60)
+            until(lambda: len(asked(marks)) > 60)
         if kind == "dies" and number == 6 and not (marks / "died").exists():
             (marks / "died").touch()
             time.sleep(1)  # what is before it in its item has come home
             os._exit(1)
-        time.sleep(SECONDS)
+        time.sleep(0.02)
 
     return GenerateClient(FakeModel(on_call))
 
 
-def count(path: Path) -> int:
-    return len(path.read_text().splitlines()) if path.exists() else 0
+def asked(marks: Path) -> list[str]:
+    """Return the machine of every call that began."""
+    calls = marks / "calls"
+    return calls.read_text().splitlines() if calls.exists() else []
 
 
 def is_gone(kind: str, marks: Path) -> bool:
@@ -151,31 +155,19 @@ def is_gone(kind: str, marks: Path) -> bool:
 class Run:
     """A sweep over machines, and what is seen of it."""
 
-    def __init__(self, folder: Path, behaviours: Mapping[str, str], inference: CallOptions) -> None:
-        self.folder = folder
-        self.marks = folder / "marks"
+    def __init__(self, folder: Path, behaviours: Mapping[str, str], **inference: Any) -> None:
+        self.folder, self.marks = folder, folder / "marks"
         self.marks.mkdir(parents=True)
         self.watcher = Silent()
-        self._host = FakeBackends(
-            None, lambda _: RayBackend(partial(load, dict(behaviours), self.marks), inference)
-        )
+        client, options = partial(load, behaviours, self.marks), CallOptions(**inference)
+        self._host = FakeBackends(None, lambda _: RayBackend(client, options))
 
     def go(self) -> Run:
         go(demo_sweep(self.folder), self._host, watcher=self.watcher)
         return self
 
     def calls(self) -> Counter[str]:
-        """By machine, the calls that its replica was asked."""
-        return Counter((self.marks / "calls").read_text().splitlines())
-
-    def when(self, calls: int, then: Callable[[], None]) -> None:
-        """Do something after so many calls, while it goes on."""
-
-        def wait() -> None:
-            until(lambda: count(self.marks / "calls") >= calls)
-            then()
-
-        threading.Thread(target=wait).start()
+        return Counter(asked(self.marks))
 
 
 @pytest.fixture(scope="module")
@@ -190,8 +182,7 @@ def undisturbed(lmu_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 def check(run: Run, undisturbed: Mapping[str, str]) -> None:
     """Check that every call has an answer, and the files are those of a single machine."""
-    keys = answered_keys(run.folder / "calls.jsonl")
-    assert len(keys) == len(set(keys)) == 100
+    assert_answered_once(run.folder / "calls.jsonl", 100)
     assert files(run.folder / "out") == undisturbed
 
 
@@ -200,8 +191,13 @@ def test_a_replica_that_dies_costs_no_answer(
 ) -> None:
     """A process by itself, and a machine with all that is on it."""
     first, two, other = machines.add(3)
-    run = Run(tmp_path, {first: "dies"}, CallOptions(replicas=3))
-    run.when(calls=25, then=lambda: machines.kill(two))
+    run = Run(tmp_path, {first: "dies"}, replicas=3)
+
+    def kill() -> None:
+        until(lambda: len(asked(run.marks)) >= 25)
+        machines.kill(two)
+
+    threading.Thread(target=kill).start()
     run.go()
     check(run, undisturbed)
     assert run.calls()[other] > 20
@@ -212,15 +208,13 @@ def test_an_item_that_kills_its_replica_fails_and_takes_nothing_else_with_it(
     machines: Machines, tmp_path: Path, undisturbed: Mapping[str, str]
 ) -> None:
     machines.add(2)
-    run = Run(tmp_path, {}, CallOptions(replicas=2))
+    run = Run(tmp_path, {}, replicas=2)
     (run.marks / "poison").touch()
     run.go()
     failed = sum(answer.error is not None for answer in run.watcher.answers)
-    assert 0 < failed < 100
-    assert len(run.watcher.answers) == 100
+    assert 0 < failed < 100 == len(run.watcher.answers)
     (run.marks / "poison").unlink()
-    run.go()
-    check(run, undisturbed)
+    check(run.go(), undisturbed)
 
 
 def test_replicas_that_are_sick_slow_or_late_hold_up_nobody(
@@ -238,13 +232,13 @@ def test_replicas_that_are_sick_slow_or_late_hold_up_nobody(
     monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"X-Auth": "a-key-of-a-server"}')
     monkeypatch.setenv("FINDIT_SOMETHING", "77")
     behaviours = {bad: "does not load", sick: "fails", slow: "slow", late: "late", well: "warns"}
-    run = Run(tmp_path, behaviours, CallOptions(replicas=5)).go()
+    run = Run(tmp_path, behaviours, replicas=5).go()
     check(run, undisturbed)
     assert not any(answer.error for answer in run.watcher.answers)
-    assert run.calls()[bad] == 0
-    assert 0 < run.calls()[well] == 100 - run.calls()[slow] - run.calls()[late]
+    calls = run.calls()
+    assert calls[bad] == 0 < calls[sick]
+    assert 0 < calls[well] == 100 - calls[slow] - calls[late]
     assert "does not load its model: OSError: no such checkpoint" in caplog.text
-    assert run.calls()[sick] > 0
     assert "fails every call and is retired: RuntimeError: RuntimeError: CUDA error" in caplog.text
     assert len(list(run.marks.glob("fails-*"))) == 1, "it is not started again"
     assert re.search(r"replica \d on \S+: it is hot in here", caplog.text)
@@ -260,8 +254,8 @@ def test_gpus_are_used_and_those_of_one_replica_are_on_one_machine(
     machines.add(2, num_gpus=1, num_cpus=2)
     (both,) = machines.add(num_gpus=2, num_cpus=2)
     with pytest.raises(ValueError, match=r"--gpus 0: .* has 4 GPUs. Type --gpus 1"):
-        Run(tmp_path / "without", {}, CallOptions(replicas=1)).go()
-    run = Run(tmp_path, {}, CallOptions(replicas=1, gpus=2)).go()
+        Run(tmp_path / "without", {}, replicas=1).go()
+    run = Run(tmp_path, {}, replicas=1, gpus=2).go()
     check(run, undisturbed)
     assert set(run.calls()) == {both}
 
@@ -270,7 +264,8 @@ def test_all_calls_of_an_item_may_fail_without_a_replica_being_sick(
     machines: Machines, tmp_path: Path
 ) -> None:
     """Two replicas fail on it: the item is at fault."""
-    first, second = machines.add(2)
-    run = Run(tmp_path, {first: "fails", second: "fails"}, CallOptions(replicas=2)).go()
-    assert len(run.watcher.answers) == 100
-    assert all("illegal memory access" in (answer.error or "") for answer in run.watcher.answers)
+    answers = (
+        Run(tmp_path, dict.fromkeys(machines.add(2), "fails"), replicas=2).go().watcher.answers
+    )
+    assert len(answers) == 100
+    assert all("illegal memory access" in (answer.error or "") for answer in answers)

@@ -13,27 +13,15 @@ from paths import ROOT
 from vlmeval_findit.sweeps.checkpoints import checkpoints_in
 
 NANO = ROOT / "vlmeval_findit" / "models" / "findit_nano"
-
-
-def checkpoint(folder: Path, name: str = "checkpoint-100") -> Path:
-    return Path(shutil.copytree(NANO, folder / name))
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def shard(path: Path) -> None:
-    index = {"weight_map": {"a": path.name, "b": "model-00002.safetensors"}}
-    path.with_name("model.safetensors.index.json").write_text(json.dumps(index))
-
+SHARDS = json.dumps({"weight_map": {"a": "model.safetensors", "b": "model-00002.safetensors"}})
+WEIGHTS = (NANO / "model.safetensors").read_bytes()
 
 INCOMPLETE: dict[str, Callable[[Path], object]] = {
     "no configuration": lambda folder: (folder / "config.json").unlink(),
     "no weights": lambda folder: (folder / "model.safetensors").unlink(),
-    "weights cut off": lambda folder: cut(folder / "model.safetensors"),
+    "weights cut off": lambda folder: (folder / "model.safetensors").write_bytes(WEIGHTS[:-1]),
     "weights without a header": lambda folder: (folder / "model.safetensors").write_bytes(b""),
-    "a shard is missing": lambda folder: shard(folder / "model.safetensors"),
+    "a shard is missing": lambda folder: (folder / "a.index.json").write_text(SHARDS),
     "an index cut off": lambda folder: (folder / "a.index.json").write_text("{"),
     "the trainer still writes": lambda folder: (folder / "training_args.bin").write_bytes(b"0"),
 }
@@ -43,21 +31,17 @@ INCOMPLETE: dict[str, Callable[[Path], object]] = {
 def test_a_checkpoint_that_is_being_written_is_left_alone(
     tmp_path: Path, change: Callable[[Path], object]
 ) -> None:
-    folder = checkpoint(tmp_path)
+    folder = Path(shutil.copytree(NANO, tmp_path / "checkpoint-100"))
     assert [each.step for each in checkpoints_in(tmp_path)] == [100]
     change(folder)
     assert checkpoints_in(tmp_path) == []
 
 
-def test_checkpoints_come_by_step_and_other_folders_are_left_out(tmp_path: Path) -> None:
+def test_checkpoints_come_by_step_and_two_of_one_step_are_refused(tmp_path: Path) -> None:
     for name in ("checkpoint-1000", "checkpoint-200", "step_30", "7", "runs", "checkpoint-9-old"):
-        checkpoint(tmp_path, name)
+        shutil.copytree(NANO, tmp_path / name)
     assert [each.step for each in checkpoints_in(tmp_path)] == [7, 30, 200, 1000]
     assert checkpoints_in(tmp_path / "nowhere") == []
-
-
-def test_two_folders_of_one_step_are_refused(tmp_path: Path) -> None:
-    checkpoint(tmp_path, "checkpoint-30")
-    checkpoint(tmp_path, "step_30")
+    shutil.copytree(NANO, tmp_path / "checkpoint-30")
     with pytest.raises(ValueError, match=r"are both of step 30: move one elsewhere"):
         checkpoints_in(tmp_path)

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from chat_server import ChatServer, completion
@@ -16,7 +15,7 @@ from engine_fakes import (
     FakeBackends,
     FakeModel,
     Message,
-    answered_keys,
+    assert_answered_once,
     demo_sweep,
     files,
     go,
@@ -25,7 +24,7 @@ from engine_fakes import (
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import SAMPLE
 from vlmeval_findit.core.run_files import MORE_SAMPLES
-from vlmeval_findit.sweeps.sweep_file import Sweep, parse_sweep, refuse_samples
+from vlmeval_findit.sweeps.sweep_file import parse_sweep, refuse_samples
 
 SAMPLED = CONFIG.replace("FullImage", "{name: FullImage, temperature: 0.7}")
 
@@ -33,8 +32,8 @@ SAMPLED = CONFIG.replace("FullImage", "{name: FullImage, temperature: 0.7}")
 class Sampler(FakeModel):
     """Answers by its seeds, and counts them."""
 
-    def __init__(self, on_call: Any = None) -> None:
-        super().__init__(on_call)
+    def __init__(self) -> None:
+        super().__init__()
         self.seeds: Counter[int] = Counter()
 
     def generate_batch(
@@ -47,48 +46,31 @@ class Sampler(FakeModel):
     generate_variants = generate_batch
 
 
-def sampled(folder: Path, samples: int, **more: Any) -> Sweep:
-    return demo_sweep(folder, SAMPLED, samples=samples, **more)
+def test_each_sample_is_a_run_and_only_new_ones_are_asked(tmp_path: Path) -> None:
+    written = {}
+    for folder, runs in (("whole", [(3, 3)]), ("parts", [(1, 1), (2, 1), (3, 1), (3, 0), (2, 0)])):
+        (tmp_path / folder).mkdir()
+        model = Sampler()
+        for samples, new in runs:
+            before, sweep = model.calls, demo_sweep(tmp_path / folder, SAMPLED, samples=samples)
+            results = go(sweep, FakeBackends(model))
+            assert Counter(r.sample for r in results) == dict.fromkeys(range(1, samples + 1), 8)
+            assert model.calls - before == new * CALLS
+        assert_answered_once(sweep.journal, 3 * CALLS)
+        assert set(model.seeds.values()) == {1}, "no two calls have one seed"
+        written[folder] = files(sweep.work_dir)
+    assert written["parts"] == written["whole"]
 
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, lmu_data: Path) -> dict[str, str]:
-    """The files of three samples that nothing happened to."""
-    folder, model = tmp_path_factory.mktemp("undisturbed"), Sampler()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LMUData", str(lmu_data))
-        results = go(sampled(folder, 3), FakeBackends(model))
-    assert Counter(result.sample for result in results) == {1: 8, 2: 8, 3: 8}
-    assert model.calls == 3 * CALLS == len({*answered_keys(folder / "calls.jsonl")})
-    assert set(model.seeds.values()) == {1}, "no two calls have one seed"
-    return files(folder / "out")
-
-
-def test_each_sample_is_a_run_beside_the_first(undisturbed: dict[str, str]) -> None:
-    stem = "FullImage_FindIt_Demo_xyxy_text"
+    stem, whole, replies = "FullImage_FindIt_Demo_xyxy_text", written["whole"], set()
     endings = (".json", "_identity.json", "_score.csv", "_details.jsonl", "_provenance.json")
-    assert len(undisturbed) == 3 * 8 * len(endings)
-    replies = []
+    assert len(whole) == 3 * 8 * len(endings)
     for sample in (1, 2, 3):
         folder = "FullImage" if sample == 1 else f"FullImage/{MORE_SAMPLES}/{sample}"
-        identity = json.loads(undisturbed[f"{folder}/{stem}_identity.json"])
+        identity = json.loads(whole[f"{folder}/{stem}_identity.json"])
         settings = {"temperature": 0.7, **({SAMPLE: sample} if sample > 1 else {})}
         assert identity["answering"]["settings"] == settings
-        replies.append(undisturbed[f"{folder}/{stem}.json"])
-    assert len({*replies}) == 3, "other random numbers"
-
-
-def test_more_samples_later_are_the_only_ones_that_are_asked(
-    undisturbed: dict[str, str], tmp_path: Path
-) -> None:
-    for samples, new in ((1, 1), (2, 1), (3, 1), (3, 0), (2, 0)):
-        model = Sampler()
-        go(sampled(tmp_path, samples), FakeBackends(model))
-        assert model.calls == new * CALLS
-    assert files(tmp_path / "out") == undisturbed
-
-
-# --- over HTTP ------------------------------------------------------------------------------------
+        replies.add(whole[f"{folder}/{stem}.json"])
+    assert len(replies) == 3, "other random numbers"
 
 
 def test_a_server_is_sent_a_seed_for_each_sample(
@@ -96,18 +78,17 @@ def test_a_server_is_sent_a_seed_for_each_sample(
 ) -> None:
     out = str(tmp_path / "out")
     command = ["run", "--data", "FindIt_Demo_xyxy_json", "--model", "Qwen3-VL", "--limit", "3"]
+    command += ["--work-dir", out, "--temperature", "0.7", "--samples", "4"]
     with ChatServer(lambda *_: completion("[]")) as server:
-        command += ["--base-url", server.url, "--work-dir", out, "--temperature", "0.7"]
-        assert main([*command, "--samples", "4"]) == 0
+        command += ["--base-url", server.url]
+        assert main(command) == 0
         assert len({asked.body["seed"] for asked in server.asked}) == 12 == len(server.asked)
         assert {asked.body["temperature"] for asked in server.asked} == {0.7}
-        printed = capsys.readouterr().out
-        assert f"These are the first of 4 samples; all: findit samples {out}" in " ".join(
-            printed.replace("python run_findit.py", "findit").split()
-        )
-        assert main([*command, "--samples", "4"]) == 0
+        shown = " ".join(capsys.readouterr().out.replace("python run_findit.py", "findit").split())
+        assert f"These are the first of 4 samples; all: findit samples {out}" in shown
+        assert main(command) == 0
         assert len(server.asked) == 12, "nothing is asked twice"
-        assert main([*command, "--samples", "4", "--dry-run"]) == 0
+        assert main([*command, "--dry-run"]) == 0
         assert "12" in capsys.readouterr().out
     assert main(["samples", out]) == 0
     assert "mean of 4 samples" in capsys.readouterr().out

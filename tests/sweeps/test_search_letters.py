@@ -15,7 +15,6 @@ from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.runs.best_format import ranked, rule
 from vlmeval_findit.runs.format_file import BestFormats
 from vlmeval_findit.sweeps.format_search import search_target
-from vlmeval_findit.sweeps.sweep_file import parse_sweep
 
 __all__ = ["letters", "world"]
 
@@ -79,47 +78,32 @@ def test_a_sweep_over_complete_names_of_two_benchmarks_writes_two_winners(
     )
 
     def everything(asked: Asked, number: int) -> Answer:
-        if "Answer as" in str(asked.body):
-            return script(asked, number)
-        return completion("object: [0, 0, 1, 1]")
+        is_letter = "Answer as" in str(asked.body)
+        return script(asked, number) if is_letter else completion("object: [0, 0, 1, 1]")
 
     with ChatServer(everything) as server:
         assert main(["sweep", str(config), "--base-url", server.url]) == 0
-    shown = capsys.readouterr().out
-    assert "My-Own: best format on Letters json (" in shown
+    assert "My-Own: best format on Letters json (" in capsys.readouterr().out
     actual = BestFormats(tmp_path / "sweep" / "best_formats.yaml").models["My-Own"]
     assert actual == {"FindIt": "xyxy_text", "Letters": "json"}
 
 
-def test_formats_of_two_benchmarks_do_not_race(letters: World) -> None:
-    text = (
-        "models: {name: My-Own, space: unit}\nrace: true\n"
-        "datasets: [FindIt_Demo_xyxy_text, Letters_Zoo_plain, Letters_Zoo_json]\n"
-    )
-    with pytest.raises(ValueError, match="FindIt and Letters do not race each other"):
-        parse_sweep(text)
-
-
 @pytest.mark.parametrize(
-    ("flags", "message"),
+    ("name", "message"),
     [
-        (["--data", "Leters_Zoo_plain"], "did you mean Letters_Zoo_plain?"),
-        (["--data", "Letters_Zoo_plian"], "a name is Letters_<table>_<plain|json|quoted>"),
-        (["--data", "Pascl"], "no dataset 'Pascl': did you mean Pascal?"),
-        (["--data", "FindIt_Pascal_point_json"], "points are compared by a sweep"),
-        (
-            ["--data", "VPBench_Stage1"],
-            "asked in one format: there is none to search. Ask it: python run_findit.py --data "
-            "VPBench_Stage1 --model My-Own",
-        ),
-        (["--data", "Letters_Zoo_plain", "--marks", "all"], "there is nothing to mark"),
+        ("Leters_Zoo_plain", "did you mean Letters_Zoo_plain?"),
+        ("Letters_Zoo_plian", "a name is Letters_<table>_<plain|json|quoted>"),
+        ("Pascl", "no dataset 'Pascl': did you mean Pascal?"),
+        ("FindIt_Pascal_point_json", "points are compared by a sweep"),
+        ("VPBench_Stage1", "asked in one format: there is none to search. Ask it: python"),
+        ("Letters_Zoo_plain --marks all", "there is nothing to mark"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(
-    flags: list[str], message: str, letters: World, capsys: pytest.CaptureFixture[str]
+    name: str, message: str, letters: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server = ["--base-url", "http://127.0.0.1:9/v1"]
-    assert main(["search", "--model", "My-Own", "--space", "unit", *flags, *server]) == 2
+    command = f"search --model My-Own --space unit --base-url http://127.0.0.1:9/v1 --data {name}"
+    assert main(command.split()) == 2
     assert message in " ".join(capsys.readouterr().err.split())
 
 

@@ -44,19 +44,25 @@ from vlmeval_findit.engine.journal.writer import DiskFullError
 from vlmeval_findit.engine.named_servers import ServerBackends
 from vlmeval_findit.models.model_client import GenerateClient
 from vlmeval_findit.models.model_entry import ModelEntry
+from vlmeval_findit.sweeps.sweep_file import Sweep
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, lmu_data: Path) -> dict[str, str]:
     """Return the files of a sweep that nothing happened to."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    model = FakeModel()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LMUData", str(lmu_data))
-        results = go(demo_sweep(folder), FakeBackends(model))
-    assert len(results) == 8
-    assert model.calls == CALLS == len(answered_keys(folder / "calls.jsonl"))
+        assert asked(demo_sweep(folder)) == CALLS
+    assert_answered_once(folder / "calls.jsonl", CALLS)
     return files(folder / "out")
+
+
+def asked(sweep: Sweep) -> int:
+    """Run a sweep; return how many calls were made."""
+    model = FakeModel()
+    go(sweep, FakeBackends(model))
+    return model.calls
 
 
 def test_a_sweep_leaves_the_files_of_a_run(undisturbed: dict[str, str]) -> None:
@@ -74,44 +80,32 @@ def test_a_sweep_leaves_the_files_of_a_run(undisturbed: dict[str, str]) -> None:
 def test_a_killed_sweep_goes_on_to_the_same_files(
     kills: tuple[int, ...], undisturbed: dict[str, str], tmp_path: Path
 ) -> None:
-    calls = 0
+    sweep, calls = demo_sweep(tmp_path), 0
     for kill in kills:
         model = FakeModel(dying_at(kill))
         try:
-            go(demo_sweep(tmp_path), FakeBackends(model))
+            go(sweep, FakeBackends(model))
         except Killed:
             model.calls -= 1
         calls += model.calls
-        with (tmp_path / "calls.jsonl").open("ab") as f:
+        with sweep.journal.open("ab") as f:
             f.write(b'{"key": "70a1')
-    model = FakeModel()
-    go(demo_sweep(tmp_path), FakeBackends(model))
-    assert files(tmp_path / "out") == undisturbed
-    assert calls + model.calls == CALLS, "no finished call is repeated"
-    assert_answered_once(tmp_path / "calls.jsonl", CALLS)
+    assert calls + asked(sweep) == CALLS, "no finished call is repeated"
+    assert files(sweep.work_dir) == undisturbed
+    assert_answered_once(sweep.journal, CALLS)
 
-
-def test_a_second_run_asks_nothing_and_changes_nothing(tmp_path: Path) -> None:
-    def contents() -> tuple[dict[str, str], bytes]:
-        return files(tmp_path / "out"), (tmp_path / "calls.jsonl").read_bytes()
-
-    go(demo_sweep(tmp_path), FakeBackends(FakeModel()))
-    before = contents()
-    model, watcher = FakeModel(), Silent()
-    go(demo_sweep(tmp_path), FakeBackends(model), watcher=watcher)
-    assert model.calls == 0
-    assert watcher.finished == [CALLS]
-    assert contents() == before
+    before, watcher, model = sweep.journal.read_bytes(), Silent(), FakeModel()
+    go(sweep, FakeBackends(model), watcher=watcher)
+    assert (model.calls, watcher.finished) == (0, [CALLS]), "another run asks nothing"
+    assert files(sweep.work_dir) == undisturbed
+    assert sweep.journal.read_bytes() == before
 
 
 def test_equal_calls_of_two_sweeps_are_paid_once(
     undisturbed: dict[str, str], tmp_path: Path
 ) -> None:
-    small = CONFIG.replace("cxcywh", "xywh")
-    go(demo_sweep(tmp_path, small, work_dir=tmp_path / "first"), FakeBackends(FakeModel()))
-    model = FakeModel()
-    go(demo_sweep(tmp_path), FakeBackends(model))
-    assert model.calls == CALLS // 2
+    asked(demo_sweep(tmp_path, CONFIG.replace("cxcywh", "xywh"), work_dir=tmp_path / "first"))
+    assert asked(demo_sweep(tmp_path)) == CALLS // 2
     assert files(tmp_path / "out") == undisturbed
 
 
@@ -122,17 +116,13 @@ def test_failures_are_recorded_retried_and_never_answers(
         if number % 7 == 0:
             raise RuntimeError(f"call {number}\nwent wrong")
 
-    model = FakeModel(fail)
-    results = go(demo_sweep(tmp_path), FakeBackends(model))
-    failed = [r for r in records(tmp_path / "calls.jsonl") if r["error"]]
-    assert len(failed) == CALLS // 7 == sum(r.failed for r in results)
-    assert failed[0]["error"] == "RuntimeError: call 7 went wrong"
-    reported = files(tmp_path / "out")
-    wrong = [name for name in undisturbed if f"{FAILED} via API. RuntimeError" in reported[name]]
-    assert wrong
-    again = FakeModel()
-    go(demo_sweep(tmp_path), FakeBackends(again))
-    assert again.calls == len(failed)
+    results = go(demo_sweep(tmp_path), FakeBackends(FakeModel(fail)))
+    failed = [record["error"] for record in records(tmp_path / "calls.jsonl") if record["error"]]
+    assert len(failed) == CALLS // 7 == sum(result.failed for result in results)
+    assert failed[0] == "RuntimeError: call 7 went wrong"
+    written = files(tmp_path / "out")
+    assert any(f"{FAILED} via API. RuntimeError" in written[name] for name in undisturbed)
+    assert asked(demo_sweep(tmp_path)) == len(failed)
     assert files(tmp_path / "out") == undisturbed
 
 
@@ -150,12 +140,11 @@ def test_the_record_of_a_reply_is_stored(tmp_path: Path) -> None:
     assert record["settings"] == {"max_new_tokens": 768, "image_folder": "Demo"}
     assert len(record["prompt_sha256"]) == len(record["image_sha256"][0]) == 64
     assert record["seconds"] >= 0
-    details = files(tmp_path / "out")
     name = "FullImage/FullImage_FindIt_Demo_xyxy_json_details.jsonl"
-    assert '"truncated"' in details[name]
+    assert '"truncated"' in files(tmp_path / "out")[name]
 
 
-# --- what a model can do at once ------------------------------------------------------------------
+# --- a model of this process ----------------------------------------------------------------------
 
 
 def test_the_calls_of_a_failed_batch_are_made_singly() -> None:
@@ -170,7 +159,33 @@ def test_the_calls_of_a_failed_batch_are_made_singly() -> None:
     assert [answer.error is None for answer in answers] == [True, False, True]
 
 
-# --- stopping -------------------------------------------------------------------------------------
+def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
+    stop = CancelToken()
+
+    class Slow(FakeModel):
+        is_stopped: Any = None
+
+        def cancelled_by(self, is_stopped: Any) -> None:
+            self.is_stopped = is_stopped
+
+        def generate_batch(self, messages: Any, dataset: str) -> list[Any]:
+            if self.calls >= 8:
+                stop.request()
+            if self.is_stopped():
+                raise CancelledError
+            return [self.generate(message, dataset) for message in messages]
+
+        generate_variants = generate_batch
+
+    sweep = demo_sweep(tmp_path, inference=CallOptions(batch_size=4, variants=4))
+    with pytest.raises(StoppedError):
+        go(sweep, FakeBackends(slow := Slow()), stop=stop)
+    assert_answered_once(sweep.journal, slow.calls)
+    assert 0 < slow.calls == CALLS - asked(sweep), "neither the cancelled batch nor its calls"
+    assert_answered_once(sweep.journal, CALLS)
+
+
+# --- files ----------------------------------------------------------------------------------------
 
 
 def test_a_full_disk_stops_a_sweep_and_stores_calls_in_flight(
@@ -189,9 +204,21 @@ def test_a_full_disk_stops_a_sweep_and_stores_calls_in_flight(
         patch.setattr(os, "write", write)
         with pytest.raises(DiskFullError, match="the disk is full; every reply is stored"):
             go(demo_sweep(tmp_path), FakeBackends(model, threaded(2)))
-        assert len(answered_keys(journal)) == model.calls < CALLS
-    go(demo_sweep(tmp_path), FakeBackends(FakeModel()))
+    assert len(answered_keys(journal)) == model.calls < CALLS
+    asked(demo_sweep(tmp_path))
     assert files(tmp_path / "out") == undisturbed
+
+
+def test_what_a_kill_left_half_written_is_removed(tmp_path: Path) -> None:
+    asked(demo_sweep(tmp_path))
+    result = next((tmp_path / "out").glob("*/*_score.csv"))
+    half = result.with_name(f".{result.name}.0123abcd")
+    others = result.with_name(".notes.csv.0123abcd")
+    for path in (half, others):
+        path.write_text("half")
+    asked(demo_sweep(tmp_path))
+    assert not half.exists()
+    assert others.exists()
 
 
 # --- what is refused ------------------------------------------------------------------------------
@@ -199,9 +226,8 @@ def test_a_full_disk_stops_a_sweep_and_stores_calls_in_flight(
 
 def test_two_sweeps_cannot_write_the_same_work_dir(tmp_path: Path) -> None:
     def second(number: int, text: str) -> None:
-        other = demo_sweep(tmp_path, journal=tmp_path / "other.jsonl")
         with pytest.raises(LockedError, match="two sweeps cannot write"):
-            go(other, FakeBackends(FakeModel()))
+            asked(demo_sweep(tmp_path, journal=tmp_path / "other.jsonl"))
         raise Killed
 
     with pytest.raises(Killed):
@@ -212,119 +238,67 @@ def test_unknown_replies_are_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "out" / "FullImage" / "FullImage_FindIt_Demo_xyxy_text.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps([{"index": 3, "prediction": "[1, 2, 3, 4]"}]))
-    model = FakeModel()
     with pytest.raises(PredictionError, match=r"a reply to row 3 that is not in the journal"):
-        go(demo_sweep(tmp_path), FakeBackends(model))
-    assert model.calls == 0
+        asked(demo_sweep(tmp_path))
+    assert not list(records(tmp_path / "calls.jsonl"))
     assert json.loads(path.read_text())[0]["prediction"] == "[1, 2, 3, 4]"
 
 
 def test_force_sets_the_files_of_another_run_aside_once(tmp_path: Path) -> None:
-    first = replace(demo_sweep(tmp_path), models=(ModelEntry("FullImage", settings={"a": 1}),))
-    go(first, FakeBackends(FakeModel()))
-    other = replace(first, models=(ModelEntry("FullImage", settings={"a": 2}),))
-    model = FakeModel()
+    sweeps = [
+        replace(demo_sweep(tmp_path), models=(ModelEntry("FullImage", settings={"a": value}),))
+        for value in (1, 2)
+    ]
+    asked(sweeps[0])
     with pytest.raises(IdentityError, match="--force"):
-        go(other, FakeBackends(model))
-    assert model.calls == 0
+        asked(sweeps[1])
+    assert len(list(records(sweeps[1].journal))) == CALLS, "nothing was asked"
     for _ in range(2):
-        go(replace(other, force=True, journal=tmp_path / "other.jsonl"), FakeBackends(FakeModel()))
-        stored = sorted(path.name for path in tmp_path.glob("out/FullImage/*.replaced-*"))
-        assert len(stored) == 8
-        assert {name.split(".")[1] for name in stored} == {"replaced-1"}
+        asked(replace(sweeps[1], force=True, journal=tmp_path / "other.jsonl"))
+        stored = [path.name.split(".")[1] for path in tmp_path.glob("out/*/*.replaced-*")]
+        assert stored == ["replaced-1"] * 8
+
+
+class Says(FakeBackends):
+    """A host that says something of its model."""
+
+    def __init__(self, model: FakeModel, space: Any = None, **answering: Any) -> None:
+        super().__init__(model)
+        self._described = Described(Answering("FakeModel", **answering), space)
+
+    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+        return self._described
 
 
 def test_answers_of_another_run_in_the_journal_are_refused(tmp_path: Path) -> None:
-    class At(FakeBackends):
-        def __init__(self, where: str, model: FakeModel) -> None:
-            super().__init__(model)
-            self._described = Described(Answering("FakeModel", endpoint=where), None)
-
-        def describe(self, entry: ModelEntry, variant: Any) -> Described:
-            return self._described
-
-    go(demo_sweep(tmp_path), At("http://here/v1", FakeModel()))
-    again = demo_sweep(tmp_path, work_dir=tmp_path / "again")
-    model = FakeModel()
-    with pytest.raises(IdentityError, match="endpoint of answers: recorded http://here/v1, now"):
-        go(again, At("http://elsewhere/v1", model))
-    go(replace(again, force=True), At("http://elsewhere/v1", model))
+    go(demo_sweep(tmp_path), Says(FakeModel(), endpoint="http://here/v1"))
+    again, model = demo_sweep(tmp_path, work_dir=tmp_path / "again"), FakeModel()
+    elsewhere = Says(model, endpoint="http://elsewhere/v1")
+    what = "endpoint of answers: recorded http://here/v1, now http://elsewhere/v1"
+    with pytest.raises(IdentityError, match=what):
+        go(again, elsewhere)
+    go(replace(again, force=True), elsewhere)
     assert model.calls == 0
-    reported = json.loads(next((tmp_path / "again").rglob("*_provenance.json")).read_text())[
-        "forced"
-    ]
-    assert reported == ["endpoint of answers: recorded http://here/v1, now http://elsewhere/v1"]
+    written = next((tmp_path / "again").rglob("*_provenance.json")).read_text()
+    assert json.loads(written)["forced"] == [what]
 
 
-# --- servers --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("twice", [False, True], ids=["first run", "again"])
+def test_a_model_that_records_its_space_cannot_be_given_another(
+    tmp_path: Path, twice: bool
+) -> None:
+    def in_space(space: str) -> Sweep:
+        return replace(demo_sweep(tmp_path), models=(ModelEntry("FullImage", space=space),))
+
+    model = FakeModel()
+    if twice:
+        go(in_space("grid1000"), Says(model, {"kind": "grid1000"}))
+    with pytest.raises(SpaceError, match="cannot change that"):
+        go(in_space("unit"), Says(model, {"kind": "grid1000"}))
+    assert model.calls == CALLS * twice, "nothing was asked"
 
 
 def test_servers_take_no_checkpoint() -> None:
     host = ServerBackends(["http://localhost:8000/v1"], CallOptions())
     with pytest.raises(ValueError, match="say their name for it, `served`"):
         host.check(ModelEntry("Qwen3-VL", checkpoint="/models/mine"))
-
-
-class SaysItsSpace(FakeBackends):
-    """A host whose model records its coordinate space with every reply."""
-
-    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
-        return Described(super().describe(entry, variant).answering, {"kind": "grid1000"})
-
-
-@pytest.mark.parametrize("twice", ["first run", "again"])
-def test_a_model_that_records_its_space_cannot_be_given_another(tmp_path: Path, twice: str) -> None:
-    sweep = demo_sweep(tmp_path)
-    reported = [replace(entry, space="unit") for entry in sweep.models]
-    agreeing = [replace(entry, space="grid1000") for entry in sweep.models]
-    model = FakeModel()
-    if twice == "again":
-        go(replace(sweep, models=tuple(agreeing)), SaysItsSpace(model))
-        assert model.calls > 0
-    before = model.calls
-    with pytest.raises(SpaceError, match="cannot change that"):
-        go(replace(sweep, models=tuple(reported)), SaysItsSpace(model))
-    assert model.calls == before, "nothing was asked"
-
-
-def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
-    stop = CancelToken()
-
-    class Slow(FakeModel):
-        answered = 0
-        is_stopped: Any = None
-
-        def cancelled_by(self, is_stopped: Any) -> None:
-            self.is_stopped = is_stopped
-
-        def generate_batch(self, messages: Any, dataset: str) -> list[Any]:
-            if self.answered >= 8:
-                stop.request()
-            if self.is_stopped():
-                raise CancelledError
-            self.answered += len(messages)
-            return [self.generate(message, dataset) for message in messages]
-
-        generate_variants = generate_batch
-
-    sweep = demo_sweep(tmp_path, inference=CallOptions(batch_size=4, variants=4))
-    with pytest.raises(StoppedError):
-        go(sweep, FakeBackends(slow := Slow()), stop=stop)
-    stored = len(list(records(sweep.journal)))
-    assert stored == slow.answered, "nothing of the cancelled batch, nor its calls one by one"
-    model = FakeModel()
-    results = go(sweep, FakeBackends(model))
-    assert 0 < stored < model.calls + stored == sum(result.rows for result in results)
-    assert not any(result.failed for result in results)
-
-
-def test_what_a_kill_left_half_written_is_removed(tmp_path: Path) -> None:
-    go(demo_sweep(tmp_path), FakeBackends(FakeModel()))
-    (result, *_) = (tmp_path / "out").glob("*/*_score.csv")
-    half = result.with_name(f".{result.name}.0123abcd")
-    others = result.with_name(".notes.csv.0123abcd")
-    for path in (half, others):
-        path.write_text("half")
-    go(demo_sweep(tmp_path), FakeBackends(FakeModel()))
-    assert not half.exists()
-    assert others.exists()

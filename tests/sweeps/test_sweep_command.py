@@ -12,6 +12,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.core.answers import Answer, Batch, StopReason
 from vlmeval_findit.engine.backend import LocalBackend
+from vlmeval_findit.models.model_client import GenerateClient
 
 
 def swept(folder: Path, model: FakeModel) -> int:
@@ -31,10 +32,8 @@ def test_failed_calls_are_an_exit_status(
     # "scored" is what the file of a score calls so: the rows of the table that the run has.
     lines = {line.split()[0]: line.split()[-2:] for line in shown.out.splitlines() if "/" in line}
     for path in (tmp_path / "out").rglob("*_score.csv"):
-        with path.open(encoding="utf-8", newline="") as f:
-            [row] = csv.DictReader(f)
-        reported = [f"{row['scored']}/{row['rows']}", row["failed calls"]]
-        assert lines[row["dataset"]] == reported
+        [row] = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
+        assert lines[row["dataset"]] == [f"{row['scored']}/{row['rows']}", row["failed calls"]]
     assert "1 calls failed; run the same command again" in shown.out
     assert "calls 100/100" in shown.err
     assert "failed 1" in shown.err
@@ -45,17 +44,12 @@ def test_failed_calls_are_an_exit_status(
 def test_a_model_that_ends_its_run_is_an_exit_status_and_a_line(
     stop: StopReason, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Ending(FakeModel):
-        def ask(self, work: Batch) -> list[Answer]:
-            self.calls += 1
-            return [Answer("", error="no more", stop=stop)]
+    class Ending(GenerateClient):
+        def ask(self, batch: Batch) -> list[Answer]:
+            return [Answer("", error="no more", stop=stop)] * len(batch.messages)
 
-        def answers_together(self, *, shares_images: bool) -> bool:
-            return False
-
-    host = FakeBackends(Ending(), lambda client: LocalBackend(lambda: client))
-    factories = for_all_models(host)
-    assert run(demo_sweep(tmp_path), factories, tmp_path / "b.yaml") == status
+    host = FakeBackends(Ending(FakeModel()), lambda client: LocalBackend(lambda: client))
+    assert run(demo_sweep(tmp_path), for_all_models(host), tmp_path / "b.yaml") == status
     assert f"error: FullImage: stopped, {stop.value}: no more\n" in capsys.readouterr().err
 
 
@@ -66,12 +60,14 @@ def test_the_journal_lies_in_the_work_dir_that_the_command_names(
     factories = for_all_models(FakeBackends(FakeModel()))
     monkeypatch.setattr("vlmeval_findit.cli.sweep.backends_for", lambda *_: factories)
     (tmp_path / "f.yaml").write_text("models: FullImage\ndatasets: Demo\nlimit: 2\n")
-    assert main(["sweep", "f.yaml", "--work-dir", "x"]) == 0
-    searched = ["search", "--model", "FullImage", "--space", "pixels", "--data", "Demo"]
-    searched += ["--limit", "2"]
-    assert main([*searched, "--work-dir", "y"]) == 0
-    assert main([*searched, "--work-dir", "z", "--journal", "named.jsonl"]) == 0
-    assert main(searched) == 0
-    actual = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.jsonl"))
-    journals = [name for name in actual if not name.endswith("_details.jsonl")]
-    assert journals == ["named.jsonl", "outputs/calls.jsonl", "x/calls.jsonl", "y/calls.jsonl"]
+    search = "search --model FullImage --space pixels --data Demo --limit 2"
+    for command in (
+        "sweep f.yaml --work-dir x",
+        f"{search} --work-dir y",
+        f"{search} --work-dir z --journal named.jsonl",
+        search,
+    ):
+        assert main(command.split()) == 0
+    written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.jsonl")}
+    journals = {name for name in written if not name.endswith("_details.jsonl")}
+    assert journals == {"named.jsonl", "outputs/calls.jsonl", "x/calls.jsonl", "y/calls.jsonl"}

@@ -50,14 +50,11 @@ BAD = {
     GOOD + "frames: 0": "line 3: frames: 0 should be a whole number, at least 1",
     GOOD + "skip_missing_images: 1": "line 3: skip_missing_images: 1 should be true or false",
     GOOD + "inference: {thread: 8}": "line 3: no key 'thread': did you mean threads?",
-    GOOD + "inference: {cpus: true}": "line 3: cpus: True should be a number",
     GOOD + "stages: [{outputs: all}]\nkeys: all": "line 4: keys stands in every stage",
     GOOD + "stages:\n- representations: winner": "line 4: winner is the best format of the",
     GOOD + "representations: winner": "there is none",
     MODELS + "{name: Mine, space: unit}\nmax_usd: 0":
         "line 3: max_usd: 0 should be US dollars, more than 0",
-    MODELS + "{name: Mine, space: unit}\ninference: {timeout: 0}":
-        "timeout: 0 should be seconds, more than 0",
     MODELS + "{name: Mine, space: unit, headers: {api-key: 12345678}}":
         "line 2: api-key: should be a text",
     MODELS + "[{name: GPT-5.4, provider: opnai}]":
@@ -66,14 +63,13 @@ BAD = {
         "line 2: a checkpoint is of a model on this machine",
     MODELS + "[{name: GPT-5.4, prices: 3}]":
         "line 2: prices [3]: IN,OUT in US dollars a million tokens",
-    GOOD + "race: maybe": "'maybe' should be true or false",
     GOOD + "race: true\nrepresentations: xyxy\noutputs: json":
         "one format only: nothing to race",
+    "models: FullImage\nrace: true\ndatasets: [FindIt_Demo_xyxy_text, VPBench_Stage1]":
+        "line 2: FindIt and VP-Bench do not race each other",
     MODELS + "[{name: FullImage, line: 3}]": "line 2: no key 'line'",
     "models:\n- name: FullImage\n\n  seting:\n    a: 1\ndatasets: Demo":
         "line 4: no key 'seting': did you mean settings?",
-    GOOD + "inference: {replicas: -1}":
-        "line 3: replicas: -1 should be at least 0 (as many as fit)",
     MODELS + "!!python/object:os.system {}": "line 2: could not determine a constructor",
     "models: Qwen3-VL\ndatasets: [Pascal, RefL4Full_val]":
         "line 2: datasets of several benchmarks have no common best format",
@@ -105,17 +101,18 @@ def test_a_single_value_is_a_list_and_all_is_every_value() -> None:
     assert sweep.limit == 5
 
 
-# --- models over HTTP -----------------------------------------------------------------------------
+def test_a_model_that_nobody_knows_may_be_asked_for_letters() -> None:
+    """The coordinate space of an answer matters where the answer is boxes."""
+    assert parse_sweep("models: my-own\ndatasets: VPBench_Stage1").models[0].name == "my-own"
+
 
 HTTP = "datasets: Demo\nmodels: {name: Mine, space: unit"
 
 
 def test_headers_and_limits_of_models_over_http() -> None:
-    sweep = parse_sweep(
-        f"{HTTP}, headers: {{api-key: of-my-own}}}}\nmax_usd: 2.5\ninference: {{timeout: 90}}"
-    )
-    assert sweep.max_usd == 2.5
-    assert sweep.inference.timeout == 90.0
+    more = "max_usd: 2.5\ninference: {timeout: 90}"
+    sweep = parse_sweep(f"{HTTP}, headers: {{api-key: of-my-own}}}}\n{more}")
+    assert (sweep.max_usd, sweep.inference.timeout) == (2.5, 90.0)
     (entry,) = sweep.models
     assert entry.headers == {"api-key": "of-my-own"}
     assert "of-my-own" not in repr(sweep)
@@ -157,8 +154,3 @@ def test_the_classes_of_the_datasets_are_the_hosts() -> None:
     from vlmeval_findit.host.datasets import dataset_classes
 
     assert {*HOST_CLASSES.values()} <= {cls.__name__ for cls in dataset_classes()}
-
-
-def test_a_model_that_nobody_knows_may_be_asked_for_letters() -> None:
-    """The coordinate space of an answer matters where the answer is boxes."""
-    assert parse_sweep("models: my-own\ndatasets: VPBench_Stage1").models[0].name == "my-own"

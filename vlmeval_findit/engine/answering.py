@@ -113,7 +113,7 @@ def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
     if isinstance(job.backend, BatchBackend):
         job.backend.ledger = ledger
     else:
-        ledger.refuse_open(left.noted)
+        ledger.holding(left.noted)  # refuses them
     outputs = [
         begin(
             output,

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Itera
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -136,11 +137,9 @@ def answers_in_turn(
     """
     if isinstance(client, Cancellable):
         client.cancelled_by(is_stopped)
-    parts = [batch]
-    if not client.answers_together(shares_images=batch.shares_images):
-        parts = [*batch.single()]
+    together = client.answers_together(shares_images=batch.shares_images)
     with suppress(CancelledError):
-        for part in parts:
+        for part in [batch] if together else batch.single():
             if is_stopped():
                 return
             yield answers_of(client, part)
@@ -160,8 +159,7 @@ class LocalBackend:
     """
 
     def __init__(self, load: Loader) -> None:
-        self._load = load
-        self._client: ModelClient | None = None
+        self._load = cache(load)
         self.capacity: Mapping[str, int] = {}
 
     async def answer(
@@ -173,7 +171,7 @@ class LocalBackend:
                     return
                 try:
                     with cancel.exposed():
-                        client = self._client = self._client or self._load()
+                        client = self._load()
                 except (Exception, SystemExit) as error:
                     yield not_loaded(item, error)
                     return
@@ -195,9 +193,8 @@ class ThreadedBackend:
     """
 
     def __init__(self, load: Loader, threads: int) -> None:
-        self._load = load
+        self._load = cache(load)
         self._threads = threads
-        self._client: ModelClient | None = None
         self.capacity: Mapping[str, int] = {}
 
     async def answer(
@@ -215,12 +212,12 @@ class ThreadedBackend:
         try:
             with suppress(CancelledError), cancel.on_request(give_up):
                 while not over.is_set():
-                    while len(running) < self._threads and not cancel.requested:
-                        if (item := next(singles, None)) is None:
+                    for item in islice(singles, self._threads - len(running)):
+                        if cancel.requested:
                             break
                         try:
                             with cancel.exposed():
-                                client = self._client = self._client or self._load()
+                                client = self._load()
                         except (Exception, SystemExit) as error:
                             yield not_loaded(item, error)
                             return

@@ -37,7 +37,7 @@ _OPTIONS = ("kind", "server", "model", "logprobs")
 
 
 class Ledger:
-    """The batches of a journal, which are its events.
+    """The batches of a journal, by our names; they are its events.
 
     An intended batch is noted before it is submitted, the service's ids after, so after any kill
     the next run knows what to look for. It holds no prompts, images or service keys.
@@ -45,36 +45,22 @@ class Ledger:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._batches: dict[str, BatchRequest] = {}
+        self.batches: dict[str, BatchRequest] = {}
         for event in journal.events():
             self._take(event)
 
     @property
     def open(self) -> frozenset[str]:
-        return frozenset().union(*(batch.open for batch in self._batches.values()))
+        return frozenset().union(*(batch.open for batch in self.batches.values()))
 
-    @property
-    def ids(self) -> frozenset[str]:
-        return frozenset(batch.id for batch in self._batches.values())
-
-    def with_any(self, keys: Set[str]) -> list[BatchRequest]:
-        """Return the batches in which some of these calls are pending."""
-        return [batch for batch in self._batches.values() if batch.open & keys]
-
-    def intend(self, options: Mapping[str, Any], keys: Iterable[str]) -> BatchRequest:
-        sorted_keys = sorted(keys)
-        # The number gives a batch whose calls all failed a new name when it is repeated.
-        name = sha256_of("\n".join([str(len(self._batches)), *sorted_keys]).encode())[:32]
-        at = round(time.time(), 3)
-        return self._note({"batch": name, **options, "at": at, "keys": sorted_keys})
-
-    def note(self, batch: BatchRequest, **step: Any) -> BatchRequest:
-        """Note ``uploaded`` requests, a created ``id``, ``collected`` keys, or why it ``ended``."""
-        return self._note({"batch": batch.name, **step})
-
-    def refuse_open(self, keys: Set[str], options: Mapping[str, Any] | None = None) -> None:
-        """Refuse calls that are pending in batches with other options, with a ValueError."""
-        for batch in self.with_any(keys):
+    def holding(
+        self, keys: Set[str], options: Mapping[str, Any] | None = None
+    ) -> list[BatchRequest]:
+        """Return the batches in which some of these calls are pending; ValueError if one has other
+        options.
+        """
+        found = [batch for batch in self.batches.values() if batch.open & keys]
+        for batch in found:
             if batch.options != options:
                 was = "with" if batch.options["logprobs"] else "without"
                 raise ValueError(
@@ -83,21 +69,30 @@ class Ledger:
                     "this, to collect them first, or name another --journal to ask, and pay, them "
                     "once more"
                 )
+        return found
 
-    def _note(self, event: Mapping[str, Any]) -> BatchRequest:
+    def intend(self, options: Mapping[str, Any], keys: Iterable[str]) -> BatchRequest:
+        keys = sorted(keys)
+        # The number gives a batch whose calls all failed a new name when it is repeated.
+        name = sha256_of("\n".join([str(len(self.batches)), *keys]).encode())[:32]
+        return self.note(name, **options, at=round(time.time(), 3), keys=keys)
+
+    def note(self, batch: str, **step: Any) -> BatchRequest:
+        """Note ``uploaded`` requests, a created ``id``, ``collected`` keys, or why it ``ended``."""
+        event = {"batch": batch, **step}
         self._journal.note(event)
         self._take(event)
-        return self._batches[event["batch"]]
+        return self.batches[batch]
 
     def _take(self, event: Mapping[str, Any]) -> None:
         name = event.get("batch", "")
         if "keys" in event:
             keys, options = frozenset(event["keys"]), {name: event[name] for name in _OPTIONS}
-            self._batches[name] = BatchRequest(name, options, event["at"], keys, keys)
-        elif (known := self._batches.get(name)) is not None:
+            self.batches[name] = BatchRequest(name, options, event["at"], keys, keys)
+        elif (known := self.batches.get(name)) is not None:
             gone = known.open if "ended" in event else event.get("collected", ())
             ids = {step: event[step] for step in ("uploaded", "id") if step in event}
-            self._batches[name] = replace(known, open=known.open.difference(gone), **ids)
+            self.batches[name] = replace(known, open=known.open.difference(gone), **ids)
 
 
 class BatchBackend:
@@ -186,20 +181,19 @@ class _BatchRun:
         first, service = next(self.pending()).calls[0].cell, self.service
         options: dict[str, Any] = {"kind": service.kind.value, "server": service.name}
         options |= {"model": first.model, "logprobs": first.logprobs}
-        noted = self.ledger.open
-        keys = (item.calls[0].key for item in (self.pending() if noted else ()))
-        on_way = {key for key in keys if key in noted}
-        self.ledger.refuse_open(on_way, options)
-        for batch in self.ledger.with_any(on_way):
+        on_way = self.ledger.open
+        if on_way:
+            on_way &= {item.calls[0].key for item in self.pending()}
+        for batch in self.ledger.holding(on_way, options):
             await self._find(batch)
         covered = {key for batch in self.going for key in batch.open}
-        requests = _Requests()
+        requests, size, at_most = dict[str, bytes](), 0, 0.0
         for item in self.pending():
             if (key := item.calls[0].key) in covered:
                 continue
             call = self._call(item)
             try:
-                line, at_most = await service.request_line(key, call)
+                line, most = await service.request_line(key, call)
                 if len(line) + len(service.head) + len(service.tail) > service.size:
                     raise ValueError(f"a request of {len(line):,} bytes is too large for a batch")
             except Exception as error:  # a broken image may raise anything
@@ -207,32 +201,33 @@ class _BatchRun:
                 call.unreadable = error_line(error)  # as the single call would have failed
                 yield WorkResult(item.calls, (call.answer(None, ""),))
                 continue
-            size = requests.size + len(service.between) + len(line) + len(service.tail)
-            if len(requests.keys) == service.requests or size > service.size:
-                await self._submit(options, requests)
-                requests = _Requests()
-            requests.add(service.between if requests.keys else service.head)
-            requests.add(line)
-            requests.keys.append(key)
-            requests.at_most += at_most or 0.0  # unknown if there is no limit
-        if requests.keys:
-            await self._submit(options, requests)
+            whole = size + len(service.between) + len(line) + len(service.tail)
+            if requests and (len(requests) == service.requests or whole > service.size):
+                await self._submit(options, requests, at_most)
+                requests, size, at_most = {}, 0, 0.0
+            requests[key] = (service.between if requests else service.head) + line
+            size += len(requests[key])
+            at_most += most or 0.0  # unknown if there is no limit
+        if requests:
+            await self._submit(options, requests, at_most)
 
     async def _find(self, batch: BatchRequest) -> bool:
         """Find out whether a batch was created; if so, collect it too.
 
-        A batch that was just submitted may not be listed yet, so it is searched for during one poll
-        interval, counted from the first search: the time of the upload is unknown.
+        It may not be listed at once, so it is searched for during one poll interval.
         """
         service, seconds, until = self.service, _waits(self.poll), math.inf
         if not batch.id and service.takes_files and not batch.uploaded:
-            self.ledger.note(batch, ended="it was never made: its requests were not uploaded")
+            self.ledger.note(batch.name, ended="it was never made: its requests were not uploaded")
             return False
         while not batch.id:
-            why = f"{batch} cannot be looked for"
-            id, perhaps = await self._ask_again(why, service.find, batch, self.ledger.ids)
+            why, known = (
+                f"{batch} cannot be looked for",
+                {b.id for b in self.ledger.batches.values()},
+            )
+            id, perhaps = await self._ask_again(why, service.find, batch, known)
             if id:
-                batch = self.ledger.note(batch, id=id)
+                batch = self.ledger.note(batch.name, id=id)
                 break
             if perhaps:
                 self.tell(
@@ -242,33 +237,34 @@ class _BatchRun:
             elif time.monotonic() < until:
                 until = min(until, time.monotonic() + self.poll)
             else:
-                self.ledger.note(batch, ended="it was never made")
+                self.ledger.note(batch.name, ended="it was never made")
                 return False
             await self._unless_cancelled(asyncio.sleep(next(seconds)))
         self.going.append(batch)
         return True
 
-    async def _submit(self, options: Mapping[str, Any], requests: _Requests) -> None:
-        service = self.service
-        service.budget.commit(requests.at_most)
-        requests.add(service.tail)
-        batch = self.ledger.intend(options, requests.keys)
+    async def _submit(
+        self, options: Mapping[str, Any], requests: Mapping[str, bytes], at_most: float
+    ) -> None:
+        service, content = self.service, [*requests.values(), self.service.tail]
+        service.budget.commit(at_most)
+        batch = self.ledger.intend(options, requests)
         try:
             if service.takes_files:
-                id = await self._unless_cancelled(service.upload(batch, requests.content))
-                batch = self.ledger.note(batch, uploaded=id)
-            id = await self._unless_cancelled(service.submit(batch, requests.content), paid=True)
-            batch = self.ledger.note(batch, id=id)
+                id = await self._unless_cancelled(service.upload(batch, content))
+                batch = self.ledger.note(batch.name, uploaded=id)
+            id = await self._unless_cancelled(service.submit(batch, content), paid=True)
+            batch = self.ledger.note(batch.name, id=id)
         except CallError as error:
             if 400 <= error.status < 500:
-                self.ledger.note(batch, ended=str(error))
+                self.ledger.note(batch.name, ended=str(error))
                 raise
             # The answer was lost; the batch may have been created, and be paid for.
             if not await self._find(batch):
                 raise
             return
         self.going.append(batch)
-        self.tell(f"batch {batch.id}: {len(requests.keys):,} calls")
+        self.tell(f"batch {batch.id}: {len(requests):,} calls")
 
     async def _collected(self) -> AsyncGenerator[WorkResult, None]:
         seconds, waiting = _waits(self.poll), list(self.going)
@@ -277,7 +273,7 @@ class _BatchRun:
                 why = f"the batch {batch.id} cannot be looked at"
                 status = await self._ask_again(why, self.service.status, batch.id)
                 if status.refused:
-                    self.ledger.note(batch, ended=status.refused)
+                    self.ledger.note(batch.name, ended=status.refused)
                     why = f"the batch {batch.id} was refused: {status.refused}"
                     raise CallError(why, hopeless=True)
                 done = f"{status.done:,} of {len(batch.keys):,} calls"
@@ -310,7 +306,7 @@ class _BatchRun:
                 raise CancelledError
             self.answered.add(key)
             done.append(key)
-        self.ledger.note(batch, collected=done)
+        self.ledger.note(batch.name, collected=done)
 
     async def _ask_again(self, problem: str, ask: Callable[..., Awaitable[T]], *about: Any) -> T:
         """Ask a service about a batch, again and again while it is down."""
@@ -347,15 +343,3 @@ def _waits(poll: float) -> Iterator[float]:
     while True:
         yield min(seconds, poll)
         seconds *= 2
-
-
-@dataclass(slots=True)
-class _Requests:
-    content: list[bytes] = field(default_factory=list)
-    size: int = 0  # of the content, in bytes
-    keys: list[str] = field(default_factory=list)
-    at_most: float = 0.0  # US dollars
-
-    def add(self, piece: bytes) -> None:
-        self.content.append(piece)
-        self.size += len(piece)

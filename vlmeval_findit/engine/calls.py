@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -35,8 +35,8 @@ class Images:
         self.files: list[tuple[Path, ...]] = []  # of each number
         self.references: list[tuple[bool, ...]] = []  # which of them are reference images
         self._numbers: dict[tuple[object, ...], int] = {}
-        self._contents: dict[int, tuple[str, ...]] = {}
-        self._sha256: dict[Path, str] = {}
+        self.sha256 = cache(_sha256)
+        self.contents = cache(self._contents)
 
     def number(self, folder: str, names: Sequence[str], references: Sequence[bool]) -> int:
         at = (folder, *names, *references)
@@ -46,19 +46,16 @@ class Images:
             self.references.append(tuple(references))
         return self._numbers[at]
 
-    def contents(self, number: int) -> tuple[str, ...]:
-        if number not in self._contents:
-            self._contents[number] = tuple(map(self.sha256, self.files[number]))
-        return self._contents[number]
+    def _contents(self, number: int) -> tuple[str, ...]:
+        return tuple(map(self.sha256, self.files[number]))
 
-    def sha256(self, path: Path) -> str:
-        """Return the SHA-256 of a file, or why it cannot be read (:func:`unread`)."""
-        if path not in self._sha256:
-            try:
-                self._sha256[path] = file_sha256(path)
-            except OSError as error:
-                self._sha256[path] = f"{_UNREAD}{error}"
-        return self._sha256[path]
+
+def _sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, or why it cannot be read (:func:`unread`)."""
+    try:
+        return file_sha256(path)
+    except OSError as error:
+        return f"{_UNREAD}{error}"
 
 
 def unread(content: str) -> str | None:
@@ -90,14 +87,11 @@ class Prompts:
         self.custom = custom
         self.images = images or Images()
         self._hashes: dict[tuple[int, ...], PromptHashes] = {}
-        self._hash: str | None = None
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """Hash of the messages of all rows (:meth:`.PromptSet.hash`)."""
-        if self._hash is None:
-            self._hash = prompt_hash(map(self.parts, self.task.queries))
-        return self._hash
+        return prompt_hash(map(self.parts, self.task.queries))
 
     def parts(self, index: int) -> Message:
         """Return the message of a row, images relative to the image folder."""
@@ -107,35 +101,29 @@ class Prompts:
         """Return the message of a row, images as file paths."""
         return located(self.parts(index), self.folder.path)
 
-    def read(self, rows: Iterable[int]) -> Iterator[tuple[int, bytes, Message]]:
-        """Yield the images' number, the hash of the other parts, and the message of each row."""
-        number, folder = self.images.number, str(self.folder.path)
-        for row in rows:
-            parts = self.parts(row)
-            images = [part for part in parts if part.kind is PartKind.IMAGE]
-            names = [part.value for part in images]
-            words = [
-                '["image",""]' if kind is PartKind.IMAGE else f'["{kind.value}",{_quoted(value)}]'
-                for kind, value in parts
-            ]
-            encoded = f"[{','.join(words)}]".encode()
-            references = [isinstance(part, Reference) for part in images]
-            yield number(folder, names, references), hashlib.sha256(encoded).digest(), parts
-
     def hashes(self, rows: tuple[int, ...]) -> PromptHashes:
-        if rows not in self._hashes:
-            images, sha256 = array("I"), bytearray()
+        if rows in self._hashes:
+            return self._hashes[rows]
+        numbers, sha256, folder = array("I"), bytearray(), str(self.folder.path)
 
-            def noted() -> Iterator[Message]:
-                for number, digest, parts in self.read(rows):
-                    images.append(number)
-                    sha256.extend(digest)
-                    yield parts
+        def noted() -> Iterator[Message]:
+            for parts in map(self.parts, rows):
+                images = [part for part in parts if part.kind is PartKind.IMAGE]
+                references = [isinstance(part, Reference) for part in images]
+                numbers.append(self.images.number(folder, [i.value for i in images], references))
+                words = [
+                    '["image",""]'
+                    if kind is PartKind.IMAGE
+                    else f'["{kind.value}",{_quoted(text)}]'
+                    for kind, text in parts
+                ]
+                sha256.extend(hashlib.sha256(f"[{','.join(words)}]".encode()).digest())
+                yield parts
 
-            whole = prompt_hash(noted())
-            if rows == tuple(self.task.queries):
-                self._hash = whole
-            self._hashes[rows] = PromptHashes(images, bytes(sha256))
+        whole = prompt_hash(noted())
+        if rows == tuple(self.task.queries):
+            self.hash = whole
+        self._hashes[rows] = PromptHashes(numbers, bytes(sha256))
         return self._hashes[rows]
 
 
@@ -238,17 +226,10 @@ class Call(NamedTuple):
     @property
     def scene(self) -> tuple[object, ...]:
         """What calls that are batched over the same images have in common besides messages."""
-        question = self.cell.question
-        schema = _ENCODER.encode(question.reply_schema)
-        tokens = question.max_new_tokens
-        return (
-            self.image_sha256,
-            question.images,
-            question.frames,
-            question.has_references,
-            tokens,
-            schema,
-        )
+        asked = self.cell.question
+        schema = _ENCODER.encode(asked.reply_schema)
+        shown = (asked.images, asked.frames, asked.has_references)
+        return self.image_sha256, *shown, asked.max_new_tokens, schema
 
 
 def settings_of(question: Question, given: Mapping[str, Any], sample: int = 1) -> dict[str, Any]:
@@ -290,8 +271,8 @@ class CellBuilder:
     ``skip_missing``: leave out rows without a usable image; None: do not check images.
     """
 
-    def __init__(self, skip_missing: bool | None, images: Images | None = None) -> None:
-        self.images = images or Images()
+    def __init__(self, skip_missing: bool | None) -> None:
+        self.images = Images()
         self._skip = skip_missing
         self._tasks: dict[_Rows, AnyTask] = {}
         self._left_out: dict[_Rows, frozenset[int]] = {}
@@ -325,17 +306,10 @@ class CellBuilder:
         """
         left_out = self._rows_left_out(question)
         prompts = self._prompts_for(question, model, prompt)
-        queries = prompts.task.queries
-        rows = tuple(index for index in queries if index not in left_out)[:limit]
-        return Cell(
-            model=model,
-            prompts=prompts,
-            rows=self._rows.setdefault(rows, rows),  # shared by all formats of a table
-            left_out=tuple(sorted(left_out)),
-            settings=settings_of(question, given, sample),
-            logprobs=logprobs,
-            sample=sample,
-        )
+        rows = tuple(index for index in prompts.task.queries if index not in left_out)[:limit]
+        rows = self._rows.setdefault(rows, rows)  # shared by all formats of a table
+        settings = settings_of(question, given, sample)
+        return Cell(model, prompts, rows, tuple(sorted(left_out)), settings, logprobs, sample)
 
     def _prompts_for(self, question: Question, model: str, prompt: CustomPrompt | None) -> Prompts:
         for asked in (model, None):
@@ -347,13 +321,12 @@ class CellBuilder:
         return prompts
 
     def _rows_left_out(self, question: Question) -> frozenset[int]:
+        if self._skip is None:
+            return frozenset()
         at = _rows_of(question)
         if at not in self._left_out:
-            self._left_out[at] = frozenset()
-            if self._skip is not None:
-                queries = list(self.task(question).queries.values())
-                folder = image_folder(question.images)
-                self._left_out[at] = rows_to_leave_out(queries, folder, self._skip)
+            queries, folder = self.task(question).queries, image_folder(question.images)
+            self._left_out[at] = rows_to_leave_out([*queries.values()], folder, self._skip)
         return self._left_out[at]
 
 

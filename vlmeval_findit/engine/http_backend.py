@@ -12,6 +12,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain, pairwise
 from typing import Any
 
@@ -58,8 +59,6 @@ class HttpService:
     def __post_init__(self) -> None:
         if not self.endpoints:
             raise ValueError("no server is named")
-        if not self.timeout > 0:
-            raise ValueError(f"timeout: {self.timeout!r} should be seconds, more than 0")
         self.refresh()
 
     def refresh(self) -> list[str]:
@@ -82,15 +81,12 @@ class HttpBackend:
     def __init__(self, load: Callable[[], HttpService], calls: int = 1) -> None:
         self._load = load
         self.calls = calls
-        self._service: HttpService | None = None
         self.capacity: dict[str, int] = {}
 
-    @property
+    @cached_property
     def service(self) -> HttpService:
         """Load the service; any exception of the loader passes through."""
-        if self._service is None:
-            self._service = self._load()
-        return self._service
+        return self._load()
 
     async def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken
@@ -110,8 +106,7 @@ class HttpBackend:
                     yield WorkResult(*zip(*finished, strict=True))
 
     def ask(self, message: Message, question: Question) -> Answer:
-        service = self.service
-        call = ChatCall(service.model, service.budget, message, question)
+        call = ChatCall(self.service.model, self.service.budget, message, question)
 
         async def asked() -> Answer:
             run = _HttpRun(self, iter([("", (None, call))]), CancelToken())

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..models.http.addresses import (
-    Endpoints,
-    endpoints,
-    header_lines,
-    lasting,
-    provider_endpoints,
-)
+from ..models.http.addresses import Endpoints, endpoints, header_lines, lasting, provider_endpoints
 from ..models.http.batch import BatchKind
 from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
 from ..models.http.spending import Budget

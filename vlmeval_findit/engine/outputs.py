@@ -56,11 +56,7 @@ def of_sample(described: Described, sample: int) -> Described:
 
 
 def prepare_output(
-    path: Path,
-    cell: Cell,
-    settings: Settings,
-    described: Described,
-    host: Mapping[str, str],
+    path: Path, cell: Cell, settings: Settings, described: Described, host: Mapping[str, str]
 ) -> Output:
     """Return a cell's output after checking that it can be scored and replaces nothing.
 

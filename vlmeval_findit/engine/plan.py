@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from .calls import Call, Cell, unread
@@ -83,32 +84,26 @@ class Plan:
 
 def work_items(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[WorkItem]:
     """Cut calls into items: neighbours over the same images, else a batch of one question."""
-    batch: list[Call] = []
-    for _, group in groupby(calls, key=lambda call: call.scene):
-        together = tuple(group)
-        if len(together) >= sizes.shared_from:
-            if batch:
-                yield WorkItem(tuple(batch), shares_images=False)
-                batch = []
-            for start in range(0, len(together), sizes.variants):
-                yield WorkItem(together[start : start + sizes.variants], shares_images=True)
-            continue
-        for call in together:
-            if batch and (len(batch) == sizes.batch or batch[-1].cell is not call.cell):
-                yield WorkItem(tuple(batch), shares_images=False)
-                batch = []
-            batch.append(call)
-    if batch:
-        yield WorkItem(tuple(batch), shares_images=False)
+
+    def with_common() -> Iterator[tuple[Call, tuple[bool, object]]]:
+        for scene, group in groupby(calls, key=attrgetter("scene")):
+            together = tuple(group)
+            shares_images = len(together) >= sizes.shared_from
+            for call in together:
+                yield call, (shares_images, scene if shares_images else call.cell)
+
+    for (shares_images, _), group in groupby(with_common(), key=itemgetter(1)):
+        most = sizes.variants if shares_images else sizes.batch
+        while part := tuple(call for call, _ in islice(group, most)):
+            yield WorkItem(part, shares_images)
 
 
 def unanswered(journal: JournalView, logprobs: bool, again: bool = True) -> Callable[[str], bool]:
     """Return whether a journal lacks a key's answer; ``again``: failed calls are repeated."""
 
     def is_left(key: str) -> bool:
-        if journal.serves(key, logprobs=logprobs):
-            return False
-        return again or key in journal or journal.get(key) is None
+        may_ask = again or key in journal or journal.get(key) is None
+        return may_ask and not journal.serves(key, logprobs=logprobs)
 
     return is_left
 
@@ -132,14 +127,12 @@ def calls_left(plan: Plan, journal: JournalView, noted: Set[str] = frozenset()) 
     waits, known, noted_here = [0] * len(plan.cells), set[int](), set[str]()
     for call in plan.calls():
         calls += 1
-        is_known, is_left = call.key in journal, plan.is_left(call.key)
-        if is_known:
+        if is_known := call.key in journal:
             known.update(call.needed_by)
-        if is_left:
+        if plan.is_left(call.key):
             count += 1
             again += is_known
-            if call.key in noted:
-                noted_here.add(call.key)
+            noted_here |= noted & {call.key}
             for at in call.needed_by:
                 waits[at] += 1
     if again:

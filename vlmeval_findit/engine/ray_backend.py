@@ -15,15 +15,7 @@ from typing import Any
 
 from ..core.answers import Answer, error_line
 from ..core.command import install
-from .backend import (
-    CallOptions,
-    Loader,
-    ScheduledRun,
-    WorkResult,
-    batch_of,
-    image_name,
-    not_loaded,
-)
+from .backend import CallOptions, Loader, ScheduledRun, WorkResult, batch_of, image_name, not_loaded
 from .cancel import CancelToken
 from .plan import WorkItem
 from .ray_cluster import cluster, code_sha256, replicas

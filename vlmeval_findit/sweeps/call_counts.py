@@ -246,9 +246,7 @@ def _encoded(image_to_send: ImageToSend) -> SentImage | None:
 
 
 def sweep_groups(
-    sweep: Sweep,
-    settings: Mapping[str, Mapping[str, Any]],
-    chats: Mapping[str, ChatModel],
+    sweep: Sweep, settings: Mapping[str, Mapping[str, Any]], chats: Mapping[str, ChatModel]
 ) -> list[CallGroup]:
     """Return the cells of a sweep, one group per model.
 
