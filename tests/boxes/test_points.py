@@ -235,7 +235,7 @@ def test_run_lengths_cover_the_pixels_of_the_mask(
 ) -> None:
     mask = np.array(rows)
     packed = packed_mask(mask)
-    assert packed.runs.mask().tolist() == mask.tolist()
+    assert packed.mask().tolist() == mask.tolist()
     column, row = int(np.floor(x)), int(np.floor(y))
     inside = 0 <= column < mask.shape[1] and 0 <= row < mask.shape[0] and mask[row, column] == 1
     assert packed.covers(x, y) == inside

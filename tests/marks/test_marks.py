@@ -46,7 +46,7 @@ def test_what_is_no_style_is_refused(make: Any, says: str) -> None:
     [
         ({"size": [2, 2]}, "has no 'counts'"),
         ({"size": [2, 2], "counts": [3]}, "come to 3 pixels, its size to 2 x 2"),
-        ({"size": [2, 2], "counts": "é"}, "packs no run lengths"),
+        ({"size": [2, 2], "counts": "é"}, "no run lengths of COCO: 'é'"),
         ({"size": [2, 2], "counts": "T"}, "no run lengths of COCO: the text breaks off"),
         ({"size": [2, 2], "counts": None}, "no run lengths of COCO"),
     ],
@@ -65,46 +65,37 @@ def test_run_lengths_are_read_as_coco_reads_them(data: st.DataObject) -> None:
     seed = data.draw(st.integers(0, 999))
     mask = (np.random.RandomState(seed).rand(height, width) < share).astype(np.uint8)
     packed = coco.encode(np.asfortranarray(mask))
-    assert (rle_of(packed).mask() == mask).all()
-    assert packed_mask(mask).packed == packed["counts"].decode()
     runs = rle_of(packed)
-    text = {"size": packed["size"], "counts": packed["counts"].decode()}
-    assert rle_of(text) == rle_of({**text, "counts": list(runs.counts)}) == runs
+    assert runs == packed_mask(mask)
+    assert runs.packed == packed["counts"].decode()
+    assert (runs.mask() == mask).all()
+    assert rle_of({**packed, "counts": list(runs.counts)}) == runs
 
 
 # --- contrast -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("pixel", "used", "expected"),
-    [
-        ((128, 128, 128), (), "blue"),
-        ((128, 128, 128), ("blue",), "red"),
+def test_the_colour_that_differs_most() -> None:
+    grey = (128, 128, 128)
+    for pixel, used, expected in [
+        (grey, (), "blue"),
+        (grey, ("blue",), "red"),
         ((0, 0, 255), (), "green"),
         ((0, 128, 0), (), "blue"),
         ((255, 255, 255), (), "blue"),
-        # All have been used: again from the first.
-        ((128, 128, 128), tuple(COLOURS), "black"),
-    ],
-)
-def test_the_colour_that_differs_most(
-    pixel: tuple[int, int, int], used: tuple[str, ...], expected: str
-) -> None:
-    under = np.array([pixel], dtype=np.uint8)
-    assert contrasting(under, used) == expected
+        (grey, tuple(COLOURS), "black"),  # all have been used: again from the first
+    ]:
+        assert contrasting(np.array([pixel], dtype=np.uint8), used) == expected
 
 
-@pytest.mark.parametrize(
-    ("rgb", "expected"),
-    [
-        # CIE L*a*b* of the sRGB primaries under D65.
-        ((255, 255, 255), (100, 0, 0)),
-        ((0, 128, 0), (46.23, -51.70, 49.90)),
-        ((0, 0, 255), (32.30, 79.19, -107.86)),
-    ],
-)
-def test_lab(rgb: tuple[int, int, int], expected: tuple[float, float, float]) -> None:
-    assert lab(rgb) == pytest.approx(expected, abs=0.02)
+def test_lab() -> None:
+    """CIE L*a*b* of sRGB under D65."""
+    for rgb, expected in {
+        (255, 255, 255): (100, 0, 0),
+        (0, 128, 0): (46.23, -51.70, 49.90),
+        (0, 0, 255): (32.30, 79.19, -107.86),
+    }.items():
+        assert lab(rgb) == pytest.approx(expected, abs=0.02)
 
 
 # --- thinning and curves --------------------------------------------------------------------------
@@ -146,8 +137,8 @@ def test_one_pixel_has_no_curve() -> None:
 
 
 def test_names_and_regions_need_no_opencv() -> None:
-    code = "import sys\n" + "".join(
-        f"import vlmeval_findit.marks.{name}\n" for name in ("style", "region")
+    code = (
+        "import sys\nimport vlmeval_findit.marks.style\nimport vlmeval_findit.marks.region\n"
+        "assert not {'cv2', 'torch', 'vlmeval'} & set(sys.modules)"
     )
-    code += "assert not {'cv2', 'torch', 'vlmeval'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -15,13 +15,7 @@ cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 
 from vlmeval_findit.marks.mark_drawing import draw_marks  # noqa: E402
 from vlmeval_findit.marks.region import Region  # noqa: E402
-from vlmeval_findit.marks.style import (  # noqa: E402
-    COLOURS,
-    CONTRAST,
-    DEFAULT_WIDTH,
-    STYLES,
-    Style,
-)
+from vlmeval_findit.marks.style import COLOURS, CONTRAST, DEFAULT_WIDTH, STYLES, Style  # noqa: E402
 
 GOLDEN = GOLDEN_FOLDER / "marks.txt"
 
@@ -35,15 +29,10 @@ STEM = (50.1, 120.3, 83.7, 101.9, 90.2, 112.6, 60.8, 147.0)
 
 REGIONS = (
     Region((84.6, 14.1, 73.7, 56.1), (BLOB,)),
-    # Two polygons that overlap, at the picture's edge.
-    Region((2.6, 80.0, 87.6, 69.9), (LEAF, STEM)),
-    # Without an outline.
+    Region((2.6, 80.0, 87.6, 69.9), (LEAF, STEM)),  # they overlap, at the picture's edge
     Region((150.5, 100.5, 40.0, 33.3)),
 )
-
-
-WIDTHS = (1, 2, 3, 4, 6)
-"""In pixels; those of the release are not published."""
+WIDTHS = (1, 2, 3, 4, 6)  # in pixels; those of the release are not published
 
 
 def grid() -> list[tuple[Style, str]]:

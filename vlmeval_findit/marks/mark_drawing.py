@@ -6,7 +6,7 @@ pixel off before 4.13. OpenCV 5 draws other letters and is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import cv2
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from . import shapes
 from .region import Region
 from .scribble import scribble, scribbles
-from .shapes import Canvas, Colour, PixelBox, Points, pixel_box
+from .shapes import Canvas, Colour, PixelBox, Points
 from .style import COLOURS, ONLY, Shape, Style, contrasting, rgb_of
 
 if not cv2.__version__.startswith("4."):
@@ -34,17 +34,6 @@ class MarkedImage(NamedTuple):
     notes: tuple[str, ...]  # about marks that were not drawn as requested
 
 
-Paint = Callable[[Canvas, Any, Colour, int], None]  # canvas, piece, colour, line width
-
-
-class MarkPainter(NamedTuple):
-    """How a variant is drawn."""
-
-    pieces: Callable[[Mark], Iterable[Any]]
-    paint: Paint
-    under: Paint  # covers the pixels that decide the contrasting colour
-
-
 class Mark(NamedTuple):
     """One region to be marked."""
 
@@ -56,7 +45,8 @@ class Mark(NamedTuple):
 
     @property
     def box(self) -> PixelBox:
-        return pixel_box(self.region.box)
+        """Return the box, truncated to pixels towards zero."""
+        return PixelBox(*(int(value) for value in self.region.box))
 
 
 def _box(mark: Mark) -> list[PixelBox]:
@@ -72,14 +62,16 @@ def _letter(mark: Mark) -> list[shapes.Tag]:
 
 
 def _outlines(mark: Mark) -> list[Points]:
-    if not mark.region.outlines:
+    outlines: Sequence[Any] = mark.region.outlines
+    if not outlines:
         mark.note(f"mark {mark.number}: no outline is known, its box was used")
-        return [shapes.box_outline(mark.box)]
-    # Overlaps of polygons are drawn twice.
-    return [shapes.pixel_points(polygon) for polygon in mark.region.outlines]
+        corners = mark.box.corners
+        outlines = [[*corners, corners[0]]]  # closed: a loose contour drops the last vertex
+    # Truncated towards zero. Overlaps of polygons are drawn twice.
+    return [np.array(each, dtype=np.float64).astype(np.int32).reshape(-1, 2) for each in outlines]
 
 
-def _each_scribble(mark: Mark) -> Iterable[Points]:
+def _each_scribble(mark: Mark) -> list[Points]:
     mask = np.zeros(mark.size, dtype=np.uint8)
     for outline in _outlines(mark):
         mask |= shapes.filled(outline, mark.size)
@@ -89,24 +81,28 @@ def _each_scribble(mark: Mark) -> Iterable[Points]:
     return lines
 
 
-PAINTERS: Mapping[tuple[Shape, str], MarkPainter] = {  # for every variant of :data:`.style.STYLES`
-    (Shape.BOX, "square"): MarkPainter(_box, shapes.box_with_squares, shapes.plain_box),
-    (Shape.BOX, "round"): MarkPainter(_box, shapes.box_with_discs, shapes.plain_box),
-    (Shape.BOX, "none"): MarkPainter(_box, shapes.plain_box, shapes.plain_box),
-    (Shape.OVAL, ONLY): MarkPainter(_box, shapes.oval, shapes.oval),
-    (Shape.ARROW, "open"): MarkPainter(_box, shapes.open_arrow, shapes.open_arrow),
-    (Shape.ARROW, "filled"): MarkPainter(_box, shapes.filled_arrow, shapes.open_arrow),
-    (Shape.MASK, "outlined"): MarkPainter(_outlines, shapes.outlined_mask, shapes.tight_contour),
-    (Shape.MASK, "plain"): MarkPainter(_outlines, shapes.plain_mask, shapes.tight_contour),
-    (Shape.CONTOUR, "tight"): MarkPainter(_outlines, shapes.tight_contour, shapes.tight_contour),
-    (Shape.CONTOUR, "loose"): MarkPainter(_outlines, shapes.loose_contour, shapes.tight_contour),
-    (Shape.TAG, "digit square"): MarkPainter(_digit, shapes.square_tag, shapes.square_plate),
-    (Shape.TAG, "digit round"): MarkPainter(_digit, shapes.round_tag, shapes.square_plate),
-    (Shape.TAG, "letter square"): MarkPainter(_letter, shapes.square_tag, shapes.square_plate),
-    (Shape.TAG, "letter round"): MarkPainter(_letter, shapes.round_tag, shapes.square_plate),
-    (Shape.POINT, "round"): MarkPainter(_box, shapes.round_point, shapes.round_point),
-    (Shape.POINT, "square"): MarkPainter(_box, shapes.square_point, shapes.round_point),
-    (Shape.SCRIBBLE, ONLY): MarkPainter(_each_scribble, scribble, scribble),
+Paint = Callable[[Canvas, Any, Colour, int], None]  # canvas, piece, colour, line width
+
+# By variant of :data:`.style.STYLES`: the pieces of a mark, what draws a piece, and what covers the
+# pixels that decide its contrasting colour
+PAINTERS: Mapping[tuple[Shape, str], tuple[Callable[[Mark], Sequence[Any]], Paint, Paint]] = {
+    (Shape.BOX, "square"): (_box, shapes.box_with_squares, shapes.plain_box),
+    (Shape.BOX, "round"): (_box, shapes.box_with_discs, shapes.plain_box),
+    (Shape.BOX, "none"): (_box, shapes.plain_box, shapes.plain_box),
+    (Shape.OVAL, ONLY): (_box, shapes.oval, shapes.oval),
+    (Shape.ARROW, "open"): (_box, shapes.open_arrow, shapes.open_arrow),
+    (Shape.ARROW, "filled"): (_box, shapes.filled_arrow, shapes.open_arrow),
+    (Shape.MASK, "outlined"): (_outlines, shapes.outlined_mask, shapes.tight_contour),
+    (Shape.MASK, "plain"): (_outlines, shapes.plain_mask, shapes.tight_contour),
+    (Shape.CONTOUR, "tight"): (_outlines, shapes.tight_contour, shapes.tight_contour),
+    (Shape.CONTOUR, "loose"): (_outlines, shapes.loose_contour, shapes.tight_contour),
+    (Shape.TAG, "digit square"): (_digit, shapes.square_tag, shapes.square_plate),
+    (Shape.TAG, "digit round"): (_digit, shapes.round_tag, shapes.square_plate),
+    (Shape.TAG, "letter square"): (_letter, shapes.square_tag, shapes.square_plate),
+    (Shape.TAG, "letter round"): (_letter, shapes.round_tag, shapes.square_plate),
+    (Shape.POINT, "round"): (_box, shapes.round_point, shapes.round_point),
+    (Shape.POINT, "square"): (_box, shapes.square_point, shapes.round_point),
+    (Shape.SCRIBBLE, ONLY): (_each_scribble, scribble, scribble),
 }
 
 
@@ -132,22 +128,16 @@ def draw_marks(
     """
     named = [colours] * len(regions) if isinstance(colours, str) else colours
     canvas = np.array(pixels, order="C")
-    painter, used, notes = PAINTERS[style.shape, style.variant], list[str](), list[str]()
+    pieces_of, paint, paint_under = PAINTERS[style.shape, style.variant]
+    used, notes = list[str](), list[str]()
     for number, (region, name) in enumerate(zip(regions, named, strict=True), 1):
         mark = Mark(number, region, canvas.shape[:2], style.width, notes.append)
         chosen = None if rgb_of(name) is None else name
-        for piece in painter.pieces(mark):
+        for piece in pieces_of(mark):
             if chosen is None:
-                under = _pixels_under(canvas, painter.under, piece, style.width)
-                chosen = contrasting(under, used)
-            painter.paint(canvas, piece, COLOURS[chosen], style.width)
+                covered = np.zeros(canvas.shape[:2], dtype=np.uint8)
+                paint_under(covered, piece, (1,), style.width)
+                chosen = contrasting(canvas[covered.view(np.bool_)], used)
+            paint(canvas, piece, COLOURS[chosen], style.width)
             used.append(chosen)
     return MarkedImage(canvas, tuple(used), tuple(notes))
-
-
-def _pixels_under(canvas: Canvas, paint: Paint, piece: Any, width: int) -> npt.NDArray[np.uint8]:
-    """Return the pixels (n x 3) that a paint would cover, row by row."""
-    covered = np.zeros(canvas.shape[:2], dtype=np.uint8)
-    paint(covered, piece, (1,), width)
-    under: npt.NDArray[np.uint8] = canvas[covered.view(np.bool_)]
-    return under

@@ -23,31 +23,38 @@ class RLEError(ValueError):
     """Invalid run lengths."""
 
 
-@dataclass(frozen=True, slots=True)
-class RLE:
-    """Run lengths of a mask.
+@dataclass(frozen=True)
+class PackedMask:
+    """A mask as tables hold it: COCO's compressed run lengths, unpacked on first use.
 
-    Raises:
-        RLEError: they do not add up to ``height`` x ``width`` pixels.
+    The text (``maskApi.c`` of cocoapi) has a character per five bits, lowest first: 48 + bits, + 32
+    if more follow. From the fourth run on it holds the difference to the run two before.
+
+    >>> PackedMask(3, 4, "3321").counts, PackedMask(2, 3, "123").mask().tolist()
+    ((3, 3, 2, 4), [[0, 1, 0], [1, 0, 0]])
     """
 
     height: int
     width: int
-    counts: tuple[int, ...]  # outside, inside, … by columns from the upper left
+    packed: str
 
-    def __post_init__(self) -> None:
-        if sum(self.counts) != self.height * self.width:
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """Return numbers of pixels outside, inside, outside, … by columns from the upper left.
+
+        Raises:
+            RLEError: the text is invalid, or of a mask of another size.
+        """
+        counts = _unpacked(self.packed)
+        if sum(counts) != self.height * self.width:
             raise RLEError(
-                f"the runs of a mask come to {sum(self.counts)} pixels, "
+                f"the runs of a mask come to {sum(counts)} pixels, "
                 f"its size to {self.width} x {self.height}"
             )
+        return counts
 
     def mask(self) -> Mask:
-        """Decode to height x width, 1 inside.
-
-        >>> RLE(2, 3, (1, 2, 3)).mask().tolist()
-        [[0, 1, 0], [1, 0, 0]]
-        """
+        """Decode to height x width, 1 inside."""
         inside = np.zeros(len(self.counts), dtype=np.uint8)
         inside[1::2] = 1
         columns = np.repeat(inside, self.counts).reshape(self.width, self.height)
@@ -56,46 +63,21 @@ class RLE:
     def covers(self, x: float, y: float) -> bool:
         """Tell whether the pixel at (x, y) is in the mask.
 
-        >>> RLE(2, 3, (1, 2, 3)).covers(1.9, 0), RLE(2, 3, (1, 2, 3)).covers(2, 0)
+        >>> PackedMask(2, 3, "123").covers(1.9, 0), PackedMask(2, 3, "123").covers(2, 0)
         (True, False)
         """
+        counts = self.counts
         if not (0 <= x < self.width and 0 <= y < self.height):
             return False
         place = math.floor(x) * self.height + math.floor(y)
-        return bool(np.searchsorted(np.cumsum(self.counts), place, side="right") % 2)
-
-
-@dataclass(frozen=True)
-class PackedMask:
-    """A mask as tables hold it: COCO's compressed run lengths, unpacked on first use.
-
-    >>> PackedMask(3, 4, "3321").covers(1, 0)
-    True
-    """
-
-    height: int
-    width: int
-    packed: str
-
-    @cached_property
-    def runs(self) -> RLE:
-        """Unpack the run lengths.
-
-        Raises:
-            RLEError: the text is invalid, or of a mask of another size.
-        """
-        return rle_of({"size": (self.height, self.width), "counts": self.packed})
-
-    def covers(self, x: float, y: float) -> bool:
-        return self.runs.covers(x, y)
+        return bool(np.searchsorted(np.cumsum(counts), place, side="right") % 2)
 
 
 def packed_mask(mask: npt.NDArray[Any]) -> PackedMask:
     """Pack a mask (height x width); nonzero is inside.
 
-    >>> mask = packed_mask(np.array([[0, 1, 0], [1, 0, 0]]))
-    >>> mask.packed, mask.runs.counts
-    ('123', (1, 2, 3))
+    >>> packed_mask(np.array([[0, 1, 0], [1, 0, 0]])).packed
+    '123'
     """
     height, width = mask.shape
     inside = (mask != 0).T.ravel()
@@ -106,14 +88,8 @@ def packed_mask(mask: npt.NDArray[Any]) -> PackedMask:
     return PackedMask(height, width, _packed(counts))
 
 
-def rle_of(coco: Mapping[str, Any]) -> RLE:
+def rle_of(coco: Mapping[str, Any]) -> PackedMask:
     """Parse ``{"size": [height, width], "counts": …}`` with numbers or COCO's compressed text.
-
-    The text (``maskApi.c`` of cocoapi) has a character per five bits, lowest first: 48 + bits, + 32
-    if more follow. From the fourth run on it holds the difference to the run two before.
-
-    >>> rle_of({"size": [3, 4], "counts": "3321"}).counts
-    (3, 3, 2, 4)
 
     Raises:
         RLEError: they cannot be read.
@@ -123,17 +99,15 @@ def rle_of(coco: Mapping[str, Any]) -> RLE:
         counts = coco["counts"]
         if isinstance(counts, bytes):
             counts = counts.decode("ascii")
-        runs = _unpacked(counts) if isinstance(counts, str) else [int(run) for run in counts]
+        if not isinstance(counts, str):
+            counts = _packed([int(run) for run in counts])
     except KeyError as error:
         raise RLEError(f"a mask of run lengths has no {error}") from None
     except (TypeError, ValueError) as error:
         raise RLEError(f"no run lengths of COCO: {error}") from None
-    return RLE(height, width, tuple(runs))
-
-
-def packed_runs(runs: RLE) -> PackedMask:
-    """Compress run lengths as tables hold them."""
-    return PackedMask(runs.height, runs.width, _packed(runs.counts))
+    result = PackedMask(height, width, counts)
+    _ = result.counts  # refuses what is invalid
+    return result
 
 
 def _packed(counts: Sequence[int]) -> str:
@@ -148,13 +122,13 @@ def _packed(counts: Sequence[int]) -> str:
     return "".join(letters)
 
 
-def _unpacked(text: str) -> Sequence[int]:
+def _unpacked(text: str) -> tuple[int, ...]:
     runs: list[int] = []
     value = shift = 0
     for letter in text:
         bits = ord(letter) - 48
         if not 0 <= bits < 64:
-            raise ValueError(f"{letter!r} packs no run lengths")
+            raise RLEError(f"no run lengths of COCO: {letter!r} packs none")
         value |= (bits & 31) << shift
         shift += 5
         if not bits & 32:
@@ -163,8 +137,8 @@ def _unpacked(text: str) -> Sequence[int]:
             runs.append(value + runs[-2] if len(runs) > 2 else value)
             value = shift = 0
     if shift:
-        raise ValueError("the text breaks off")
-    return runs
+        raise RLEError("no run lengths of COCO: the text breaks off")
+    return tuple(runs)
 
 
 # --- regions --------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from .region import Mask, Polygon
+from .region import Mask
 
 Canvas = npt.NDArray[np.uint8]
 """height x width x 3, RGB; height x width to find the pixels that a mark covers."""
@@ -43,20 +43,6 @@ class PixelBox(NamedTuple):
         return (self.x, self.y), (x2, self.y), (x2, y2), (self.x, y2)
 
 
-def pixel_box(box: tuple[float, ...]) -> PixelBox:
-    """Truncate x, y, w and h towards zero.
-
-    >>> pixel_box((-0.5, 2.9, 10.9, 4.0))
-    PixelBox(x=0, y=2, w=10, h=4)
-    """
-    return PixelBox(*(int(value) for value in box))
-
-
-def pixel_points(polygon: Polygon) -> Points:
-    """Truncate the vertices of a polygon towards zero."""
-    return np.asarray(polygon, dtype=np.float64).astype(np.int32).reshape(-1, 2)
-
-
 # --- box, oval, arrow, point ----------------------------------------------------------------------
 
 
@@ -68,16 +54,15 @@ def plain_box(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
 def box_with_squares(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
     """Draw a box with a filled square at each corner."""
     plain_box(canvas, at, colour, width)
-    half = max(width + 4, 6) // 2
     for corner in at.corners:
-        square(canvas, corner, half, colour)
+        _square(canvas, corner, max(width + 4, 6) // 2, colour)
 
 
 def box_with_discs(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
     """Draw a box with a disc at each corner."""
     plain_box(canvas, at, colour, width)
     for corner in at.corners:
-        disc(canvas, corner, max(width, 5), colour)
+        _disc(canvas, corner, max(width, 5), colour)
 
 
 def oval(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
@@ -85,31 +70,27 @@ def oval(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
     cv2.ellipse(canvas, at.centre, (at.w // 2, at.h // 2), 0, 0, 360, colour, width)
 
 
-def square(canvas: Canvas, centre: Point, half: int, colour: Colour) -> None:
-    """Fill a square 2 ``half`` + 1 pixels wide."""
-    (x, y) = centre
-    cv2.rectangle(canvas, (x - half, y - half), (x + half, y + half), colour, cv2.FILLED)
-
-
-def disc(canvas: Canvas, centre: Point, radius: int, colour: Colour) -> None:
-    """Fill a disc."""
-    cv2.circle(canvas, centre, radius, colour, cv2.FILLED)
-
-
 def round_point(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
     """Draw a disc at the centre of the box."""
-    disc(canvas, at.centre, 2 * width, colour)
+    _disc(canvas, at.centre, 2 * width, colour)
 
 
 def square_point(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
     """Draw a square at the centre of the box."""
-    square(canvas, at.centre, 2 * width, colour)
+    _square(canvas, at.centre, 2 * width, colour)
+
+
+def _square(canvas: Canvas, centre: Point, half: int, colour: Colour) -> None:
+    (x, y) = centre
+    cv2.rectangle(canvas, (x - half, y - half), (x + half, y + half), colour, cv2.FILLED)
+
+
+def _disc(canvas: Canvas, centre: Point, radius: int, colour: Colour) -> None:
+    cv2.circle(canvas, centre, radius, colour, cv2.FILLED)
 
 
 # Lengths in pixels: of the shaft, the strokes of an open head, the sides of a filled head.
-SHAFT = 50
-HEAD = 10
-SIDE = 20
+SHAFT, HEAD, SIDE = 50, 10, 20
 
 
 def open_arrow(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
@@ -135,8 +116,7 @@ def _shaft(canvas: Canvas, at: PixelBox) -> tuple[Point, Point]:
 
     Take the first of left, right, top and bottom where both lie in the image, else left.
     """
-    x, y = at.centre
-    x2, y2 = at.far
+    (x, y), (x2, y2) = at.centre, at.far
     placements = (
         ((at.x - SHAFT, y), (at.x, y)),
         ((x2 + SHAFT, y), (x2, y)),
@@ -144,10 +124,10 @@ def _shaft(canvas: Canvas, at: PixelBox) -> tuple[Point, Point]:
         ((x, y2 + SHAFT), (x, y2)),
     )
     height, width = canvas.shape[:2]
-    return next(
-        (at for at in placements if all(0 <= px < width and 0 <= py < height for px, py in at)),
-        placements[0],
-    )
+    for ends in placements:
+        if all(0 <= px < width and 0 <= py < height for px, py in ends):
+            return ends
+    return placements[0]
 
 
 # --- tags -----------------------------------------------------------------------------------------
@@ -197,7 +177,7 @@ def square_tag(canvas: Canvas, tag: Tag, colour: Colour, width: int) -> None:
 
 def round_tag(canvas: Canvas, tag: Tag, colour: Colour, width: int) -> None:
     """Draw a tag on a disc as wide as the plate's longer side."""
-    disc(canvas, tag.centre, max(tag.plate) // 2, colour)
+    _disc(canvas, tag.centre, max(tag.plate) // 2, colour)
     _write(canvas, tag, width)
 
 
@@ -214,11 +194,6 @@ def _write(canvas: Canvas, tag: Tag, width: int) -> None:
 
 
 # --- masks and contours ---------------------------------------------------------------------------
-
-
-def box_outline(box: PixelBox) -> Points:
-    """Return a box's corners, closed, as :func:`loosened` drops the last vertex."""
-    return np.array([*box.corners, box.corners[0]], dtype=np.int32)
 
 
 def filled(outline: Points, size: tuple[int, ...]) -> Mask:
@@ -251,38 +226,29 @@ def tight_contour(canvas: Canvas, outline: Points, colour: Colour, width: int) -
     cv2.polylines(canvas, [outline], True, colour, width)
 
 
-def loose_contour(canvas: Canvas, outline: Points, colour: Colour, width: int) -> None:
-    """Draw a smooth line at some distance from the outline."""
-    size = canvas.shape[1], canvas.shape[0]
-    tight_contour(canvas, loosened(outline, size), colour, width)
-
-
-Floats = npt.NDArray[np.float64]
-
 SCALE = 1.2
 SMOOTHING = 0.1  # sum of squared distances (pixels) between spline and vertices
 SAMPLES = 10  # points per vertex
 
 
-def loosened(outline: Points, size: tuple[int, int]) -> Points:
-    """Return a closed line around an outline (n x 2), in an image of (width, height).
+def loose_contour(canvas: Canvas, outline: Points, colour: Colour, width: int) -> None:
+    """Draw a smooth line at some distance from the outline.
 
     The vertices are scaled about their mean and clipped to the image. The last is replaced by the
     first, as a closed spline needs. Triangles, and outlines with equal neighbours, stay
     unsmoothed.
     """
     centre = outline.mean(axis=0)
-    scaled = centre + (outline - centre) * SCALE
-    clipped: Floats = np.clip(scaled, 0, np.array(size) - 1)
-    if len(clipped) <= 3:
-        return clipped.astype(np.int32)
-    ring = np.vstack([clipped[:-1], clipped[:1]])
-    if (ring[1:] == ring[:-1]).all(axis=1).any():
-        return clipped[:-1].astype(np.int32)
-    return _smooth(ring).astype(np.int32)
+    height, across = canvas.shape[:2]
+    line = np.clip(centre + (outline - centre) * SCALE, 0, (across - 1, height - 1))
+    if len(line) > 3:
+        ring = np.vstack([line[:-1], line[:1]])
+        has_equal = (ring[1:] == ring[:-1]).all(axis=1).any()
+        line = line[:-1] if has_equal else _smooth(ring)
+    tight_contour(canvas, line.astype(np.int32), colour, width)
 
 
-def _smooth(ring: Floats) -> Floats:
+def _smooth(ring: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     from scipy.interpolate import splev, splprep
 
     with warnings.catch_warnings():

@@ -147,7 +147,7 @@ def contrasting(under: npt.NDArray[np.uint8], used: Collection[str]) -> str:
         return COLOURS_IN_ORDER[0]
     pixel = lab(most_frequent(under))
     far = [float(np.linalg.norm(pixel - lab(COLOURS[name]))) for name in left]
-    return left[far.index(max(far))]
+    return left[int(np.argmax(far))]
 
 
 COLOURS_IN_ORDER = ("black", "blue", "green", "red")  # the first of equally distant ones wins

@@ -244,7 +244,7 @@ def test_polygons_are_filled_as_coco_fills_them(tmp_path: Path) -> None:
         mask = mask_of_coco([flat], (120, 100), "here")
         assert mask is not None
         expected = tools.decode(tools.frPyObjects([flat], 100, 120))[:, :, 0]
-        actual = mask.runs.mask()
+        actual = mask.mask()
         assert (actual & expected).sum() / (actual | expected).sum() > 0.97
 
 

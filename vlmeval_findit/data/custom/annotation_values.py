@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...core.files import unsafe
 from ...core.image_files import Size, decode
-from ...marks.region import Mask, PackedMask, packed_mask, packed_runs, rle_of
+from ...marks.region import Mask, PackedMask, packed_mask, rle_of
 from ..annotated_samples import AnnotatedBox, AnnotationError, Units
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
@@ -172,7 +172,7 @@ def mask_of(value: Any, folder: Path, where: str) -> PackedMask:
             "nor the name of an image"
         )
     try:
-        return packed_runs(rle_of(value))
+        return rle_of(value)
     except ValueError as error:
         raise AnnotationError(f"{where}: {error}") from None
 

@@ -188,7 +188,7 @@ def _converted(
         corners = to_stored(corners, image.orientation, image.size)
     if is_turned and mask is not None:
         try:
-            inside = PackedMask(mask.height, mask.width, mask.packed).runs.mask()
+            inside = PackedMask(mask.height, mask.width, mask.packed).mask()
         except RLEError as error:
             raise AnnotationError(f"{box.where}: {error}") from None
         mask = packed_mask(mask_to_stored(inside, image.orientation))
