@@ -1,11 +1,8 @@
 """The registry of data: one row an image folder, a published set, or a benchmark's files.
 
 A row says where its data come from, how they are licensed, read, checked and made into tables.
-Datasets that share an image folder (the six RefCOCO splits, say) share its row; it maps an image's
-name to a file at an address, a member of an archive, a frame of a video, or steps that a person
-must take.  A published set is read in the format in which it is published, and compared with its
-published counts.
-Licences are what is published with the data; the owners' pages decide.
+Datasets that share an image folder (the six RefCOCO splits, say) share its row.  Licences are what
+is published with the data; the owners' pages decide.
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from ..benchmarks.findit.findit_datasets import Dataset
@@ -31,20 +27,15 @@ SHIPPED = "this package's"
 RELEASE_COMMIT = "4d99bfde3553886af36c4343a1bc45eea57e435e"
 """The commit of the release's repository whose subsets are fetched."""
 
-BASE_ADDRESSES: Mapping[str, str | None] = MappingProxyType(
-    {
-        "findit": f"https://raw.githubusercontent.com/esh04/FindIt/{RELEASE_COMMIT}/subsets/",
-        "voc2007": "http://host.robots.ox.ac.uk/pascal/VOC/voc2007/",
-        "coco_train2014": "http://images.cocodataset.org/train2014/",
-        "refl4": "https://huggingface.co/datasets/JierunChen/Ref-L4/resolve/main/",
-        "openimages": "https://open-images-dataset.s3.amazonaws.com/",
-        "visual_genome": "https://cs.stanford.edu/people/rak248/",
-        "flickr30k": None,
-        "d3": None,
-        "hrinsdet": None,
-        "robotools": None,
-    }
-)
+BASE_ADDRESSES: Mapping[str, str | None] = {
+    "findit": f"https://raw.githubusercontent.com/esh04/FindIt/{RELEASE_COMMIT}/subsets/",
+    "voc2007": "http://host.robots.ox.ac.uk/pascal/VOC/voc2007/",
+    "coco_train2014": "http://images.cocodataset.org/train2014/",
+    "refl4": "https://huggingface.co/datasets/JierunChen/Ref-L4/resolve/main/",
+    "openimages": "https://open-images-dataset.s3.amazonaws.com/",
+    "visual_genome": "https://cs.stanford.edu/people/rak248/",
+    **dict.fromkeys(("flickr30k", "d3", "hrinsdet", "robotools")),
+}
 """Base addresses, each with a slash at its end; ``sources`` in configs/datasets.yaml replaces them.
 
 None: the owners ask for a form or publish no plain file, so no address is shipped.  Once a user
@@ -69,11 +60,11 @@ def base_addresses() -> Mapping[str, str | None]:
     replaced = {key: value for key, value in read_config(config).sources.items() if value}
     for key, value in replaced.items():
         if key not in BASE_ADDRESSES:
-            why = f"no such source{nearest(str(key), BASE_ADDRESSES)}"
+            why = f"no such source{nearest(key, BASE_ADDRESSES)}"
             raise SourceError(f"{config}, sources.{key}: {why}")
-        if not re.match(r"https?://[^/]", str(value)):
+        if not re.match("https?://[^/]", value):
             raise SourceError(f"{config}, sources.{key}: {value!r} is not an http(s) address")
-    return {**BASE_ADDRESSES, **{key: f"{str(v).rstrip('/')}/" for key, v in replaced.items()}}
+    return {**BASE_ADDRESSES, **{key: f"{value.rstrip('/')}/" for key, value in replaced.items()}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,29 +104,20 @@ class DataSource:
     holds: str = ""  # What the user's files must be, where nothing is fetched
     # Images that are fetched
     download: str = ""  # How much comes over the network, in words
-    origins: tuple[tuple[str, Origin], ...] = ()  # By the first pattern that a name begins with
+    origins: Mapping[str, Origin] = field(default_factory=dict)  # The first that a name begins with
     steps: str = ""  # What a person does where no origin has an address
-    frames: str = ""  # Pattern of a frame's name: the video, the number
+    frames: str = ""  # Pattern of a frame's name: the video, the number from 0
     # Published sets
     title: str = ""
     address: str = ""  # Where it is published
     # Finds the parts in a folder and reads none of them; raises AnnotationError if there is none
     read: Callable[[Path], Sequence[PublishedPart]] | None = None
     counts: Counts = field(default_factory=Counts)  # Of the whole
-    parts: Mapping[str, Counts] = field(default_factory=lambda: MappingProxyType({}))
+    parts: Mapping[str, Counts] = field(default_factory=dict)
     datasets: int = 1
     # Benchmarks' files: makes their tables of the user's files, in a folder; True: although they
     # differ from the published ones
     make: Callable[[Path, Path, bool], Iterable[WrittenTable]] | None = None
-
-    def frame(self, name: str) -> tuple[str, int] | None:
-        """Read a name as a frame: its video's name without suffix, and its number from 0."""
-        match = re.fullmatch(self.frames, name) if self.frames else None
-        return (match[1], int(match[2])) if match else None
-
-    def origin(self, name: str) -> Origin | None:
-        """Where an image comes from."""
-        return next((origin for begin, origin in self.origins if re.match(begin, name)), None)
 
     def dataset(self, part: str, name: str | None = None) -> str:
         """What a part's dataset is called, where the set is called ``name`` (None: as the row)."""
@@ -162,9 +144,8 @@ NOTHING = "nothing: photographs of installed packages"
 def _by(module: str, function: str, *more: str) -> Callable[..., Any]:
     """Return a function of ``published/``, which is imported when it is called."""
 
-    def call(*arguments: Any) -> Any:
-        reader = import_module(f".published.{module}", __package__)
-        return getattr(reader, function)(*arguments, *more)
+    def call(*given: Any) -> Any:
+        return getattr(import_module(f".published.{module}", __package__), function)(*given, *more)
 
     return call
 
@@ -184,45 +165,45 @@ _IMAGES = (
         name="Pascal",
         licence="photographs from Flickr, under Flickr's terms of use; research use (VOC 2007)",
         download="up to 0.9 GB are read (two archives), 0.2 GB kept",
-        origins=(("", _VOC_2007),),
+        origins={"": _VOC_2007},
     ),
     DataSource(
         name="COCO_train2014",
         licence="COCO: annotations CC BY 4.0, photographs under Flickr's terms of use",
         download="555 to 920 images a split, 3,012 for all six, about 0.5 GB",
-        origins=(("", _COCO),),
+        origins={"": _COCO},
     ),
     DataSource(
         name="RefL4",
         licence="Ref-L4 CC BY-NC 4.0; COCO under Flickr's terms, Objects365 CC BY 4.0",
         download="602 COCO images singly, about 100 MB; 359 from an archive of several GB, which "
         "is read to its end",
-        origins=(("COCO_train2014_", _COCO), ("", _REF_L4)),
+        origins={"COCO_train2014_": _COCO, "": _REF_L4},
     ),
     DataSource(
         # In the folder of FindIt's subset of it: what is there already is not fetched again.
         name=WHOLE_REF_L4,
         licence="Ref-L4 CC BY-NC 4.0; COCO under Flickr's terms, Objects365 CC BY 4.0",
         download="the authors' archive of 3.5 GB is read; 9,735 images for all",
-        origins=(("", _REF_L4),),
+        origins={"": _REF_L4},
     ),
     DataSource(
         name="OpenImages",
         licence="photographs CC BY 2.0 as listed by their authors, annotations CC BY 4.0",
         download="about 2,000 images, 0.6 GB",
-        origins=(("", Files("openimages", ("test/{}",))),),
+        origins={"": Files("openimages", ("test/{}",))},
     ),
     DataSource(
         name="VisualGenome",
         licence="Visual Genome CC BY 4.0, photographs under Flickr's terms of use",
         download="about 1,800 images, 150 MB",
-        origins=(("", Files("visual_genome", ("VG_100K/{}", "VG_100K_2/{}"))),),
+        origins={"": Files("visual_genome", ("VG_100K/{}", "VG_100K_2/{}"))},
     ),
     DataSource(
         name="Flickr30k",
         licence="photographs under Flickr's terms of use; non-commercial research and education",
         download="986 images, 130 MB",
-        origins=(("", Archives("flickr30k", ("flickr30k-images.zip",))),),
+        origins={"": Archives("flickr30k", ("flickr30k-images.zip",))},
         steps="Fill in the form at https://shannon.cs.illinois.edu/DenotationGraph/ and unpack the "
         "photographs (<id>.jpg) into {folder}. Where you may use a mirror, such as one of the "
         "Hugging Face hub, set sources.flickr30k to the folder that holds its "
@@ -232,7 +213,7 @@ _IMAGES = (
         name="D3",
         licence="D3 CC BY-NC 4.0, photographs under Flickr's terms; non-commercial research",
         download="969 images, 0.3 GB",
-        origins=(("", Archives("d3", ("d3_images.zip",))),),
+        origins={"": Archives("d3", ("d3_images.zip",))},
         steps="Follow the links to the images in the README of https://github.com/shikras/d-cube "
         "and unpack them so that {folder}/<group>/<file>.jpg exist. Or put d3_images.zip onto a "
         "web server and set sources.d3 to its folder.",
@@ -241,7 +222,7 @@ _IMAGES = (
         name="HRInsDet",
         licence="as stated by its authors (insdet/instance-detection); research use",
         download="160 scenes of 8192x6144 and 100 object shots, 1 to 2 GB",
-        origins=(("", Files("hrinsdet")),),
+        origins={"": Files("hrinsdet")},
         steps="Follow the links in the README of https://github.com/insdet/instance-detection and "
         "unpack so that {folder}/Scenes/<easy|hard>/<scene>/rgb_NNN.jpg and "
         "{folder}/Objects/<object>/images/NNN.jpg exist.",
@@ -250,7 +231,7 @@ _IMAGES = (
         name="RoboTools",
         licence="as stated by its authors (Jaraxxus-Me/VoxDet); research use",
         download="1,330 frames of 1920x1080, about 3 GB",
-        origins=(("", Files("robotools")),),
+        origins={"": Files("robotools")},
         steps="Follow the links in the README of https://github.com/Jaraxxus-Me/VoxDet and unpack "
         "so that {folder}/test/<scene>/rgb/NNNNN.png and "
         "{folder}/test_video/<object>/rgb/NNNNNN.png exist. From videos named <scene>.mp4 and "
@@ -319,13 +300,12 @@ ODINW_13 = {
 
 def _odinw(split: str) -> DataSource:
     """ODinW-13 in one of its splits, ``test`` or ``valid``."""
-    is_test = split == "test"
     counts = {
-        name: Counts(images=test if is_test else valid, classes=classes)
+        name: Counts(images={"test": test, "valid": valid}[split], classes=classes)
         for name, (_, classes, test, valid) in ODINW_13.items()
     }
     return DataSource(
-        name="ODinW13" if is_test else "ODinW13_valid",
+        name="ODinW13" if split == "test" else "ODinW13_valid",
         title=f"Object Detection in the Wild, the 13 sets of GLIP, split {split}",
         licence="that of each set, as stated at public.roboflow.com (not looked up here)",
         address="https://huggingface.co/GLIPModel/GLIP/tree/main/odinw_35",
@@ -392,9 +372,8 @@ _SETS = (
         holds="Location, Placement and Unseen, each with question.json, image/ and mask/",
         read=_by("expression_sets", "find_refspatial"),
         parts={
-            "Location": Counts(queries=100),
-            "Placement": Counts(queries=100),
-            "Unseen": Counts(queries=77),
+            name: Counts(queries=count)
+            for name, count in (("Location", 100), ("Placement", 100), ("Unseen", 77))
         },
         datasets=3,
     ),
@@ -421,10 +400,8 @@ def made_sources() -> Mapping[str, DataSource]:
 
 def source_for(dataset: Dataset) -> DataSource:
     """Return where the images of a dataset come from, or raise a ValueError."""
-    source = SOURCES.builtin.get(dataset.images)
-    if source is None:
-        raise ValueError(
-            f"{dataset.name}: nothing says where the images {dataset.images!r} come from"
-            f"{nearest(dataset.images, SOURCES.builtin)}"
-        )
-    return source
+    if dataset.images not in SOURCES.builtin:
+        near = nearest(dataset.images, SOURCES.builtin)
+        why = f"nothing says where the images {dataset.images!r} come from{near}"
+        raise ValueError(f"{dataset.name}: {why}")
+    return SOURCES.builtin[dataset.images]

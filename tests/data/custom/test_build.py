@@ -90,30 +90,23 @@ def test_every_format_makes_the_same_queries(tmp_path, kind: str) -> None:
 def test_it_is_usable_at_once_with_all_variants(tmp_path, images: Path) -> None:
     write_coco(tmp_path)
     assert import_coco(tmp_path, images) == 0
-    assert "MyData" in list(DATASETS)
     variants = list(grid([DATASETS["MyData"]]))
     assert len(variants) == len(list(grid([DATASETS["Pascal"]])))
-    for variant in variants:
-        assert parse(variant.name) == variant
+    assert [parse(variant.name) for variant in variants] == variants
     task = load_task("FindIt_MyData_multilabel_cxcywh_json_bbox_2d_nested")
     folder = image_folder(task.question.data.images)
     assert folder.path == images
     assert rows_to_leave_out(list(task.queries.values()), folder, False) == frozenset()
 
 
-def test_it_is_replaced_only_when_told(tmp_path, images: Path, capsys) -> None:
+def test_it_is_replaced_only_when_told_and_a_kill_leaves_no_old_one_over_new_files(
+    tmp_path, images: Path, monkeypatch, capsys
+) -> None:
     write_coco(tmp_path)
     assert import_coco(tmp_path, images) == 0
     assert import_coco(tmp_path, images) == 2
     assert "was imported before (--replace)" in capsys.readouterr().err
     assert import_coco(tmp_path, images, "MyData", "--replace") == 0
-
-
-def test_a_kill_in_the_middle_leaves_no_old_dataset_over_new_files(
-    tmp_path, images: Path, monkeypatch
-) -> None:
-    write_coco(tmp_path)
-    assert import_coco(tmp_path, images) == 0
 
     def kill(*arguments: object) -> None:
         raise RuntimeError("killed")
@@ -133,15 +126,11 @@ def test_a_kill_in_the_middle_leaves_no_old_dataset_over_new_files(
     [
         ("Pascal", "the benchmark's dataset Pascal"),
         ("refcoco_test", "the benchmark's dataset RefCOCO"),
-        ("Demo_refexp", "the benchmark's dataset Demo_refexp"),
         ("My_xyxy", "the part 'xyxy' means a format"),
-        ("My_bbox", "the part 'bbox' means a format"),
         ("My_f8", "the part 'f8' means a format"),
         ("My_cx-formula", "the part 'cx-formula' means a format"),
         ("FindIt_My", "the part 'findit' means a format"),
-        ("My Data", "only letters"),
         ("../My", "only letters"),
-        ("", "only letters"),
     ],
 )
 def test_names_that_would_be_ambiguous_are_refused(
@@ -171,7 +160,6 @@ Change = Callable[[dict[str, Any]], object]
     ("change", "why"),
     [
         (lambda v: v["annotations"][0].update(bbox=[100, 5, 30, 20]), "leaves one.jpg, which is"),
-        (lambda v: v["annotations"][0].update(bbox=[-9, 5, 30, 20]), r"annotations[0]: the box"),
         # A pixel outside the image of 120x80 is rounding, more is not.
         (lambda v: v["annotations"][0].update(bbox=[-1, -1, 122, 82]), None),
         (lambda v: v["annotations"][0].update(bbox=[-1.1, 0, 20, 20]), "leaves one.jpg, which is"),
@@ -179,7 +167,7 @@ Change = Callable[[dict[str, Any]], object]
         (lambda v: v["images"][0].update(width=121), "is 120x80, but its annotations are for 121"),
         (lambda v: v["images"][0].update(file_name="gone.jpg"), "gone.jpg is missing"),
         (lambda v: v["images"][0].update(file_name="../x.jpg"), "does not lie below"),
-        (lambda v: v["images"][1].update(file_name="one.jpg"), "stands twice"),
+        (lambda v: v["images"][1].update(file_name="one.jpg"), "the name 'one.jpg' stands twice"),
         (lambda v: v["categories"][0].update(name="cat, wild"), "has a comma"),
         (lambda v: v["categories"][0].update(name=" "), "is empty"),
         (lambda v: v["categories"][0].update(name="Traffic-light!"), None),

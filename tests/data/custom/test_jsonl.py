@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from jsonl_data import CAT, DOG, LINES, frames, import_lines, labelled, write_lines
+from jsonl_data import CAT, DOG, LINES, frames, import_lines, labelled
 from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset, Family, custom_rows
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.core.metric import slice_problem, sliced, unsliced
-from vlmeval_findit.data.custom.jsonl import KEYS, read_jsonl
+from vlmeval_findit.data.custom.jsonl import Line
 
 pytestmark = pytest.mark.usefixtures("data_root")
 
@@ -101,11 +99,11 @@ def test_what_a_file_may_have(tmp_path, capsys) -> None:
     assert "left out: 1 repeated lines\n" in capsys.readouterr().out
 
 
-@given(st.permutations(LINES["refexp"] + LINES["refexp_all"]))
-def test_the_family_of_expressions_is_that_of_all_lines(tmp_path_factory, lines: list[Any]) -> None:
-    path = tmp_path_factory.getbasetemp() / "expressions.jsonl"
-    assert read_jsonl(write_lines(path, lines), path.parent).family is Family.REFEXP_ALL
-    assert read_jsonl(write_lines(path, LINES["refexp"]), path.parent).family is Family.REFEXP
+def test_the_family_of_expressions_is_that_of_all_lines(tmp_path) -> None:
+    plain = [{**line, "caption": None} for line in LINES["refexp"] + LINES["refexp_all"]]
+    for lines in (plain, plain[::-1]):
+        assert import_lines(tmp_path, lines, "--replace") == 0
+        assert DATASETS["Mine"].family is Family.REFEXP_ALL
 
 
 def test_videos_are_thinned_only_when_told(tmp_path, capsys) -> None:
@@ -151,38 +149,35 @@ def but(line: dict[str, Any], **changed: Any) -> dict[str, Any]:
 UGLY: list[tuple[list[Any], str]] = [
     ([""], "mine.jsonl: no queries"),
     (["{"], "line 1: not JSON"),
-    (["[" * 100_000], "line 1: is nested too deeply for a query"),
-    ([[GOOD]], "'image': '0.png', 'label': 'cat'}] is no object: one query a line"),
-    (['{"image": "0.png", "image": "1.png"}'], "line 1: key 'image' stands twice"),
+    ([[GOOD]], "line 1: should be a mapping with the keys boxes, image, images, label"),
     ([GOOD, "", but(GOOD, bbox=[CAT])], "line 3: no key 'bbox': did you mean boxes?"),
     ([but(GOOD, images=["0.png"])], "line 1: needs one of image, images; has image and images"),
-    ([but(GOOD, image=["0.png"])], "line 1, image: ['0.png'] is not text"),
-    ([but(CLIP, images=[])], "line 1, images: [] is not a list of texts"),
+    ([but(GOOD, image=["0.png"])], "line 1, image: ['0.png'] should be a text"),
+    ([but(CLIP, images=[])], "line 1, images: [] should be a list of texts"),
     ([but(GOOD, label=None)], "needs one of label, labels, expression, references; has none"),
     ([but(GOOD, label=" ")], "line 1: label ' ' is empty"),
-    ([but(GOOD, label="a\nb")], "line 1: label 'a\\nb' is not plain text on one line"),
+    ([but(GOOD, label="a\nb")], "line 1: 'a\\nb' is not plain text on one line"),
     ([GOOD, but(GOOD, label="dog", caption="x")], "line 1: no caption, but "),
     ([but(TWO, labels=["cat", "cat"])], "line 1: a label stands twice"),
     ([but(TWO, labels=["cat", "Cat!"])], "labels 'cat' and 'Cat!' are the same to"),
-    ([but(TWO, boxes=[CAT])], "line 1, boxes[0]: [10, 5, 40.5, 25] is not {\"box\": [x1, y1, x2"),
+    ([but(TWO, boxes=[CAT])], "line 1, boxes[0]: has no label; boxes have one where a line has"),
     ([but(TWO, boxes=[labelled(CAT, "dgo")])], "boxes[0], label: no 'dgo': did you mean dog?"),
-    ([but(TWO, boxes=[labelled([1, 2], "dog")])], "line 1, boxes[0], box: [1, 2] is not [x1, y1"),
-    ([{"image": "0.png", "label": "cat"}], "no key 'boxes' ([] where there is nothing to find)"),
-    ([but(GOOD, boxes=CAT)], "line 1, boxes[0]: 10 is not [x1, y1, x2, y2]"),
-    ([but(GOOD, boxes=[labelled(CAT, "cat")])], "line 1, boxes[0]: {'box': [10, 5, 40.5, 25], 'la"),
+    ([but(TWO, boxes=[labelled([1, 2], "dog")])], "boxes[0], box: [1, 2] should be [x1, y1, x2"),
+    ([{"image": "0.png", "label": "cat"}], "line 1: boxes is missing"),
+    ([but(GOOD, boxes=CAT)], "line 1, boxes[0], box: 10 should be [x1, y1, x2, y2]"),
+    ([but(GOOD, boxes=[labelled(CAT, "cat")])], "line 1, boxes[0]: has a label, but its line has"),
     ([but(GOOD, boxes=[[0, 0, 98, 9]])], "boxes[0]: the box (0.0, 0.0, 98.0, 9.0) leaves 0.png"),
-    ([but(CLIP, boxes=[CAT])], "line 1, boxes: 1 lists of boxes for 4 images"),
+    ([but(CLIP, boxes=[CAT])], "line 1, boxes: should be 4 lists of boxes, one a frame"),
     ([but(CLIP, boxes=[[], [], [CAT], [CAT, [5, 5, 1, 9]]])], "line 1, boxes[3][1]: the box (5.0"),
     ([but(CLIP, images=[*frames("a")[:3], "small.png"])], "000.png is 96x64, but small.png is 32x"),
     ([but(CLIP, label=None, expression="x")], "line 1: an expression about 4 frames"),
     ([GOOD, but(GOOD, label=None, expression="x")], "line 2: has 'expression', but "),
     ([GOOD, but(GOOD, boxes=[DOG])], "line 2: is the query of "),
-    ([but(GOOD, boxes=[{"box": CAT, "ignore": 2}])], "boxes[0], ignore: 2 is neither true nor"),
+    ([but(GOOD, boxes=[{"box": CAT, "ignore": 2}])], "boxes[0], ignore: 2 should be true or false"),
     ([but(GOOD, image="gone.png")], "gone.png is missing"),
     ([but(GOOD, tags="night")], "line 1, tags: 'night' is no object"),
-    ([but(GOOD, tags={"t": 0.5})], "line 1, tags, t: 0.5 is neither text, a whole number, true n"),
+    ([but(GOOD, tags={"t": 0.5})], "line 1, tags: t: 0.5 is neither text, a whole number, true no"),
     ([but(GOOD, tags={"t": "a=b"})], "line 1: tags: 'a=b' has one of [ ] =, by which slices are"),
-    ([but(GOOD, tags={"a\nb": 1})], "line 1: tags: 'a\\nb' is not plain text on one line"),
     ([but(GOOD, tags={"size": "small"})], "line 1: tags: 'size' is a slice of every score already"),
 ]  # fmt: skip
 
@@ -201,10 +196,8 @@ def test_what_cannot_be_asked_is_refused_and_leaves_nothing(
 
 def test_the_page_names_every_key() -> None:
     page = (ROOT / "docs" / "how-to" / "data.md").read_text(encoding="utf-8")
-    assert [key for key in KEYS if f"| `{key}`" not in page and f"or `{key}` |" not in page] == []
-
-
-# --- again ----------------------------------------------------------------------------------------
+    keys = [field.name for field in fields(Line)]
+    assert [key for key in keys if f"| `{key}`" not in page and f"or `{key}` |" not in page] == []
 
 
 def test_the_same_twice_and_another_family(tmp_path, data_root: Path) -> None:
@@ -217,9 +210,3 @@ def test_the_same_twice_and_another_family(tmp_path, data_root: Path) -> None:
     assert not list(data_root.glob("*multilabel*")), "of the family before"
     assert import_lines(tmp_path, LINES["objdet_video"], name="Other") == 0
     assert {*custom_rows()} == {"Mine", "Other"}
-
-
-@given(st.text(), st.text())
-def test_what_can_be_sliced_is_told_apart_again(kind: str, value: str) -> None:
-    if slice_problem(kind, value) is None:
-        assert unsliced(sliced("tp", kind, value)) == ("tp", kind, value)

@@ -231,7 +231,7 @@ def test_every_dataset_of_the_release_has_a_source() -> None:
         assert source.licence
         assert source.download
         # Either an address is shipped, or there are steps for a person.
-        shipped = [BASE_ADDRESSES[origin.base] for _, origin in source.origins]
+        shipped = [BASE_ADDRESSES[origin.base] for origin in source.origins.values()]
         assert source.steps or (shipped and all(shipped))
         assert "{folder}" not in source.steps.format(folder="images")
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from math import isfinite
+from collections.abc import Sequence
+from math import isfinite, nan
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.config import Checked, Expected, MisplacedError, config_from
 from ...core.files import unsafe
 from ...core.image_files import Size, decode
 from ...marks.region import Mask, PackedMask, packed_mask, rle_of
@@ -21,66 +21,86 @@ from ..annotated_samples import AnnotatedBox, AnnotationError, Units
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
 
-# --- numbers --------------------------------------------------------------------------------------
+# --- JSON -----------------------------------------------------------------------------------------
+
+Coordinate = Annotated[float, Expected("a number", strict=True, allow_inf_nan=False)]
+FourNumbers = tuple[Coordinate, Coordinate, Coordinate, Coordinate]
+CornersOfJson = Annotated[FourNumbers, Expected("[x1, y1, x2, y2]")]
+SidesOfJson = Annotated[FourNumbers, Expected("[x, y, width, height]")]
+# Becomes one line with single blanks
+OneLine = Annotated[
+    str,
+    Expected("a text", strict=True, pattern=r"\S"),
+    Checked(lambda text: " ".join(text.split())),
+]
 
 
-def number(value: object, where: str) -> float:
-    """Return a coordinate of JSON, or raise an AnnotationError."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise AnnotationError(f"{where}: {reprlib.repr(value)} is not a number")
+def json_of(text: str, where: str) -> Any:
+    """Parse JSON, or raise an AnnotationError."""
     try:
-        coordinate = float(value)
-    except OverflowError:  # a whole number of hundreds of digits
-        coordinate = float("inf")
-    if not isfinite(coordinate):
-        raise AnnotationError(f"{where}: {reprlib.repr(value)} is not finite")
-    return coordinate
+        return json.loads(text)
+    except ValueError as error:
+        raise AnnotationError(f"{where}: not JSON: {error}") from None
 
 
-def numbers(value: object, where: str, what: str) -> tuple[float, float, float, float]:
-    """Return four coordinates of JSON, or raise an AnnotationError that says ``what`` they are."""
-    if not isinstance(value, list) or len(value) != 4:
-        raise AnnotationError(f"{where}: {reprlib.repr(value)} is not {what}")
-    a, b, c, d = (number(item, where) for item in value)
-    return a, b, c, d
+def validated(kind: Any, value: Any, where: str) -> Any:
+    """Return a value of JSON as a dataclass or an annotated type, or raise an AnnotationError."""
+    try:
+        return config_from(kind, value)
+    except MisplacedError as error:
+        at = error.at[:-1] if error.is_key else error.at
+        names = [key for key in at if isinstance(key, str)]
+        place = "".join(f", {key}" if isinstance(key, str) else f"[{key}]" for key in at)
+        why = str(error).removeprefix(f"{names[-1]}: ") if names else str(error)
+        # pydantic also names the dataclass.
+        why = why.partition(" or an instance of ")[0]
+        raise AnnotationError(f"{where}{place}: {why}") from None
 
 
-CORNERS, SIDES = "[x1, y1, x2, y2]", "[x, y, width, height]"
+# --- text -----------------------------------------------------------------------------------------
 
 
-def line_of(value: object, where: str) -> str:
-    """Return a text of JSON, on one line and with single blanks, or raise an AnnotationError."""
-    if not isinstance(value, str) or not value.strip():
-        raise AnnotationError(f"{where}: {reprlib.repr(value)} is no text")
-    return " ".join(value.split())
+def text_of(path: Path) -> str:
+    """Return the text of a file in UTF-8, with or without a byte order mark.
+
+    Raises:
+        AnnotationError: it is no UTF-8; the message names the line.
+        OSError: it cannot be opened.
+    """
+    data = path.read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line, byte = data.count(b"\n", 0, error.start) + 1, data[error.start]
+        why = f"byte {byte:#04x} is no text in UTF-8: save it so"
+        raise AnnotationError(f"{path}, line {line}: {why}") from None
 
 
 def written_number(text: str, where: str) -> float:
     """Return a coordinate that is written as text, or raise an AnnotationError."""
     try:
-        # Python reads 1_0 as 10.
-        return number(float(text.replace("_", "x")), where)
-    except AnnotationError:
-        raise
+        value = float(text)
     except ValueError:
-        raise AnnotationError(f"{where}: {reprlib.repr(text)} is not a number") from None
+        value = nan
+    if not isfinite(value):
+        raise AnnotationError(f"{where}: {reprlib.repr(text)} is not a number")
+    return value
 
 
 def written_size(width: str, height: str, where: str) -> Size:
     """Return a size in pixels that is written as text, or raise an AnnotationError."""
-    sides = [written_number(side, where) for side in (width, height)]
-    if not all(side.is_integer() and side >= 1 for side in sides):
+    w, h = (written_number(side, where) for side in (width, height))
+    if not (w.is_integer() and h.is_integer() and min(w, h) >= 1):
         raise AnnotationError(f"{where}: {width}x{height} is not a size in pixels")
-    return (int(sides[0]), int(sides[1]))
+    return (int(w), int(h))
 
 
 def state_size(sizes: dict[str, Size], image: str, size: Size, where: str) -> None:
     """Note the stated size of an image, or raise an AnnotationError if it has two."""
     before = sizes.setdefault(image, size)
     if before != size:
-        raise AnnotationError(
-            f"{where}: {image} is {size[0]}x{size[1]} here, {before[0]}x{before[1]} before"
-        )
+        here, there = (f"{w}x{h}" for w, h in (size, before))
+        raise AnnotationError(f"{where}: {image} is {here} here, {there} before")
 
 
 def units_of(source: Path, boxes: Sequence[AnnotatedBox], stated: Units | None) -> Units:
@@ -98,63 +118,6 @@ def units_of(source: Path, boxes: Sequence[AnnotatedBox], stated: Units | None) 
     )
 
 
-# --- files ----------------------------------------------------------------------------------------
-
-
-def text_of(path: Path) -> str:
-    """Return the text of a file in UTF-8, with or without a byte order mark.
-
-    Raises:
-        AnnotationError: it is a folder or no UTF-8; the message names the line.
-        OSError: it cannot be opened.
-    """
-    return "".join(lines_of(path))
-
-
-def lines_of(path: Path) -> Iterator[str]:
-    """Yield the lines of a file with their ends; see :func:`text_of`."""
-    if path.is_dir():
-        raise AnnotationError(f"{path}: is a folder, not a file")
-    with path.open("rb") as f:
-        for number, line in enumerate(f, 1):
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-                bad = line.find(b"\0")
-            except UnicodeDecodeError as error:
-                bad = error.start
-            if bad >= 0:
-                raise AnnotationError(
-                    f"{path}, line {number}: byte {line[bad]:#04x} is no text in UTF-8: save it so"
-                )
-            yield text
-
-
-def json_of(text: str, where: str, what: str) -> Any:
-    """Parse JSON in which no key stands twice, or raise an AnnotationError.
-
-    ``what`` it should be is for messages.
-    """
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        values = dict(pairs)
-        if len(values) != len(pairs):
-            counts = Counter(key for key, _ in pairs)
-            key = next(key for key, count in counts.items() if count > 1)
-            known = {name: values[name] for name in ("id", "file_name", "name") if name in values}
-            which = f" ({known})" if known else ""
-            raise AnnotationError(f"{where}: key {key!r} stands twice in an object{which}")
-        return values
-
-    try:
-        return json.loads(text, object_pairs_hook=unique)
-    except AnnotationError:
-        raise
-    except RecursionError:
-        raise AnnotationError(f"{where}: is nested too deeply for {what}") from None
-    except ValueError as error:
-        raise AnnotationError(f"{where}: not JSON: {error}") from None
-
-
 # --- masks ----------------------------------------------------------------------------------------
 
 
@@ -167,14 +130,17 @@ def mask_of(value: Any, folder: Path, where: str) -> PackedMask:
     if isinstance(value, str):
         return packed_mask(mask_pixels(folder, value, where))
     if not isinstance(value, dict) or value.keys() != {"size", "counts"}:
-        raise AnnotationError(
-            f'{where}: {reprlib.repr(value)} is neither {{"size": [height, width], "counts": …}} '
-            "nor the name of an image"
-        )
+        neither = 'neither {"size": [height, width], "counts": …} nor the name of an image'
+        raise AnnotationError(f"{where}: {reprlib.repr(value)} is {neither}")
     try:
         return rle_of(value)
     except ValueError as error:
         raise AnnotationError(f"{where}: {error}") from None
+
+
+_Polygons = Annotated[
+    list[list[Coordinate]], Expected("polygons [[x1, y1, x2, y2, …], …] or run lengths")
+]
 
 
 def mask_of_coco(value: Any, size: Size | None, where: str) -> PackedMask | None:
@@ -183,30 +149,22 @@ def mask_of_coco(value: Any, size: Size | None, where: str) -> PackedMask | None
     None where there is none, and for polygons in an image whose ``size`` (width, height) in pixels
     is not stated.  Raises an AnnotationError if it is neither.
     """
+    where = f"{where}, segmentation"
     if not value:
         return None
     if isinstance(value, dict):
-        return mask_of(value, Path(), f"{where}, segmentation")
-    if not isinstance(value, list):
-        raise AnnotationError(
-            f"{where}, segmentation: {reprlib.repr(value)} is neither polygons nor run lengths"
-        )
+        return mask_of(value, Path(), where)
     # Some tools write one polygon without the list around it.
-    polygons = value if isinstance(value[0], list) else [value]
-    return None if size is None else _filled(polygons, size, f"{where}, segmentation")
-
-
-def _filled(polygons: list[Any], size: Size, where: str) -> PackedMask | None:
-    """Return the pixels whose centres lie in polygons; None if there are none."""
-    pixels = np.zeros((size[1], size[0]), dtype=bool)
+    several = value if isinstance(value, list) and isinstance(value[0], list) else [value]
+    polygons = validated(_Polygons, several, where)
+    if any(len(polygon) % 2 for polygon in polygons):
+        raise AnnotationError(f"{where}: a polygon has an odd number of coordinates")
+    if size is None:
+        return None
+    inside = np.zeros((size[1], size[0]), dtype=bool)
     for polygon in polygons:
-        if not isinstance(polygon, list) or len(polygon) % 2:
-            raise AnnotationError(
-                f"{where}: {reprlib.repr(polygon)} is not [x1, y1, x2, y2, x3, y3, …]"
-            )
-        corners = np.array([number(n, where) for n in polygon]).reshape(-1, 2)
-        pixels |= _inside(corners, size)
-    return packed_mask(pixels) if pixels.any() else None
+        inside |= _inside(np.array(polygon).reshape(-1, 2), size)
+    return packed_mask(inside) if inside.any() else None
 
 
 def _inside(corners: NDArray[np.float64], size: Size) -> NDArray[np.bool_]:
@@ -216,23 +174,20 @@ def _inside(corners: NDArray[np.float64], size: Size) -> NDArray[np.bool_]:
     middles = np.arange(height) + 0.5
     for (x1, y1), (x2, y2) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
         rows = np.flatnonzero((y1 <= middles) != (y2 <= middles))
-        with np.errstate(all="ignore"):  # 1e300 is a number that a file can hold
-            at = np.ceil(x1 + (middles[rows] - y1) * ((x2 - x1) / (y2 - y1)) - 0.5)
-        crossed[rows, np.nan_to_num(at).clip(0, width).astype(int)] ^= True
+        at = np.ceil(x1 + (middles[rows] - y1) * ((x2 - x1) / (y2 - y1)) - 0.5)
+        crossed[rows, at.clip(0, width).astype(int)] ^= True
     return np.logical_xor.accumulate(crossed[:, :-1], axis=1)
 
 
 def mask_pixels(folder: Path, name: str, where: str) -> Mask:
     """Read a mask (first channel not 0) from an image, or raise an AnnotationError."""
-    why = unsafe(name)
-    if why:
+    if why := unsafe(name):
         raise AnnotationError(f"{where}: {name!r} {why}")
     try:
         # A grey image has three equal channels.
-        inside = np.asarray(decode(folder / name))[:, :, 0] != 0
-    except (OSError, ValueError) as error:
+        mask: Mask = (np.asarray(decode(folder / name))[:, :, 0] != 0).astype(np.uint8)
+    except OSError as error:
         raise AnnotationError(f"{where}: {error}") from None
-    if not inside.any():
+    if not mask.any():
         raise AnnotationError(f"{where}: the mask {name} is empty")
-    mask: Mask = inside.astype(np.uint8)
     return mask

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import csv
 import io
-import reprlib
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Annotated, Any, TypeVar
 from xml.etree import ElementTree
 
+from ...core.config import Count, Expected, Text, Whole
 from ...core.image_files import Size
 from ..annotated_samples import (
     CROWD,
@@ -27,13 +29,13 @@ from ..annotated_samples import (
     detection_samples,
 )
 from .annotation_values import (
-    SIDES,
+    SidesOfJson,
     json_of,
     mask_of_coco,
-    numbers,
     state_size,
     text_of,
     units_of,
+    validated,
     written_number,
     written_size,
 )
@@ -41,104 +43,100 @@ from .annotation_values import (
 # --- COCO -----------------------------------------------------------------------------------------
 
 
-def read_coco(
-    path: Path,
-    images: Path,
-    prepare: Callable[[Any], Any] = lambda values: values,
-    without_flat: bool = False,
-) -> Samples:
+@dataclass(frozen=True, slots=True)
+class _Image:
+    id: Whole
+    file_name: Text
+    width: Count | None = None
+    height: Count | None = None
+
+    @property
+    def size(self) -> Size | None:
+        return (self.width, self.height) if self.width and self.height else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Category:
+    id: Whole
+    name: Text
+    supercategory: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Annotation:
+    image_id: Whole
+    category_id: Whole
+    bbox: SidesOfJson
+    iscrowd: Annotated[int, Expected("0 or 1", ge=0, le=1)] = 0
+    segmentation: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Coco:
+    images: list[_Image]
+    categories: list[_Category]
+    annotations: list[_Annotation]
+
+
+def read_coco(path: Path, images: Path, roboflow: bool = False) -> Samples:
     """Read a COCO instances file with its masks; crowd regions are ignored.
 
     Args:
         path: the file.
         images: the folder that its file names are relative to.
-        prepare: may change the parsed JSON first.
-        without_flat: leave boxes without an area out, and count them.
+        roboflow: leave out, and count, boxes without an area; leave out the class 0 that is no
+            class but the project, and often has a class's name, if no box has it.
 
     Raises:
         AnnotationError: it is no COCO file, or an annotation names an unknown image or class.
     """
-    values = prepare(json_of(text_of(path), str(path), "a COCO file"))
-    images_by_id = _by_id(path, values, "images", "file_name")
-    categories = _by_id(path, values, "categories", "name")
-    sizes = {image["file_name"]: _coco_size(path, image) for image in images_by_id.values()}
+    values: _Coco = validated(_Coco, json_of(text_of(path), str(path)), str(path))
+    used = {entry.category_id for entry in values.annotations}
+    classes = [
+        row
+        for row in values.categories
+        if not roboflow or row.id != 0 or row.supercategory != "none" or 0 in used
+    ]
+    images_by_id = _unique(values.images, [image.file_name for image in values.images], path)
+    categories = _unique(classes, [row.name for row in classes], path)
     objects, flat = [], 0
-    for at, entry in enumerate(_section(path, values, "annotations")):
+    for at, entry in enumerate(values.annotations):
         where = f"{path}, annotations[{at}]"
-        name = _named(where, entry, "image_id", images_by_id)["file_name"]
-        label = _named(where, entry, "category_id", categories)["name"]
-        ignored = CROWD if _is_crowd(where, entry) else ""
-        mask = mask_of_coco(entry.get("segmentation"), sizes[name], where)
-        x, y, w, h = numbers(entry.get("bbox"), f"{where}, bbox", SIDES)
-        if without_flat and not (x < x + w and y < y + h):
+        if entry.image_id not in images_by_id:
+            raise AnnotationError(f"{where}, image_id: there is no {entry.image_id}")
+        if entry.category_id not in categories:
+            raise AnnotationError(f"{where}, category_id: there is no {entry.category_id}")
+        image, label = images_by_id[entry.image_id], categories[entry.category_id].name
+        x, y, w, h = entry.bbox
+        if roboflow and not (x < x + w and y < y + h):
             flat += 1
             continue
-        corners = (x, y, x + w, y + h)
-        objects.append((name, AnnotatedBox(corners, where, label, ignored=ignored, mask=mask)))
+        mask = mask_of_coco(entry.segmentation, image.size, where)
+        ignored = CROWD if entry.iscrowd else ""
+        box = AnnotatedBox((x, y, x + w, y + h), where, label, ignored=ignored, mask=mask)
+        objects.append((image.file_name, box))
     return detection_samples(
         path,
         images,
-        sizes,
+        {image.file_name: image.size for image in values.images},
         objects,
         left_out={"boxes without an area": flat} if flat else {},
-        image_ids={image["file_name"]: number for number, image in images_by_id.items()},
-        category_ids={category["name"]: number for number, category in categories.items()},
+        image_ids={image.file_name: image.id for image in values.images},
+        category_ids={row.name: row.id for row in classes},
     )
 
 
-def _section(path: Path, values: Any, name: str) -> list[dict[str, Any]]:
-    rows = values.get(name) if isinstance(values, dict) else None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise AnnotationError(f"{path}: no list {name!r} of objects, so this is no COCO file")
-    return rows
+_Row = TypeVar("_Row", _Image, _Category)
 
 
-def _is_id(value: object) -> TypeGuard[int]:
-    """Tell whether a value is a whole number; ``true`` is not, though Python counts it as 1."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _by_id(path: Path, values: Any, section: str, name: str) -> dict[int, dict[str, Any]]:
-    """Return the rows of a section by id; ids and names must be there and unique."""
-    by_id: dict[int, dict[str, Any]] = {}
-    names: set[str] = set()
-    for at, row in enumerate(_section(path, values, section)):
-        where = f"{path}, {section}[{at}]"
-        if not _is_id(row.get("id")) or not isinstance(row.get(name), str):
-            raise AnnotationError(f"{where}: needs an id (a whole number) and a {name}")
-        if row["id"] in by_id or row[name] in names:
-            raise AnnotationError(f"{where}: id {row['id']} or {name} {row[name]!r} stands twice")
-        by_id[row["id"]] = row
-        names.add(row[name])
+def _unique(rows: Sequence[_Row], names: Sequence[str], path: Path) -> dict[int, _Row]:
+    """Return rows by their ids; ids and names must not stand twice."""
+    by_id = {row.id: row for row in rows}
+    if len(by_id) != len(rows):
+        raise AnnotationError(f"{path}: an id of an image or of a category stands twice")
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise AnnotationError(f"{path}: the name {twice[0]!r} stands twice")
     return by_id
-
-
-def _is_crowd(where: str, entry: Mapping[str, Any]) -> bool:
-    value = entry.get("iscrowd", 0)
-    if value not in (0, 1):
-        raise AnnotationError(f"{where}, iscrowd: {reprlib.repr(value)} is neither 0 nor 1")
-    return bool(value)
-
-
-def _named(
-    where: str, entry: Mapping[str, Any], key: str, rows: Mapping[int, dict[str, Any]]
-) -> dict[str, Any]:
-    value = entry.get(key)
-    if not _is_id(value) or value not in rows:
-        raise AnnotationError(f"{where}, {key}: there is no {reprlib.repr(value)}")
-    return rows[value]
-
-
-def _coco_size(path: Path, image: Mapping[str, Any]) -> Size | None:
-    width, height = image.get("width"), image.get("height")
-    if width is None and height is None:
-        return None
-    if not _is_id(width) or not _is_id(height) or min(width, height) < 1:
-        raise AnnotationError(
-            f"{path}, image {image['id']}: {reprlib.repr(width)}x{reprlib.repr(height)} is not a "
-            "size in pixels"
-        )
-    return (width, height)
 
 
 # --- CSV ------------------------------------------------------------------------------------------
@@ -154,51 +152,37 @@ def read_csv(path: Path, images: Path, units: Units | None = None) -> Samples:
     """
     sizes: dict[str, Size] = {}
     objects: list[tuple[str, AnnotatedBox]] = []
-    for line, row in _csv_rows(path):
-        where = f"{path}, line {line}"
-        image = row["image"]
+    for where, row in _csv_rows(path):
+        image, width, height = row["image"], row.get("width", ""), row.get("height", "")
         if not image:
             raise AnnotationError(f"{where}, column image: is empty")
-        size = _csv_size(where, row)
-        if size is not None:
+        if width or height:
+            size = written_size(width, height, f"{where}, columns width and height")
             state_size(sizes, image, size, where)
-        x1, y1, x2, y2 = (
-            written_number(row[name], f"{where}, column {name}") for name in COLUMNS[2:]
-        )
+        x1, y1, x2, y2 = (written_number(row[c], f"{where}, column {c}") for c in COLUMNS[2:])
         objects.append((image, AnnotatedBox((x1, y1, x2, y2), where, row["label"])))
     units = units_of(path, [box for _, box in objects], units)
     named = {image: sizes.get(image) for image, _ in objects}
     return detection_samples(path, images, named, objects, units=units)
 
 
-def _csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """Yield every row by column, after the number of the line that it ends in."""
+def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield every row by column, after its file and the line that it ends in."""
     separator, name = ("\t", "tabs") if path.suffix == ".tsv" else (",", "commas")
     text = io.StringIO(text_of(path), newline="")
     rows = csv.DictReader(text, delimiter=separator, strict=True)
+    header = list(rows.fieldnames or ())
+    if missing := ", ".join(column for column in COLUMNS if column not in header):
+        why = f"columns are {header}, missing: {missing} ({name} separate them)"
+        raise AnnotationError(f"{path}, line 1: {why}")
     try:
-        header = list(rows.fieldnames or ())
-        missing = [column for column in COLUMNS if column not in header]
-        if missing or len(set(header)) != len(header):
-            what = f"missing: {', '.join(missing)}" if missing else "a name stands twice"
-            raise AnnotationError(
-                f"{path}, line 1: columns are {header}, {what} ({name} separate them)"
-            )
         for row in rows:
+            where = f"{path}, line {rows.line_num}"
             if None in row or None in row.values():
-                raise AnnotationError(
-                    f"{path}, line {rows.line_num}: not {len(header)} cells, as there are columns"
-                )
-            yield rows.line_num, row
+                raise AnnotationError(f"{where}: not {len(header)} cells, as there are columns")
+            yield where, row
     except csv.Error as error:
         raise AnnotationError(f"{path}, line {rows.reader.line_num}: {error}") from None
-
-
-def _csv_size(where: str, row: Mapping[str, str]) -> Size | None:
-    width, height = row.get("width", ""), row.get("height", "")
-    if not width and not height:
-        return None
-    return written_size(width, height, f"{where}, columns width and height")
 
 
 # --- Pascal VOC -----------------------------------------------------------------------------------
@@ -213,27 +197,20 @@ def read_voc(folder: Path, images: Path) -> Samples:
     sizes: dict[str, Size | None] = {}
     objects: list[tuple[str, AnnotatedBox]] = []
     for file in files:
-        root = _voc_root(file)
+        try:
+            root = ElementTree.parse(file).getroot()
+        except (ElementTree.ParseError, ValueError) as error:
+            raise AnnotationError(f"{file}: {error}") from None
         name = _voc_text(str(file), root, "filename")
         if name in sizes:
             raise AnnotationError(f"{file}: another file too is about {name}")
-        sizes[name] = _voc_size(file, root)
+        sizes[name] = None
+        if root.find("size") is not None:
+            w, h = (_voc_text(str(file), root, f"size/{side}") for side in ("width", "height"))
+            sizes[name] = written_size(w, h, f"{file}, size")
         for at, entry in enumerate(root.iter("object")):
             objects.append((name, _voc_box(f"{file}, object {at}", entry)))
     return detection_samples(folder, images, sizes, objects)
-
-
-def _voc_root(file: Path) -> ElementTree.Element:
-    text = file.read_bytes()
-    if b"\0" in text:
-        raise AnnotationError(f"{file}: holds zero bytes (UTF-16?): save it as UTF-8")
-    if b"<!ENTITY" in text:
-        # An entity may stand for more text than memory holds.
-        raise AnnotationError(f"{file}: declares entities, which annotations have no use for")
-    try:
-        return ElementTree.fromstring(text)
-    except (ElementTree.ParseError, ValueError, LookupError) as error:
-        raise AnnotationError(f"{file}: {error}") from None
 
 
 def _voc_text(where: str, element: ElementTree.Element, path: str) -> str:
@@ -243,18 +220,10 @@ def _voc_text(where: str, element: ElementTree.Element, path: str) -> str:
     return text
 
 
-def _voc_size(file: Path, root: ElementTree.Element) -> Size | None:
-    if root.find("size") is None:
-        return None
-    width, height = (_voc_text(str(file), root, f"size/{side}") for side in ("width", "height"))
-    return written_size(width, height, f"{file}, size")
-
-
 def _voc_box(where: str, entry: ElementTree.Element) -> AnnotatedBox:
     x1, y1, x2, y2 = (
         written_number(_voc_text(where, entry, f"bndbox/{side}"), where)
         for side in ("xmin", "ymin", "xmax", "ymax")
     )
-    is_difficult = (entry.findtext("difficult") or "0").strip() == "1"
-    ignored = DIFFICULT if is_difficult else ""
+    ignored = DIFFICULT if (entry.findtext("difficult") or "").strip() == "1" else ""
     return AnnotatedBox((x1, y1, x2, y2), where, _voc_text(where, entry, "name"), ignored=ignored)

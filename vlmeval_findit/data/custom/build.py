@@ -67,14 +67,15 @@ def import_samples(
         # A kill between here and the end leaves no dataset of the old name over new files.
         _register(name, None)
         folder = settle()
-    tables = _write(name, samples, checked, sizes, origin or {})
+    frames = samples.frames or len(checked[0].images)
+    tables = _write(name, samples, checked, sizes, frames, origin or {})
     row = CustomDataset(
         folder=str(folder.resolve()),
         family=samples.family.value,
         multilabel=len(tables) > 1,
         captions=bool(checked[0].caption),
         negatives=any(table.without_box for table in tables),
-        frames=samples.frames or len(checked[0].images),
+        frames=frames,
     )
     _register(name, row)
     tags: dict[str, set[str]] = {}
@@ -128,6 +129,7 @@ def _write(
     samples: Samples,
     checked: Sequence[Sample],
     sizes: Sizes,
+    frames: int,
     origin: Mapping[str, Any],
 ) -> tuple[PreparedTable, ...]:
     """Write the tables of a dataset; delete a multi-label table that it has no more."""
@@ -135,38 +137,34 @@ def _write(
     multi = [query for query in checked if not isinstance(query.label, str)]
     # A dataset always has a table of single labels.
     single = single or [sample for query in multi for sample in query.by_label()]
-    frames = samples.frames or len(checked[0].images)
-    out = lmu_data_root()
+    out, multi_name = lmu_data_root(), f"{name}_multilabel"
     origin = {"source": samples.source.name, "imported as": name, **origin}
-    queries = {name: _queries(single, sizes, frames)}
+    tables = [write_table(out, name, _queries(single, sizes, frames), origin)]
     if multi:
-        queries[f"{name}_multilabel"] = _queries(multi, sizes, frames)
+        tables.append(write_table(out, multi_name, _queries(multi, sizes, frames), origin))
     else:
-        table = out / f"{name}_multilabel.tsv"
+        table = out / f"{multi_name}.tsv"
         table.unlink(missing_ok=True)
         meta_path(table).unlink(missing_ok=True)
-    tables = tuple(write_table(out, table, rows, origin) for table, rows in queries.items())
     _write_ids(ids_path(tables[0].path), samples)
-    return tables
+    return tuple(tables)
 
 
 def _queries(samples: Sequence[Sample], sizes: Sizes, frames: int) -> list[FindItQuery]:
-    return [
-        thinned(
-            FindItQuery(
-                index,
-                ", ".join(sample.labels),
-                *sizes[sample.images[0]],
-                sample.images,
-                sample.truth,
-                sample.support,
-                sample.caption,
-                tags=sample.tags,
-            ),
-            frames,
+    queries = (
+        FindItQuery(
+            index,
+            ", ".join(sample.labels),
+            *sizes[sample.images[0]],
+            sample.images,
+            sample.truth,
+            sample.support,
+            sample.caption,
+            tags=sample.tags,
         )
         for index, sample in enumerate(samples)
-    ]
+    )
+    return [thinned(query, frames) for query in queries]
 
 
 def ids_path(table: Path) -> Path:
@@ -183,11 +181,8 @@ def _write_ids(path: Path, samples: Samples) -> None:
         json.dump(ids, f)
 
 
-# --- the registry ---------------------------------------------------------------------------------
-
-
 def _register(name: str, row: CustomDataset | None) -> None:
-    """Write the row of a name; None: delete it."""
+    """Write the row of a name into the registry; None: delete it."""
     path = custom_datasets_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_name(f"{path.name}.lock")):

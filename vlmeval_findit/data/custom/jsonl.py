@@ -10,23 +10,60 @@ boxes a frame.  A key that is null is as if it were not there.
 
 from __future__ import annotations
 
-import reprlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ...benchmarks.findit.findit_datasets import Family
+from ...core.config import Checked, Config, Expected, Text, YesNo
 from ...core.formatting import nearest
 from ..annotated_samples import IGNORED, AnnotatedBox, AnnotationError, Sample, Samples, Units
-from .annotation_values import CORNERS, json_of, lines_of, mask_of, numbers, units_of
+from .annotation_values import CornersOfJson, json_of, mask_of, text_of, units_of, validated
 
 IMAGES = ("image", "images")
 TARGETS = ("label", "labels", "expression", "references")
-KEYS = (*IMAGES, *TARGETS, "boxes", "caption", "tags")
 
-Line = Mapping[str, Any]
-"""The object of a line, without keys that are null."""
+_Texts = Annotated[tuple[Text, ...], Expected("a list of texts", min_length=1)]
+
+
+def _tags(value: object) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise ValueError(f'{value!r:.60} is no object {{"kind": "value"}}')
+    tags = {}
+    for kind, stated in value.items():
+        if isinstance(stated, bool):
+            tags[kind] = "yes" if stated else "no"
+        elif isinstance(stated, str | int):
+            tags[kind] = str(stated)
+        elif stated is not None:
+            why = f"{stated!r:.60} is neither text, a whole number, true nor false"
+            raise ValueError(f"{kind}: {why}")
+    return tags
+
+
+@dataclass(frozen=True, slots=True)
+class Line(Config):
+    """The object of a line."""
+
+    boxes: Annotated[list[Any], Expected("a list of boxes ([] where there is nothing to find)")]
+    image: Text | None = None
+    images: _Texts | None = None
+    label: Text | None = None
+    labels: _Texts | None = None
+    expression: Text | None = None
+    references: _Texts | None = None
+    caption: Text | None = None
+    tags: Annotated[dict[str, str], Checked(_tags, before=True)] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Box(Config):
+    box: CornersOfJson
+    label: Text | None = None
+    mask: Any = None
+    ignore: YesNo = False
 
 
 def read_jsonl(
@@ -45,194 +82,100 @@ def read_jsonl(
     Raises:
         AnnotationError: naming the line and what is wrong with it.
     """
-    queries: list[Sample] = []
     left_out: Counter[str] = Counter()
     seen: dict[object, Sample] = {}
     kinds: dict[str, str] = {}
-    for line, text in enumerate(lines_of(path), 1):
+    for number, text in enumerate(text_of(path).split("\n"), 1):
         if not text.strip():
             continue
-        where = f"{path}, line {line}"
-        values = _object(text, where)
-        query = _query(values, where, path.parent)
-        kinds.setdefault(_kind(values), where)
+        where = f"{path}, line {number}"
+        line: Line = validated(Line, json_of(text, where), where)
+        kind, query = _query(line, where, path.parent)
+        kinds.setdefault(kind, where)
         if len(kinds) > 1:
-            (first, there), (other, _) = kinds.items()
-            raise AnnotationError(
-                f"{where}: has {other!r}, but {there} has {first!r}; make a file of each"
-            )
-        question = (query.images, query.label, query.support)
-        before = seen.setdefault(question, query)
-        if before is query:
-            queries.append(query)
-        elif before == query:
-            left_out["repeated lines"] += 1
-        else:
+            (first, there), _ = kinds.items()
+            why = f"has {kind!r}, but {there} has {first!r}; make a file of each"
+            raise AnnotationError(f"{where}: {why}")
+        before = seen.setdefault((query.images, query.label, query.support), query)
+        if before != query:
             raise AnnotationError(
                 f"{where}: is the query of {before.where} with other boxes, caption or tags; write "
                 "all boxes of a query on one line"
             )
-    if not queries:
+        left_out["repeated lines"] += before is not query
+    if not seen:
         raise AnnotationError(f"{path}: no queries")
+    queries = tuple(seen.values())
     units = units_of(path, [box for query in queries for box in query.boxes], units)
     family = _family(next(iter(kinds)), queries)
-    return Samples(path, images, family, tuple(queries), units, left_out=left_out, frames=frames)
+    return Samples(path, images, family, queries, units, left_out=+left_out, frames=frames)
 
 
-# --- a line ---------------------------------------------------------------------------------------
-
-
-def _object(text: str, where: str) -> Line:
-    values = json_of(text, where, "a query")
-    if not isinstance(values, dict):
-        raise AnnotationError(f"{where}: {reprlib.repr(values)} is no object: one query a line")
-    for key in values:
-        if key not in KEYS:
-            raise AnnotationError(f"{where}: no key {key!r}{nearest(key, KEYS)}")
-    return {key: value for key, value in values.items() if value is not None}
-
-
-def _query(line: Line, where: str, folder: Path) -> Sample:
-    shown, target = _one_of(line, IMAGES, where), _one_of(line, TARGETS, where)
-    images = (
-        (_text(line[shown], f"{where}, {shown}"),)
-        if shown == "image"
-        else _texts(line, shown, where)
-    )
-    support = _texts(line, target, where) if target == "references" else ()
-    label: str | tuple[str, ...]
-    if target == "labels":
-        label = _texts(line, target, where)
-    else:
-        # The same images show the same object.
-        label = support[0] if support else _text(line[target], f"{where}, {target}")
-    return Sample(
+def _query(line: Line, where: str, folder: Path) -> tuple[str, Sample]:
+    """Return what a line asks about (label, expression or references), and its query."""
+    _only(line, IMAGES, where)
+    target = _only(line, TARGETS, where)
+    images = line.images or (line.image or "",)
+    # The same images show the same object.
+    label = line.references[0] if line.references else getattr(line, target)
+    sample = Sample(
         images=images,
         label=label,
-        boxes=_boxes(line, where, label, len(images) if shown == "images" else None, folder),
+        boxes=tuple(_boxes(line, where, len(images), folder)),
         where=where,
-        support=support,
-        caption=_text(line.get("caption", ""), f"{where}, caption"),
-        tags=_tags(line.get("tags", {}), f"{where}, tags"),
+        support=line.references or (),
+        caption=line.caption or "",
+        tags=line.tags or {},
     )
+    return ("label" if target == "labels" else target), sample
 
 
-def _one_of(line: Line, keys: Sequence[str], where: str) -> str:
-    there = [key for key in keys if key in line]
+def _only(line: Line, keys: Sequence[str], where: str) -> str:
+    """Return the one of these keys that a line has, or raise an AnnotationError."""
+    there = [key for key in keys if getattr(line, key) is not None]
     if len(there) != 1:
-        has = " and ".join(there) if there else "none"
+        has = " and ".join(there) or "none"
         raise AnnotationError(f"{where}: needs one of {', '.join(keys)}; has {has}")
     return there[0]
 
 
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise AnnotationError(f"{where}: {reprlib.repr(value)} is not text")
-    return value
-
-
-def _texts(line: Line, key: str, where: str) -> tuple[str, ...]:
-    values = _list(line[key], f"{where}, {key}", "a list of texts")
-    if not values:
-        raise AnnotationError(f"{where}, {key}: [] is not a list of texts")
-    return tuple(_text(value, f"{where}, {key}[{at}]") for at, value in enumerate(values))
-
-
-# --- boxes ----------------------------------------------------------------------------------------
-
-
-def _boxes(
-    line: Line, where: str, label: str | tuple[str, ...], frames: int | None, folder: Path
-) -> tuple[AnnotatedBox, ...]:
-    """Return the boxes of a line; ``frames`` is the number of lists of them (None: one list)."""
-    if "boxes" not in line:
-        raise AnnotationError(f"{where}: no key 'boxes' ([] where there is nothing to find)")
-    where = f"{where}, boxes"
-    lists = {where: line["boxes"]}
-    if frames is not None:
-        per_frame = _list(line["boxes"], where, "a list of boxes a frame")
-        if len(per_frame) != frames:
-            raise AnnotationError(f"{where}: {len(per_frame)} lists of boxes for {frames} images")
-        lists = {f"{where}[{at}]": boxes for at, boxes in enumerate(per_frame)}
-    labels = None if isinstance(label, str) else label
-    return tuple(
-        _box(box, f"{place}[{at}]", frame, labels, folder)
+def _boxes(line: Line, where: str, frames: int, folder: Path) -> list[AnnotatedBox]:
+    lists = {f"{where}, boxes": line.boxes}
+    if line.images is not None:
+        lists = {f"{where}, boxes[{at}]": boxes for at, boxes in enumerate(line.boxes)}
+    if len(lists) != frames or not all(isinstance(boxes, list) for boxes in lists.values()):
+        raise AnnotationError(f"{where}, boxes: should be {frames} lists of boxes, one a frame")
+    return [
+        _box(value, f"{place}[{at}]", frame, line.labels, folder)
         for frame, (place, boxes) in enumerate(lists.items())
-        for at, box in enumerate(_list(boxes, place, "a list of boxes"))
-    )
-
-
-def _list(value: Any, where: str, what: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise AnnotationError(f"{where}: {reprlib.repr(value)} is not {what}")
-    return value
-
-
-_LABELLED = f'{{"box": {CORNERS}, "label": "…"}}'
+        for at, value in enumerate(boxes)
+    ]
 
 
 def _box(
     value: Any, where: str, frame: int, labels: Sequence[str] | None, folder: Path
 ) -> AnnotatedBox:
-    """Return a box; its label is "" where the line has one label."""
-    label, mask, ignored, place = "", None, "", where
-    if labels is not None or isinstance(value, dict):
-        needed = {"box"} if labels is None else {"box", "label"}
-        if not isinstance(value, dict) or value.keys() - {"mask", "ignore"} != needed:
-            raise AnnotationError(
-                f"{where}: {reprlib.repr(value)} is not "
-                + (f"{_LABELLED}, as boxes of several labels are" if labels else CORNERS)
-            )
-        if labels is not None:
-            label = _text(value["label"], f"{where}, label")
-            if label not in labels:
-                raise AnnotationError(f"{where}, label: no {label!r}{nearest(label, labels)}")
-        if value.get("mask") is not None:
-            mask = mask_of(value["mask"], folder, f"{where}, mask")
-        if value.get("ignore", False) not in (True, False):
-            raise AnnotationError(f"{where}, ignore: {value['ignore']!r} is neither true nor false")
-        ignored = IGNORED if value.get("ignore") else ""
-        value, where = value["box"], f"{where}, box"
-    return AnnotatedBox(numbers(value, where, CORNERS), place, label, frame, ignored, mask)
-
-
-# --- tags -----------------------------------------------------------------------------------------
-
-
-def _tags(value: Any, where: str) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise AnnotationError(f'{where}: {reprlib.repr(value)} is no object {{"kind": "value"}}')
-    return {kind: _value(v, f"{where}, {kind}") for kind, v in value.items() if v is not None}
-
-
-def _value(value: Any, where: str) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if not isinstance(value, (str, int)):
-        raise AnnotationError(
-            f"{where}: {reprlib.repr(value)} is neither text, a whole number, true nor false"
-        )
-    return str(value)
-
-
-# --- the file -------------------------------------------------------------------------------------
-
-
-def _kind(line: Line) -> str:
-    target = next(key for key in TARGETS if key in line)
-    return "label" if target == "labels" else target
+    box: _Box = validated(_Box, value if isinstance(value, dict) else {"box": value}, where)
+    if (box.label is None) is not (labels is None):
+        why = "has a label, but its line has one" if box.label else "has no label"
+        raise AnnotationError(f"{where}: {why}; boxes have one where a line has several")
+    if box.label is not None and box.label not in (labels or ()):
+        raise AnnotationError(f"{where}, label: no {box.label!r}{nearest(box.label, labels or ())}")
+    mask = None if box.mask is None else mask_of(box.mask, folder, f"{where}, mask")
+    ignored = IGNORED if box.ignore else ""
+    return AnnotatedBox(box.box, where, box.label or "", frame, ignored, mask)
 
 
 def _family(target: str, queries: Sequence[Sample]) -> Family:
     video = next((query for query in queries if len(query.images) > 1), None)
-    if target == "expression":
-        if video is not None:
-            raise AnnotationError(
-                f"{video.where}: an expression about {len(video.images)} frames: an "
-                "expression needs one image; videos need label, labels or references"
-            )
-        is_single = all(len(query.counted) == 1 for query in queries)
-        return Family.REFEXP if is_single else Family.REFEXP_ALL
     if target == "references":
         return Family.INSDET if video is None else Family.INSDET_VIDEO
-    return Family.OBJDET if video is None else Family.OBJDET_VIDEO
+    if target == "label":
+        return Family.OBJDET if video is None else Family.OBJDET_VIDEO
+    if video is not None:
+        raise AnnotationError(
+            f"{video.where}: an expression about {len(video.images)} frames: an "
+            "expression needs one image; videos need label, labels or references"
+        )
+    is_single = all(len(query.counted) == 1 for query in queries)
+    return Family.REFEXP if is_single else Family.REFEXP_ALL

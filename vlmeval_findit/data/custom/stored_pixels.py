@@ -86,8 +86,7 @@ class CheckedImage:
     @property
     def pixels(self) -> ExifPixels | None:
         """Which pixels boxes refer to, where the stated size fits only one of both images."""
-        turned = turned_size(self.size, self.orientation)
-        if self.stated is None or turned == self.size:
+        if self.stated is None or turned_size(self.size, self.orientation) == self.size:
             return None
         return ExifPixels.STORED if self.stated == self.size else ExifPixels.TURNED
 
@@ -108,14 +107,13 @@ def checked_images(samples: Samples, folder: Path) -> dict[str, CheckedImage]:
 def refuse(problems: Sequence[str], count: int, what: str) -> None:
     """Raise an AnnotationError with the number of problems and the first of them, if any."""
     if problems:
-        raise AnnotationError(
-            f"{len(problems)} of {count} {what} cannot be used; the first: {problems[0]}"
-        )
+        why = f"{len(problems)} of {count} {what} cannot be used; the first: {problems[0]}"
+        raise AnnotationError(why)
 
 
 def _checked(name: str, stated: Size | None, folder: Path) -> CheckedImage | str:
-    why = unsafe(name)
-    if why:
+    """Return an image, or why it cannot be used."""
+    if why := unsafe(name):
         return f"{name!r} {why}, so it does not lie below {folder}"
     path = folder / name
     try:
@@ -148,24 +146,19 @@ def to_stored_pixels(
         AnnotationError: nothing says which pixels they are.
     """
     boxed = dict.fromkeys(q.images[box.frame] for q in samples.queries for box in q.boxes)
-    turning = {name: images[name] for name in boxed if images[name].orientation != 1}
-    pixels = {name: exif or image.pixels for name, image in turning.items()}
-    unknown = [name for name, value in pixels.items() if value is None]
-    if unknown:
+    pixels = {n: exif or images[n].pixels for n in boxed if images[n].orientation != 1}
+    if unknown := [name for name, known in pixels.items() if known is None]:
         raise AnnotationError(
             f"{samples.source}: {len(unknown)} images have an EXIF orientation by which viewers "
-            f"turn them, the first: {unknown[0]} (orientation {turning[unknown[0]].orientation}). "
+            f"turn them, the first: {unknown[0]} (orientation {images[unknown[0]].orientation}). "
             "Do boxes refer to the stored image, or to the turned one? Say --exif stored or "
             "--exif turned"
         )
 
-    def converted(query: Sample) -> Sample:
-        named = ((box, query.images[box.frame]) for box in query.boxes)
-        boxes = (
-            _converted(box, images[name], pixels.get(name) is ExifPixels.TURNED, samples.units)
-            for box, name in named
-        )
-        return replace(query, boxes=tuple(boxes))
+    def converted(query: Sample, box: AnnotatedBox) -> AnnotatedBox:
+        name = query.images[box.frame]
+        is_turned = pixels.get(name) is ExifPixels.TURNED
+        return _converted(box, images[name], is_turned, samples.units)
 
     notes = [
         f"{len(names)} images with an EXIF orientation, the first: {names[0]}: boxes refer to the "
@@ -173,7 +166,10 @@ def to_stored_pixels(
         for value in ExifPixels
         if (names := [name for name, known in pixels.items() if known is value])
     ]
-    return tuple(map(converted, samples.queries)), tuple(notes)
+    queries = (
+        replace(q, boxes=tuple(converted(q, box) for box in q.boxes)) for q in samples.queries
+    )
+    return tuple(queries), tuple(notes)
 
 
 def _converted(

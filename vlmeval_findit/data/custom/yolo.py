@@ -7,7 +7,6 @@ Folders of splits below both (``train``, ``val``) are separate sets: only one of
 from __future__ import annotations
 
 import re
-import reprlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -42,21 +41,24 @@ def read_yolo(folder: Path, images: Path, split: str | None = None) -> Samples:
     by_stem = _images_by_stem(images, part)
     objects: list[tuple[str, AnnotatedBox]] = []
     for file in files:
-        name = _image_of(file, labels, images, by_stem).relative_to(images).as_posix()
-        for at, line in enumerate(text_of(file).splitlines(), 1):
-            if line.strip():
-                objects.append((name, _box(f"{file}, line {at}", line, names)))
-    shown = [image.relative_to(images).as_posix() for image in by_stem.values()]
+        stem = file.relative_to(labels).with_suffix("")
+        if stem not in by_stem:
+            raise AnnotationError(f"{file}: no image {images / stem} ({', '.join(IMAGE_SUFFIXES)})")
+        objects += [
+            (by_stem[stem], _box(f"{file}, line {at}", line, names))
+            for at, line in enumerate(text_of(file).splitlines(), 1)
+            if line.strip()
+        ]
     with_objects = {name for name, _ in objects}
     others = len(everywhere) - len(files)
     return detection_samples(
         folder,
         images,
-        dict.fromkeys(shown),
+        dict.fromkeys(by_stem.values()),
         objects,
         units=Units.FRACTIONS,
         left_out={f"label files that are not of the split {part}": others} if others else {},
-        backgrounds=[name for name in shown if name not in with_objects],
+        backgrounds=[name for name in by_stem.values() if name not in with_objects],
     )
 
 
@@ -65,11 +67,7 @@ _SPLIT = re.compile(r"(train|training|val|valid|validation|test|testing)([0-9]{4
 
 
 def _split(labels: Path, images: Path, stated: str | None) -> str:
-    """Return the folder below ``labels`` to read; "": everything, there are no splits.
-
-    Raises:
-        AnnotationError: it is not known, or there is none of the stated name.
-    """
+    """Return the folder below ``labels`` to read; "": everything, there are no splits."""
     folders = [path for root in (labels, images) for path in root.iterdir() if path.is_dir()]
     there = sorted({path.name for path in folders if _SPLIT.fullmatch(path.name)})
     if stated is not None:
@@ -83,76 +81,55 @@ def _split(labels: Path, images: Path, stated: str | None) -> str:
     return choices[0] if choices else ""
 
 
-def _images_by_stem(images: Path, part: str) -> dict[Path, Path]:
-    """Return the images of a split by their paths without the suffix."""
-    by_stem: dict[Path, Path] = {}
-    there = sorted((images / part).rglob("*"))
+def _images_by_stem(images: Path, part: str) -> dict[Path, str]:
+    """Return the images of a split, below ``images``, by their paths without the suffix."""
+    there = sorted(path for path in (images / part).rglob("*") if path.is_file())
+    by_stem: dict[Path, str] = {}
     for suffix in IMAGE_SUFFIXES:
         for path in there:
-            if path.suffix.lower() == suffix and path.is_file():
-                # Not with_suffix: a name may have dots.
-                by_stem.setdefault(path.with_name(path.name[: -len(suffix)]), path)
+            if path.suffix.lower() == suffix:
+                name = path.relative_to(images).as_posix()
+                by_stem.setdefault(Path(name[: -len(suffix)]), name)
     return dict(sorted(by_stem.items()))
 
 
-def _names(folder: Path) -> Mapping[int, str]:
+def _names(folder: Path) -> Mapping[str, str]:
+    """Return what the classes are called, by their numbers."""
     for file in (folder / "data.yaml", folder / "dataset.yaml"):
         if file.is_file():
             return _listed_names(file)
     listed = folder / "classes.txt"
     if listed.is_file():
-        return dict(enumerate(text_of(listed).splitlines()))
+        return {str(at): name for at, name in enumerate(text_of(listed).splitlines())}
     raise AnnotationError(f"{folder}: neither data.yaml nor classes.txt says the classes' names")
 
 
-def _listed_names(file: Path) -> dict[int, str]:
+def _listed_names(file: Path) -> dict[str, str]:
     import yaml
 
     try:
         values: Any = yaml.safe_load(text_of(file))
-    except (yaml.YAMLError, RecursionError) as error:
-        why = " ".join(str(error).split())
-        raise AnnotationError(f"{file}: not YAML: {why}") from None
+    except yaml.YAMLError as error:
+        raise AnnotationError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
     names = values.get("names") if isinstance(values, dict) else None
     if isinstance(names, list):
         names = dict(enumerate(names))
     if not isinstance(names, dict) or not names:
         raise AnnotationError(f"{file}: no list or mapping 'names' of classes")
-    by_number: dict[int, str] = {}
     for key, name in names.items():
-        if not re.fullmatch("[0-9]+", str(key)) or int(key) in by_number:
-            raise AnnotationError(
-                f"{file}, names: {reprlib.repr(key)} is not the number of a class, or stands twice"
-            )
-        if not isinstance(name, (str, int, float)):
-            raise AnnotationError(f"{file}, names, {key}: {reprlib.repr(name)} is not a name")
-        by_number[int(key)] = str(name)
-    return by_number
+        if not re.fullmatch("[0-9]+", str(key)) or not isinstance(name, str | int | float):
+            raise AnnotationError(f"{file}, names: {key!r}: {name!r} is no number and its name")
+    return {str(key): str(name) for key, name in names.items()}
 
 
-def _image_of(label: Path, labels: Path, images: Path, by_stem: Mapping[Path, Path]) -> Path:
-    stem = images / label.relative_to(labels).with_suffix("")
-    if stem not in by_stem:
-        raise AnnotationError(f"{label}: no image {stem} ({', '.join(IMAGE_SUFFIXES)})")
-    return by_stem[stem]
-
-
-def _box(where: str, line: str, names: Mapping[int, str]) -> AnnotatedBox:
-    fields = line.split()
-    if len(fields) != 5:
-        raise AnnotationError(
-            f"{where}: {len(fields)} numbers, should be class cx cy width height"
-            + (" (outlines are not read)" if len(fields) > 5 else "")
-        )
-    if not re.fullmatch("[0-9]{1,9}", fields[0]) or int(fields[0]) not in names:
-        raise AnnotationError(f"{where}: no class {fields[0][:20]} (there are {_some(names)})")
-    cx, cy, w, h = (written_number(field, where) for field in fields[1:])
+def _box(where: str, line: str, names: Mapping[str, str]) -> AnnotatedBox:
+    number, *fields = line.split()
+    if len(fields) != 4:
+        outlines = " (outlines are not read)" if len(fields) > 4 else ""
+        why = f"{len(fields) + 1} numbers, should be class cx cy width height{outlines}"
+        raise AnnotationError(f"{where}: {why}")
+    if number not in names:
+        raise AnnotationError(f"{where}: no class {number} (there are {', '.join(names):.60})")
+    cx, cy, w, h = (written_number(field, where) for field in fields)
     corners = (cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2)
-    return AnnotatedBox(corners, where, names[int(fields[0])])
-
-
-def _some(names: Mapping[int, str]) -> str:
-    numbers = sorted(names)
-    if numbers == [*range(len(numbers))]:
-        return f"0 to {len(numbers) - 1}"
-    return reprlib.repr(numbers).strip("[]")
+    return AnnotatedBox(corners, where, names[number])

@@ -7,22 +7,22 @@ archive: it can only offer content, and only of plain files.
 from __future__ import annotations
 
 import lzma
+import re
 import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from stat import S_IFMT, S_IFREG
 from typing import IO, NamedTuple, Protocol
 
 from PIL.Image import Image
 
 from ...core.command import install
-from ..sources import Archives, DataSource, Files
+from ..sources import Archives, DataSource, Files, Origin
 from .download import Client, DownloadError, address, discard, fetch_file
 from .store import ImageStore, StoreError
 
@@ -67,11 +67,12 @@ def fetch_images(
         videos: a folder of videos to cut frames from, used instead of the addresses.
     """
     if videos is not None and source.frames:
-        return _from_videos(job, source, names, videos)
+        return _from_videos(job, source.frames, names, videos)
     problems: Problems = {}
-    by_origin: dict[Files | Archives | None, list[str]] = {}
+    by_origin: dict[Origin | None, list[str]] = {}
     for name in names:
-        by_origin.setdefault(source.origin(name), []).append(name)
+        fitting = (origin for begin, origin in source.origins.items() if name.startswith(begin))
+        by_origin.setdefault(next(fitting, None), []).append(name)
     for origin, group in by_origin.items():
         base = job.addresses[origin.base] if origin is not None else None
         if origin is None or base is None:
@@ -83,19 +84,15 @@ def fetch_images(
     return problems
 
 
-def _key(origin: Files | Archives) -> str:
+def _key(origin: Origin) -> str:
     return f"(sources.{origin.base} in configs/datasets.yaml)"
 
 
 def _single_files(job: FetchJob, origin: Files, base: str, names: Sequence[str]) -> Problems:
     def fetch(name: str) -> None:
-        fetch_file(
-            job.client,
-            tuple(address(base, path.format(name)) for path in origin.paths),
-            job.store.part(name),
-            job.store.target(name),
-            lambda path: job.store.check(name, path),
-        )
+        urls = tuple(address(base, path.format(name)) for path in origin.paths)
+        check = partial(job.store.check, name)
+        fetch_file(job.client, urls, job.store.part(name), job.store.target(name), check)
 
     problems: Problems = {}
     pool = ThreadPoolExecutor(job.client.policy.parallel)
@@ -141,9 +138,9 @@ def _from_archives(job: FetchJob, origin: Archives, base: str, names: Sequence[s
         except ArchiveError as error:
             failures.append(f"{url}: {error} {_key(origin)}")
         discard(part)
-    nowhere = "; ".join(failures) or f"in none of {', '.join(origin.files)} {_key(origin)}"
     for name in left:
         job.progress.finished(name)
+    nowhere = "; ".join(failures) or f"in none of {', '.join(origin.files)} {_key(origin)}"
     return dict.fromkeys(left, nowhere) | problems
 
 
@@ -194,7 +191,7 @@ def read_members(
 
     Args:
         archive: the file; a tar may be packed by gzip, bzip2 or xz.
-        tails: by name, the end of its member's path.
+        tails: by name, the end of its member's path: that of x/b/c.jpg may be b/c.jpg.
         largest: bytes of the largest member that is read.
         store: stores the content of a name.
 
@@ -202,18 +199,18 @@ def read_members(
         ArchiveError: it is damaged.  gzip has its checksum at the end, so what was stored before
             may be wrong, too.
     """
-    left = dict(tails)
+    names = {PurePosixPath(tail).parts: name for name, tail in tails.items()}
+    lengths = {len(tail) for tail in names}
     with archive.open("rb") as f:
         members = _zip_members if f.read(2) == b"PK" else _tar_members
-    find = member_finder(left)
     try:
         for member in members(archive):
-            name = find(member.path) if member.size <= largest else None
-            content = member.open() if name is not None else None
-            if name is not None and content is not None:
+            path = PurePosixPath(member.path.replace("\\", "/")).parts
+            tail = next((path[-n:] for n in lengths if path[-n:] in names), None)
+            content = member.open() if tail and member.size <= largest else None
+            if tail and content is not None:
                 with content:
-                    store(name, content)
-                del left[name]
+                    store(names.pop(tail), content)
     except _DAMAGED as error:
         raise ArchiveError(f"damaged archive: {error}") from None
     except OSError as error:  # Of bzip2 and gzip without a number, else of the disk
@@ -226,7 +223,7 @@ def _tar_members(file: Path) -> Iterator[_Member]:
     """Yield the plain files of a tar archive: neither links nor devices."""
     with tarfile.open(file) as archive:
         for info in archive:
-            if info.isreg() and not info.issparse():
+            if info.isreg():
                 yield _Member(info.name, info.size, partial(archive.extractfile, info))
         # To the end, where gzip has its checksum.
         while archive.fileobj is not None and archive.fileobj.read(1 << 20):
@@ -236,30 +233,7 @@ def _tar_members(file: Path) -> Iterator[_Member]:
 def _zip_members(file: Path) -> Iterator[_Member]:
     with zipfile.ZipFile(file) as archive:
         for info in archive.infolist():
-            kind = S_IFMT(info.external_attr >> 16)  # 0 if it was not written on Unix
-            if not info.is_dir() and kind in (0, S_IFREG):
-                yield _Member(info.orig_filename, info.file_size, partial(archive.open, info))
-
-
-def member_finder(tails: Mapping[str, str]) -> Callable[[str], str | None]:
-    """Return a function from a member's path to the name in ``tails`` that it serves, or None.
-
-    >>> find = member_finder({"1": "b/c.jpg"})
-    >>> find("./x/b/c.jpg"), find("x/bb/c.jpg")
-    ('1', None)
-    """
-    by_file: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-    for name, tail in tails.items():
-        path = PurePosixPath(tail).parts
-        by_file.setdefault(path[-1], []).append((path, name))
-
-    def find(member: str) -> str | None:
-        path = PurePosixPath(member.replace("\\", "/")).parts
-        near = by_file.get(path[-1], ()) if path else ()
-        fits = (name for tail, name in near if path[-len(tail) :] == tail)
-        return next((name for name in fits if name in tails), None)
-
-    return find
+            yield _Member(info.filename, info.file_size, partial(archive.open, info))
 
 
 # --- frames ---------------------------------------------------------------------------------------
@@ -268,30 +242,32 @@ def member_finder(tails: Mapping[str, str]) -> Callable[[str], str | None]:
 # frame before each named frame is decoded.  So the number is exact whatever the frame rate does.
 
 
-def _from_videos(job: FetchJob, source: DataSource, names: Sequence[str], videos: Path) -> Problems:
-    by_video: dict[str, dict[int, list[str]]] = {}
-    problems = dict.fromkeys(names, "its name does not say a frame of a video")
+def _from_videos(job: FetchJob, pattern: str, names: Sequence[str], videos: Path) -> Problems:
+    by_video: dict[str, dict[int, str]] = {}
+    problems: Problems = {}
     for name in names:
-        if frame := source.frame(name):
-            by_video.setdefault(frame[0], {}).setdefault(frame[1], []).append(name)
+        if frame := re.fullmatch(pattern, name):
+            by_video.setdefault(frame[1], {})[int(frame[2])] = name
+        else:
+            problems[name] = "its name does not say a frame of a video"
     with ThreadPoolExecutor(2) as pool:
         for failed in pool.map(lambda of: _cut_video(job, videos, *of), by_video.items()):
             problems |= failed
-    return {name: why for name, why in problems.items() if why}
+    return problems
 
 
-def _cut_video(
-    job: FetchJob, videos: Path, video: str, frames: Mapping[int, Sequence[str]]
-) -> dict[str, str]:
-    """Return for every image of a video why it could not be cut; "": it was."""
-    problems = {name: "was not cut" for names in frames.values() for name in names}
+def _cut_video(job: FetchJob, videos: Path, video: str, frames: dict[int, str]) -> Problems:
+    """Save the frames of a video; return why some could not be cut."""
+    left, problems = dict(frames), {}
     try:
-        for number, image in cut_frames(find_video(videos, video), list(frames)):
-            for name in frames[number]:
-                problems[name] = _save_frame(job.store, name, image) or ""
-                job.progress.finished(name)
+        for number, image in cut_frames(find_video(videos, video), frames):
+            name = left[number]
+            if why := _save_frame(job.store, name, image):
+                problems[name] = why
+            del left[number]
+            job.progress.finished(name)
     except (VideoError, StoreError) as error:
-        problems |= {name: str(error) for name, why in problems.items() if why == "was not cut"}
+        problems |= dict.fromkeys(left.values(), str(error))
     return problems
 
 
@@ -324,7 +300,7 @@ def find_video(folder: Path, stem: str) -> Path:
     raise VideoError(f"no video {stem} in {folder} ({', '.join(VIDEO_SUFFIXES)})")
 
 
-def cut_frames(video: Path, frames: Sequence[int]) -> Iterator[tuple[int, Image]]:
+def cut_frames(video: Path, frames: Collection[int]) -> Iterator[tuple[int, Image]]:
     """Yield the frames of these numbers, in ascending order, as RGB images of the video's size.
 
     Raises:
@@ -340,7 +316,7 @@ def cut_frames(video: Path, frames: Sequence[int]) -> Iterator[tuple[int, Image]
             stream.thread_type = "AUTO"
             packets = (packet.pts for packet in container.demux(stream))
             stamps = sorted(pts for pts in packets if pts is not None)
-            for number in sorted(set(frames)):
+            for number in sorted(frames):
                 if number >= len(stamps):
                     raise VideoError(f"{video}: no frame {number}, it has {len(stamps)}")
                 container.seek(stamps[number], stream=stream)

@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ..annotated_samples import AnnotationError, Samples
 from ..custom.box_files import read_coco
@@ -70,31 +69,11 @@ def _some(parts: Sequence[PublishedPart], folder: Path) -> Sequence[PublishedPar
 
 def _read_subset(places: Sequence[Path], split: str) -> Samples:
     """Read one split of a subset, which lies in the first of the places that has it."""
-    short = "val" if split == "valid" else split
     for place in places:
-        files = (
-            (place / split / CLEANED, place / split),
-            (place / split / EXPORTED, place / split),
-            (place / f"{short}_{CLEANED}", place),
-        )
-        for instances, images in files:
+        inner = place / split
+        short = place / f"{'val' if split == 'valid' else split}_{CLEANED}"
+        for instances in (inner / CLEANED, inner / EXPORTED, short):
             if instances.is_file():
-                return read_coco(instances, images, _without_root, without_flat=True)
+                return read_coco(instances, instances.parent, roboflow=True)
     missing = f"neither {split}/{CLEANED} nor {split}/{EXPORTED}"
     raise AnnotationError(f"{places[0]}: no split {split!r}: {missing} is there")
-
-
-def _without_root(values: Any) -> Any:
-    """Drop Roboflow's class 0, which is the project and often has a class's name."""
-    if not isinstance(values, dict):
-        return values
-    classes, boxes = values.get("categories"), values.get("annotations")
-    if not isinstance(classes, list) or not isinstance(boxes, list):
-        return values
-    used = {box.get("category_id") for box in boxes if isinstance(box, dict)}
-    classes = [row for row in classes if not _is_root(row) or 0 in used]
-    return {**values, "categories": classes}
-
-
-def _is_root(row: Any) -> bool:
-    return isinstance(row, dict) and row.get("id") == 0 and row.get("supercategory") == "none"

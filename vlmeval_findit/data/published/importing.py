@@ -62,28 +62,24 @@ def run_import(row: DataSource, options: ImportOptions) -> Iterator[ImportResult
 
 def _parts(row: DataSource, options: ImportOptions) -> Sequence[PublishedPart]:
     """Return the parts to import."""
-    folder = options.folder
+    folder, only = options.folder, options.only
+    if only is not None and row.datasets == 1:
+        raise AnnotationError(f"{row.name} is one dataset: there is nothing to choose")
     try:
-        if not folder.is_dir():
-            raise AnnotationError(f"{folder}: no such folder")
         parts = {part.name: part for part in row.parts_in(folder)}
     except AnnotationError as error:
         raise AnnotationError(f"{error}; the folder should hold {row.holds}") from None
-    if options.only is not None:
-        if row.datasets == 1:
-            raise AnnotationError(f"{row.name} is one dataset: there is nothing to choose")
-        for name in options.only:
-            if name not in parts:
-                raise AnnotationError(f"{folder}: no subset {name!r}{nearest(name, parts)}")
-        return [parts[name] for name in options.only]
-    missing = [name for name in row.parts if name not in parts]
-    if len(parts) != row.datasets and not options.partial:
-        named = f" (missing: {', '.join(missing)})" if missing else ""
+    if only is None and len(parts) != row.datasets and not options.partial:
+        missing = ", ".join(name for name in row.parts if name not in parts)
         raise AnnotationError(
-            f"{folder}: {len(parts)} subsets, published are {row.datasets}{named}; name "
-            "some with --only, or import those that are there with --partial"
+            f"{folder}: {len(parts)} subsets, published are {row.datasets}"
+            f"{f' (missing: {missing})' if missing else ''}; name some with --only, or import "
+            "those that are there with --partial"
         )
-    return list(parts.values())
+    for name in only or ():
+        if name not in parts:
+            raise AnnotationError(f"{folder}: no subset {name!r}{nearest(name, parts)}")
+    return [parts[name] for name in only or parts]
 
 
 def _import(
@@ -98,8 +94,7 @@ def _import(
             "(data get: --force); its .meta.json will list the differences"
         )
     origin = {"set": row.name, "published at": row.address, "licence": row.licence}
-    plugin = SOURCES.plugin_of(row.name)
-    if plugin is not None:
+    if plugin := SOURCES.plugin_of(row.name):
         origin["plug-in"] = str(plugin)
     if differences:
         origin["unlike published"] = "; ".join(differences)
