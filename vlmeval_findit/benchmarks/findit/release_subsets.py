@@ -10,7 +10,7 @@ from ...boxes.box_records import Truth
 from ...core.files import file_sha256
 from ...core.formatting import nearest
 from ...core.table_files import TableError
-from .annotation_tables import PreparedTable, corners, how_to_make, write_table
+from .annotation_tables import PreparedTable, corners, write_table
 from .findit_datasets import BENCHMARK, DATASETS, Dataset
 from .findit_query import FindItQuery, Sighting, thinned
 
@@ -84,9 +84,9 @@ def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
         # Pascal means both of its tables, Pascal_multilabel only the second.
         dataset = name.removesuffix("_multilabel")
         if dataset not in with_source and dataset in DATASETS:
-            how = f"its tables are made with: {how_to_make(name)}"
-            if DATASETS[dataset].maker is not None:
-                how = "a run makes its tables and images when it needs them"
+            how = "a run makes its tables and images when it needs them"
+            if DATASETS[dataset].folder is not None:
+                how = f"you imported it; type python run_findit.py check FindIt_{name}_xyxy_json"
             raise TableError(f"{dataset} is not of the release: {how}")
         if dataset not in with_source:
             raise TableError(f"no dataset {name!r}{nearest(name, with_source)}")

@@ -173,6 +173,8 @@ def _inside(corners: NDArray[np.float64], size: Size) -> NDArray[np.bool_]:
     crossed = np.zeros((height, width + 1), dtype=np.bool_)
     middles = np.arange(height) + 0.5
     for (x1, y1), (x2, y2) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+        if y1 == y2:
+            continue
         rows = np.flatnonzero((y1 <= middles) != (y2 <= middles))
         at = np.ceil(x1 + (middles[rows] - y1) * ((x2 - x1) / (y2 - y1)) - 0.5)
         crossed[rows, at.clip(0, width).astype(int)] ^= True
