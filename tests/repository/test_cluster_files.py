@@ -20,17 +20,11 @@ from paths import ROOT
 FOLDER = ROOT / "configs" / "cluster"
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.sh")), ids=lambda path: path.name)
-def test_scripts_are_bash(path: Path) -> None:
-    subprocess.run(["bash", "-n", path], check=True)
-
-
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.name)
-def test_yaml_can_be_read(path: Path) -> None:
-    documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
-    for item in documents:
-        if "spec" in item:
-            assert {"apiVersion", "kind", "metadata"} <= item.keys()
+def test_scripts_are_bash_and_yaml_can_be_read() -> None:
+    subprocess.run(["bash", "-n", *FOLDER.glob("*.sh")], check=True)
+    for path in FOLDER.glob("*.yaml"):
+        for item in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+            assert "spec" not in item or {"apiVersion", "kind", "metadata"} <= item.keys()
 
 
 def test_a_sweep_of_a_slurm_job_is_told_where_its_ray_is(tmp_path: Path) -> None:
@@ -75,47 +69,34 @@ print(path.read_text(), flush=True)
 """
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> dict[str, str]:
-    """Return the environment of a job on one node of four GPUs, with servers of two each."""
+@pytest.mark.slow
+def test_the_file_says_which_servers_answer(tmp_path: Path) -> None:
+    """A job on one node of four GPUs, with servers of two each."""
     if shutil.which("curl") is None or shutil.which("flock") is None:
         pytest.skip("curl or flock is absent")
-    programs = fake_program.install(tmp_path / "bin", "vllm")
+    programs, record = fake_program.install(tmp_path / "bin", "vllm"), tmp_path / "record"
     (programs / "srun").write_text(SRUN)
     (programs / "srun").chmod(0o755)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    stored = {k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"}
-    return {
-        **stored,
-        "PATH": f"{programs}{os.pathsep}{stored['PATH']}",
+    environment = {
+        **{k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"},
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "SLURM_JOB_ID": "7",
         "PORT": str(port),
         "SECONDS_BEFORE_AGAIN": "1",
-        "FAKE_RECORD": str(tmp_path / "record"),
+        "FAKE_RECORD": str(record),
     }
-
-
-def no_server_is_left(folder: Path) -> None:
-    started = lines(folder / "record")
-    assert ends([item["pid"] for item in started])
-    time.sleep(1.5)  # longer than SECONDS_BEFORE_AGAIN
-    assert lines(folder / "record") == started, "none is started again"
-
-
-@pytest.mark.slow
-def test_the_file_says_which_servers_answer(cluster: dict[str, str], tmp_path: Path) -> None:
     script = [str(FOLDER / "slurm_servers.sh"), "org/model", "Qwen3-VL", sys.executable, "-c"]
     job = subprocess.Popen(
-        ["bash", *script, ASKER], env=cluster, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+        ["bash", *script, ASKER], env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True
     )
     assert job.stdout is not None
     assert job.stdout.readline() == "two\n"
-    started = lines(tmp_path / "record")
+    started = lines(record)
     assert sorted(item["cuda"] for item in started) == ["0,1", "2,3"]
-    assert all(
-        item["argv"][1:4] == ["org/model", "--served-model-name", "Qwen3-VL"] for item in started
-    )
+    for item in started:
+        assert item["argv"][1:4] == ["org/model", "--served-model-name", "Qwen3-VL"]
     os.kill(started[0]["pid"], signal.SIGKILL)
     (tmp_path / "one died").touch()
     assert job.stdout.readline() == "one\n", "it is taken out while it is down"
@@ -123,6 +104,9 @@ def test_the_file_says_which_servers_answer(cluster: dict[str, str], tmp_path: P
     assert len(reported) == 2
     assert all(item.startswith("http://") and item.endswith("/v1") for item in reported)
     assert job.wait(30) == 0
-    assert len(lines(tmp_path / "record")) == 3
-    no_server_is_left(tmp_path)
+    started = lines(record)
+    assert len(started) == 3
+    assert ends([item["pid"] for item in started])
+    time.sleep(1.5)  # longer than SECONDS_BEFORE_AGAIN
+    assert lines(record) == started, "none is started again"
     assert len(list(tmp_path.glob("servers-7-*.log"))) == 2

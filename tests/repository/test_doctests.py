@@ -11,19 +11,12 @@ import pytest
 from paths import ROOT
 from scored_runs import scored_outputs
 
-PACKAGE = ROOT / "vlmeval_findit"
-
-
-def examples_in(source: str) -> int:
-    return len(re.findall(r"^\s*>>> ", source, re.MULTILINE))
-
-
+# How many examples every module has, as its source is written
 WITH_EXAMPLES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts): actual
-    for path in sorted(PACKAGE.rglob("*.py"))
-    if (actual := examples_in(path.read_text(encoding="utf-8")))
+    ".".join(path.relative_to(ROOT).with_suffix("").parts): count
+    for path in sorted((ROOT / "vlmeval_findit").rglob("*.py"))
+    if (count := len(re.findall(r"^\s*>>> ", path.read_text(encoding="utf-8"), re.MULTILINE)))
 }
-"""How many examples every module has, as its source is written."""
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)

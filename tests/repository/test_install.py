@@ -13,101 +13,61 @@ from paths import ROOT
 
 pytestmark = pytest.mark.slow
 
-HOOK = "vlmeval_findit_hook.pth"
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return copy_of_the_clone(tmp_path_factory.mktemp("source"))
-
-
-@pytest.fixture(scope="module", params=["build_wheel", "build_editable"])
-def environment(
-    request: pytest.FixtureRequest, source: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """Return a fresh virtual environment with nothing but us, installed one of the two ways."""
-    base = tmp_path_factory.mktemp(request.param)
-    wheel = build(source, request.param, base / "dist")
-    venv = bare_venv(base / "venv")
-    pip(venv, "install", "--no-deps", "--no-index", str(wheel))
-    return venv
-
-
-def python(venv: Path, code: str, **env: str) -> str:
-    dropped = ("PYTHONPATH", "VLMEVAL_FINDIT", "PYTHONDONTWRITEBYTECODE")
-    stored = {k: v for k, v in os.environ.items() if k not in dropped}
-    return subprocess.run(
-        [str(venv / "bin" / "python"), "-c", code],
-        env={**stored, **env},
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd="/",
-    ).stdout
-
-
+# A host of two modules: enough to see when the hook fires, without seven gigabytes.
 TOY_HOST = {
     "vlmeval/__init__.py": "",
     "vlmeval/dataset/__init__.py": "NAME = 'datasets'",
     "vlmeval/inference.py": "NAME = 'inference'\n",
     "vlmeval/config.py": "NAME = 'models'",
 }
-"""A host of two modules: enough to see when the hook fires, without seven gigabytes."""
 
 SPY = """
 import sys, types
 spy = types.ModuleType("vlmeval_findit.host")
 spy.seen = []
 spy.register_datasets = lambda module: spy.seen.append(module.NAME)
-spy.register_models = lambda module: spy.seen.append(module.NAME)
-spy.register_inference = lambda module: spy.seen.append(module.NAME)
+spy.register_models = spy.register_inference = spy.register_datasets
 spy.registration = spy
 sys.modules["vlmeval_findit.host"] = spy
 import vlmeval_findit
 vlmeval_findit.host = spy
+import vlmeval.config, vlmeval.dataset, vlmeval.inference
+print(spy.seen)
 """
 
 
-@pytest.fixture
-def toy_host(tmp_path: Path) -> str:
+def python(venv: Path, code: str, **env: str) -> str:
+    dropped = ("PYTHONPATH", "VLMEVAL_FINDIT", "PYTHONDONTWRITEBYTECODE")
+    stored = {k: v for k, v in os.environ.items() if k not in dropped}
+    command = [str(venv / "bin" / "python"), "-c", code]
+    done = subprocess.run(
+        command, env={**stored, **env}, check=True, capture_output=True, text=True, cwd="/"
+    )
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("kind", ["build_wheel", "build_editable"])
+def test_the_hook_comes_fires_and_goes(kind: str, tmp_path: Path) -> None:
+    """In a fresh environment with nothing but us, installed one of the two ways."""
+    wheel = build(copy_of_the_clone(tmp_path), kind, tmp_path / "dist")
+    venv = bare_venv(tmp_path / "venv")
+    pip(venv, "install", "--no-deps", "--no-index", str(wheel))
     for name, content in TOY_HOST.items():
-        path = tmp_path / name
+        path = tmp_path / "host" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
-    return f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+    with_host = f"import sys; sys.path.insert(0, {str(tmp_path / 'host')!r})\n"
 
+    assert python(venv, with_host + SPY) == "['models', 'datasets', 'inference']"
+    assert python(venv, with_host + SPY, VLMEVAL_FINDIT="0") == "[]"
+    broken = "sys.modules['vlmeval_findit.host'] = None\n"
+    imported = "import vlmeval.dataset; print(vlmeval.dataset.NAME)"
+    assert python(venv, with_host + broken + imported) == "datasets"
+    loaded = "import sys; print(sorted(m for m in sys.modules if m.startswith('vlmeval')))"
+    assert python(venv, loaded) == "['vlmeval_findit', 'vlmeval_findit._autoload']"
 
-def test_the_hook_fires_when_the_host_is_imported(environment: Path, toy_host: str) -> None:
-    code = toy_host + SPY + "import vlmeval.config, vlmeval.dataset, vlmeval.inference\n"
-    code += "print(spy.seen)"
-    assert python(environment, code) == "['models', 'datasets', 'inference']\n"
-
-
-def test_the_hook_is_off_when_told(environment: Path, toy_host: str) -> None:
-    code = toy_host + SPY + "import vlmeval.config, vlmeval.dataset, vlmeval.inference\n"
-    code += "print(spy.seen)"
-    assert python(environment, code, VLMEVAL_FINDIT="0") == "[]\n"
-
-
-def test_a_failing_hook_does_not_stop_the_host(environment: Path, toy_host: str) -> None:
-    code = toy_host + "sys.modules['vlmeval_findit.host'] = None\n"
-    code += "import vlmeval.dataset; print(vlmeval.dataset.NAME)"
-    assert python(environment, code) == "datasets\n"
-
-
-def test_the_hook_imports_nothing_else(environment: Path) -> None:
-    code = "import sys; print(sorted(m for m in sys.modules if m.startswith('vlmeval')))"
-    assert python(environment, code) == "['vlmeval_findit', 'vlmeval_findit._autoload']\n"
-
-
-def test_uninstalling_takes_the_hook_along(source: Path, tmp_path: Path) -> None:
-    for kind in ("build_wheel", "build_editable"):
-        wheel = build(source, kind, tmp_path / kind)
-        venv = bare_venv(tmp_path / f"venv-{kind}")
-        pip(venv, "install", "--no-deps", "--no-index", str(wheel))
-        pip(venv, "uninstall", "--yes", "vlmeval-findit")
-        left = [p.name for p in venv.glob("lib/python*/site-packages/*findit*")]
-        assert not left
+    pip(venv, "uninstall", "--yes", "vlmeval-findit")
+    assert not list(venv.glob("lib/python*/site-packages/*findit*"))
 
 
 @pytest.mark.parametrize("command", [["score", "-h"], ["models"], ["data", "get", "-h"]])

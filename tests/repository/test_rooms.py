@@ -12,26 +12,11 @@ from paths import ROOT
 
 PACKAGE = ROOT / "vlmeval_findit"
 
+# In the order in which they build on each other
 ROOMS = (
-    "core",
-    "boxes",
-    "marks",
-    "serving",
-    "models",
-    "benchmarks",
-    "coords",
-    "data",
-    "runs",
-    "engine",
-    "sweeps",
-    "leaderboard",
-    "report",
-    "api",
-    "publish",
-    "host",
-    "cli",
+    *("core", "boxes", "marks", "serving", "models", "benchmarks", "coords", "data", "runs"),
+    *("engine", "sweeps", "leaderboard", "report", "api", "publish", "host", "cli"),
 )
-"""In the order in which they build on each other."""
 
 COMMANDS = {
     # By the names of its modules, and not before somebody asks for one.
@@ -53,12 +38,7 @@ BY_NAME = {
 
 
 def rooms_of(path: Path, text: str) -> Iterator[str]:
-    """Yield the rooms that a module of the package imports, at its top or later, for types too.
-
-    Args:
-        path: the module, relative to the package.
-        text: its code.
-    """
+    """Yield the rooms that a module of the package imports, at its top or later, for types too."""
     package = path.parts[:-1]
     for node in ast.walk(ast.parse(text)):
         modules: list[tuple[str, ...]] = []
@@ -79,21 +59,16 @@ def rooms_of(path: Path, text: str) -> Iterator[str]:
         yield from (module[0] for module in modules if module and module[0] in ROOMS)
 
 
-def climbing() -> dict[tuple[str, str], set[str]]:
-    """Which modules import what they may not, by their room and the room that they import."""
-    actual: dict[tuple[str, str], set[str]] = {}
+def test_rooms_import_earlier_rooms_only() -> None:
+    climbing: dict[tuple[str, str], set[str]] = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         path = file.relative_to(PACKAGE)
         room = path.parts[0] if len(path.parts) > 1 else path.stem
         may = ROOMS[: ROOMS.index(room) + 1] if room in ROOMS else COMMANDS[room]
         for other in rooms_of(path, file.read_text(encoding="utf-8")):
             if other not in may:
-                actual.setdefault((room, other), set()).add(path.as_posix())
-    return actual
-
-
-def test_rooms_import_earlier_rooms_only() -> None:
-    assert climbing() == BY_NAME
+                climbing.setdefault((room, other), set()).add(path.as_posix())
+    assert climbing == BY_NAME
 
 
 def test_every_folder_is_a_room() -> None:

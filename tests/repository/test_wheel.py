@@ -56,8 +56,7 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> No
         for path in PACKAGE.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    with zipfile.ZipFile(wheel) as z:
-        files = {name for name in z.namelist() if ".dist-info/" not in name}
+    files = {name for name in contents(wheel) if ".dist-info/" not in name}
     for checkpoint in ("findit_nano", "findit_nano_px", "findit_nano_siglip"):
         assert f"vlmeval_findit/models/{checkpoint}/model.safetensors" in files
     assert files == stored | COPIED | {"vlmeval_findit_hook.pth"}
@@ -81,37 +80,24 @@ def contents(wheel: Path) -> dict[str, int]:
         return {item.filename: item.CRC for item in z.infolist()}
 
 
-# --- extras ---------------------------------------------------------------------------------------
-
-
-def test_all_is_every_extra_but_the_tests(wheel: Path) -> None:
-    extras = extras_of(wheel) - {"all", "docs", "test"}
-    assert needs_for(wheel, "all") == set().union(*(needs_for(wheel, item) for item in extras))
-    assert not [need for need in needs_for(wheel, "all") if need.startswith(("pytest", "mypy"))]
-
-
-def test_every_extra_is_documented(wheel: Path) -> None:
-    assert set(EXTRAS.values()) <= extras_of(wheel)
+def test_all_is_every_extra_but_the_tests_and_every_extra_is_documented(wheel: Path) -> None:
+    needs: dict[str, set[str]] = {}
+    for need in needs_of(wheel):
+        if extra := re.search(r'(.*); .*extra == "(.*)"', need):
+            needs.setdefault(extra[2], set()).add(extra[1].strip())
+    apart = ("all", "docs", "test")
+    assert needs["all"] == set().union(*(needs[name] for name in needs if name not in apart))
+    assert not [need for need in needs["all"] if need.startswith(("pytest", "mypy"))]
+    assert {*EXTRAS.values()} <= {*needs}
     page = (ROOT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
     told = {extra for names in re.findall(r"\[([a-z,]+)\]'", page) for extra in names.split(",")}
-    assert told == extras_of(wheel)
-
-
-def extras_of(wheel: Path) -> set[str]:
-    with zipfile.ZipFile(wheel) as z:
-        name = next(n for n in z.namelist() if n.endswith(".dist-info/METADATA"))
-        return set(re.findall(r"^Provides-Extra: (\S+)$", z.read(name).decode(), re.MULTILINE))
-
-
-def needs_for(wheel: Path, extra: str) -> set[str]:
-    split = (need.split(";") for need in needs_of(wheel) if ";" in need)
-    return {need.strip() for need, marker in split if f'"{extra}"' in marker}
+    assert told == {*needs}
 
 
 # --- what runs without an extra -------------------------------------------------------------------
 
 
-def test_nothing_of_the_clone_is_imported(light: FreshVenv) -> None:
+def test_the_command_is_there_and_nothing_of_the_clone_is_imported(light: FreshVenv) -> None:
     code = "import vlmeval_findit, sys; print(vlmeval_findit.__file__); print(sys.path)"
     where, path = light.run("python", "-c", code).stdout.splitlines()
     assert Path(where).is_relative_to(light.venv)
@@ -119,26 +105,27 @@ def test_nothing_of_the_clone_is_imported(light: FreshVenv) -> None:
     for absent in ("torch", "vlmeval", "cv2", "pytest"):
         done = light.run("python", "-c", f"import {absent}")
         assert f"No module named '{absent}'" in done.stderr
-
-
-@pytest.mark.parametrize("command", [["vlmeval-findit"], ["python", "-m", "vlmeval_findit"]])
-def test_the_command_has_three_ways_in(light: FreshVenv, command: list[str]) -> None:
-    """``uvx`` and ``pipx run`` look for a script that is called like the package."""
-    done = light.run(*command, "--help")
-    assert done.returncode == 0, done.stderr
-    assert "Usage: findit " in done.stdout
-    assert "leaderboard" in done.stdout
-    assert "run_findit.py" not in done.stdout
+    # ``uvx`` and ``pipx run`` look for a script that is called like the package.
+    for command in (["vlmeval-findit"], ["python", "-m", "vlmeval_findit"]):
+        done = light.run(*command, "--help")
+        assert done.returncode == 0, done.stderr
+        assert "Usage: findit " in done.stdout
+        assert "run_findit.py" not in done.stdout
 
 
 def test_custom_data_from_annotations_to_a_report(light: FreshVenv) -> None:
     """import, score, leaderboard, report, errors: from a wheel without an extra."""
+
+    def ok(*arguments: str) -> str:
+        done = light.findit(*arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
     here = light.here
     make_images(here / "pictures")
     write_coco(here)
     flags = ("--image-root", "pictures", "--name", "Mine")
-    reported = ok(light, "data", "import", "instances.json", *flags)
-    assert "FindIt_Mine_xyxy_json" in reported
+    assert "FindIt_Mine_xyxy_json" in ok("data", "import", "instances.json", *flags)
     table = (light.home / "LMUData" / "Mine.tsv").read_text(encoding="utf-8")
     rows = len(table.strip().splitlines()) - 1
     assert 0 < rows <= len(ANNOTATIONS)
@@ -147,35 +134,28 @@ def test_custom_data_from_annotations_to_a_report(light: FreshVenv) -> None:
     replies = [{"index": i, "prediction": '[{"bbox": [1, 2, 300, 400]}]'} for i in range(rows)]
     predictions = folder / "Qwen3-VL_FindIt_Mine_xyxy_json.json"
     predictions.write_text(json.dumps(replies))
-    assert "Qwen3-VL" in ok(light, "score", "outputs")
-    assert "FindIt_Mine" in ok(light, "errors", "outputs")
-    ok(light, "leaderboard", "outputs", "--out", "board")
+    assert "Qwen3-VL" in ok("score", "outputs")
+    assert "FindIt_Mine" in ok("errors", "outputs")
+    ok("leaderboard", "outputs", "--out", "board")
     assert (here / "board" / "leaderboard.xlsx").is_file()
-    ok(light, "report", "outputs", "--out", "report.html")
+    ok("report", "outputs", "--out", "report.html")
     assert "Qwen3-VL" in (here / "report.html").read_text(encoding="utf-8")
 
 
-ABSENT = {
-    "--data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano --limit 1": "run",
-    "search --model FindIt-Nano --data Scenes_mini --limit 1": "run",
-    "demo": "demo",
-}
-"""What a light installation cannot do -> the extra that it names."""
-
-
-@pytest.mark.parametrize("command", ABSENT)
-def test_a_missing_package_is_a_line_with_the_extra(light: FreshVenv, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [
+        ("--data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano --limit 1", "run"),
+        ("search --model FindIt-Nano --data Scenes_mini --limit 1", "run"),
+        ("demo", "demo"),
+    ],
+)
+def test_a_missing_package_is_a_line_with_the_extra(
+    light: FreshVenv, command: str, extra: str
+) -> None:
     done = light.findit(*command.split())
     assert done.returncode == 2, done.stdout + done.stderr
     *_, line = done.stderr.strip().splitlines()
     assert line.startswith("error: ")
-    assert f"pip install 'vlmeval-findit[{ABSENT[command]}]'" in line, (
-        "there is no clone to install from"
-    )
+    assert f"pip install 'vlmeval-findit[{extra}]'" in line, "there is no clone to install from"
     assert "Traceback" not in done.stderr
-
-
-def ok(light: FreshVenv, *arguments: str) -> str:
-    done = light.findit(*arguments)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout

@@ -19,13 +19,12 @@ from training.mark_samples import mark_sample  # noqa: E402
 from training.nano import architecture  # noqa: E402
 from training.nano.architecture import TOKEN_SIDE  # noqa: E402
 from training.nano.batches import IGNORED, MARK_COLOURS, MARK_SHAPES, RowLimit  # noqa: E402
-from training.nano.learner import NanoLearner, read_nano_recipe  # noqa: E402
+from training.nano.learner import NanoLearner, read_nano_recipe, samples_of  # noqa: E402
 from training.pairs import pair_sample  # noqa: E402
 from training.recipe import RECIPES  # noqa: E402
 from training.samples import UNIT_ROWS, Sample, Shares, Units  # noqa: E402
 from training.scenes import SPLITS, clip, scene  # noqa: E402
 from vlmeval_findit.benchmarks.findit.dataset_names import parse  # noqa: E402
-from vlmeval_findit.benchmarks.findit.variant import Variant  # noqa: E402
 from vlmeval_findit.boxes.reading import reader  # noqa: E402
 from vlmeval_findit.core.question import Message, PartKind, image, text  # noqa: E402
 from vlmeval_findit.core.stored_png import png  # noqa: E402
@@ -63,18 +62,14 @@ ASKED = {
 }
 
 
-def rows_of_scenes() -> list[Variant]:
-    """Return every variant of the rendered image tables, but those of the centre experiment."""
-    tables = {*ASKED, "Scenes_insdet"}
-    return [v for v in grid() if v.table in tables and v.centre is None]
-
-
 @pytest.mark.parametrize(("units", "step"), [(Units.THOUSANDTHS, 10), (Units.PIXELS, 1)])
 def test_every_reply_that_is_taught_reads_as_its_boxes(units: Units, step: int) -> None:
     shown = scene(11)
     width, height = shown.width, shown.height
     across, down = (1, 1) if units is Units.PIXELS else (width / 1000, height / 1000)
-    for variant in rows_of_scenes():
+    # Every variant of the rendered image tables, but those of the centre experiment
+    tables = {*ASKED, "Scenes_insdet"}
+    for variant in (v for v in grid() if v.table in tables and v.centre is None):
         rng = rng_of(Stream.QUESTION, 11)
         if variant.table == "Scenes_insdet":
             actual = asking.instance(rng, shown)
@@ -107,18 +102,18 @@ def test_a_clip_s_reply_says_the_frame_of_every_box() -> None:
     assert [image for image, _ in turn.objects] == list(reading.frames)
 
 
-def test_formats_come_by_their_shares() -> None:
+def test_formats_come_by_their_shares_and_scenes_of_their_own_split() -> None:
     rng = rng_of(Stream.BATCH, 0)
-    drawn = [samples.draw_variant(rng, RECIPE.shares, "Scenes") for _ in range(2000)]
-    favourite = sum(v.name == "FindIt_Scenes_xyxy_json_bbox_2d" for v in drawn) / len(drawn)
-    assert 0.35 < favourite < 0.5
-    assert len({v.name for v in drawn}) > 30
-
-
-def test_training_sees_scenes_of_its_own_split_only() -> None:
+    drawn = [samples.draw_variant(rng, RECIPE.shares, "Scenes").name for _ in range(2000)]
+    assert 0.35 < drawn.count("FindIt_Scenes_xyxy_json_bbox_2d") / len(drawn) < 0.5
+    assert len({*drawn}) > 30
     seeds = [samples.train_seed(1, step, row) for step in range(200) for row in range(4)]
     assert all(seed in SPLITS["train"] for seed in seeds)
     assert len({*seeds}) == len(seeds)
+    whole, _ = samples_of(RECIPE, 300)
+    parts = [samples_of(RECIPE, 300, rank, 2)[0] for rank in range(2)]
+    shared = [sample for pair in zip(*parts, strict=True) for sample in pair]
+    assert [item.turns for item in whole] == [item.turns for item in shared], "of two processes"
 
 
 # --- batches --------------------------------------------------------------------------------------
@@ -126,15 +121,14 @@ def test_training_sees_scenes_of_its_own_split_only() -> None:
 
 def message_of(sample: Sample, request: str, folder: Path) -> Message:
     """Return a turn as the benchmark would ask it, the sample's images as files."""
-    files = []
-    for number, shown in enumerate(sample.images):
-        files.append(folder / f"{number}.png")
-        files[-1].write_bytes(png(shown.pixels))
-    names = iter(files)
-    opening = tuple(
-        image(str(next(names))) if part.kind is PartKind.IMAGE else part for part in sample.opening
-    )
-    return (*opening, text(request))
+    parts, shown = [], iter(sample.images)
+    for number, part in enumerate(sample.opening):
+        if part.kind is PartKind.IMAGE:
+            path = folder / f"{number}.png"
+            path.write_bytes(png(next(shown).pixels))
+            part = image(str(path))
+        parts.append(part)
+    return (*parts, text(request))
 
 
 SAMPLES = {
@@ -142,11 +136,6 @@ SAMPLES = {
     "instance": lambda: samples.instance_sample(2**21, 3, EVEN, (3, 5), (144, 192)),
     "clip": lambda: samples.clip_sample(2**21, 2, EVEN, 3, (1, 3), (168, 168)),
 }
-
-
-def length(learner: NanoLearner, turn: samples.Turn) -> int:
-    """Return the number of tokens of a turn."""
-    return len(learner.writer._tokens(turn).ids)
 
 
 @pytest.mark.parametrize("kind", SAMPLES)
@@ -176,7 +165,7 @@ def test_turns_that_share_images_are_taught_as_if_each_were_alone(
     learnt = [i for i in range(batch.ids.shape[1]) if batch.targets[0, i] != IGNORED]
     at = 0
     # A row has its turns in the order of their lengths.
-    for turn in sorted(sample.turns, key=lambda turn: -length(untrained, turn)):
+    for turn in sorted(sample.turns, key=lambda turn: -len(untrained.writer._tokens(turn).ids)):
         message = message_of(sample, turn.request, tmp_path)
         alone = encoder.encode(message, ImageSet(Bounds()))
         reply = untrained.processor.tokenizer(turn.reply, add_special_tokens=False).input_ids

@@ -40,15 +40,13 @@ def test_a_varied_caption_leaves_out_nothing_that_tells_the_two_apart() -> None:
         sample = samples.varied_sample(Rng(seed), seed)
         pair = sample.pair
         assert sample.captions[0] != sample.captions[1]
-        for caption, scene, other in (
-            (sample.captions[0], pair.left, pair.right),
-            (sample.captions[1], pair.right, pair.left),
-        ):
+        sides = ((pair.left, pair.right), (pair.right, pair.left))
+        for caption, (scene, other) in zip(sample.captions, sides, strict=True):
             reported = values_of(scene.things[0], scene)
             assert reported[pair.attribute] in caption
             # The words about the first object are true of no object in the other image.
-            values = [values_of(thing, other) for thing in other.things]
             stored = [name for name in ATTRIBUTES if reported[name] in caption]
+            values = [values_of(thing, other) for thing in other.things]
             assert all(any(of[name] != reported[name] for name in stored) for of in values)
 
 
@@ -59,18 +57,15 @@ def test_patches_and_facts_are_those_of_the_scene() -> None:
         x, y = thing.centre
         values = values_of(thing, scene)
         under = cells[int(y / scene.height * 10), int(x / scene.width * 10)]
-        assert [names[i] for names, i in zip(ATTRIBUTES.values(), under, strict=True)] == [
-            values[name] for name in ATTRIBUTES
-        ]
+        shown = [names[i] for names, i in zip(ATTRIBUTES.values(), under, strict=True)]
+        assert shown == [values[name] for name in ATTRIBUTES]
     assert (cells[..., 0] == NOTHING).any()
     facts = samples.facts_of(scene)
     there = {VALUES[i] for i in np.flatnonzero(facts[: len(VALUES)])}
     assert there == {item for t in scene.things for item in values_of(t, scene).items()}
     bonds = {BONDS[i] for i in np.flatnonzero(facts[len(VALUES) :])}
-    striped, green, ring = (
-        VALUES.index(item)
-        for item in (("texture", "striped"), ("colour", "green"), ("shape", "ring"))
-    )
+    looks = (("texture", "striped"), ("colour", "green"), ("shape", "ring"))
+    striped, green, ring = map(VALUES.index, looks)
     assert (striped, green) in bonds
     assert (green, ring) not in bonds
 
