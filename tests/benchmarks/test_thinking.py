@@ -13,13 +13,7 @@ from vlmeval_findit.benchmarks.selfretrieval.caption_reading import as_replies, 
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair
 from vlmeval_findit.benchmarks.vpbench.letter_reading import read as read_choice
 from vlmeval_findit.boxes.box_records import FormatFailure
-from vlmeval_findit.core.replies import (
-    Recorded,
-    Reply,
-    TokenLogprobs,
-    read_reply,
-    split_thought,
-)
+from vlmeval_findit.core.replies import Recorded, Reply, TokenLogprobs, read_reply, split_thought
 from vlmeval_findit.models.http.completion import read_completion
 from vlmeval_findit.models.local.local_runner import spoken
 from vlmeval_findit.models.local.run_plan import RunSettings, plan

@@ -9,12 +9,7 @@ import pytest
 from plugin_package import known_here, written
 
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
-from vlmeval_findit.boxes.spaces import (
-    KINDS,
-    Space,
-    SpaceError,
-    reference_size,
-)
+from vlmeval_findit.boxes.spaces import KINDS, Space, SpaceError, reference_size
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugin_rows
 from vlmeval_findit.models import model_row

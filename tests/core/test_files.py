@@ -10,12 +10,7 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.core.files import (
-    atomic_write,
-    file_sha256,
-    open_regular,
-    write_once,
-)
+from vlmeval_findit.core.files import atomic_write, file_sha256, open_regular, write_once
 
 
 def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:

@@ -17,17 +17,9 @@ from perfect_answers import content, perfect_answers
 from plugin_package import MINE, ROOT, install, known_here, path_with, written
 
 import vlmeval_findit as findit
-from vlmeval_findit.benchmarks import (
-    parse,
-)
+from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
-from vlmeval_findit.boxes.spaces import (
-    Space,
-    SpaceError,
-    reference,
-    reference_size,
-    space_from,
-)
+from vlmeval_findit.boxes.spaces import Space, SpaceError, reference, reference_size, space_from
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugin_rows
 from vlmeval_findit.core.identity import (

@@ -15,11 +15,7 @@ from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
 from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.boxes.reading import read, reader
 from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.core.predictions import (
-    PredictionError,
-    check_model_name,
-    read_predictions,
-)
+from vlmeval_findit.core.predictions import PredictionError, check_model_name, read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply, recorded
 from vlmeval_findit.runs.prediction_names import parse_prediction_name
 

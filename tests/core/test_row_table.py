@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 from vlmeval_findit.core.error_analysis import AnswerErrors, with_events
 from vlmeval_findit.core.influences import ClusteredSums, clustered_sums, estimate_metrics
 from vlmeval_findit.core.metric import Metric
-from vlmeval_findit.core.scored_row import (
-    ScoredRow,
-    failures,
-    sources,
-    table_of,
-    totals,
-    totals_of,
-)
+from vlmeval_findit.core.scored_row import ScoredRow, failures, sources, table_of, totals, totals_of
 from vlmeval_findit.runs.score_files import details_line, read_details_line
 
 numbers = st.one_of(

@@ -13,16 +13,10 @@ from edited_tables import edit_cells
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import (
-    odd_boxes,
-    read_table,
-    write_table,
-)
+from vlmeval_findit.benchmarks.findit.annotation_tables import odd_boxes, read_table, write_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thin, thinned
-from vlmeval_findit.benchmarks.findit.release_subsets import (
-    tables_of,
-)
+from vlmeval_findit.benchmarks.findit.release_subsets import tables_of
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.core.table_files import TableError, meta_path

@@ -102,10 +102,7 @@ def is_held(path: Path) -> bool:
 def _lease(path: Path) -> Any:
     # Any thread may store a reply, not only the thread that opened the lock.
     return SoftFileLease(
-        path,
-        lease_duration=LEASE_SECONDS,
-        heartbeat_interval=HEARTBEAT_SECONDS,
-        thread_local=False,
+        path, lease_duration=LEASE_SECONDS, heartbeat_interval=HEARTBEAT_SECONDS, thread_local=False
     )
 
 

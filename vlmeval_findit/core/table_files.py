@@ -167,10 +167,7 @@ def sources(files: Sequence[Path]) -> dict[str, Any]:
 
 
 def read_table(
-    path: Path,
-    kind: Any,
-    how_to_make: str,
-    query: Callable[[Any], AsQuery] | None = None,
+    path: Path, kind: Any, how_to_make: str, query: Callable[[Any], AsQuery] | None = None
 ) -> list[AsQuery]:
     """Read the queries of a table; tables are cached by content, since a run rereads them.
 

@@ -31,11 +31,7 @@ from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.notes import remarks
 from vlmeval_findit.models.http.providers.anthropic_messages import messages_request
 from vlmeval_findit.models.http.providers.google_content import content_request
-from vlmeval_findit.models.model_client import (
-    GenerateClient,
-    from_host_message,
-    to_host_message,
-)
+from vlmeval_findit.models.model_client import GenerateClient, from_host_message, to_host_message
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.scored_run import Run
 

@@ -12,10 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from conformance.findit import subset_queries
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import (
-    read_table,
-    write_table,
-)
+from vlmeval_findit.benchmarks.findit.annotation_tables import read_table, write_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset, Subset
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.benchmarks.findit.release_subsets import (

@@ -10,12 +10,7 @@ from grids import grid
 from vlmeval_findit.benchmarks import is_question
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
-from vlmeval_findit.benchmarks.findit.variant import (
-    DECODINGS,
-    MARKS,
-    Variant,
-    VariantError,
-)
+from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, Variant, VariantError
 
 GRID = list(grid(marks=(None, *MARKS)))
 HELD = list(grid(decodings=DECODINGS))

@@ -19,15 +19,7 @@ from ...core import folders, table_files
 from ...core.config import Checked
 from ...core.metric import slice_problem
 from ...core.question import Task
-from ...core.table_files import (
-    NESTED,
-    CellError,
-    ImagePath,
-    Paths,
-    Side,
-    WrittenTable,
-    meta_path,
-)
+from ...core.table_files import NESTED, CellError, ImagePath, Paths, Side, WrittenTable, meta_path
 from ...marks.region import PackedMask
 from .dataset_names import parse
 from .findit_datasets import DATASETS, OF_THE_RELEASE

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...boxes.representation import (
-    CLASS_KEY,
-    PLURAL_KEYS,
-    MatchRule,
-)
+from ...boxes.representation import CLASS_KEY, PLURAL_KEYS, MatchRule
 from ...core.question import Message, Part, image, reference, text
 from .findit_datasets import Family
 from .findit_query import FindItQuery

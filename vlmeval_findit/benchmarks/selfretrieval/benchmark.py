@@ -60,7 +60,7 @@ def _pairs(name: str, folder: str) -> dict[tuple[str, ...], ImagePair]:
 
 
 BASELINES = {  # by model name
-    "SceneDescriber": Baseline(describe_scenes, tables=frozenset(RENDERED)),
+    "SceneDescriber": Baseline(describe_scenes, tables=frozenset(RENDERED))
 }
 
 
