@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import custom_data
 import numpy as np
 import pytest
-from scored_runs import World, grid, query, saying, world
+from scored_runs import query
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table, write_table
@@ -23,12 +24,13 @@ from vlmeval_findit.boxes.representation import MatchRule
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.benchmark_protocol import Role
 from vlmeval_findit.core.scored_row import ScoredRow
-from vlmeval_findit.core.table_files import TableError, meta_path
+from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.core.table_files import TableError
 from vlmeval_findit.data.custom.annotation_values import mask_of_coco
 from vlmeval_findit.marks.region import packed_mask
-from vlmeval_findit.runs.coco_boxes import boxes_of_rows
-
-assert world  # a fixture
+from vlmeval_findit.runs.average_precision import Evaluator
+from vlmeval_findit.runs.coco_boxes import CocoBoxes, boxes_of_rows
+from vlmeval_findit.runs.run_score import score_file
 
 REAL = (0.0, 0.0, 10.0, 10.0)
 CROWD = Ignored((20.0, 0.0, 60.0, 40.0), crowd=True)
@@ -39,11 +41,8 @@ LARGE = (18.0, 0.0, 62.0, 42.0)
 ELSEWHERE = (80.0, 80.0, 90.0, 90.0)
 
 
-def matched(
-    boxes: list[Any], truth: Truth, match_rule: MatchRule = MatchRule.BOX_OVERLAP, **more: Any
-) -> Matched:
-    reading = ParsedReply(boxes, more.get("labels", []), more.get("frames", []), None)
-    return match([reading], [truth], None, match_rule)[0]
+def matched(boxes: Any, truth: Truth, labels: Any = (), frames: Any = (), **rule: Any) -> Matched:
+    return match([ParsedReply(boxes, labels, frames, None)], [truth], None, **rule)[0]
 
 
 @pytest.mark.parametrize(
@@ -68,20 +67,17 @@ def test_what_finds_an_ignored_object(other: Ignored, box: Any, is_ignored: bool
     assert result.counted == (1 if is_ignored else 2)
 
 
-def test_real_objects_come_first() -> None:
+def test_real_objects_come_first_and_labels_and_frames_agree() -> None:
     """A box on a real object and on a crowd is a hit; another of the same is not counted."""
     truth = Truth((IN_CROWD,), (0,), ignored=(CROWD,))
     assert matched([IN_CROWD], truth).ignored == ()
     twice = matched([IN_CROWD, IN_CROWD], truth)
     assert (twice.tp, twice.counted, len(twice.ignored)) == (1, 1, 1)
-
-
-def test_labels_and_frames_are_the_same() -> None:
     labelled = Truth((REAL,), (0,), ("cat",), ignored=(CROWD._replace(label="Dog."),))
-    result = matched([REAL, IN_CROWD, IN_CROWD], labelled, labels=["cat", "dog", "cat"])
-    assert result.ignored == (1,)
+    boxes = [REAL, IN_CROWD, IN_CROWD]
+    assert matched(boxes, labelled, labels=["cat", "dog", "cat"]).ignored == (1,)
     later = Truth((REAL,), (0,), ignored=(CROWD._replace(frame=1),))
-    assert matched([REAL, IN_CROWD, IN_CROWD], later, frames=[0, 0, 1]).ignored == (2,)
+    assert matched(boxes, later, frames=[0, 0, 1]).ignored == (2,)
 
 
 def test_points_are_ignored_in_the_mask_if_known() -> None:
@@ -89,9 +85,10 @@ def test_points_are_ignored_in_the_mask_if_known() -> None:
     pixels[10, 30] = 1
     masked = CROWD._replace(mask=packed_mask(pixels))
     points = [(5.0, 5.0, 5.0, 5.0), (30.5, 10.5, 30.5, 10.5), (50.0, 30.0, 50.0, 30.0)]
-    by = MatchRule.POINT_IN_OBJECT
-    assert matched(points, Truth((REAL,), (0,), ignored=(masked,)), by).ignored == (1,)
-    assert matched(points, Truth((REAL,), (0,), ignored=(CROWD,)), by).ignored == (1, 2)
+    for crowd, ignored in ((masked, (1,)), (CROWD, (1, 2))):
+        truth = Truth((REAL,), (0,), ignored=(crowd,))
+        result = matched(points, truth, match_rule=MatchRule.POINT_IN_OBJECT)
+        assert result.ignored == ignored
 
 
 def test_they_are_no_errors() -> None:
@@ -103,45 +100,38 @@ def test_they_are_no_errors() -> None:
         (BoxError.BACKGROUND, 2),
         (BoxError.MISSED, None),
     ]
-    whole = [REAL, ELSEWHERE, IN_CROWD]
-    right = MatchedQuery(matched(whole, truth), ParsedReply(whole, [], [], None), truth)
-    assert classify_errors([right]) == [[]]
 
 
 # --- scores ---------------------------------------------------------------------------------------
 
+OPTIONS: Any = {"sizes": (100, 100), "space": "pixels"}
+
 
 def test_a_reply_that_boxes_the_crowd_too_is_not_wrong() -> None:
     truth = findit.truth([REAL], ignored=[CROWD])
-    options: Any = {"sizes": (100, 100), "space": "pixels"}
     output = f"[{list(REAL)}, {list(IN_CROWD)}]"
-    result = findit.score([output], [truth], "xyxy_text", **options)
+    result = findit.score([output], [truth], "xyxy_text", **OPTIONS)
     assert result.metric_values["Precision"] == result.metric_values["F1@0.5"] == 100
     assert result.metric_values["mIoU"] == 100
     assert result.queries[0].details["ignored"] == [1]
     assert result.queries[0].details["n_pred"] == 1
-    assert findit.reward(output, truth, "xyxy_text", **options) == 1
-    alone = findit.score([output], [[REAL]], "xyxy_text", **options)
+    assert findit.reward(output, truth, "xyxy_text", **OPTIONS) == 1
+    alone = findit.score([output], [[REAL]], "xyxy_text", **OPTIONS)
     assert alone.metric_values["Precision"] == 50
     assert "ignored" not in alone.queries[0].details
 
 
 @pytest.mark.parametrize(
-    ("output", "reward"), [("[]", 1), (f"[{list(IN_CROWD)}]", 1), (f"[{list(ELSEWHERE)}]", 0)]
+    ("boxes", "reward", "alarms"), [([], 1, 0), ([IN_CROWD], 1, None), ([ELSEWHERE], 0, 100)]
 )
-def test_where_there_is_nothing_else_to_find(output: str, reward: float) -> None:
-    options: Any = {"sizes": (100, 100), "space": "pixels"}
-    truth = findit.truth([], ignored=[CROWD])
-    assert findit.reward(output, truth, "xyxy_text", **options) == reward
-    result = findit.score([output], [truth], "xyxy_text", **options)
-    # What is not to be counted is no answer that says that there is nothing, and no false alarm.
-    alarms = None if output == f"[{list(IN_CROWD)}]" else 100 * (1 - reward)
+def test_where_there_is_nothing_else_to_find(
+    boxes: list[Any], reward: float, alarms: float | None
+) -> None:
+    """What is not counted is no answer that says that there is nothing, and no false alarm."""
+    truth, output = findit.truth([], ignored=[CROWD]), str([list(box) for box in boxes])
+    assert findit.reward(output, truth, "xyxy_text", **OPTIONS) == reward
+    result = findit.score([output], [truth], "xyxy_text", **OPTIONS)
     assert result.metric_values["False-alarm rate"] == alarms
-
-
-def with_crowd(each: FindItQuery) -> FindItQuery:
-    crowd = Ignored((0.0, 60.0, 100.0, 100.0), crowd=True)
-    return replace(each, truth=replace(each.truth, ignored=(crowd,)))
 
 
 def test_calibration_leaves_their_boxes_out() -> None:
@@ -159,40 +149,30 @@ def test_calibration_leaves_their_boxes_out() -> None:
     assert result.image.tolist() == [0, 0]
 
 
-def test_they_are_drawn_apart(world: World) -> None:
-    world.table("Pascal", [with_crowd(query(0))])
-    name = "FindIt_Pascal_xyxy_text"
-    path = world.predict("Boxes", name, saying(f"[{list(grid((10, 70, 30, 90)))}]"))
-    (line,) = path.with_name(f"{path.stem}_details.jsonl").read_text().splitlines()
-    from vlmeval_findit.runs.score_files import read_details_line
-
-    row = read_details_line(line)
+def test_they_are_drawn_apart() -> None:
+    truth = Truth((REAL,), (0,), ignored=(CROWD,))
+    details = {"boxes": [list(IN_CROWD)], "assigned": [None], "hits": [False], "ious": [0.0]}
+    row = ScoredRow(0, "a.jpg", {}, details=details | {"ignored": [0]})
     assert roles(row) == [(Role.UNCOUNTED, None)]
-    (asked,) = read_table(find_table("Pascal"))
-    (picture,) = draw(asked, row).images
-    drawn = [box.role for box in picture.boxes]
-    assert drawn == [Role.IGNORED, Role.TRUTH, Role.TRUTH, Role.UNCOUNTED]
+    (picture,) = draw(replace(query(0), truth=truth), row).images
+    assert [box.role for box in picture.boxes] == [Role.IGNORED, Role.TRUTH, Role.UNCOUNTED]
 
 
 # --- tables ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("was", "now", "why"),
-    [
+def test_a_bad_cell_is_named(tmp_path: Path) -> None:
+    each = replace(query(0), truth=replace(query(0).truth, ignored=(CROWD,)))
+    text = write_table(tmp_path, "T", [each], {}).path.read_text()
+    path = tmp_path / "U.tsv"
+    for was, now, why in (
         ('""frame"":0', '""frame"":1', "frame 1 is none of the 1"),
         ('""crowd"":true', '""crowd"":1', r"\[crowd\] should be a valid boolean: 1"),
-    ],
-)
-def test_a_bad_cell_is_named(tmp_path: Path, was: str, now: str, why: str) -> None:
-    each = replace(query(0), truth=replace(query(0).truth, ignored=(CROWD,)))
-    path = write_table(tmp_path, "T", [each], {}).path
-    text = path.read_text()
-    assert was in text
-    path.write_text(text.replace(was, now))
-    meta_path(path).unlink()
-    with pytest.raises(TableError, match=rf"T\.tsv, line 2, column ignored: .*{why}"):
-        read_table(path)
+    ):
+        assert was in text
+        path.write_text(text.replace(was, now))
+        with pytest.raises(TableError, match=rf"U\.tsv, line 2, column ignored: .*{why}"):
+            read_table(path)
 
 
 def test_thinning_takes_them_along() -> None:
@@ -205,35 +185,47 @@ def test_thinning_takes_them_along() -> None:
 
 
 @pytest.fixture
-def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Imports COCO's annotations with the first one changed."""
     custom_data.data_folder(tmp_path, monkeypatch)
-    return custom_data.make_images(tmp_path / "pictures")
+    images = custom_data.make_images(tmp_path / "pictures")
+
+    def run(**change: object) -> int:
+        values = custom_data.coco_values()
+        values["annotations"][0] |= change
+        path = custom_data.write_coco(tmp_path, values)
+        words = ["--image-root", str(images), "--name", "MyData", "--replace"]
+        return main(["data", "import", str(path), *words])
+
+    return run
 
 
-@pytest.mark.parametrize("kind", ["polygon", "run lengths"])
-def test_masks_of_coco_judge_points(tmp_path: Path, images: Path, kind: str) -> None:
+def cat() -> FindItQuery:
+    return next(q for q in read_table(find_table("MyData")) if q.label == "cat")
+
+
+def test_masks_of_coco_judge_points(
+    imported: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
     """The first cat is an L of two rectangles; its box's lower right corner is none of it."""
-    values = custom_data.coco_values()
-    corner = [10, 5, 40, 5, 40, 10, 15, 10, 15, 25, 10, 25]
     pixels = np.zeros((80, 120))
     pixels[5:10, 10:40] = pixels[5:25, 10:15] = 1
+    polygon = [[10, 5, 40, 5, 40, 10, 15, 10, 15, 25, 10, 25], [1, 1, 2, 2]]
     packed = {"size": [80, 120], "counts": packed_mask(pixels).packed}
-    values["annotations"][0]["segmentation"] = {
-        "polygon": [corner, [1, 1, 2, 2]],
-        "run lengths": packed,
-    }[kind]
-    path = custom_data.write_coco(tmp_path, values)
-    assert main(["data", "import", str(path), "--image-root", str(images), "--name", "MyData"]) == 0
-    cat = next(q for q in read_table(find_table("MyData")) if q.label == "cat")
-    mask, other = cat.truth.masks
-    assert mask is not None
-    assert other is None
     inside = [(12.0, 20.0), (35.0, 7.0), (10.5, 5.5), (14.4, 24.4)]
     outside = [(35.0, 20.0), (9.4, 12.0), (41.0, 7.0), (12.0, 26.0)]
-    assert [mask.covers(*at) for at in (*inside, *outside)] == [True] * 4 + [False] * 4
+    for segmentation in (polygon, packed):
+        assert imported(segmentation=segmentation) == 0
+        mask, other = cat().truth.masks
+        assert mask is not None
+        assert other is None
+        assert [mask.covers(*at) for at in (*inside, *outside)] == [True] * 4 + [False] * 4
+    for wrong in (7, [[1, 2, 3]], {"size": [1, 1]}):
+        assert imported(segmentation=wrong) == 2
+        assert "annotations[0], segmentation: " in capsys.readouterr().err
 
 
-def test_polygons_are_filled_as_coco_fills_them(tmp_path: Path) -> None:
+def test_polygons_are_filled_as_coco_fills_them() -> None:
     tools = pytest.importorskip("pycocotools.mask")
     random = np.random.default_rng(0)
     for _ in range(20):
@@ -248,28 +240,14 @@ def test_polygons_are_filled_as_coco_fills_them(tmp_path: Path) -> None:
         assert (actual & expected).sum() / (actual | expected).sum() > 0.97
 
 
-@pytest.mark.parametrize("output", [7, [[1, 2, 3]], {"size": [1, 1]}])
-def test_a_segmentation_that_is_none(
-    tmp_path: Path, images: Path, output: object, capsys: pytest.CaptureFixture[str]
-) -> None:
-    values = custom_data.coco_values()
-    values["annotations"][0]["segmentation"] = output
-    path = custom_data.write_coco(tmp_path, values)
-    assert main(["data", "import", str(path), "--image-root", str(images), "--name", "MyData"]) == 2
-    assert "annotations[0], segmentation: " in capsys.readouterr().err
-
-
-def test_crowds_come_out_again(tmp_path: Path, images: Path) -> None:
-    values = custom_data.coco_values()
-    values["annotations"][0]["iscrowd"] = 1
-    path = custom_data.write_coco(tmp_path, values)
-    assert main(["data", "import", str(path), "--image-root", str(images), "--name", "MyData"]) == 0
-    name = "FindIt_MyData_xyxy_text"
-    run = Path(f"Model_{name}.json")
-    inside = [15.0, 10.0, 25.0, 20.0]
-    cat = next(q for q in read_table(find_table("MyData")) if q.label == "cat")
-    output = [{"index": q.index, "prediction": "[]"} for q in read_table(find_table("MyData"))]
-    output[cat.index]["prediction"] = f"[{inside}, {list(cat.truth.boxes[0])}]"
+def test_crowds_come_out_again(imported: Callable[..., int]) -> None:
+    assert imported(iscrowd=1) == 0
+    run = Path("Model_FindIt_MyData_xyxy_text.json")
+    boxes = [[15.0, 10.0, 25.0, 20.0], list(cat().truth.boxes[0])]
+    output = [
+        {"index": q.index, "prediction": str(boxes) if q.label == "cat" else "[]"}
+        for q in read_table(find_table("MyData"))
+    ]
     run.write_text(json.dumps(output))
     assert main(["score", "--space", "pixels", str(run)]) == 0
     assert main(["export", str(run), "--to", "coco", "--out", "coco"]) == 0
@@ -278,13 +256,8 @@ def test_crowds_come_out_again(tmp_path: Path, images: Path) -> None:
     (crowd,) = [each for each in truth["annotations"] if each["iscrowd"]]
     assert crowd["bbox"] == [10.0, 5.0, 30.5, 20.25]
     pytest.importorskip("pycocotools")
-    from vlmeval_findit.core.settings import Settings
-    from vlmeval_findit.runs.average_precision import Evaluator
-    from vlmeval_findit.runs.coco_boxes import CocoBoxes
-    from vlmeval_findit.runs.run_score import score_file
-
     scored = score_file(run, Settings(space="pixels", force=True))
-    boxes = CocoBoxes(scored.task, scored.rows)
-    result = Evaluator(boxes).precision([1.0] * len(boxes.results))
+    coco = CocoBoxes(scored.task, scored.rows)
+    result = Evaluator(coco).precision([1.0] * len(coco.results))
     # The cat is hit and the box in the crowd costs nothing; the two traffic lights are missed.
     assert result.ap50.tolist() == pytest.approx([0.5])

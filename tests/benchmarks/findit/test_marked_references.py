@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit import marked_references as marked_images
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, Sighting
 from vlmeval_findit.benchmarks.findit.marked_references import (
     LONGEST,
+    RECIPE,
     MarkedReference,
     ReferenceOrigin,
     marked,
@@ -59,21 +59,14 @@ def test_else_the_next_query_that_is_about_it_elsewhere() -> None:
         query(6, "fork", "a.jpg", support=()),
     ]
     result = references(queries, is_video=False)
-    assert [each and (each.image, each.origin) for each in result] == [
-        ("c.jpg", ReferenceOrigin.OTHER_SCENE),
-        ("shot1.png", ReferenceOrigin.WHOLE_SHOT),
-        ("c.jpg", ReferenceOrigin.OTHER_SCENE),
-        ("a.jpg", ReferenceOrigin.OTHER_SCENE),
-        ("a.jpg", ReferenceOrigin.OTHER_SCENE),
-        ("a.jpg", ReferenceOrigin.OTHER_SCENE),
-        None,
-    ]
+    shown = [each and each.image for each in result]
+    assert shown == ["c.jpg", "shot1.png", "c.jpg", "a.jpg", "a.jpg", "a.jpg", None]
+    assert result[0] == MarkedReference(
+        "c.jpg", (3.0, 0.0, 90.0, 50.0), ReferenceOrigin.OTHER_SCENE
+    )
     assert result[1] == MarkedReference("shot1.png", None, ReferenceOrigin.WHOLE_SHOT)
-
-
-def test_the_queries_of_an_object_are_gone_through_in_a_circle() -> None:
-    result = references([query(i, "cup", f"{i}.jpg") for i in range(3)], is_video=False)
-    assert [each and each.image for each in result] == ["1.jpg", "2.jpg", "0.jpg"]
+    in_a_circle = references([query(i, "cup", f"{i}.jpg") for i in range(3)], is_video=False)
+    assert [each and each.image for each in in_a_circle] == ["1.jpg", "2.jpg", "0.jpg"]
 
 
 # --- what is drawn --------------------------------------------------------------------------------
@@ -95,13 +88,13 @@ CHECKSUMS = {
 }
 
 
-@pytest.mark.parametrize("mark", MARKS)
-def test_the_pixels_of_a_mark(mark: str) -> None:
-    """After a change that is meant, raise ``RECIPE`` and write the checksum again."""
-    assert marked_images.RECIPE == 1
-    drawn = marked(scenery(700, 500), (300.0, 200.0, 360.0, 290.0), mark)
-    assert drawn.shape == (270, 256, 3)
-    assert sha256(drawn.tobytes()).hexdigest()[:16] == CHECKSUMS[mark]
+def test_the_pixels_of_a_mark() -> None:
+    """After a change that is meant, raise ``RECIPE`` and write the checksums again."""
+    assert RECIPE == 1
+    drawn = {m: marked(scenery(700, 500), (300.0, 200.0, 360.0, 290.0), m) for m in MARKS}
+    assert {pixels.shape for pixels in drawn.values()} == {(270, 256, 3)}
+    checksums = {mark: sha256(pixels.tobytes()).hexdigest() for mark, pixels in drawn.items()}
+    assert {mark: checksum[:16] for mark, checksum in checksums.items()} == CHECKSUMS
 
 
 def test_a_large_scene_is_shown_around_the_object_and_shrunk() -> None:
@@ -121,32 +114,29 @@ def test_a_large_scene_is_shown_around_the_object_and_shrunk() -> None:
 DEMO = "FindIt_Demo_insdet_xyxy_json_vp-box"
 
 
-@pytest.fixture
-def images(tmp_path: Path, lmu_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the demonstration's images, without marked ones."""
-    load_task("FindIt_Demo_insdet_xyxy_json")
-    folder = tmp_path / "Demo"
-    shutil.copytree(lmu_data / "images" / "Demo", folder, ignore=shutil.ignore_patterns("vp"))
-    monkeypatch.setenv("FINDIT_IMAGES", f"Demo={folder}")
-    return folder
-
-
-def test_what_cannot_be_read_is_named_and_the_others_are_drawn(
-    images: Path, caplog: pytest.LogCaptureFixture
+def test_what_cannot_be_read_or_written_is_named(
+    tmp_path: Path,
+    lmu_data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    load_task("FindIt_Demo_insdet_xyxy_json")
+    images = tmp_path / "Demo"
+    shutil.copytree(lmu_data / "images" / "Demo", images, ignore=shutil.ignore_patterns("vp"))
+    monkeypatch.setenv("FINDIT_IMAGES", f"Demo={images}")
     (images / "photos" / "motorcycle_left.png").unlink()
     queries = load_task(DEMO).queries
     assert [(images / q.support[0]).is_file() for q in queries.values()] == [False] * 3 + [True] * 4
     assert "3 images cannot be marked with a red box; the first: " in caplog.text
     assert "motorcycle_left.png is missing" in caplog.text
-    drawn = {path: path.stat().st_mtime_ns for path in (images / "vp").rglob("*.png")}
+
+    def drawn() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in (images / "vp").rglob("*.png")}
+
+    before = drawn()
     load_task(DEMO)
-    assert {path: path.stat().st_mtime_ns for path in (images / "vp").rglob("*.png")} == drawn
-
-
-def test_a_folder_that_cannot_be_written_to_is_named(images: Path) -> None:
+    assert drawn() == before
+    shutil.rmtree(images / "vp")
     (images / "vp").write_text("in the way")
-    with pytest.raises(
-        FolderError, match=r"vp/box/\w+\.png cannot be written .*FINDIT_IMAGES=Demo"
-    ):
+    with pytest.raises(FolderError, match=r"vp/box/\w+\.png cannot be written .*FINDIT_IMAGES="):
         load_task(DEMO)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from vlmeval_findit.benchmarks.findit.box_metrics import RANKING
 from vlmeval_findit.benchmarks.findit.findit_query import thin, thinned
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.core.config import ConfigError
+from vlmeval_findit.core.scored_row import add_up
 from vlmeval_findit.core.table_files import TableError
 from vlmeval_findit.leaderboard.board import boards
 from vlmeval_findit.marks.region import packed_mask
@@ -31,37 +33,33 @@ POINT, JSON_NAME = "FindIt_Pascal_point_text", "FindIt_Pascal_point_json"
 BOXES = "FindIt_Pascal_xyxy_text"
 
 L_SHAPE = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
-L_SHAPE[10:60, 10:20] = 1
-L_SHAPE[50:60, 10:50] = 1
+L_SHAPE[10:60, 10:20] = L_SHAPE[50:60, 10:50] = 1
 BOX = (10.0, 10.0, 50.0, 60.0)
 MASKED = Truth((BOX,), (0,), masks=(packed_mask(L_SHAPE),))
 
-# --- counted --------------------------------------------------------------------------------------
-
 TARGET = [[0, 0, 100, 50]]
+FORM: Any = {"sizes": (WIDTH, HEIGHT), "space": "pixels"}
 
 
-def metric_values(
-    replies: Sequence[str | None], truths: Sequence[Any], **more: Any
-) -> dict[str, Any]:
-    form = {"sizes": (WIDTH, HEIGHT), "space": "pixels", **more}
-    return dict(
-        findit.score(replies, truths, form.pop("format", "point_text"), **form).metric_values
-    )
+def metric_values(replies: Sequence[str | None], truths: Sequence[Any]) -> dict[str, Any]:
+    return dict(findit.score(replies, truths, "point_text", **FORM).metric_values)
 
 
 def test_a_point_too_many_costs_and_so_does_an_object_too_few() -> None:
     two = [[0, 0, 10, 10], [50, 50, 60, 60]]
-    assert metric_values(["[5, 5] [55, 55]"], [two])["Pointing accuracy"] == 100
-    assert metric_values(["[5, 5]"], [two])["Pointing accuracy"] == 50
+    for reply, value in (("[5, 5] [55, 55]", 100), ("[5, 5]", 50), ("[5, 5] [6, 6]", 50)):
+        assert metric_values([reply], [two])["Pointing accuracy"] == value
     # In the notch of the L, and in it: its box holds both.
     masked = metric_values(["[40, 20] [15, 30]", "[15, 30]"], [MASKED] * 2)
     assert (masked["Points inside"], masked["Pointing accuracy"]) == (75, pytest.approx(200 / 3))
-    assert metric_values(["[5, 5] [6, 6]"], [two])["Pointing accuracy"] == 50
     everywhere = " ".join(f"[{x}, {y}]" for x in range(0, 100, 10) for y in range(0, 100, 10))
     sprayed = metric_values([everywhere], [two])
     assert sprayed["Pointing accuracy"] == 2
     assert (sprayed["Point recall"], sprayed["Point precision"]) == (100, 2)
+    replies = ["[5, 5]", "[5, 5] [150, 90]", "[]", None]
+    rewards = findit.reward(replies, [TARGET] * 4, "point_text", by="pointing", **FORM)
+    assert rewards[:3].tolist() == [1, 0.5, 0]
+    assert np.isnan(rewards[3])
 
 
 def test_nothing_to_find_no_answer_and_no_call_are_three_things() -> None:
@@ -73,14 +71,6 @@ def test_nothing_to_find_no_answer_and_no_call_are_three_things() -> None:
     assert result["Pointing accuracy"] == 50
     assert result["Pointing accuracy (failed calls as misses)"] == pytest.approx(100 / 3)
     assert result["Adherence"] == 50
-
-
-def test_the_reward_of_points() -> None:
-    form = {"sizes": (WIDTH, HEIGHT), "space": "pixels", "by": "pointing"}
-    replies = ["[5, 5]", "[5, 5] [150, 90]", "[]", None]
-    built = findit.reward(replies, [TARGET] * 4, "point_text", **form)  # type: ignore[call-overload]
-    assert built[:3].tolist() == [1, 0.5, 0]
-    assert np.isnan(built[3])
 
 
 # --- the grid -------------------------------------------------------------------------------------
@@ -105,18 +95,14 @@ def test_a_sweep_never_compares_boxes_with_points() -> None:
 # --- masks in tables ------------------------------------------------------------------------------
 
 
-def test_masks_go_with_their_frames() -> None:
+def test_masks_go_with_their_frames_and_through_tables(tmp_path: Path) -> None:
     left, right = packed_mask(L_SHAPE), packed_mask(np.fliplr(L_SHAPE))
     truth = Truth((BOX,) * 3, (0, 1, 2), masks=(left, None, right))
     video = replace(query(0), images=("a.png", "b.png", "c.png"), truth=truth)
     stored = thinned(video, 2).truth
-    assert len(stored.boxes) == len(stored.masks) == 2
-    assert [truth.masks[frame] for frame in thin(3, 2)] == [*stored.masks]
-
-
-def test_masks_go_through_tables(tmp_path: Path) -> None:
-    truth = Truth((BOX, (0.0, 0.0, 9.0, 9.0)), (0, 0), masks=(MASKED.masks[0], None))
-    table = write_table(tmp_path, "T", [replace(query(0), truth=truth), query(1)], {}).path
+    assert len(stored.boxes) == 2
+    assert stored.masks == tuple(truth.masks[frame] for frame in thin(3, 2))
+    table = write_table(tmp_path, "T", [video, query(1)], {}).path
     assert [each.truth for each in read_table(table)] == [truth, query(1).truth]
     with pytest.raises(TableError, match=r"line 2, column masks: .*not an entry for every box"):
         read_table(edit_cells(table, masks="[[null]]"))
@@ -139,19 +125,15 @@ def test_points_have_a_separate_board(world: World) -> None:
     (column,) = second.datasets
     cell = second.cells["Good", column.name]
     assert cell.format == "point_text"  # chosen among points, by their figure
-    assert cell.entries["Pointing accuracy"].value == points.metric_values["Pointing accuracy"]
-    assert (
-        points.metric_values["Pointing accuracy"] > in_json.metric_values["Pointing accuracy"] > 0
-    )  # type: ignore[operator]
+    value, of_json = (each.metric_values["Pointing accuracy"] or 0 for each in (points, in_json))
+    assert cell.entries["Pointing accuracy"].value == value > of_json > 0
     assert rule(second.benchmark).startswith("highest Pointing accuracy (failed calls as misses)")
     assert benchmark_of(BOXES).ranking == RANKING
 
 
 def test_every_lost_place_has_a_single_error_type(world: World) -> None:
-    replies = iter(
-        ["[30, 300] [750, 500]", "[500, 990]", "[]", "sorry", "[900, 990] [950, 990] [980, 990]"]
-        * 3
-    )
+    three = "[900, 990] [950, 990] [980, 990]"
+    replies = cycle(["[30, 300] [750, 500]", "[500, 990]", "[]", "sorry", three])
     run = world.run("M", POINT, lambda query, random: next(replies))
     analysis = run.benchmark.errors
     events = [dict(analysis.events(row)) for row in run.rows[:5]]
@@ -162,10 +144,7 @@ def test_every_lost_place_has_a_single_error_type(world: World) -> None:
         {"lost: no box": 2},
         {"lost: off target": 2, "lost: too many": 1},
     ]
-    sums = {**run.sums}
-    for row in run.rows:
-        for name, count in analysis.events(row).items():
-            sums[name] = sums.get(name, 0) + count
+    sums = add_up([run.sums, *map(analysis.events, run.rows)])
     points = analysis.points(sums)
     assert sum(points.values()) == pytest.approx(analysis.lost(sums))
     assert not any(key.startswith("lost:") for row in run.rows for key in row.sums)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 
-import pytest
 from grids import grid
 from paths import GOLDEN as GOLDEN_FOLDER
 
@@ -113,22 +112,15 @@ def test_the_wordings_are_those_of_the_snapshot() -> None:
     assert len(actual) == len(golden)
 
 
-# --- the hash -------------------------------------------------------------------------------------
-
-ONE = (image("a.jpg"), text("Find the dog."))
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        pytest.param([ONE, ONE], id="twice"),
-        pytest.param([(image("a.jpg"), text("Find the dog"))], id="a full stop"),
-        pytest.param([(image("b.jpg"), text("Find the dog."))], id="another image"),
-        pytest.param([ONE[::-1]], id="another order"),
-        pytest.param([ONE[:1], ONE[1:]], id="two messages"),
-        pytest.param([(text("a.jpg"), text("Find the dog."))], id="a path as text"),
-    ],
-)
-def test_any_change_changes_the_hash(other: list[Message]) -> None:
-    assert prompt_hash([ONE]) == prompt_hash(iter([tuple(ONE)]))
-    assert prompt_hash(other) != prompt_hash([ONE])
+def test_any_change_changes_the_hash() -> None:
+    one = (image("a.jpg"), text("Find the dog."))
+    others = [
+        [one, one],
+        [(image("a.jpg"), text("Find the dog"))],
+        [(image("b.jpg"), text("Find the dog."))],
+        [one[::-1]],
+        [one[:1], one[1:]],
+        [(text("a.jpg"), text("Find the dog."))],
+    ]
+    assert len({prompt_hash(messages) for messages in ([one], *others)}) == 7
+    assert prompt_hash([one]) == prompt_hash(iter([one]))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,46 +23,33 @@ from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.core.table_files import TableError
 
-ALL_TABLES = list(tables_of(None))
-PASCAL, IGROUND = DATASETS["Pascal"], DATASETS["iGround"]
-
-
-def table_id(value: object) -> str:
-    return value.name if isinstance(value, Dataset) else "labels" * bool(value)
-
-
-def query(index: int = 0, **changes: Any) -> FindItQuery:
-    built = FindItQuery(index, "dog", 100, 80, ("a.jpg",), Truth(((1.0, 2.0, 3.5, 4.0),), (0,)))
-    return dataclasses.replace(built, **changes)
-
-
+PASCAL = DATASETS["Pascal"]
 IMAGE_ROW = {"filename": "a.jpg", "label": "dog", "bboxes": [[1, 2, 3, 4]], "height": 80,
              "width": 100}  # fmt: skip
-VIDEO_ROW = {
-    **IMAGE_ROW,
-    "bboxes": [[{"label": "dog", "bbox": [1, 2, 3, 4]}], []],
-    "frame_paths": ["a.jpg", "b.jpg"],
-    "frame_indices": [0, 9],
-    "caption": "A dog.",
-    "support_shots": ["s.jpg"],
-}
 
 
 def test_rows_become_queries() -> None:
-    assert query_from_row(5, IMAGE_ROW, PASCAL, False) == query(
-        5, truth=Truth(((1.0, 2.0, 3.0, 4.0),), (0,))
-    )
-    assert query_from_row(6, VIDEO_ROW, IGROUND, True) == FindItQuery(
-        index=6,
-        label="dog",
-        width=100,
-        height=80,
+    truth = Truth(((1.0, 2.0, 3.0, 4.0),), (0,))
+    image = FindItQuery(5, "dog", 100, 80, ("a.jpg",), truth)
+    assert query_from_row(5, IMAGE_ROW, PASCAL, False) == image
+    video = {
+        **IMAGE_ROW,
+        "bboxes": [[{"label": "dog", "bbox": [1, 2, 3, 4]}], []],
+        "frame_paths": ["a.jpg", "b.jpg"],
+        "frame_indices": [0, 9],
+        "caption": "A dog.",
+        "support_shots": ["s.jpg"],
+    }
+    expected = replace(
+        image,
         images=("a.jpg", "b.jpg"),
         support=("s.jpg",),
         caption="A dog.",
         frame_indices=(0, 9),
-        truth=Truth(((1.0, 2.0, 3.0, 4.0),), (0,), ("dog",)),
+        truth=replace(truth, labels=("dog",)),
+        cluster="",
     )
+    assert query_from_row(5, video, DATASETS["iGround"], True) == expected
 
 
 @pytest.mark.parametrize(
@@ -72,7 +58,6 @@ def test_rows_become_queries() -> None:
         ("Pascal", "007.jpg", "007.jpg"),
         ("OpenImages", "abc", "abc.jpg"),
         ("RefCOCO", "COCO_train2014_000000047093_2.jpg", "COCO_train2014_000000047093.jpg"),
-        ("RefL4", "COCO_train2014_000000047093.jpg", "COCO_train2014_000000047093.jpg"),
         ("HRInsDet_hard", "office_001/rgb_007.jpg", "Scenes/hard/office_001/rgb_007.jpg"),
     ],
 )
@@ -81,42 +66,32 @@ def test_names_become_paths_in_the_image_folder(dataset: str, filename: str, pat
     assert query_from_row(0, row, DATASETS[dataset], False).images == (path,)
 
 
-def subset_file(folder: Path, content: list[dict[str, Any]], **known: Any) -> Dataset:
-    """A dataset whose only subset is a Parquet file of these rows."""
-    path = folder / "made_up.parquet"
-    pq.write_table(pa.Table.from_pylist(content), path)
-    facts = {"file": "made_up", "sha256": file_sha256(path)}
-    return dataclasses.replace(PASCAL, name="MadeUp", subset=Subset(**{**facts, **known}))
-
-
-THREE_ROWS = [
-    IMAGE_ROW,
-    {**IMAGE_ROW, "filename": "b.jpg", "bboxes": [[3, 4, 1, 2], [0, 0, 1, 1]]},
-    {**IMAGE_ROW, "bboxes": []},
-]
-
-
 def test_preparing_a_subset(tmp_path: Path) -> None:
-    built = prepare_subset(tmp_path, tmp_path / "out", subset_file(tmp_path, THREE_ROWS), False)
+    boxes = [[[1, 2, 3, 4]], [[3, 4, 1, 2], [0, 0, 1, 1]], []]
+    path, out = tmp_path / "made_up.parquet", tmp_path / "out"
+    pq.write_table(pa.Table.from_pylist([{**IMAGE_ROW, "bboxes": each} for each in boxes]), path)
+    dataset = replace(PASCAL, name="MadeUp", subset=Subset("made_up", "0" * 64))
+    with pytest.raises(TableError, match=r"made_up\.parquet.*release's file has 0{64}"):
+        prepare_subset(tmp_path, out, dataset, False)
+    assert not out.exists()
+    dataset = replace(dataset, subset=Subset("made_up", file_sha256(path)))
+    built = prepare_subset(tmp_path, out, dataset, False)
     assert (built.path.stem, built.queries, built.boxes) == ("MadeUp", 3, 3)
     assert built.notes[0].startswith("1 boxes swapped corners, left as they are")
     queries = read_table(built.path)
     assert [q.index for q in queries] == [0, 1, 2]
     assert queries[1].truth.boxes[0] == (3, 4, 1, 2)
-    meta = json.loads((tmp_path / "out" / "MadeUp.meta.json").read_text())
+    meta = json.loads((out / "MadeUp.meta.json").read_text())
     assert meta["source"] == "made_up.parquet"
     assert meta["odd_boxes"] == [{"index": 1, "what": "swapped corners", "box": [3, 4, 1, 2]}]
 
 
-def test_a_file_that_is_not_the_releases_is_refused(tmp_path: Path) -> None:
-    dataset = subset_file(tmp_path, THREE_ROWS, sha256="0" * 64)
-    with pytest.raises(TableError, match=r"made_up\.parquet.*release's file has 0{64}"):
-        prepare_subset(tmp_path, tmp_path / "out", dataset, False)
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.shared
-@pytest.mark.parametrize(("dataset", "multilabel"), ALL_TABLES, ids=table_id)
+@pytest.mark.parametrize(
+    ("dataset", "multilabel"),
+    list(tables_of(None)),
+    ids=lambda value: value.name if isinstance(value, Dataset) else "labels" * value,
+)
 def test_a_subset_is_read_as_it_was_written(
     subsets: Path, tmp_path: Path, dataset: Dataset, multilabel: bool
 ) -> None:
