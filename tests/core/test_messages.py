@@ -22,29 +22,17 @@ PACKAGE = ROOT / "vlmeval_findit"
 def texts() -> Iterator[tuple[str, str]]:
     """Every text of the package that is no docstring, with its place; a value in it is a ``_``."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        parts = {
-            id(value)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.JoinedStr)
-            for value in node.values
-        }
-        output = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        joined = [node for node in nodes if isinstance(node, ast.JoinedStr)]
+        skipped = {id(value) for node in joined for value in node.values}
+        skipped |= {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
             where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
             if isinstance(node, ast.JoinedStr):
                 pieces = (getattr(value, "value", "_") for value in node.values)
                 yield where, "".join(each if isinstance(each, str) else "_" for each in pieces)
-            elif id(node) not in parts | output and isinstance(getattr(node, "value", None), str):
+            elif id(node) not in skipped and isinstance(getattr(node, "value", None), str):
                 yield where, node.value  # type: ignore[attr-defined]
-
-
-def commands() -> Iterator[tuple[str, str]]:
-    for where, text in texts():
-        if where.startswith("vlmeval_findit/cli/__init__.py"):
-            continue
-        for result in re.finditer(r"run_findit\.py ([^\n;`(,]+)", text):
-            yield where, result[1]
 
 
 def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -56,7 +44,12 @@ def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
 def test_commands_in_messages_are_commands_with_their_flags(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    result = list(commands())
+    result = [
+        (where, found[1])
+        for where, text in texts()
+        if not where.startswith("vlmeval_findit/cli/__init__.py")
+        for found in re.finditer(r"run_findit\.py ([^\n;`(,]+)", text)
+    ]
     assert len(result) > 25
     helps = {"": help_of("run", capsys)}
     wrong = []

@@ -11,8 +11,6 @@ from vlmeval_findit.benchmarks.findit.box_metrics import METRICS
 from vlmeval_findit.core.metric import Metric, is_sliced, metric_values, sliced
 from vlmeval_findit.core.scored_row import ScoredRow, totals
 
-# --- FindIt's -------------------------------------------------------------------------------------
-
 
 def test_empty_denominators_give_0_but_where_nothing_could_be_rejected() -> None:
     result = metric_values(METRICS, {})
@@ -32,21 +30,16 @@ def test_f1_is_the_harmonic_mean(tp: int, wrong: int, missed: int) -> None:
     assert f1 == pytest.approx(mean)
 
 
-# --- any ------------------------------------------------------------------------------------------
-
 RATE = Metric("rate", {"right": 1}, {"asked": 1}, empty=None)
 BY_CLASS = Metric("by class", {"right": 1}, {"asked": 1}, over="class", empty=None)
 
 
 def test_a_mean_over_slices_weighs_every_slice_alike() -> None:
-    built = [
-        ScoredRow(0, "a", {"right": 1, "asked": 1}, slices={"class": "cat", "size": "small"}),
-        *(
-            ScoredRow(i, "b", {"right": 0, "asked": 1}, slices={"class": "dog", "size": "small"})
-            for i in range(1, 4)
-        ),
-    ]
-    result = totals(built)
+    def row(name: str, right: int) -> ScoredRow:
+        slices = {"class": name, "size": "small"}
+        return ScoredRow(0, "a", {"right": right, "asked": 1}, slices=slices)
+
+    result = totals([row("cat", 1), *[row("dog", 0)] * 3])
     assert RATE.value(result) == 25.0
     assert BY_CLASS.value(result) == 50.0
     assert result[sliced("asked", "size", "small")] == 4
@@ -56,10 +49,7 @@ def test_a_mean_over_slices_weighs_every_slice_alike() -> None:
 @given(st.lists(st.tuples(counts, counts, counts, counts), min_size=1, max_size=8))
 def test_arrays_give_what_dicts_give(draws: list[tuple[int, ...]]) -> None:
     """One entry a bootstrap draw: the same values as draw by draw."""
-    names = [
-        sliced("right", "class", "cat"), sliced("asked", "class", "cat"),
-        sliced("right", "class", "dog"), sliced("asked", "class", "dog"),
-    ]  # fmt: skip
+    names = [sliced(of, "class", name) for name in ("cat", "dog") for of in ("right", "asked")]
     arrays = dict(zip(names, np.array(draws, dtype=float).T, strict=True))
     each_draw = [BY_CLASS.value(dict(zip(names, draw, strict=True))) for draw in draws]
     expected = [np.nan if value is None else value for value in each_draw]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from openpyxl import Workbook
 
 from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
 from vlmeval_findit.boxes.box_records import FormatFailure
@@ -22,92 +24,71 @@ from vlmeval_findit.runs.prediction_names import parse_prediction_name
 Row = dict[str, Any]
 
 
-def json_file(path: Path, rows: Sequence[Row]) -> None:
-    path.write_text(json.dumps(list(rows)), encoding="utf-8")
+def as_xlsx(rows: Sequence[Row]) -> bytes:
+    out = BytesIO()
+    pd.DataFrame(rows).to_excel(out, index=False, engine="openpyxl")
+    return out.getvalue()
 
 
-def tsv_file(path: Path, rows: Sequence[Row]) -> None:
-    """As VLMEvalKit writes it."""
-    pd.DataFrame(rows).to_csv(path, sep="\t", index=False, quoting=csv.QUOTE_ALL)
+def as_tsv(rows: Sequence[Row]) -> bytes:
+    return pd.DataFrame(rows).to_csv(sep="\t", index=False, quoting=csv.QUOTE_ALL).encode()
 
 
-def xlsx_file(path: Path, rows: Sequence[Row]) -> None:
-    pd.DataFrame(rows).to_excel(path, index=False, engine="openpyxl")
-
-
-WRITERS: dict[str, Callable[[Path, Sequence[Row]], None]] = {
-    "json": json_file,
-    "tsv": tsv_file,
-    "xlsx": xlsx_file,
+# As VLMEvalKit writes them
+WRITERS: dict[str, Callable[[Sequence[Row]], bytes]] = {
+    "json": lambda rows: json.dumps(list(rows)).encode(),
+    "tsv": as_tsv,
+    "xlsx": as_xlsx,
 }
-formats = pytest.mark.parametrize("suffix", WRITERS)
 
 
-def file(folder: Path, suffix: str, rows: Sequence[Row]) -> Path:
-    path = folder / f"m_FindIt_SVG_xyxy_text.{suffix}"
-    WRITERS[suffix](path, rows)
+def file(folder: Path, suffix: str, content: bytes | str) -> Path:
+    path = folder / f"p.{suffix}"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
 
 
-TEXTS = [
-    "[1, 2, 3, 4]",
-    '[{"bbox": [1, 2, 3, 4]}]',
-    "line\nline\n\nline",
-    "a\ttab and \"quotes\" and 'more'",
-    "猫 🐈 é",
-    *("None", "NA", "", "007", "1.0"),
-    "x" * 20_000,
-]
+def sheet(folder: Path, *rows: Sequence[Any]) -> Path:
+    book = Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(folder / "p.xlsx")
+    return folder / "p.xlsx"
 
 
-@formats
-@pytest.mark.parametrize("text", TEXTS, ids=lambda text: repr(text)[:20])
-def test_a_reply_is_read_as_it_stands(tmp_path: Path, suffix: str, text: str) -> None:
-    rows = [{"index": 3, "question": "?", "prediction": text}, {"index": 1, "prediction": "[]"}]
-    assert read_predictions(file(tmp_path, suffix, rows)) == [Reply(3, text), Reply(1, "[]")]
+# --- what is a reply ------------------------------------------------------------------------------
 
 
-@formats
-def test_records_come_with_their_reply(tmp_path: Path, suffix: str) -> None:
-    record = Recorded(
-        space={"kind": "pixels", "scene_max_size": 1824},
-        finish_reason="stop",
-        images=({"original": [10, 20], "sent": [5, 10]},),
-    )
-    rows = [
-        {"index": 0, "prediction": "[]", "extra_records": record.as_json()},
-        {"index": 1, "prediction": "[]", "extra_records": "{}"},
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_replies_and_records_are_read_as_they_stand(tmp_path: Path, suffix: str) -> None:
+    texts = [
+        *("[1, 2, 3, 4]", '[{"bbox": [1, 2, 3, 4]}]', "line\nline\n\nline", "猫 🐈 é"),
+        *("a\ttab and \"quotes\" and 'more'", "None", "NA", "", "007", "1.0", "x" * 20_000),
     ]
-    replies = read_predictions(file(tmp_path, suffix, rows))
-    assert [reply.recorded for reply in replies] == [record, Recorded()]
-
-
-@pytest.mark.parametrize(
-    ("text", "failed"),
-    [
-        (FAILED, True),
-        (FAILED + " via API.", True),
-        ("", False),
-        (FAILED + ": <class 'RuntimeError'> CUDA out of memory", True),
-        (FAILED + " via API. ReadTimeout: no answer", True),
-        (FAILED + " via API. is on the button: [1, 2, 3, 4]", False),
-        ("I failed to obtain answer", False),
-        ("The dialog says: " + FAILED + " via API.", False),
-        ("[]", False),
-    ],
-)
-def test_a_failed_call_is_no_reply(text: str, failed: bool) -> None:
-    reply = Reply(0, text)
-    assert reply.failed is failed
-    reason = read_reply(reply, reader(ReplyFormat("text", "xyxy"))).reason
-    assert (reason is FormatFailure.FAILED_CALL) is failed
+    images = ({"original": [10, 20], "sent": [5, 10]},)
+    record = Recorded({"kind": "pixels", "scene_max_size": 1824}, "stop", images)
+    rows = [
+        {"index": 90 - at, "question": "?", "prediction": text, "extra_records": record.as_json()}
+        for at, text in enumerate(texts)
+    ]
+    rows[0]["extra_records"] = "{}"
+    replies = read_predictions(file(tmp_path, suffix, WRITERS[suffix](rows)))
+    assert [reply.text for reply in replies] == texts
+    assert [reply.index for reply in replies] == [row["index"] for row in rows]
+    assert [reply.recorded for reply in replies] == [Recorded(), *[record] * (len(texts) - 1)]
 
 
 @pytest.mark.parametrize(
     ("text", "record", "failed"),
     [
-        (FAILED, Recorded(call={"error": "429"}), True),
-        ("half a reply", Recorded(call={"error": "cut off"}), True),
+        (FAILED, Recorded(), True),
+        (FAILED + " via API.", Recorded(), True),
+        ("", Recorded(), False),
+        (FAILED + ": <class 'RuntimeError'> CUDA out of memory", Recorded(), True),
+        (FAILED + " via API. ReadTimeout: no answer", Recorded(), True),
+        (FAILED + " via API. is on the button: [1, 2, 3, 4]", Recorded(), False),
+        ("The dialog says: " + FAILED + " via API.", Recorded(), False),
+        # The record decides.
         ("half a reply", Recorded(call={"error": "cut off"}, finish_reason="stop"), True),
         (FAILED, Recorded(finish_reason="stop"), False),
         (FAILED, Recorded(tokens={"reply": 7}), False),
@@ -115,10 +96,11 @@ def test_a_failed_call_is_no_reply(text: str, failed: bool) -> None:
         ("[]", Recorded(call={"id": "a"}), False),
     ],
 )
-def test_the_record_decides_whether_a_call_failed(
-    text: str, record: Recorded, failed: bool
-) -> None:
-    assert Reply(0, text, record).failed is failed
+def test_a_failed_call_is_no_reply(text: str, record: Recorded, failed: bool) -> None:
+    reply = Reply(0, text, record)
+    assert reply.failed is failed
+    reason = read_reply(reply, reader(ReplyFormat("text", "xyxy"))).reason
+    assert (reason is FormatFailure.FAILED_CALL) is failed
 
 
 @pytest.mark.parametrize(
@@ -126,7 +108,6 @@ def test_the_record_decides_whether_a_call_failed(
     [
         ('[{"bbox": [1, 2, 3, 4]}] and', "length", FormatFailure.TRUNCATED),
         ('[{"bbox": [1, 2, 3, 4]}] and', "stop", FormatFailure.NOT_JSON),
-        ('[{"bbox": [1, 2, 3, 4]}] and', "", FormatFailure.NOT_JSON),
         ('[{"bbox": [1, 2', "", FormatFailure.TRUNCATED),
         ("Let me think", "length", FormatFailure.TRUNCATED),
         ('[{"bbox": [1, 2, 3, 4]}]', "length", None),
@@ -142,74 +123,95 @@ def test_a_truncated_reply_has_its_reason(
     assert result.boxes == read(text, form).boxes
 
 
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [("null", ""), ("NaN", ""), ("[1, 2.5]", "[1, 2.5]"), ("7", "7"), ('["é"]', '["é"]')],
+)
+def test_a_reply_that_is_not_text(tmp_path: Path, answer: str, text: str) -> None:
+    path = file(tmp_path, "json", f'[{{"index": 0, "prediction": {answer}}}]')
+    assert read_predictions(path) == [Reply(0, text)]
+
+
+def test_what_files_may_have(tmp_path: Path) -> None:
+    """A byte order mark, blank lines, zero bytes and very long replies are no damage."""
+    long = "x" * 1_000_000
+    path = file(tmp_path, "tsv", f"\ufeffindex\tprediction\n\n0\ta\0b\n1\t{long}\n")
+    assert read_predictions(path) == [Reply(0, "a\0b"), Reply(1, long)]
+    path = file(tmp_path, "json", '\ufeff[{"index": 0, "prediction": "a"}]')
+    assert read_predictions(path) == [Reply(0, "a")]
+    # Sheets have empty cells and rows; writers make a formula of a reply that looks like one.
+    columns = ["index", "note", "prediction", None]
+    path = sheet(tmp_path, columns, [0, "n"], [1, None, "b"], [2, None, "=[1, 2]"], [], [None])
+    assert read_predictions(path) == [Reply(0, ""), Reply(1, "b"), Reply(2, "=[1, 2]")]
+
+
+def test_the_hosts_other_mode_leaves_reply_and_record_in_one_cell(tmp_path: Path) -> None:
+    record = Recorded(space={"kind": "unit"}, call={"cost": 0.5})
+    cell = {"prediction": "[]", "extra_records": record.as_json()}
+    path = file(tmp_path, "json", json.dumps([{"index": 4, "prediction": cell}]))
+    assert read_predictions(path) == [Reply(4, "[]", record)]
+
+
 # --- files that cannot be read --------------------------------------------------------------------
 
+ROWS = [{"index": i, "prediction": f"[{i}, 2, 3, 4]\n", "extra_records": "{}"} for i in range(50)]
+TSV = as_tsv(ROWS)
+TWICE = '[{"index": 4, "prediction": "a"}, {"index": 4, "prediction": "a"}]'
+DAMAGED: list[tuple[str, bytes | str, str]] = [
+    ("xlsx", as_xlsx(ROWS)[:-300], "not a sheet that can be read"),
+    ("json", json.dumps(ROWS)[:-100], "not JSON: "),
+    ("json", "", "not JSON"),
+    ("json", "[1]", "should be a list of objects"),
+    ("json", TWICE, "row 2: index 4 stands twice"),
+    ("json", '[{"index": -1, "prediction": "a"}]', "row 1, column index: -1 is not the number"),
+    ("tsv", "", "has no line of column names"),
+    ("tsv", TSV[: TSV.rfind(b"2, 3")], "unexpected end of data"),  # in a reply
+    ("tsv", TSV[: TSV.rfind(b'\t"[49')], "row 50: 1 cells for 3"),  # before a reply
+    ("tsv", "index\tprediction\n1\ta\tb\n", "row 1: 3 cells for 2 columns"),
+    ("tsv", "id\tanswer\n1\ta\n", "row 1: no column 'index', only ['id', 'answer']"),
+    ("tsv", "index\tanswer\n1\ta\n", "row 1: no column 'prediction', only ['index', 'answer']"),
+    ("csv", "", "there are: .json, .tsv, .xlsx"),
+]
 
-def test_an_index_stands_once(tmp_path: Path) -> None:
-    path = file(tmp_path, "json", [{"index": 4, "prediction": "a"}] * 2)
-    with pytest.raises(PredictionError, match=r"\.json, row 2: index 4 stands twice"):
+
+@pytest.mark.parametrize(("suffix", "content", "why"), DAMAGED, ids=[each[2] for each in DAMAGED])
+def test_a_damaged_file(tmp_path: Path, suffix: str, content: bytes | str, why: str) -> None:
+    path = file(tmp_path, suffix, content)
+    with pytest.raises(PredictionError) as error:
         read_predictions(path)
+    assert str(error.value).startswith(str(path))
+    assert why in str(error.value)
+    assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("column", ["index", "prediction"])
-def test_a_missing_column_is_named(tmp_path: Path, column: str) -> None:
-    row = {"index": 4, "prediction": "a", "answer": "b"}
-    del row[column]
-    path = file(tmp_path, "tsv", [row])
-    with pytest.raises(PredictionError, match=f"row 1: no column '{column}', only") as error:
-        read_predictions(path)
-    assert "'answer'" in str(error.value)
-    assert str(path) in str(error.value)
+def test_a_sheet_without_cells(tmp_path: Path) -> None:
+    with pytest.raises(PredictionError, match="has no line of column names"):
+        read_predictions(sheet(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("", "not JSON"),
-        ("[1]", "should be a list of objects"),
-        ('[{"index": -1, "prediction": "a"}]', "row 1, column index: .* they begin at 0"),
-    ],
-)  # fmt: skip
-def test_bad_json_files(tmp_path: Path, content: str, says: str) -> None:
-    path = tmp_path / "p.json"
-    path.write_text(content)
-    with pytest.raises(PredictionError, match=says) as error:
-        read_predictions(path)
-    assert str(path) in str(error.value)
+def test_a_file_that_is_cut_off_anywhere_has_no_shortened_reply(tmp_path: Path) -> None:
+    """All replies that are read are whole, wherever the file ends."""
+    for end in range(0, len(TSV), 397):
+        path = file(tmp_path, "tsv", TSV[:end])
+        try:
+            replies = read_predictions(path)
+        except PredictionError:
+            continue
+        expected = [Reply(row["index"], row["prediction"]) for row in ROWS[: len(replies)]]  # type: ignore[arg-type]
+        assert replies == expected
 
 
 @pytest.mark.parametrize(
     ("answer", "index"),
-    [("0", 0), ("1.0", 1), ('"1"', 1), ("1.5", None), ("true", None),
-     ('"a"', None), ("null", None)],
-)  # fmt: skip
+    [("0", 0), ("1.0", 1), ('"1"', 1), ("1.5", None), ("true", None), ('"a"', None)],
+)
 def test_what_is_an_index(tmp_path: Path, answer: str, index: int | None) -> None:
-    path = tmp_path / "p.json"
-    path.write_text(f'[{{"index": {answer}, "prediction": "a"}}]')
+    path = file(tmp_path, "json", f'[{{"index": {answer}, "prediction": "a"}}]')
     if index is not None:
         assert [reply.index for reply in read_predictions(path)] == [index]
         return
-    with pytest.raises(PredictionError) as error:
+    with pytest.raises(PredictionError, match=r"row 1, column index: .* is not a whole number"):
         read_predictions(path)
-    assert str(error.value).startswith(f"{path}, row 1, column index: ")
-    assert str(error.value).endswith(" is not a whole number")
-
-
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [("null", ""), ("NaN", ""), ("[1, 2.5]", "[1, 2.5]"), ('[{"bbox": [1]}]', '[{"bbox": [1]}]'),
-     ("7", "7"), ('"é"', "é"), ('["é"]', '["é"]')],
-)  # fmt: skip
-def test_a_reply_that_is_not_text(tmp_path: Path, answer: str, text: str) -> None:
-    path = tmp_path / "p.json"
-    path.write_text(f'[{{"index": 0, "prediction": {answer}}}]', encoding="utf-8")
-    assert [reply.text for reply in read_predictions(path)] == [text]
-
-
-@pytest.mark.parametrize("name", ["p.csv", "p"])
-def test_other_formats_are_named(tmp_path: Path, name: str) -> None:
-    with pytest.raises(PredictionError, match=r"there are: \.json, \.tsv, \.xlsx"):
-        read_predictions(tmp_path / name)
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -248,41 +250,8 @@ def test_a_model_name_that_no_file_can_have(name: str) -> None:
         check_model_name(name)
 
 
-# --- what was recorded ----------------------------------------------------------------------------
-
-RECORD = Recorded({"kind": "unit"}, "length", ({"original": [4, 3], "sent": [4, 3]},))
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (RECORD.as_json(), RECORD),
-        (json.loads(RECORD.as_json()), RECORD),
-        ('{"findit": {"space": {"kind": "unit"}}}', Recorded({"kind": "unit"})),
-        *((value, Recorded()) for value in (None, "", "garbage", 7, {"other": 1})),
-    ],
-    ids=lambda value: str(value)[:20],
-)
-def test_what_is_recorded_is_read_back(value: object, expected: Recorded) -> None:
-    assert recorded(value) == expected
-
-
-def test_a_reply_that_looks_like_a_formula_is_a_reply(tmp_path: Path) -> None:
-    """Writers of sheets turn it into a formula without a value; it is the reply."""
-    from openpyxl import Workbook
-
-    book = Workbook()
-    book.active.append(["index", "prediction"])
-    book.active.append([0, "=[1, 2, 3, 4]"])
-    path = tmp_path / "Model_FindIt_Pascal_xyxy_text.xlsx"
-    book.save(path)
-    assert [reply.text for reply in read_predictions(path)] == ["=[1, 2, 3, 4]"]
-
-
-def test_the_hosts_other_mode_leaves_reply_and_record_in_one_cell(tmp_path: Path) -> None:
-    record = Recorded(space={"kind": "unit"}, call={"cost": 0.5})
-    path = tmp_path / "M_FindIt_Pascal_xyxy_json.json"
-    cell = {"prediction": "[]", "extra_records": record.as_json()}
-    path.write_text(json.dumps([{"index": 4, "prediction": cell}]))
-    (reply,) = read_predictions(path)
-    assert (reply.index, reply.text, reply.recorded) == (4, "[]", record)
+@pytest.mark.parametrize("value", [None, "", "garbage", 7, {"other": 1}])
+def test_what_is_no_record(value: object) -> None:
+    assert recorded(value) == Recorded()
+    record = Recorded({"kind": "unit"}, "length", ({"original": [4, 3], "sent": [4, 3]},))
+    assert recorded(record.as_json()) == recorded(json.loads(record.as_json())) == record

@@ -21,7 +21,7 @@ from vlmeval_findit.core.scored_row import ScoredRow, totals
 
 BY_CLASS = Metric("by class", {"hits": 1}, {"asked": 1}, over="class", empty=None)
 PLAIN = Metric("plain", {"hits": 1}, {"asked": 1}, empty=None)
-METRICS = (PLAIN, BY_CLASS)
+TRUE = (0.9, 0.5, 0.7, 0.3)  # chance of a hit, by class
 
 
 def of_class(index: int, image: int, name: str, hit: bool) -> ScoredRow:
@@ -29,7 +29,7 @@ def of_class(index: int, image: int, name: str, hit: bool) -> ScoredRow:
     return ScoredRow(index, f"{image:05d}.jpg", sums, slices={"class": name})
 
 
-def some_rows(seed: int, images: int, classes: int, alike: float = 0.3) -> list[ScoredRow]:
+def some_rows(seed: int, images: int, classes: int) -> list[ScoredRow]:
     """Rows of images with 1 to 4 queries; classes differ in frequency and difficulty."""
     generator = np.random.default_rng(seed)
     weights = 1 / np.arange(1, classes + 1)
@@ -39,29 +39,24 @@ def some_rows(seed: int, images: int, classes: int, alike: float = 0.3) -> list[
         for _ in range(generator.integers(1, 5)):
             name = int(generator.choice(classes, p=weights / weights.sum()))
             right = generator.random() < TRUE[name % len(TRUE)]
-            hit = easy and right if generator.random() < alike else right
+            hit = easy and right if generator.random() < 0.3 else right
             rows.append(of_class(len(rows), image, f"c{name}", hit))
     return rows
 
 
-TRUE = (0.9, 0.5, 0.7, 0.3)
-
-
 def estimate(rows: Sequence[ScoredRow]) -> Estimate:
-    return estimate_metrics(METRICS, clustered_sums(rows, "x"))
-
-
-def without(rows: Sequence[ScoredRow], image: str) -> list[ScoredRow]:
-    return [row for row in rows if row.source != image]
+    return estimate_metrics((PLAIN, BY_CLASS), clustered_sums(rows, "x"))
 
 
 def test_the_value_is_the_score() -> None:
     rows = some_rows(1, 80, 12)
-    sums = totals(rows)
-    result = estimate(rows)
-    for metric in METRICS:
+    result, sums = estimate(rows), totals(rows)
+    for metric in (PLAIN, BY_CLASS):
         assert result.value(metric.name) == pytest.approx(metric.value(sums))
     assert result.value("by class") != pytest.approx(result.value("plain"), abs=0.5)
+    of_one = estimate([replace(row, slices={"class": "all"}) for row in rows])
+    assert of_one.influence[:, 1] == pytest.approx(of_one.influence[:, 0])
+    assert of_one.values[1] == of_one.values[0]
 
 
 def test_influence_is_what_leaving_an_image_out_does() -> None:
@@ -70,7 +65,8 @@ def test_influence_is_what_leaving_an_image_out_does() -> None:
     rows.append(of_class(len(rows), 1000, "alone", False))
     result = estimate(rows)
     for at in (0, 11, 255, len(result.images) - 1):
-        rest = estimate(without(rows, result.images[at].removeprefix("x/")))
+        image = result.images[at].removeprefix("x/")
+        rest = estimate([row for row in rows if row.source != image])
         moved = result.values - rest.values
         assert result.influence[at] == pytest.approx(moved, rel=0.03, abs=2e-4)
     # Without the last image a class is gone, and the mean is over the five others.
@@ -79,23 +75,14 @@ def test_influence_is_what_leaving_an_image_out_does() -> None:
 
 def test_intervals_hold_the_truth() -> None:
     """Twelve classes, the rarest in three images of 150 or so."""
-    classes = 12
-    truth = {name: TRUE[name % len(TRUE)] for name in range(classes)}
     # With a share of 0.3 a hit also needs the image to be easy, which it is in 0.6 of cases.
-    expected = 100 * np.mean([0.7 * p + 0.3 * 0.6 * p for p in truth.values()])
+    expected = 100 * (0.7 + 0.3 * 0.6) * np.mean(TRUE)
     held = 0
     for seed in range(200):
-        result = metric_intervals(estimate(some_rows(seed, 150, classes)))["by class"]
+        result = metric_intervals(estimate(some_rows(seed, 150, 12)))["by class"]
         assert result is not None
         held += result.low <= expected <= result.high
     assert 182 <= held <= 199
-
-
-def test_one_slice_is_the_plain_ratio() -> None:
-    rows = [replace(row, slices={"class": "all"}) for row in some_rows(5, 60, 4)]
-    result = estimate(rows)
-    assert result.influence[:, 1] == pytest.approx(result.influence[:, 0])
-    assert result.values[1] == result.values[0]
 
 
 def test_a_slice_and_a_metric_of_its_sums_count_the_same_rows() -> None:
@@ -134,9 +121,8 @@ def test_what_has_no_whole_has_no_value() -> None:
     silent = [replace(row, sums={"hits": 0, "asked": 0}) for row in rows]
     assert metric_intervals(estimate(silent)) == {}
     zero = replace(PLAIN, empty=0.0)
-    assert metric_intervals(estimate_metrics([zero], clustered_sums(silent, "x"))) == {
-        "plain": None
-    }
+    nothing = estimate_metrics([zero], clustered_sums(silent, "x"))
+    assert metric_intervals(nothing) == {"plain": None}
 
 
 def test_the_difference_of_a_run_and_itself_is_nothing() -> None:
