@@ -13,26 +13,18 @@ from vlmeval_findit.core.question import QuestionError
 PASCAL = "FindIt_Pascal_xyxy_json"
 
 
-@pytest.mark.parametrize("name", ["Pascal_xyxy_json", "MMBench"])
-def test_a_name_without_a_prefix_is_refused_with_the_prefixes(name: str) -> None:
-    with pytest.raises(QuestionError, match=r"a name begins with .*FindIt_"):
-        benchmarks.parse(name)
-    assert not benchmarks.is_question(name)
-
-
-@pytest.mark.parametrize(
-    ("stem", "result"),
-    [
+def test_names_have_a_prefix_and_files_are_named_after_model_and_question() -> None:
+    for name in ("Pascal_xyxy_json", "MMBench"):
+        with pytest.raises(QuestionError, match=r"a name begins with .*FindIt_"):
+            benchmarks.parse(name)
+        assert not benchmarks.is_question(name)
+    for stem, result in (
         (f"Qwen3-VL_{PASCAL}", ("Qwen3-VL", PASCAL)),
         (f"a_FindIt_b_{PASCAL}", ("a_FindIt_b", PASCAL)),
         (PASCAL, None),
         ("m_FindIt_Nothing_xyxy_json", None),
-    ],
-)
-def test_a_file_is_named_after_model_and_question(
-    stem: str, result: tuple[str, str] | None
-) -> None:
-    assert benchmarks.name_after_model(stem) == result
+    ):
+        assert benchmarks.name_after_model(stem) == result
 
 
 def test_listing_prefixes_imports_no_benchmark() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -22,24 +23,18 @@ from vlmeval_findit.models.model_table import MODELS
 BOX = '[{"bbox": [100, 200, 500, 800]}]'
 OTHER = '[{"bbox": [0, 0, 50, 50]}]'
 THOUGHTS = {
-    f"<think>perhaps {OTHER}</think>": "complete",
-    f"<think>perhaps {OTHER}</think>\n\n": "with blanks behind it",
-    f"perhaps {OTHER}</think>": "opened by the prompt",
-    f"<THINK>{OTHER}</Think>": "in capitals",
-    f"<thinking>{OTHER}</thinking>": "by its longer name",
-    f"<|channel>thought\n{OTHER}<channel|>": "as Gemma writes it",
-    f"◁think▷{OTHER}◁/think▷": "as Kimi writes it",
-    f"<think>a</think>{OTHER}<think>b</think>": "twice",
-    f"<think>{OTHER} <think> again</think>": "within itself",
+    "complete": f"<think>perhaps {OTHER}</think>\n\n",
+    "opened by the prompt": f"perhaps {OTHER}</think>",
+    "in capitals": f"<THINK>{OTHER}</Think>",
+    "by its longer name": f"<thinking>{OTHER}</thinking>",
+    "as Gemma writes it": f"<|channel>thought\n{OTHER}<channel|>",
+    "as Kimi writes it": f"◁think▷{OTHER}◁/think▷",
+    "twice": f"<think>a</think>{OTHER}<think>b</think>",
+    "within itself": f"<think>{OTHER} <think> again</think>",
 }
-UNCLOSED = (f"<think>so {BOX}", f"{BOX} <think>or rather", f"<think>a</think>{BOX}<thinking>")
 
 SIZE, SPACE, FORMAT = (640, 480), "grid1000", "xyxy_json"
 TRUTH = [64.0, 96.0, 320.0, 384.0]
-NAME = f"FindIt_Pascal_{FORMAT}"
-
-
-# --- the rules ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -63,53 +58,40 @@ def test_the_answer_begins_behind_the_last_thought(text: str, expected: object) 
 
 # --- every entry ---------------------------------------------------------------------------------
 
-
-def by_read(text: str) -> tuple[FormatFailure | str | None, int]:
-    result = findit.read(text, FORMAT, size=SIZE, space=SPACE)
-    return result.reason, len(result.boxes)
+Result = tuple[Any, int]  # why there is no answer, and the number of boxes
 
 
-def by_score(text: str) -> tuple[FormatFailure | str | None, int]:
+def by_read(reply: str | Reply) -> Result:
+    result = findit.read(reply, FORMAT, size=SIZE, space=SPACE)  # type: ignore[arg-type]
+    return result.reason and result.reason.value, len(result.boxes)
+
+
+def by_score(text: str) -> Result:
     result = findit.score([text], [[TRUTH]], FORMAT, sizes=SIZE, space=SPACE).queries[0]
     return result.reason, result.details["n_pred"]
 
 
-def by_completion(text: str) -> tuple[FormatFailure | str | None, int]:
+def by_completion(text: str) -> Result:
     """Over HTTP: a service that leaves the thought in its text."""
     choice = {"message": {"content": text}, "finish_reason": "stop"}
     got = read_completion(json.dumps({"choices": [choice]}).encode())
     stored = Recorded(thought=got.thought, ends_in_thought=got.ends_in_thought)
-    return by_read(Reply(0, got.text, stored))  # type: ignore[arg-type]
+    return by_read(Reply(0, got.text, stored))
 
 
-def by_local_model(text: str) -> tuple[FormatFailure | str | None, int]:
+def by_local_model(text: str) -> Result:
     """A family of which nobody knows that it thinks."""
-    settings_ = plan(MODELS["InternVL3"], parse(NAME), RunSettings())
-    got = spoken(settings_, "a prompt", text, Recorded(finish_reason="stop"))
-    return by_read(Reply(0, got.text, got.recorded))  # type: ignore[arg-type]
+    settings = plan(MODELS["InternVL3"], parse(f"FindIt_Pascal_{FORMAT}"), RunSettings())
+    got = spoken(settings, "a prompt", text, Recorded(finish_reason="stop"))
+    return by_read(Reply(0, got.text, got.recorded))
 
 
-ENTRIES: list[Callable[[str], tuple[FormatFailure | str | None, int]]] = [
-    by_read, by_score, by_completion, by_local_model,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("thought", THOUGHTS, ids=THOUGHTS.get)
-@pytest.mark.parametrize("entry", ENTRIES)
-def test_a_box_that_was_only_thought_of_is_none(
-    entry: Callable[[str], tuple[FormatFailure | str | None, int]], thought: str
-) -> None:
-    assert entry(thought + BOX) == (None, 1)
-
-
-@pytest.mark.parametrize("text", UNCLOSED)
-@pytest.mark.parametrize("entry", ENTRIES)
-def test_a_thought_that_does_not_end_holds_no_answer(
-    entry: Callable[[str], tuple[FormatFailure | str | None, int]], text: str
-) -> None:
-    reason, boxes = entry(text)
-    assert getattr(reason, "value", reason) == FormatFailure.TRUNCATED_THINKING.value
-    assert boxes == 0
+@pytest.mark.parametrize("entry", [by_read, by_score, by_completion, by_local_model])
+def test_a_box_that_was_only_thought_of_is_none(entry: Callable[[str], Result]) -> None:
+    for thought in THOUGHTS.values():
+        assert entry(thought + BOX) == (None, 1)
+    for text in (f"<think>so {BOX}", f"{BOX} <think>or rather", f"<think>a</think>{BOX}<thinking>"):
+        assert entry(text) == (FormatFailure.TRUNCATED_THINKING.value, 0)
 
 
 def test_confidences_are_of_the_answer() -> None:
@@ -122,11 +104,11 @@ def test_confidences_are_of_the_answer() -> None:
     assert result.queries[0].details["confidences"]["product"] == [1.0]
 
 
-@pytest.mark.parametrize("thought", THOUGHTS, ids=THOUGHTS.get)
+@pytest.mark.parametrize("thought", THOUGHTS.values(), ids=THOUGHTS)
 def test_letters_and_captions_that_were_thought_of_are_none(thought: str) -> None:
     options = {"A": "cat", "B": "dog", "C": "cow"}
-    spoken_ = Reply(0, f"It is A {thought} B")
-    assert read_reply(spoken_, lambda text: read_choice(text, options)) == "B"
+    reply = Reply(0, f"It is A {thought} B")
+    assert read_reply(reply, lambda text: read_choice(text, options)) == "B"
     content = '{"left_image": "a", "right_image": "b"}'
     assert captions_in(Reply(0, content.replace("a", "no") + thought + content)).left.caption == "a"
     (reply,), _ = as_replies({"7": thought + content}, [ImagePair(0, "7", ("l.png", "r.png"))])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,11 +23,9 @@ BOTH = json.dumps({"left_image": L, "right_image": R})
 REPLIES: list[tuple[str, str | None, str | None, str | None]] = [
     (BOTH, L, R, None),
     (f"```json\n{BOTH}\n```", L, R, None),
-    (f"[{BOTH}]", L, R, None),
     (f"Sure! {BOTH} Anything else?", L, R, None),
     (str({"left_image": L, "right_image": R}), L, R, None),
     ("{'LEFT IMAGE': 'a cat', 'Right': 'a dog',}", L, R, None),
-    ('{"left  image": "a cat", " right ": "a dog"}', L, R, None),
     ('{"left_image": "  a cat\\n", "right_image": "a dog"}', L, R, None),
     ('{"left_image": "a cat\nand more", "right_image": "a dog"}', "a cat\nand more", R, None),
     ('{"left": "a cat"}\n{"right": "a dog"}', L, R, None),
@@ -36,19 +33,13 @@ REPLIES: list[tuple[str, str | None, str | None, str | None]] = [
     ('{"left_image": "no", "left": "a cat", "right": "a dog"}', L, R, None),
     ('{"left": "a cat", "right": "a dog"} {"left": null}', None, R, "not_text"),
     (f"<think>{{'left': 'no'}}</think>{BOTH}", L, R, None),
-    (f"no thought was opened</think> {BOTH}", L, R, None),
-    (f"<think>{BOTH}</think>", None, None, "empty"),
-    (f"<think>hm {BOTH}", None, None, "truncated while thinking"),
-    (f"{BOTH} <think>or rather", None, None, "truncated while thinking"),
     (f"<think>a</think>{BOTH}<think>", None, None, "truncated while thinking"),
     ("Failed to obtain answer via API.", None, None, "failed call"),
     (f"Failed to obtain answer {BOTH}", L, R, None),
     ("", None, None, "empty"),
-    (" \n\t", None, None, "empty"),
     ("Left: a cat. Right: a dog.", None, None, "no_json"),
     ('{"left_image": "a cat", "right_im', None, None, "no_json"),
     ('["a cat", "a dog"]', None, None, "no_json"),
-    ("{}", None, None, "missing_key"),
     ('{"image_1": "a cat", "image_2": "a dog"}', None, None, "missing_key"),
     ('{"captions": {"left": "a cat", "right": "a dog"}}', None, None, "missing_key"),
     ('{"left_image": "a cat"}', L, None, "missing_key"),
@@ -56,7 +47,6 @@ REPLIES: list[tuple[str, str | None, str | None, str | None]] = [
     ('{"left": "a cat", "right": " "}', L, None, "empty_caption"),
     ('{"left": 3, "right": "a dog"}', None, R, "not_text"),
     ('{"left": ["a cat"], "right": "a dog"}', None, R, "not_text"),
-    ('{"left": {"left": "a cat"}, "right": "a dog"}', None, R, "not_text"),
     ('{"left": null, "right": ""}', None, None, "not_text"),
 ]
 
@@ -78,27 +68,19 @@ LEFT, RIGHT = PairSide
 PAIRS = [ImagePair(at, uid, ("l.png", "r.png")) for at, uid in enumerate(("7", "8"))]
 
 
-@pytest.mark.parametrize(
-    ("value", "missing"),
-    [
+def test_pairs_of_a_file(tmp_path: Path) -> None:
+    for value, missing in (
         ({"left": L, "right": R}, []),
         ({"left_image": L, "RIGHT image": R}, []),
         (BOTH, []),
         ({"left": L}, [RIGHT]),
-        ({"left": 3, "right": ""}, [LEFT, RIGHT]),
         ("no caption", [LEFT, RIGHT]),
         ([L, R], [LEFT, RIGHT]),
-    ],
-    ids=str,
-)
-def test_a_pair_of_a_file(value: Any, missing: list[PairSide]) -> None:
-    (first, second), unknown = as_replies({"7": value, "x": {}}, PAIRS)
-    assert [side for side in PairSide if captions_in(first).of(side).caption is None] == missing
-    assert why_of(captions_in(second)) == "missing_key"
-    assert unknown == ("x",)
-
-
-def test_files_that_hold_no_captions_are_refused(tmp_path: Path) -> None:
+    ):
+        (first, second), unknown = as_replies({"7": value, "x": {}}, PAIRS)
+        assert [side for side in PairSide if captions_in(first).of(side).caption is None] == missing
+        assert why_of(captions_in(second)) == "missing_key"
+        assert unknown == ("x",)
     path = tmp_path / "captions.json"
     for content, says in (
         ("[]", "is no object"),
@@ -108,5 +90,3 @@ def test_files_that_hold_no_captions_are_refused(tmp_path: Path) -> None:
         path.write_text(content)
         with pytest.raises(ValueError, match=says):
             replies_of(path, PAIRS)
-    path.write_text('{"8": {}, "9": {}}')
-    assert [reply.index for reply in replies_of(path, PAIRS)] == [0, 1]

@@ -6,14 +6,13 @@ import json
 import math
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scored_runs import World
-from word_encoder import LONGEST, WordEncoder, install
+from word_encoder import LONGEST, WordEncoder, features, install
 
 from vlmeval_findit.benchmarks.selfretrieval.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.selfretrieval.caption_scoring import (
@@ -60,14 +59,12 @@ def test_what_is_right(correct: float, other: float, right: bool, tie: bool) -> 
 
 
 def test_features_without_length_are_refused() -> None:
-    each, zero = [[1.0, 0.0]], [[0.0, 0.0]]
-    for given_, whose in (
-        ((zero, each, each), "a caption"),
-        ((each, zero, each), "its own image"),
-        ((each, each, zero), "the other image"),
-    ):
-        with pytest.raises(ZeroLengthError, match=whose):
-            similarities(*given_)
+    each, whose = [[1.0, 0.0]], ("a caption", "its own image", "the other image")
+    for at, what in enumerate(whose):
+        features = [each, each, each]
+        features[at] = [[0.0, 0.0]]
+        with pytest.raises(ZeroLengthError, match=what):
+            similarities(*features)
     # Short is not zero.
     assert similarities([[1e-30, 0]], each, [[0, 1]])[0].tolist() == [1.0, 0.0]
 
@@ -75,14 +72,9 @@ def test_features_without_length_are_refused() -> None:
 # --- pairs through an encoder ---------------------------------------------------------------------
 
 DESCRIBED = {
-    "0l.png": "a red circle",
-    "0r.png": "a red square",
-    "1l.png": "one cat sleeps",
-    "1r.png": "two cats sleep",
-    "2l.png": "a bus",
-    "2r.png": "a tram",
-    "3l.png": "snow",
-    "3r.png": "rain",
+    **{"0l.png": "a red circle", "0r.png": "a red square"},
+    **{"1l.png": "one cat sleeps", "1r.png": "two cats sleep"},
+    **{"2l.png": "a bus", "2r.png": "a tram", "3l.png": "snow", "3r.png": "rain"},
 }
 PAIRS = [ImagePair(at, f"u{at}", (f"{at}l.png", f"{at}r.png")) for at in range(4)]
 
@@ -108,21 +100,17 @@ def encoders(monkeypatch: pytest.MonkeyPatch) -> dict[str, WordEncoder]:
 
 
 LONG = " ".join(["circle"] * (LONGEST + 1))
+NOTHING = {"both": 0, "right": 0, "unread": 2, "ties": 0, "equal": 0, "pairs": 1, "captions": 2}
+PUBLISHED = {"both": 0, "right": 0, "both_published": 1, "right_published": 2}
 SCORED: list[tuple[str, dict[str, float]]] = [
     (captions("circle", "square"), {"both": 1, "right": 2, "right_published": 0}),
-    (
-        captions("square", "circle"),
-        {"both": 0, "right": 0, "both_published": 1, "right_published": 2},
-    ),
+    (captions("square", "circle"), PUBLISHED),
     (captions("circle", "circle"), {"both": 0, "right": 1, "equal": 1, "right_published": 1}),
     (captions("red", "a red"), {"both": 1, "right": 2, "ties": 2, "both_published": 1}),
     (captions("red", "red"), {"both": 1, "ties": 2, "equal": 1}),
     (captions("circle", None), {"both": 0, "right": 1, "unread": 1}),
     (captions(" ", "square"), {"both": 0, "right": 1, "unread": 1}),
-    (
-        "none",
-        {"both": 0, "right": 0, "unread": 2, "ties": 0, "equal": 0, "pairs": 1, "captions": 2},
-    ),
+    ("none", NOTHING),
     (captions(LONG, "square"), {"both": 1, "cut": 1}),
     ("Failed to obtain answer", {"failed": 1, "pairs": 0, "captions": 0, "unread": 0, "asked": 1}),
 ]
@@ -132,9 +120,9 @@ SCORED: list[tuple[str, dict[str, float]]] = [
 def test_what_is_counted(
     reply: str, sums: dict[str, float], world: World, encoders: dict[str, WordEncoder]
 ) -> None:
-    run = world.run("m", "SelfRetrieval", lambda *_: reply, rows=1)
-    assert {name: run.rows[0].sums[name] for name in sums} == sums
-    assert run.rows[0].failed is ("Failed" in reply)
+    (row,) = world.run("m", "SelfRetrieval", lambda *_: reply, rows=1).rows
+    assert {name: row.sums[name] for name in sums} == sums
+    assert row.failed is ("Failed" in reply)
 
 
 def test_metrics_as_published_accompany_the_default(
@@ -143,14 +131,9 @@ def test_metrics_as_published_accompany_the_default(
     def answer(pair: ImagePair, *_: object) -> str:
         return honest(pair) if pair.index < 3 else "Failed to obtain answer via API"
 
-    path = world.predict("m", "SelfRetrieval", answer)
-    result = score_file(path)
-    assert result.metric_values == {
-        "Pairs": 100.0,
-        "Captions": 100.0,
-        "Pairs as published": 0.0,
-        "Captions as published": 0.0,
-    }
+    result = score_file(world.predict("m", "SelfRetrieval", answer))
+    expected = {"Pairs": 100.0, "Captions": 100.0}
+    assert result.metric_values == expected | {f"{name} as published": 0.0 for name in expected}
     assert BENCHMARK.with_failures.value(result.sums) == 75.0
     assert encoders["SigLIP"].asked.count("0l.png") == 2  # once a scoring
     assert "3l.png" not in encoders["SigLIP"].asked
@@ -175,12 +158,9 @@ def test_what_scored_is_recorded(world: World, encoders: dict[str, WordEncoder])
         "versions": {"torch": "9"},
     }
     assert ",SigLIP," in path.with_name(f"{path.stem}_score.csv").read_text()
-    again = rescored(path, "owner/another")
-    assert again.provenance.scorer is not None
-    assert (again.provenance.scorer.name, again.provenance.scorer.source) == (
-        "owner/another",
-        "setting",
-    )
+    scorer = rescored(path, "owner/another").provenance.scorer
+    assert scorer is not None
+    assert (scorer.name, scorer.source) == ("owner/another", "setting")
     assert set(encoders) == {"SigLIP", "owner/another"}
 
 
@@ -244,10 +224,8 @@ def test_both_pictures_and_four_similarities_are_drawn(
     run = world.run("m", "SelfRetrieval", lambda *_: next(replies), rows=2)
     task = BENCHMARK.load("SelfRetrieval")
     first, second = (BENCHMARK.draw(task, row) for row in run.rows)
-    assert [(each.path, each.name) for each in first.images] == [
-        ("0l.png", "left"),
-        ("0r.png", "right"),
-    ]
+    shown = [(each.path, each.name) for each in first.images]
+    assert shown == [("0l.png", "left"), ("0r.png", "right")]
     assert [(line.role, line.text.partition(": own ")[0]) for line in first.lines] == [
         (Role.HIT, "caption of the left image"),
         (Role.MISS, "caption of the right image"),
@@ -264,14 +242,9 @@ def test_both_pictures_and_four_similarities_are_drawn(
 def test_similarities_that_are_not_finite_are_stored(
     world: World, encoders: dict[str, WordEncoder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = WordEncoder.images
-
-    def images(self: WordEncoder, paths: Sequence[Path]) -> Any:
-        result = whole(self, paths)
-        result[0] = NAN
-        return result
-
-    monkeypatch.setattr(WordEncoder, "images", images)
+    right = features(["a red square"])
+    images = np.concatenate([np.full_like(right, NAN), right])
+    monkeypatch.setattr(WordEncoder, "images", lambda self, paths: images)
     run = world.run("m", "SelfRetrieval", honest, rows=1)
     assert run.rows[0].sums["right"] == 1  # the right image's NaN is right
     assert run.rows[0].details["left"]["default"]["own"] is None

@@ -26,7 +26,7 @@ from vlmeval_findit.benchmarks.selfretrieval.image_pairs import (
     parse,
 )
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.files import file_sha256
+from vlmeval_findit.core.files import file_sha256, sha256_of
 from vlmeval_findit.core.folders import image_folder
 from vlmeval_findit.core.question import PartKind, QuestionError, located
 from vlmeval_findit.core.stored_png import png
@@ -48,18 +48,11 @@ def test_names() -> None:
 
 
 def test_the_prompt() -> None:
-    pair = ImagePair(0, "7", ("left.jpg", "right.jpg"))
-    left, right, words = message(pair, parse("SelfRetrieval"))
-    assert (left.value, right.value) == ("left.jpg", "right.jpg")
+    """After a change that is meant, raise ``VERSION`` and write the checksum again."""
+    left, right, words = message(ImagePair(0, "7", ("l.jpg", "r.jpg")), parse("SelfRetrieval"))
+    assert (left.value, right.value) == ("l.jpg", "r.jpg")
     assert PROMPTS_NAME == "self-retrieval-own-1"
-    assert words.value == (
-        "The first image is the left one, the second image is the right one. They look much alike. "
-        "Find the small differences between them, then write one caption of each image, with "
-        "details that are true of it and not of the other, so that a reader who sees a caption "
-        "alone knows which of the two images it is about. Answer with a JSON object of two "
-        'strings: {"left_image": "caption of the left image", "right_image": "caption of the right '
-        'image"}. Answer with nothing else.'
-    )
+    assert sha256_of(words.value.encode())[:16] == "fedf8fbf358c4be8"
 
 
 # --- the authors' file ----------------------------------------------------------------------------
@@ -88,6 +81,11 @@ def test_the_authors_file_becomes_the_table(lmu: Path, tmp_path: Path, capsys: C
     meta = json.loads(task.table.with_suffix(".meta.json").read_text())
     assert meta["source_sha256"] == file_sha256(tmp_path / "dataset.json")
     assert meta["unlike_release"] == []
+    unlike = "3 pairs, published are 247"
+    assert prepare(tmp_path, dataset(3), "--force") == 0
+    assert f"not the authors' pairs: {unlike}" in capsys.readouterr().out
+    meta = json.loads((lmu / "SelfRetrieval.meta.json").read_text())
+    assert meta["unlike_release"] == [unlike]
 
 
 DAMAGED: list[tuple[object, str]] = [
@@ -110,15 +108,6 @@ def test_damaged_files_are_refused(
     assert not list(lmu.iterdir())
 
 
-def test_other_pairs_can_be_forced_and_are_recorded(
-    lmu: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    assert prepare(tmp_path, dataset(3), "--force") == 0
-    assert "not the authors' pairs: 3 pairs, published are 247" in capsys.readouterr().out
-    meta = json.loads((lmu / "SelfRetrieval.meta.json").read_text())
-    assert meta["unlike_release"] == ["3 pairs, published are 247"]
-
-
 # --- rendered pairs -------------------------------------------------------------------------------
 
 MINI = "SelfRetrieval_Scenes_mini"
@@ -126,9 +115,9 @@ MINI = "SelfRetrieval_Scenes_mini"
 
 @pytest.mark.parametrize("name", shipping.PAIRS)
 def test_what_ships_is_what_training_makes(name: str, tmp_path: Path) -> None:
-    shipping.write_pairs(name, tmp_path / "table.tsv")
-    built = (tmp_path / "table.tsv").read_bytes()
-    assert built == rendered_tables.shipped(name).read_bytes()
+    path = tmp_path / "table.tsv"
+    shipping.write_pairs(name, path)
+    assert path.read_bytes() == rendered_tables.shipped(name).read_bytes()
 
 
 def test_a_rendered_set_is_written_at_its_first_use(lmu: Path) -> None:
