@@ -6,6 +6,7 @@ objects and replies are drawn from it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -35,48 +36,23 @@ class Profile:
     queries_a_picture: float
 
 
-_COCO = (
-    (640, 480, 28.0),
-    (640, 427, 20.0),
-    (480, 640, 9.0),
-    (500, 375, 7.0),
-    (427, 640, 5.0),
-    (640, 360, 4.0),
-    (612, 612, 4.0),
-    (640, 503, 4.0),
-    (333, 500, 3.0),
-    (640, 640, 2.0),
+def _sizes(text: str) -> tuple[tuple[int, int, float], ...]:
+    """Return sizes written as ``640x480:28``: width, height, how often."""
+    matches = re.findall(r"(\d+)x(\d+):(\d+)", text)
+    return tuple((int(width), int(height), float(often)) for width, height, often in matches)
+
+
+_COCO = _sizes(
+    "640x480:28 640x427:20 480x640:9 500x375:7 427x640:5 640x360:4 612x612:4 640x503:4 333x500:3 "
+    "640x640:2"
 )
-_WIDE = (
-    *_COCO,
-    (1024, 768, 8.0),
-    (1024, 683, 6.0),
-    (2048, 1365, 6.0),
-    (768, 1024, 4.0),
-    (1920, 1080, 4.0),
-    (4000, 3000, 3.0),
-    (5184, 3456, 2.0),
-    (800, 400, 2.0),
+_WIDE = _COCO + _sizes(
+    "1024x768:8 1024x683:6 2048x1365:6 768x1024:4 1920x1080:4 4000x3000:3 5184x3456:2 800x400:2"
 )
-_THOUSAND = (
-    (1024, 768, 30.0),
-    (1024, 683, 22.0),
-    (768, 1024, 9.0),
-    (683, 1024, 6.0),
-    (1024, 1024, 6.0),
-    (1024, 576, 5.0),
-    (1024, 680, 4.0),
-    (1024, 819, 3.0),
+_THOUSAND = _sizes(
+    "1024x768:30 1024x683:22 768x1024:9 683x1024:6 1024x1024:6 1024x576:5 1024x680:4 1024x819:3"
 )
-_VOC = (
-    (500, 375, 40.0),
-    (500, 333, 20.0),
-    (375, 500, 9.0),
-    (333, 500, 7.0),
-    (500, 334, 3.0),
-    (500, 400, 3.0),
-    (500, 281, 2.0),
-)
+_VOC = _sizes("500x375:40 500x333:20 375x500:9 333x500:7 500x334:3 500x400:3 500x281:2")
 
 PROFILES: Mapping[str, Profile] = {
     "referring": Profile(_COCO, ((-1.2, -0.65), (0.48, 0.45), 0.2), (0, 1), 3.0),
@@ -169,7 +145,6 @@ def run(
 ) -> list[AnsweredQuery]:
     """Return a run of so many queries; ``says`` may draw a convention for every query."""
     weights = np.array([often for *_, often in profile.sizes])
-    weights = weights / weights.sum()
     weights = weights / weights.sum()
     counts = np.array(profile.objects, float)
     answered: list[AnsweredQuery] = []
