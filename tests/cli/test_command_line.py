@@ -31,6 +31,41 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert process.returncode in (0, 1)
 
 
+def test_a_terminal_that_lacks_a_sign_gets_another() -> None:
+    command = [sys.executable, "-m", "vlmeval_findit", "data", "list"]
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Pascal" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("leaderboard . --out table.csv", "--out table.csv: it takes a folder"),
+        ("report . --out .", "Invalid value for '--out': File '.' is a directory"),
+        ("data list", "FINDIT_CONFIG=nowhere.yaml: no such file"),
+        (
+            "run --data FindIt_Demo_xyxy_json --model FindIt-Nano",
+            "CUDA_VISIBLE_DEVICES=0,GPU-5b: VLMEvalKit's runner takes numbers only",
+        ),
+    ],
+)
+def test_a_wrong_path_or_gpu_is_named_with_its_flag_or_variable(
+    words: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,GPU-5b")
+    if "FINDIT_CONFIG" in message:
+        monkeypatch.setenv("FINDIT_CONFIG", "nowhere.yaml")
+    assert main(words.split()) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_a_folder_that_cannot_be_written_to_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 
 import click
@@ -168,6 +169,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if _lacks_command(arguments):
         arguments = ["run", *arguments]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal that lacks a sign (LANG of a cluster's node) must not end a command.
+            stream.reconfigure(errors="replace")
     try:
         status = _run(arguments)
         sys.stdout.flush()

@@ -187,6 +187,16 @@ def refuse_device(entry: ModelEntry, access: Access) -> None:
             raise ValueError(f"--device {device}: this machine has {count} of {kind}; use cpu")
 
 
+def check_gpu_numbers() -> None:
+    """Refuse GPUs that VLMEvalKit's runner cannot read: Slurm and MIG name them by UUID."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    if named and not all(number.strip().isdecimal() for number in named.split(",")):
+        raise ValueError(
+            f"CUDA_VISIBLE_DEVICES={named}: VLMEvalKit's runner takes numbers only "
+            "(nvidia-smi -L): CUDA_VISIBLE_DEVICES=0; findit sweep takes names"
+        )
+
+
 def refuse_untabled(name: str, more: str = "") -> NoReturn:
     """Refuse a model that is not in the model table; ``more`` continues the message."""
     raise ValueError(

@@ -49,6 +49,10 @@ def command(runs: tuple[Path, ...], out: Path, formats: tuple[str, ...], best_ma
 
     RUN is a scored prediction file, or a folder of them.
     """
+    if out.suffix in (".csv", ".xlsx", ".json", ".md", ".tex", ".html"):
+        raise ValueError(
+            f"--out {out}: it takes a folder, for tables of all kinds: --out {out.stem}"
+        )
     if best_marks:
         return _write_best_marks(runs)
     boards = boards_from(runs, formats, RowData.SUMS)

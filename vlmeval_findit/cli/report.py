@@ -30,7 +30,7 @@ from ..report.pairs import FLAG, sides_of
 from ..runs.scored_run import RowData
 from ..sweeps.sweep_file import Sweep, read_sweep, stage_questions
 from .leaderboard import boards_from, format_option, print_remarks
-from .shared_options import PATH, Command, option, runs_argument, switch
+from .shared_options import FILE, Command, option, runs_argument, switch
 
 EVERY = 5.0
 """Seconds between two reads of a sweep."""
@@ -44,7 +44,7 @@ EVERY = 5.0
     ],
 )
 @runs_argument
-@option("--out", "FILE", "Page.", type=PATH, default=Path("outputs/report.html"))
+@option("--out", "FILE", "Page.", type=FILE, default=Path("outputs/report.html"))
 @option(
     "--cards", "N", "Answers in the gallery, at most.", type=click.IntRange(min=1), default=CARDS
 )

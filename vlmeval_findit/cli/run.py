@@ -14,7 +14,7 @@ from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder, q
 from ..serving.processes import end
 from ..sweeps.sweep_file import Sweep, refuse_samples
 from .access import Access, flag_name
-from .early_checks import check_amounts, check_folder
+from .early_checks import check_amounts, check_folder, check_gpu_numbers
 from .model_options import (
     DRY_RUN,
     LOGPROBS,
@@ -89,6 +89,7 @@ def command(**values: Any) -> int:
         from .dry_run import of_sweep
 
         return of_sweep(_sweep(run), subtracts=False)
+    check_gpu_numbers()
     return _run(run, runner)
 
 

@@ -176,6 +176,7 @@ def print_note(text: str) -> None:
 # --- options of several commands ------------------------------------------------------------------
 
 PATH = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, dir_okay=False)
 """The type of files and folders, which need not exist."""
 
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]

@@ -143,9 +143,14 @@ class Folder:
 
 
 def config_file() -> Path | None:
-    """Find ``configs/datasets.yaml``: by FINDIT_CONFIG, here, or in the clone."""
+    """Find ``configs/datasets.yaml``: by FINDIT_CONFIG, here, or in the clone.
+
+    Raises FolderError if FINDIT_CONFIG names no file.
+    """
     named = os.environ.get("FINDIT_CONFIG")
     if named:
+        if not Path(named).is_file():
+            raise FolderError(f"FINDIT_CONFIG={named}: no such file")
         return Path(named)
     for base in filter(None, (Path(), clone())):
         path = base / "configs" / "datasets.yaml"
