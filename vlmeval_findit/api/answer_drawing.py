@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from math import dist
 from typing import TYPE_CHECKING, NamedTuple
@@ -126,7 +126,11 @@ def _boxes(
 
 def _draw_box(pen: ImageDraw.ImageDraw, box: DrawnBox, size: tuple[int, int], scale: Point) -> None:
     stroke = STROKES[box.role]
-    (x1, y1), (x2, y2) = _points(box.box, size, scale)
+    # Limited to the surroundings of the drawn image
+    x1, y1, x2, y2 = (
+        min(max(number * scale[at % 2], -size[at % 2]), 2 * size[at % 2])
+        for at, number in enumerate(box.box)
+    )
     sides = list(pairwise([(x1, y1), (x2, y1), (x2, y2), (x1, y2), (x1, y1)]))
     if (x1, y1) == (x2, y2):
         sides = [((x1 - _ARM, y1), (x1 + _ARM, y1)), ((x1, y1 - _ARM), (x1, y1 + _ARM))]
@@ -139,15 +143,6 @@ def _draw_box(pen: ImageDraw.ImageDraw, box: DrawnBox, size: tuple[int, int], sc
     if box.label:
         name, corner = printable(box.label), (x1 + 4, y1 + 2)
         pen.text(corner, name, fill=stroke.colour, stroke_width=1, stroke_fill=_SHADE)
-
-
-def _points(numbers: Sequence[float], size: tuple[int, int], scale: Point) -> list[Point]:
-    """Scale corners to the drawn image, and limit them to its surroundings."""
-    width, height = size
-    return [
-        (min(max(x * scale[0], -width), 2 * width), min(max(y * scale[1], -height), 2 * height))
-        for x, y in zip(numbers[::2], numbers[1::2], strict=True)
-    ]
 
 
 def _dashes(start: Point, end: Point, stroke: Stroke) -> Iterator[tuple[Point, Point]]:

@@ -148,22 +148,19 @@ def _single_run(value: Run | PathLikeStr, within: PathLikeStr) -> Run:
             f"{type(value).__name__} is no run: use a run of open_runs(…), the path of its "
             "predictions, or its name"
         )
-    runs = open_runs(value) if Path(value).exists() else _runs_named(str(value), within)
+    if Path(value).exists():
+        runs = open_runs(value)
+    else:
+        every = open_runs(within) if Path(within).exists() else []
+        runs = [run for run in every if value in (run.model, run.path.stem)]
+        if not runs:
+            near = nearest(str(value), {n: 0 for run in every for n in (run.model, run.path.stem)})
+            why = f"is no file or folder here, and no run in {within}{near}"
+            raise ValueError(f"{str(value)!r} {why}")
     if len(runs) != 1:
         several = ", ".join(str(run.path) for run in runs[:3]) + ", …" * (len(runs) > 3)
         raise ValueError(f"{value}: {len(runs)} runs, and one is needed: {several}")
     return runs[0]
-
-
-def _runs_named(name: str, within: PathLikeStr) -> list[Run]:
-    runs = open_runs(within) if Path(within).exists() else []
-    named = [run for run in runs if name in (run.model, run.path.stem)]
-    if not named:
-        names = dict.fromkeys(name for run in runs for name in (run.model, run.path.stem))
-        raise ValueError(
-            f"{name!r} is no file or folder here, and no run in {within}{nearest(name, names)}"
-        )
-    return named
 
 
 def run_row(run: Run) -> dict[str, Any]:

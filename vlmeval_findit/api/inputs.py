@@ -83,9 +83,8 @@ def sizes_of(sizes: Sizes, count: int) -> list[Size]:
 
 
 def _size(edges: tuple[Any, ...]) -> Size:
-    if len(edges) != 2 or not all(
-        isinstance(edge, Real) and float(edge) >= 1 and float(edge).is_integer() for edge in edges
-    ):
+    numbers = [float(edge) for edge in edges if isinstance(edge, Real)]
+    if len(edges) != 2 or [n for n in numbers if n >= 1 and n.is_integer()] != list(edges):
         raise ValueError(f"size {edges}: should be (width, height) in whole pixels")
     return int(edges[0]), int(edges[1])
 
@@ -183,13 +182,10 @@ def _checked(value: Truth | BoxesLike, variant: Variant) -> Truth:
     if true.boxes and bool(true.labels) != variant.multilabel:
         has = "has labels" if true.labels else "has no labels"
         raise ValueError(f"it {has}, but multilabel={variant.multilabel}")
-    if true.frames and not (true.frames[0] >= 0 and true.frames[-1] < variant.frames):
-        raise ValueError(f"it is in frames {set(true.frames)}, but frames={variant.frames}")
+    frames = {*true.frames, *(ignored.frame for ignored in true.ignored)}
+    if not frames <= {*range(variant.frames)}:
+        raise ValueError(f"it is in frames {frames}, but frames={variant.frames}")
     for ignored in true.ignored:
-        if not 0 <= ignored.frame < variant.frames:
-            raise ValueError(
-                f"an ignored box is in frame {ignored.frame}, but frames={variant.frames}"
-            )
         if variant.multilabel is not bool(ignored.label):
             has = "has a label" if ignored.label else "has no label"
             raise ValueError(f"an ignored box {has}, but multilabel={variant.multilabel}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..benchmarks import baselines
 from ..benchmarks.findit.benchmark import BENCHMARK
@@ -26,9 +26,6 @@ from ..models.model_table import MODELS, find_model, local_names, row_of_base
 from .custom_questions import SpaceLike, custom_query
 from .inputs import ImageLike, as_list, in_memory, is_file
 from .reply_scores import ReplyBoxes, read
-
-if TYPE_CHECKING:
-    from ..models.http.addresses import Endpoints
 
 Ask = Callable[[Message, Question], Reply]
 """Answers a message whose images are files."""
@@ -93,20 +90,11 @@ class Model:
         with _files([*images, *as_list(references)]) as paths:
             shown, shots = paths[: len(images)], paths[len(images) :]
             size = header(shown[0]).size
-            query, variant = custom_query(
-                label,
-                format,
-                shown,
-                family=family,
-                references=shots,
-                caption=caption,
-                size=size,
-            )
+            more: Any = {"family": family, "references": shots, "caption": caption}
+            query, variant = custom_query(label, format, shown, **more, size=size)
             reply = self._ask(self._words.message(query, variant), variant)
-        parsed = read(
-            reply, format, size=size, frames=variant.frames, multilabel=variant.multilabel
-        )
-        return ModelAnswer(reply, parsed)
+        alike: Any = {"frames": variant.frames, "multilabel": variant.multilabel}
+        return ModelAnswer(reply, read(reply, format, size=size, **alike))
 
 
 @contextmanager
@@ -171,11 +159,11 @@ def open_model(
     prompt = custom_prompt(*files)
     if prompt is not None:
         prompt.check(BENCHMARK)
+    fields = {} if temperature is None else {"temperature": temperature}
     if provider is not None or base_url is not None:
         _refuse(settings, f"{provider or 'a server'} sets them")
-        return _over_http(name, provider, base_url, space, key, like, temperature, prompt)
-    options = {"space": space, "temperature": temperature}
-    here = {**settings, **{key: value for key, value in options.items() if value is not None}}
+        return _served(name, provider, base_url, key, prompt, space=space, fields=fields, like=like)
+    here = {**settings, **fields, **({} if space is None else {"space": space})}
     if like is None and short in baselines():
         _refuse(here, f"{short} has none")
         if prompt is not None:
@@ -190,9 +178,8 @@ def open_model(
         default = checkpoints.get(short) or next(iter(checkpoints.values()), name)
         return Model(name, _asks_here(checkpoint or default, row, here), prompt)
     if like is not None:
-        raise ValueError(
-            f"like: no model {like!r} runs on this machine{nearest(like, list(local_names()))}"
-        )
+        near = nearest(like, list(local_names()))
+        raise ValueError(f"like: no model {like!r} runs on this machine{near}")
     if known is None:
         names = [*local_names(), *baselines(), *(row.entry for row in MODELS.values() if row.api)]
         raise ValueError(
@@ -202,7 +189,7 @@ def open_model(
     if known.api is None:
         raise ValueError(f"{short} is asked at a server: base_url=…")
     _refuse(settings, "OpenRouter sets them")
-    return _over_http(name, OPENROUTER, None, space, key, None, temperature, prompt)
+    return _served(name, OPENROUTER, None, key, prompt, space=space, fields=fields)
 
 
 def _refuse(settings: dict[str, Any], why: str) -> None:
@@ -224,30 +211,26 @@ def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
     return ask
 
 
-def _over_http(
+def _served(
     name: str,
     provider: str | None,
     base_url: str | Sequence[str] | None,
-    space: Any,
     key: str | None,
-    like: str | None,
-    temperature: float | None,
     prompt: CustomPrompt | None,
+    **asked: Any,
 ) -> Model:
+    """Return a model behind HTTP; ``asked`` are arguments of :func:`.chat_model`."""
     from ..engine.http_backend import HttpBackend, HttpService
     from ..models.http.addresses import endpoints, provider_endpoints
     from ..models.http.chat import chat_model, server_name
 
-    short, _, served = name.partition("=")
     if provider is None:
         short, served = server_name(name)
-    fields = {} if temperature is None else {"temperature": temperature}
-    model = chat_model(short, provider, served, space, fields, like=like)
-    servers: Endpoints = (
-        endpoints(base_url or (), key)
-        if provider is None
-        else provider_endpoints(provider, base_url, key)
-    )
+        servers = endpoints(base_url or (), key)
+    else:
+        short, _, served = name.partition("=")
+        servers = provider_endpoints(provider, base_url, key)
+    model = chat_model(short, provider, served, **asked)
     backend = HttpBackend(lambda: HttpService(model, servers))
 
     def ask(message: Message, question: Question) -> Reply:

@@ -30,13 +30,11 @@ from .inputs import BoxesLike, Size, Sizes, check_count, sizes_of, truths_of
 
 By = Literal["f1", "iou", "adherence", "pointing"]
 
+# The keys of FindIt's metrics, by the names of rewards
 _KEYS: Mapping[str, str] = {
-    "f1": "f1",
+    **{name: name for name in ("f1", "adherence", "pointing")},
     "iou": "miou",
-    "adherence": "adherence",
-    "pointing": "pointing",
 }
-"""The keys of FindIt's metrics, by the names of rewards."""
 
 
 def reward(
@@ -118,9 +116,8 @@ def rewards_of(
     percent = metric.values(columns)
     if metric.key != _KEYS["adherence"]:
         empty = [at for at, truth in enumerate(true) if not truth.boxes]
-        percent[empty] = _rejected(
-            [replies[at] for at in empty], [parsed[at] for at in empty], variant
-        )
+        said = [replies[at] for at in empty], [parsed[at] for at in empty]
+        percent[empty] = [100.0 * is_right for is_right in _rejected(*said, variant)]
         # Finding only ignored objects is not wrong.
         percent[[at for at in empty if matched[at].boxes and not matched[at].counted]] = 100.0
     percent[[reply.failed for reply in replies]] = np.nan
@@ -129,8 +126,8 @@ def rewards_of(
 
 def _rejected(
     replies: Sequence[Reply], readings: Sequence[ParsedReply], variant: Variant
-) -> NDArray[np.float64]:
-    """Return 100 for replies that there is nothing, else 0."""
+) -> list[bool]:
+    """Return which replies say that there is nothing."""
     count = len(replies)
     lenient = lenient_matches(
         [reply.answer for reply in replies],
@@ -139,11 +136,8 @@ def _rejected(
         [NOTHING_TO_FIND] * count,
         [ToPixels()] * count,
     )
-    outcomes = [
-        outcome(reply, reading, lenient.get(at))
-        for at, (reply, reading) in enumerate(zip(replies, readings, strict=True))
-    ]
-    return np.array([100.0 * (result is NegativeOutcome.REJECTED) for result in outcomes])
+    pairs = enumerate(zip(replies, readings, strict=True))
+    return [outcome(*pair, lenient.get(at)) is NegativeOutcome.REJECTED for at, pair in pairs]
 
 
 def metric_of(by: str, variant: Variant) -> Metric:

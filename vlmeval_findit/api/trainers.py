@@ -85,7 +85,10 @@ def reward_function(trainer: Trainer, by: By = "f1", **fixed: Any) -> RewardFunc
 def _trl(by: By, fixed: Query) -> RewardFunction:
     # ms-swift calls reward functions with completions and columns, too.
     def function(completions: Sequence[ReplyLike], **columns: Any) -> list[float]:
-        return _rewards(completions, columns, by, fixed)
+        there = [name for name in COLUMNS if name in columns]
+        places = range(len(completions))
+        queries = [{name: columns[name][at] for name in there} for at in places]
+        return _rewards(completions, queries, by, fixed)
 
     return function
 
@@ -103,10 +106,10 @@ def _verl(by: By, fixed: Query) -> RewardFunction:
         **options: Any,
     ) -> float | list[float]:
         if solution_strs is None:
-            columns = {**_columns([extra_info or {}]), "truth": [ground_truth]}
-            return _rewards([solution_str], columns, by, fixed)[0]
-        columns = {**_columns(extra_infos), "truth": ground_truths}
-        return _rewards(solution_strs, columns, by, fixed)
+            query = {**(extra_info or {}), "truth": ground_truth}
+            return _rewards([solution_str], [query], by, fixed)[0]
+        pairs = zip(extra_infos, ground_truths, strict=True)
+        return _rewards(solution_strs, [{**each, "truth": true} for each, true in pairs], by, fixed)
 
     return function
 
@@ -118,8 +121,7 @@ def _openrlhf(by: By, fixed: Query) -> RewardFunction:
         import torch
 
         replies = [_reply_in(*pair) for pair in zip(queries, prompts, strict=True)]
-        columns = _columns([_parsed(label) for label in labels])
-        values = torch.tensor(_rewards(replies, columns, by, fixed))
+        values = torch.tensor(_rewards(replies, list(map(_parsed, labels)), by, fixed))
         return {"rewards": values, "scores": values, "extra_logs": {}}
 
     return function
@@ -157,31 +159,28 @@ def _reply_in(query: str, prompt: str) -> str:
 # --- rewards --------------------------------------------------------------------------------------
 
 
-Columns = Mapping[str, Sequence[Any]]
-
-
-def _columns(queries: Sequence[Query]) -> Columns:
-    return {name: [query.get(name) for query in queries] for name in COLUMNS}
-
-
-def _rewards(replies: Sequence[ReplyLike], columns: Columns, by: By, fixed: Query) -> list[float]:
-    """Reward the queries whose replies are read alike in one batch."""
-    count = len(replies)
-    truths, sizes, formats, spaces, frames, multilabel = (
-        _column(name, columns, fixed, count) for name in COLUMNS
-    )
-    read_alike: dict[tuple[Any, ...], list[int]] = {}
-    keys = zip(formats, map(_space_key, spaces), frames, multilabel, strict=True)
-    for at, key in enumerate(keys):
-        read_alike.setdefault(key, []).append(at)
-    values = [0.0] * count
-    for (name, _, number, several), places in read_alike.items():
-        variant = variant_of(name, int(number), bool(several))
+def _rewards(
+    replies: Sequence[ReplyLike], queries: Sequence[Query], by: By, fixed: Query
+) -> list[float]:
+    """Reward the replies to queries; those that are read alike are one batch."""
+    asked = [{**DEFAULTS, **_stated(query), **fixed} for query in queries]
+    read_alike: dict[str, list[int]] = {}
+    for at, query in enumerate(asked):
+        for name in NEEDED:
+            if name not in query:
+                raise ValueError(f"query {at} has no {name}: it needs {', '.join(NEEDED)}")
+        reading = [query[name] for name in ("format", "space", *DEFAULTS)]
+        read_alike.setdefault(repr(reading), []).append(at)
+    values = [0.0] * len(replies)
+    for places in read_alike.values():
+        batch = [asked[at] for at in places]
+        first = batch[0]
+        variant = variant_of(first["format"], int(first["frames"]), bool(first["multilabel"]))
         rewards = rewards_of(
             [replies[at] for at in places],
-            [_truth(truths[at]) for at in places],
-            sizes_of([sizes[at] for at in places], len(places)),
-            _space(spaces[places[0]]),
+            [_truth(query["truth"]) for query in batch],
+            sizes_of([query["size"] for query in batch], len(batch)),
+            _space(first["space"]),
             variant,
             metric_of(by, variant),
         )
@@ -190,33 +189,19 @@ def _rewards(replies: Sequence[ReplyLike], columns: Columns, by: By, fixed: Quer
     return values
 
 
-def _column(name: str, columns: Columns, fixed: Query, count: int) -> Sequence[Any]:
-    if name in fixed:
-        return [fixed[name]] * count
-    column = columns.get(name, ())
-    default = DEFAULTS.get(name)
-    values = [default if value is None else value for value in column] or [default] * count
-    for at, value in enumerate(values):
-        if value is None:
-            raise ValueError(f"query {at} has no {name}: it needs {', '.join(NEEDED)}")
-    return values
-
-
-def _space_key(space: Any) -> Any:
-    return tuple(sorted(_stated(space).items())) if isinstance(space, Mapping) else space
-
-
 def _space(value: Any) -> Space:
     if isinstance(value, str) and value.startswith("{"):
         value = json.loads(value)
-    return value if isinstance(value, Space) else space_from(_stated(value))
+    if isinstance(value, Mapping):
+        value = {key: plain(each) for key, each in _stated(value).items()}
+    return value if isinstance(value, Space) else space_from(value)
 
 
 def _truth(value: Any) -> Any:
     # Most truths are lists of boxes.
     if isinstance(value, list) or not isinstance(value := _parsed(value), Mapping):
         return value
-    arguments = dict(_stated(value))
+    arguments = {key: plain(each) for key, each in _stated(value).items()}
     ignored = [
         Ignored(**_stated(each)) if isinstance(each, Mapping) else each
         for each in arguments.pop("ignored", ())
@@ -228,11 +213,9 @@ def _parsed(value: Any) -> Any:
     return json.loads(value) if isinstance(value, str) else value
 
 
-def _stated(value: Any) -> Any:
+def _stated(values: Query) -> dict[str, Any]:
     """Leave out values that are None: ``datasets`` gives all objects of a column the same keys."""
-    if not isinstance(value, Mapping):
-        return value
-    return {key: plain(each) for key, each in value.items() if each is not None}
+    return {key: each for key, each in values.items() if each is not None}
 
 
 # --- checkpoints ----------------------------------------------------------------------------------
