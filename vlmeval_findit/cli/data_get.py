@@ -24,9 +24,10 @@ from ..data.fetch.annotations import (
     is_fetched,
     parquet_folder,
 )
+from ..data.fetch.base_addresses import base_addresses
 from ..data.fetch.store import ImageStore
 from ..data.published.importing import ImportOptions
-from ..data.sources import NOTHING, DataSource, base_addresses, made_sources, published_sets
+from ..data.sources import NOTHING, DataSource, made_sources, published_sets
 from .data_import import make_set
 from .printing import print_columns, print_folded, print_text
 from .shared_options import PATH, Command, completion, option, switch

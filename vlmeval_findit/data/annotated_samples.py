@@ -208,8 +208,7 @@ def detection_samples(
     """
     counted = [(image, box.label) for image, box in objects if not box.ignored]
     if not counted:
-        but = " but those to ignore" if objects else ""
-        raise AnnotationError(f"{source}: no boxes{but}")
+        raise AnnotationError(f"{source}: no boxes{' but those to ignore' if objects else ''}")
     skipped = Counter(left_out or {})
     by_label: dict[tuple[str, str], list[AnnotatedBox]] = {label: [] for label in counted}
     by_image: dict[str, list[AnnotatedBox]] = {image: [] for image, _ in counted}
@@ -221,13 +220,9 @@ def detection_samples(
             by_image[image].append(box)
         else:
             skipped[f"{box.ignored} in images with nothing else of their label"] += 1
-    single = [
+    queries = [
         Sample((image,), label, tuple(boxes), boxes[0].where)
         for (image, label), boxes in by_label.items()
-    ]
-    multi = [
-        Sample((image,), tuple(sorted({b.label for b in boxes})), tuple(boxes), boxes[0].where)
-        for image, boxes in by_image.items()
     ]
     labels = sorted({label for _, label in by_label})
     # One label each, in turn, so that negatives are as frequent as such images.
@@ -235,20 +230,26 @@ def detection_samples(
         Sample((image,), labels[at % len(labels)], (), f"{source}, {image}")
         for at, image in enumerate(backgrounds)
     ]
+    multi = [
+        Sample((image,), tuple(sorted({b.label for b in boxes})), tuple(boxes), boxes[0].where)
+        for image, boxes in by_image.items()
+    ]
+    multi += [replace(query, label=query.labels) for query in negatives]
+    counts = Counts(
+        images=len(sizes),
+        boxes=len(counted),
+        queries=len(by_label),
+        classes=len(category_ids or {}),
+        ignored=len(objects) - len(counted),
+    )
     return Samples(
         source,
         images,
         Family.OBJDET,
-        (*single, *negatives, *multi, *(replace(q, label=q.labels) for q in negatives)),
+        (*queries, *negatives, *multi),
         units,
         sizes,
-        Counts(
-            images=len(sizes),
-            boxes=len(counted),
-            queries=len(by_label),
-            classes=len(category_ids or {}),
-            ignored=len(objects) - len(counted),
-        ),
+        counts,
         skipped,
         image_ids=image_ids or {},
         category_ids=category_ids or {},

@@ -7,7 +7,6 @@ is published with the data; the owners' pages decide.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks.findit.findit_datasets import Dataset
-from ..core.folders import config_file, read_config
 from ..core.formatting import nearest
 from ..core.plugin_rows import Group, PluginTable
 from ..core.table_files import WrittenTable
@@ -23,48 +21,6 @@ from .annotated_samples import AnnotationError, Counts, Samples
 
 SHIPPED = "this package's"
 """The licence of what needs no download."""
-
-RELEASE_COMMIT = "4d99bfde3553886af36c4343a1bc45eea57e435e"
-"""The commit of the release's repository whose subsets are fetched."""
-
-BASE_ADDRESSES: Mapping[str, str | None] = {
-    "findit": f"https://raw.githubusercontent.com/esh04/FindIt/{RELEASE_COMMIT}/subsets/",
-    "voc2007": "http://host.robots.ox.ac.uk/pascal/VOC/voc2007/",
-    "coco_train2014": "http://images.cocodataset.org/train2014/",
-    "refl4": "https://huggingface.co/datasets/JierunChen/Ref-L4/resolve/main/",
-    "openimages": "https://open-images-dataset.s3.amazonaws.com/",
-    "visual_genome": "https://cs.stanford.edu/people/rak248/",
-    **dict.fromkeys(("flickr30k", "d3", "hrinsdet", "robotools")),
-}
-"""Base addresses, each with a slash at its end; ``sources`` in configs/datasets.yaml replaces them.
-
-None: the owners ask for a form or publish no plain file, so no address is shipped.  Once a user
-sets one (of a mirror that they may use), the dataset is fetched like the others.
-"""
-
-
-class SourceError(ValueError):
-    """An address in the configuration that cannot be used; the message names file and key."""
-
-
-def base_addresses() -> Mapping[str, str | None]:
-    """Return the base addresses, with those that the configuration replaces.
-
-    Raises:
-        SourceError: the configuration names an unknown base, or no http(s) address.
-        FolderError: the configuration cannot be read.
-    """
-    config = config_file()
-    if config is None:
-        return BASE_ADDRESSES
-    replaced = {key: value for key, value in read_config(config).sources.items() if value}
-    for key, value in replaced.items():
-        if key not in BASE_ADDRESSES:
-            why = f"no such source{nearest(key, BASE_ADDRESSES)}"
-            raise SourceError(f"{config}, sources.{key}: {why}")
-        if not re.match("https?://[^/]", value):
-            raise SourceError(f"{config}, sources.{key}: {value!r} is not an http(s) address")
-    return {**BASE_ADDRESSES, **{key: f"{value.rstrip('/')}/" for key, value in replaced.items()}}
 
 
 @dataclass(frozen=True, slots=True)

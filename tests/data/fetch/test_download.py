@@ -14,6 +14,7 @@ from web import Answer, Web, web_server
 from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
 from vlmeval_findit.core.folders import FolderError
 from vlmeval_findit.core.image_files import problem
+from vlmeval_findit.data.fetch.base_addresses import BASE_ADDRESSES, SourceError, base_addresses
 from vlmeval_findit.data.fetch.download import (
     CHUNK,
     Client,
@@ -25,7 +26,7 @@ from vlmeval_findit.data.fetch.download import (
 )
 from vlmeval_findit.data.fetch.fetch_images import fetch_images
 from vlmeval_findit.data.fetch.store import ImageStore, StoreError
-from vlmeval_findit.data.sources import BASE_ADDRESSES, SOURCES, SourceError, base_addresses
+from vlmeval_findit.data.sources import SOURCES
 
 PHOTO = jpeg()
 PAGE = b"<!DOCTYPE html><html><body>Please log in</body></html>"

@@ -13,10 +13,7 @@ from ...benchmarks.findit.findit_datasets import Dataset
 from ...benchmarks.findit.findit_query import FindItQuery
 from ...benchmarks.findit.release_subsets import prepare_subset, tables_of
 from ...benchmarks.refl4 import expression_tables as ref_l4
-from ...benchmarks.refl4.expression_tables import BEGIN as REF_L4_TABLES
-from ...benchmarks.refl4.expression_tables import IMAGES as REF_L4_IMAGES
-from ...benchmarks.refl4.expression_tables import table_name
-from ...benchmarks.refl4.refl4_annotations import RELEASE, RefL4Split, file_name, unlike_release
+from ...benchmarks.refl4.refl4_annotations import RELEASE, file_name, unlike_release
 from ...core.files import file_sha256
 from ...core.folders import find_table, lmu_data_root
 from ...core.image_files import Size
@@ -34,7 +31,7 @@ class AnnotationFile:
     name: str
     base: str  # Key of its base address
     terms: str  # Owner and licence
-    problem: Callable[[Path], str | None]  # Why a file on disk is not it; None: it is
+    problem: Callable[[Path], str | None]  # Why a file is not it; None: it is
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -46,9 +43,8 @@ class FetchableTable:
     source: DataSource  # Of the images
     files: Sequence[AnnotationFile]
     is_genuine: Callable[[Path], bool]  # Whether a table is made of the owners' annotations
-    make: Callable[
-        [Path, Path, bool], PreparedTable
-    ]  # From a folder of Parquet files, to a folder, force
+    # From a folder of Parquet files, to a folder, by force
+    make: Callable[[Path, Path, bool], PreparedTable]
     queries: Callable[[Path], Sequence[FindItQuery]]  # Reads its rows
 
     def ready(self) -> Path | None:
@@ -66,8 +62,8 @@ def fetched_tables(names: Sequence[str] | None) -> list[FetchableTable]:
         return [_subset_table(*table) for table in tables_of(None)]
     tables: list[FetchableTable] = []
     for name in names:
-        if name.startswith(REF_L4_TABLES):
-            tables.append(_ref_l4_table(ref_l4.split_of(name)))
+        if name.startswith(ref_l4.BEGIN):
+            tables.append(_ref_l4_table(name))
         else:
             tables += [_subset_table(*table) for table in tables_of([name])]
     return tables
@@ -80,7 +76,8 @@ def parquet_folder() -> Path:
 
 def is_fetched(file: AnnotationFile) -> bool:
     """Tell whether a Parquet file was fetched before."""
-    return file.problem(parquet_folder() / file.name) is None
+    path = parquet_folder() / file.name
+    return path.is_file() and file.problem(path) is None
 
 
 def fetch_annotations(client: Client, base: str, file: AnnotationFile) -> None:
@@ -93,58 +90,50 @@ def fetch_annotations(client: Client, base: str, file: AnnotationFile) -> None:
 
 
 def _subset_table(dataset: Dataset, multilabel: bool) -> FetchableTable:
-    name, known = dataset.table_name(multilabel), dataset.subset_for(multilabel)
+    subset = dataset.subset_for(multilabel)
+    assert subset is not None, "tables_of names no other"
 
     def problem(path: Path) -> str | None:
-        checksum = file_sha256(path) if path.is_file() else None
-        if checksum is None:
-            return "is missing"
-        if known is not None and checksum != known.sha256:
-            return f"SHA-256 is {checksum}, but the release's file has {known.sha256}"
-        return None
-
-    def is_genuine(path: Path) -> bool:
-        return (
-            known is not None and source_checksum(path) == known.sha256 and bool(read_table(path))
-        )
-
-    def make(parquet: Path, out: Path, force: bool) -> PreparedTable:
-        return prepare_subset(parquet, out, dataset, multilabel)
+        checksum = file_sha256(path)
+        why = f"SHA-256 is {checksum}, but the release's file has {subset.sha256}"
+        return None if checksum == subset.sha256 else why
 
     terms = "the FindIt release, CC BY-NC-SA 4.0; each dataset's own terms hold too"
-    files = [AnnotationFile(f"{known.file}.parquet", "findit", terms, problem)] if known else []
     return FetchableTable(
-        name, dataset.images, source_for(dataset), files, is_genuine, make, read_table
+        name=dataset.table_name(multilabel),
+        folder=dataset.images,
+        source=source_for(dataset),
+        files=[AnnotationFile(f"{subset.file}.parquet", "findit", terms, problem)],
+        is_genuine=lambda path: source_checksum(path) == subset.sha256 and bool(read_table(path)),
+        make=lambda parquet, out, force: prepare_subset(parquet, out, dataset, multilabel),
+        queries=read_table,
     )
 
 
-def _ref_l4_table(split: RefL4Split) -> FetchableTable:
-    name = table_name(split)
-    terms = "Ref-L4 by its authors (JierunChen/Ref-L4), CC BY-NC 4.0"
+def _ref_l4_table(name: str) -> FetchableTable:
+    split = ref_l4.split_of(name)
 
     def is_genuine(path: Path) -> bool:
         return not unlike_release([row.annotation for row in ref_l4.read_table(path)], split)
 
-    def make(parquet: Path, out: Path, force: bool) -> PreparedTable:
-        return ref_l4.prepare(parquet, split, out, force)
-
-    files = [
-        AnnotationFile(
-            file_name(part),
-            "refl4",
-            terms,
-            partial(_row_problem, rows=RELEASE[f"expressions of {part.value}"]),
-        )
+    terms = "Ref-L4 by its authors (JierunChen/Ref-L4), CC BY-NC 4.0"
+    problems = {
+        part: partial(_row_problem, rows=RELEASE[f"expressions of {part.value}"])
         for part in split.parts
-    ]
-    source = SOURCES[WHOLE_REF_L4]
-    return FetchableTable(name, REF_L4_IMAGES, source, files, is_genuine, make, ref_l4.read_table)
+    }
+    return FetchableTable(
+        name=name,
+        folder=ref_l4.IMAGES,
+        source=SOURCES[WHOLE_REF_L4],
+        files=[AnnotationFile(file_name(p), "refl4", terms, why) for p, why in problems.items()],
+        is_genuine=is_genuine,
+        make=lambda parquet, out, force: ref_l4.prepare(parquet, split, out, force),
+        queries=ref_l4.read_table,
+    )
 
 
 def _row_problem(path: Path, rows: int) -> str | None:
     """Say why a file is not the authors', who publish no checksum, by its number of rows."""
-    if not path.is_file():
-        return "is missing"
     import pyarrow
     import pyarrow.parquet as pq
 
@@ -156,10 +145,7 @@ def _row_problem(path: Path, rows: int) -> str | None:
 
 
 def images_of(queries: Iterable[FindItQuery]) -> dict[str, Size | None]:
-    """Return every image that queries name, with the size that annotations state.
-
-    Reference images have no annotations: their size is None.
-    """
+    """Return every image that queries name, with its stated size (of reference images: None)."""
     sizes: dict[str, Size | None] = {}
     for query in queries:
         for name in query.support:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
 import requests
@@ -108,21 +109,21 @@ class Client:
         Raises:
             DownloadError: the file did not come, or not as long as the server says.
         """
+        host = urlsplit(url).netloc
         if self._failures >= self.policy.hopeless:
             raise DownloadError(f"{url}: not tried, {self._failures} files in a row failed")
-        host = urlsplit(url).netloc
         if host in self._unreachable:
             raise DownloadError(self._unreachable[host])
         wait, trouble = 0.0, ""
-        for attempt in range(self.policy.attempts):
+        for attempt in range(1, self.policy.attempts + 1):
             if self._stopped.wait(wait):
                 raise DownloadError("stopped")
             try:
                 resumed = self._attempt(url, part, largest or self.policy.largest, expect)
             except RetryableError as error:
                 trouble = f"{url}: {error}"
-                wait = self.policy.first_wait * 2**attempt if error.wait is None else error.wait
-                if isinstance(error, UnreachableError) and attempt + 1 >= self.policy.connections:
+                wait = error.wait or self.policy.first_wait * 2 ** (attempt - 1)
+                if isinstance(error, UnreachableError) and attempt >= self.policy.connections:
                     self._unreachable[host] = f"{host} cannot be reached: {error}"
                     raise DownloadError(self._unreachable[host]) from None
                 if wait > self.policy.longest_wait:
@@ -135,25 +136,24 @@ class Client:
 
     def _attempt(self, url: str, part: Path, largest: int, expect: Callable[[int], None]) -> bool:
         validator = _resumable(part, url)
-        start = part.stat().st_size if validator else 0
+        size = part.stat().st_size if validator else 0
         headers = {"Accept-Encoding": "identity"}
-        if start:
-            headers |= {"Range": f"bytes={start}-", "If-Range": validator}
+        if size:
+            headers |= {"Range": f"bytes={size}-", "If-Range": validator}
         with self._get(url, headers) as response:
             if response.status_code == 416:
                 discard(part)
                 raise RetryableError("the partial file does not belong to it; starting over")
             if response.status_code == 200:
-                start = 0
+                size = 0
                 _start_over(part, url, validator_of(response.headers))
-            elif range_start(response.headers) != start:
+            elif range_start(response.headers) != size:
                 raise RetryableError("the server sent another range than was requested")
-            length = response.headers.get("Content-Length")
-            total = start + int(length) if length else None
+            resumed, length = size > 0, response.headers.get("Content-Length")
+            total = size + int(length) if length else None
             if (total or 0) > largest:
                 raise DownloadError(f"{url}: {total} bytes, more than {largest}")
-            expect((total or start) - start)
-            size = start
+            expect((total or size) - size)
             with part.open("ab") as f:
                 for piece in response.iter_content(CHUNK):
                     if self._stopped.is_set():
@@ -164,24 +164,19 @@ class Client:
                         raise DownloadError(f"{url}: more than {largest} bytes")
         if total is not None and size != total and "Content-Encoding" not in response.headers:
             raise RetryableError(f"{size} bytes of {total} arrived")
-        return start > 0
+        return resumed
 
     @contextmanager
     def _get(self, url: str, headers: Mapping[str, str]) -> Iterator[requests.Response]:
         """Send one request; the response has status 200, 206 or 416."""
-        time_outs = (self.policy.connect, self.policy.read)
+        options: Any = {"timeout": (self.policy.connect, self.policy.read), "stream": True}
         try:
-            with self._session.get(
-                url, headers=headers, timeout=time_outs, stream=True
-            ) as response:
+            with self._session.get(url, headers=headers, **options) as response:
                 _check(response)
                 yield response
         except requests.exceptions.SSLError as error:
             raise DownloadError(f"{url}: no trusted certificate ({_inner(error)})") from None
-        except (requests.exceptions.TooManyRedirects, ValueError) as error:
-            # requests' errors of malformed addresses are ValueErrors, as DownloadErrors are.
-            if isinstance(error, DownloadError):
-                raise
+        except requests.exceptions.TooManyRedirects as error:
             raise DownloadError(f"{url}: {error}") from None
         except requests.exceptions.Timeout:
             raise RetryableError("timed out") from None
@@ -199,16 +194,13 @@ def _check(response: requests.Response) -> None:
     if status in (404, 410):
         raise NotThereError(f"{url}: the server does not have it ({status})")
     if status in RETRYABLE:
-        raise RetryableError(f"status {status}", _retry_after(response))
+        try:
+            wait = Retry().get_retry_after(response.raw)
+        except InvalidHeader:
+            wait = None
+        raise RetryableError(f"status {status}", wait)
     if status not in (200, 206, 416):
         raise DownloadError(f"{url}: status {status} {response.reason}")
-
-
-def _retry_after(response: requests.Response) -> float | None:
-    try:
-        return Retry().get_retry_after(response.raw)
-    except InvalidHeader:
-        return None
 
 
 def _inner(error: BaseException) -> str:
@@ -252,12 +244,12 @@ def fetch_file(
             discard(part)
             client.download(url, part)
             why = check(part)
-        if why:
-            discard(part)
-            raise DownloadError(f"{url}: {why}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part.replace(target)
+        if why is None:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part.replace(target)
         discard(part)
+        if why:
+            raise DownloadError(f"{url}: {why}")
         return
 
 
