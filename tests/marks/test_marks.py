@@ -13,17 +13,7 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.marks.region import RLEError, packed_mask, rle_of
 from vlmeval_findit.marks.scribble import curve, thinned
-from vlmeval_findit.marks.style import (
-    COLOURS,
-    CONTRAST,
-    Shape,
-    Style,
-    StyleError,
-    contrasting,
-    default_style,
-    lab,
-    words_of,
-)
+from vlmeval_findit.marks.style import COLOURS, Shape, Style, StyleError, contrasting, lab
 
 
 @pytest.mark.parametrize(
@@ -32,8 +22,6 @@ from vlmeval_findit.marks.style import (
         (lambda: Style(Shape.OVAL, "round"), "no variant 'round' of oval"),
         (lambda: Style(Shape.TAG, "digit squre"), "did you mean digit square?"),
         (lambda: Style(Shape.BOX, "none", 0), "a line is 1, 2, 3 … pixels wide, not 0"),
-        (lambda: words_of(default_style(Shape.BOX), "grene"), "did you mean green?"),
-        (lambda: words_of(default_style(Shape.BOX), CONTRAST), "the colour that it was drawn in"),
     ],
 )
 def test_what_is_no_style_is_refused(make: Any, says: str) -> None:

@@ -17,7 +17,7 @@ from . import shapes
 from .region import Region
 from .scribble import scribble, scribbles
 from .shapes import Canvas, Colour, PixelBox, Points
-from .style import COLOURS, ONLY, Shape, Style, contrasting, rgb_of
+from .style import COLOURS, CONTRAST, ONLY, Shape, Style, contrasting
 
 if not cv2.__version__.startswith("4."):
     raise RuntimeError(
@@ -122,9 +122,6 @@ def draw_marks(
     >>> drawn = draw_marks(grey, [Region((20, 10, 40, 30))], default_style(Shape.BOX), "red")
     >>> drawn.pixels[10, 30].tolist(), drawn.colours_used, grey[10, 30].tolist()
     ([255, 0, 0], ('red',), [128, 128, 128])
-
-    Raises:
-        StyleError: unknown colour.
     """
     named = [colours] * len(regions) if isinstance(colours, str) else colours
     canvas = np.array(pixels, order="C")
@@ -132,7 +129,7 @@ def draw_marks(
     used, notes = list[str](), list[str]()
     for number, (region, name) in enumerate(zip(regions, named, strict=True), 1):
         mark = Mark(number, region, canvas.shape[:2], style.width, notes.append)
-        chosen = None if rgb_of(name) is None else name
+        chosen = None if name == CONTRAST else name
         for piece in pieces_of(mark):
             if chosen is None:
                 covered = np.zeros(canvas.shape[:2], dtype=np.uint8)

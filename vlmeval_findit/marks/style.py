@@ -16,7 +16,7 @@ RGB = tuple[int, int, int]
 
 
 class StyleError(ValueError):
-    """No such variant, width or colour; the message names the nearest."""
+    """No such variant, or an invalid width."""
 
 
 class Shape(Enum):
@@ -103,30 +103,12 @@ def default_style(shape: Shape) -> Style:
     return Style(shape, next(iter(STYLES[shape])))
 
 
-def rgb_of(colour: str) -> RGB | None:
-    """Return the RGB (0 to 255) of a colour; None for :data:`CONTRAST`.
-
-    Raises:
-        StyleError: unknown colour.
-    """
-    if colour == CONTRAST:
-        return None
-    if colour not in COLOURS:
-        raise StyleError(f"no colour {colour!r}{nearest(colour, [*COLOURS, CONTRAST])}")
-    return COLOURS[colour]
-
-
 def words_of(style: Style, colour: str) -> str:
     """Name a mark as a question does, by the colour that it was drawn in and its shape.
 
     >>> words_of(Style(Shape.TAG, "digit round"), "green")
     'green digit tag'
-
-    Raises:
-        StyleError: unknown colour, or ``contrast``.
     """
-    if rgb_of(colour) is None:
-        raise StyleError("a mark is called by the colour that it was drawn in, not by 'contrast'")
     return f"{colour} {STYLES[style.shape][style.variant].words}"
 
 
@@ -160,19 +142,14 @@ def most_frequent(pixels: npt.NDArray[np.uint8]) -> RGB:
     (9, 9, 9)
     """
     numbers = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], dtype=np.uint32)
-    values, first, counts = np.unique(numbers, return_index=True, return_counts=True)
-    most = counts == counts.max()
-    number = int(values[most][first[most].argmin()])
-    return number >> 16, number >> 8 & 255, number & 255
+    _, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+    red, green, blue = pixels[first[counts == counts.max()].min()].tolist()
+    return red, green, blue
 
 
 # Linear sRGB to CIE XYZ under D65 (ITU-R BT.709 primaries)
 _TO_XYZ = np.array(
-    [
-        [0.412453, 0.357580, 0.180423],
-        [0.212671, 0.715160, 0.072169],
-        [0.019334, 0.119193, 0.950227],
-    ]
+    [(0.412453, 0.357580, 0.180423), (0.212671, 0.715160, 0.072169), (0.019334, 0.119193, 0.950227)]
 )
 _WHITE = np.array([0.95047, 1.0, 1.08883])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from .classes import AUTHORS, CORRECTED, class_of, source_of
 from .refl4_annotations import SIZES, Annotation, RefL4Split, size_of
 
 Array = NDArray[np.float32]
-
 
 THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)  # a hit's IoU is above
 
@@ -45,14 +44,11 @@ def judge(
     annotations: Sequence[Annotation], boxes: Sequence[Sequence[float] | None]
 ) -> tuple[list[float], list[int]]:
     """Compute each box's IoU (no box: 0) and the number of thresholds it exceeds (NaN: none)."""
+    truths = [annotation.corners for annotation in annotations]
     # A box without area has IoU 0 with everything.
-    value = [(0.0, 0.0, 0.0, 0.0) if box is None else box for box in boxes]
+    answers = [(0.0, 0.0, 0.0, 0.0) if box is None else box for box in boxes]
     with np.errstate(over="ignore"):  # a model may answer 1e300
-        truths, answers = (
-            np.array(some, dtype=np.float32).reshape(-1, 4)
-            for some in ([annotation.corners for annotation in annotations], value)
-        )
-    values = iou(truths, answers)
+        values = iou(*(np.array(some, np.float32).reshape(-1, 4) for some in (truths, answers)))
     return values.tolist(), (values[:, None] > _LIMITS).sum(axis=1).tolist()
 
 
@@ -92,59 +88,45 @@ _HALF, _ALL = {HITS[0]: 1.0}, dict.fromkeys(HITS, 1.0)
 _ONCE, _TEN_TIMES = {ASKED: 1.0}, {ASKED: float(len(HITS))}
 
 
-def _pair(name: str, over: str = "", size: str = "", more: str = "") -> list[Metric]:
+def _pair(name: str, over: str = "", size: str = "", more: str = "") -> Iterator[Metric]:
     """Make the metrics acc (at 0.5) and macc (all thresholds) of a size or over classes."""
 
     def of(weights: Mapping[str, float]) -> dict[str, float]:
         return {sliced(key, "size", size) if size else key: n for key, n in weights.items()}
 
-    return [
-        Metric(
-            f"{name}_{way}" + f" ({more})" * bool(more),
+    for way, hits, asked in (("acc", _HALF, _ONCE), ("macc", _ALL, _TEN_TIMES)):
+        yield Metric(
+            f"{name}_{way} ({more})" if more else f"{name}_{way}",
             of(hits),
-            of(requested),
+            of(asked),
             over=over,
             empty=None,
             in_short_tables=way == "acc" and over == CLASS,
-            key=f"{name}_{way}_{more}".rstrip("_"),
+            key=f"{name}_{way}_{more}" if more else f"{name}_{way}",
         )
-        for way, hits, requested in (("acc", _HALF, _ONCE), ("macc", _ALL, _TEN_TIMES))
-    ]
+
+
+def _hidden(name: str, hits: Mapping[str, float], key: str = "") -> Metric:
+    return Metric(name, hits, _ONCE, empty=None, in_short_tables=False, key=key)
 
 
 MACC = Metric("macc", _ALL, _TEN_TIMES, empty=None)
 
 TWELVE = (  # the published metrics, by their published names and in their order
-    *(
-        Metric(
-            f"acc_{threshold:g}",
-            {f"hits_{threshold:g}": 1},
-            _ONCE,
-            empty=None,
-            in_short_tables=threshold == 0.5,
-        )
-        for threshold in (0.5, 0.75, 0.9)
-    ),
+    Metric("acc_0.5", _HALF, _ONCE, empty=None),
+    _hidden("acc_0.75", {"hits_0.75": 1}),
+    _hidden("acc_0.9", {"hits_0.9": 1}),
     MACC,
     *(metric for size in SIZES for metric in _pair(size, size=size)),
     *_pair("class", over=CLASS),
 )
 
-CORRECTED_METRICS = _pair("class", over=CORRECTED_CLASS, more="corrected")  # by the corrected table
-
-ADHERENCE = Metric(
-    "Adherence", {"adherent": 1}, _ONCE, empty=None, in_short_tables=False, key="adherence"
-)
+# By the corrected table of classes
+CORRECTED_METRICS = tuple(_pair("class", over=CORRECTED_CLASS, more="corrected"))
+ADHERENCE = _hidden("Adherence", {"adherent": 1}, "adherence")
 
 # The headline where answers without a box get the first box that lenient parsing finds.
-ACC_LENIENT = Metric(
-    "acc_0.5 (lenient)",
-    {**_HALF, HIT_MORE: 1},
-    _ONCE,
-    empty=None,
-    in_short_tables=False,
-    key="acc_0.5_lenient",
-)
+ACC_LENIENT = _hidden("acc_0.5 (lenient)", {**_HALF, HIT_MORE: 1}, "acc_0.5_lenient")
 
 METRICS = (*TWELVE, *CORRECTED_METRICS, ADHERENCE, ACC_LENIENT)
 

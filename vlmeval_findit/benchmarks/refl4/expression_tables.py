@@ -31,8 +31,6 @@ from .refl4_annotations import (
 )
 
 IMAGES = "RefL4"  # image folder: FindIt's subset of Ref-L4 shares it, with the same names
-
-
 BEGIN = "RefL4Full_"  # of dataset names, before a split
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
@@ -50,17 +51,17 @@ def scored_row(query: VPQuery, reply: Reply) -> ScoredRow:
     published = published_letter(reply.text)
     sums = {
         "asked": 1,
-        "answered": not reply.failed,
-        "readable": letter is not None,
-        "right": letter == query.answer,
-        "right_as_published": published == query.answer,
-        "absent": query.absent and not reply.failed,
-        "hallucinated": query.absent and letter not in (None, query.answer),
+        "answered": int(not reply.failed),
+        "readable": int(letter is not None),
+        "right": int(letter == query.answer),
+        "right_as_published": int(published == query.answer),
+        "absent": int(query.absent and not reply.failed),
+        "hallucinated": int(query.absent and letter not in (None, query.answer)),
     }
     return ScoredRow(
         index=query.index,
         source=query.cluster,
-        sums={name: int(value) for name, value in sums.items()} if query.answer else UNSCORED,
+        sums=sums if query.answer else UNSCORED,
         failed=reply.failed,
         reason=why if query.answer or reply.failed else None,
         slices=row_slices(query),
@@ -70,35 +71,28 @@ def scored_row(query: VPQuery, reply: Reply) -> ScoredRow:
 
 def draw(query: VPQuery, row: ScoredRow) -> Drawing:
     """Draw the images with all options, the right one marked, and the choice by both readings."""
-    options = dict(query.options)
+    shown = {letter: f"{letter}. {text}" for letter, text in query.options}
+
+    def chosen(letter: str | None, text: str) -> DrawnLine:
+        if not query.answer:  # neither right nor wrong
+            return DrawnLine(Role.OPTION, text)
+        return DrawnLine(Role.HIT if letter == query.answer else Role.MISS, text)
+
     lines = [
-        DrawnLine(Role.TRUTH if letter == query.answer else Role.OPTION, _option(letter, text))
-        for letter, text in query.options
+        DrawnLine(Role.TRUTH if letter == query.answer else Role.OPTION, text)
+        for letter, text in shown.items()
     ]
     letter, published = row.details["chosen"], row.details["as_published"]
     if letter is not None:
-        lines.append(_answer(query, letter, _option(letter, options.get(letter, ""))))
+        lines.append(chosen(letter, shown[letter]))
     if published != letter:
-        value = "no letter" if published is None else _option(published, options.get(published, ""))
-        lines.append(_answer(query, published, f"as published: {value}"))
+        text = shown.get(published, f"{published}. no such option") if published else "no letter"
+        lines.append(chosen(published, f"as published: {text}"))
     images = tuple(
         DrawnImage(path, query.width, query.height, number)
         for number, path in enumerate(query.images)
     )
     return Drawing(images, query.support, tuple(lines))
-
-
-def _option(letter: str, text: str) -> str:
-    return f"{letter}. {text or 'no such option'}"
-
-
-def _answer(query: VPQuery, letter: str | None, value: str) -> DrawnLine:
-    if not query.answer:  # neither right nor wrong
-        return DrawnLine(Role.OPTION, value)
-    return DrawnLine(Role.HIT if letter == query.answer else Role.MISS, value)
-
-
-_OPTION = re.compile(r"([A-D])\. +\S")
 
 
 def letters_offered(value: str) -> list[str]:
@@ -107,18 +101,13 @@ def letters_offered(value: str) -> list[str]:
     >>> letters_offered("A. is no option here\nWhich?\nA. cat\nB. dog\nC. \nAnswer.")
     ['A', 'B']
     """
-    result: list[str] = []
-    for line in reversed(value.splitlines()[:-1]):
-        if not re.match(r"[A-D]\.", line):
-            break
-        option = _OPTION.match(line)
-        result += [option[1]] if option else []
-    return result[::-1]
+    options = list(takewhile(re.compile(r"[A-D]\.").match, value.splitlines()[-2::-1]))
+    return [option[0] for option in reversed(options) if option[2:].strip()]
 
 
 def first_option(message: Message, question: VPQuestion) -> tuple[str, Recorded]:
     """Answer the first option."""
-    return _letters(message)[0], _ENDED
+    return _letters(message)[0], Recorded(finish_reason="stop")
 
 
 def random_option(message: Message, question: VPQuestion) -> tuple[str, Recorded]:
@@ -128,7 +117,7 @@ def random_option(message: Message, question: VPQuestion) -> tuple[str, Recorded
     ]
     seed = sha256_of(*(f"{value}\n".encode() for value in seen))
     letters = _letters(message)
-    return letters[int(seed, 16) % len(letters)], _ENDED
+    return letters[int(seed, 16) % len(letters)], Recorded(finish_reason="stop")
 
 
 def _letters(message: Message) -> list[str]:
@@ -136,12 +125,7 @@ def _letters(message: Message) -> list[str]:
     return letters_offered(value) or ["A"]
 
 
-_ENDED = Recorded(finish_reason="stop")
-
-BASELINES = {  # by model name
-    "FirstOption": Baseline(first_option),
-    "RandomOption": Baseline(random_option),
-}
+BASELINES = {"FirstOption": Baseline(first_option), "RandomOption": Baseline(random_option)}
 
 
 class VPBench(Benchmark):

@@ -15,10 +15,8 @@ from .vp_query import LETTERS
 
 Options = Mapping[str, str]  # the texts of the options by their letters, in order
 
-
 AMBIGUOUS = ParseFailure("ambiguous")  # several options
 NO_CHOICE = ParseFailure("no_choice")  # none
-_NO_REPLY = "nan"  # a missing reply in the authors' code, which reads it from a table
 
 
 def published_letter(reply: str | None) -> str | None:
@@ -30,8 +28,9 @@ def published_letter(reply: str | None) -> str | None:
     >>> published_letter("Answer: D"), published_letter("person"), published_letter(None)
     ('A', None, 'A')
     """
-    text = (_NO_REPLY if reply is None else reply).upper()
-    return next((sign for sign in text if sign in LETTERS), None)
+    # The authors read replies from a table, where a missing one is "nan".
+    text = "nan" if reply is None else reply
+    return next((sign for sign in text.upper() if sign in LETTERS), None)
 
 
 _QUOTES = str.maketrans(  # quotes, emphasis, braces, CJK brackets
@@ -68,18 +67,14 @@ def cleaned(text: str) -> str:
     """
     text = unicodedata.normalize("NFKC", text)
     text = _FENCE.sub("\n", f"\n{_lines(text)}\n")
-    text = _LATEX.sub(" ", _TAG.sub(" ", text.replace("`", "")))
-    text = _QUOTING.sub("", _underscores(text.translate(_QUOTES)))
+    text = _LATEX.sub(" ", _TAG.sub(" ", text.replace("`", ""))).translate(_QUOTES)
+    # Underscores within words are blanks, others emphasis.
+    text = _QUOTING.sub("", _WITHIN_WORD.sub(" ", text).replace("_", ""))
     return _BULLET.sub("\n", f"\n{_BEFORE_MARK.sub('', _lines(text))}").strip("\n")
 
 
 def _lines(text: str) -> str:
     return "\n".join(filter(None, (" ".join(line.split()) for line in text.splitlines())))
-
-
-def _underscores(text: str) -> str:
-    # Those within words are blanks, others emphasis.
-    return _WITHIN_WORD.sub(" ", text).replace("_", "")
 
 
 def without_list(text: str, options: Options) -> str:
@@ -90,15 +85,12 @@ def without_list(text: str, options: Options) -> str:
     """
     if not options:
         return text
-    items = r"\s?".join(
-        rf"[(\[]?{letter} ?(?:[.):\]]|[-\u2013\u2014] )\s?{_words(option)}(?!\w)[.,;]?"
-        for letter, option in options.items()
-    )
-    return re.sub(rf"(?<!\w){items}\s?", "\n", text, flags=re.IGNORECASE)
-
-
-def _words(text: str) -> str:
-    return r"\s".join(map(re.escape, text.split()))
+    items = []
+    for letter, option in options.items():
+        words = r"\s".join(map(re.escape, option.split()))
+        items.append(rf"[(\[]?{letter} ?(?:[.):\]]|[-\u2013\u2014] )\s?{words}(?!\w)[.,;]?")
+    whole_list = r"\s?".join(items)
+    return re.sub(rf"(?<!\w){whole_list}\s?", "\n", text, flags=re.IGNORECASE)
 
 
 def whole(*words: str) -> str:
@@ -116,8 +108,8 @@ _NAMED = r"(?<=(?:option|choice|letter) [aA])"  # after these words "a" is no ar
 _ENDS = r"(?!\w|'(?!s\b))"  # the end of a letter: "B's", but not "D'accord"
 
 # A letter in a lower-case text, whatever stands before it
-LETTER = rf"(?:[b-d]|a(?:{_NAMED}|(?!{_NOUN_FOLLOWS}))){_ENDS}"
-BRACKETED = rf"(?:[(\[] ?{LETTER} ?[)\]]|{LETTER})"
+_LETTER = rf"(?:[b-d]|a(?:{_NAMED}|(?!{_NOUN_FOLLOWS}))){_ENDS}"
+_BRACKETED = rf"(?:[(\[] ?{_LETTER} ?[)\]]|{_LETTER})"
 
 _UPPER = {
     letter: re.compile(
@@ -132,17 +124,15 @@ _OPTION = whole("option", "choice")
 _LOWER = re.compile(rf"(?:[(\[] ?|(?:{_OPTION}) )([a-d]){_ENDS}", re.ASCII)
 
 _BEGINS = re.compile(
-    r"(?:[(\[] ?([A-D]) ?[)\]]"
-    r"|([A-D])(?:[.):\n\u3001\u3002]| [-\u2013\u2014] |\W*\Z))",
+    r"[(\[] ?([A-D]) ?[)\]]|([A-D])(?:[.):\n\u3001\u3002]| [-\u2013\u2014] |\W*\Z)",
     re.IGNORECASE | re.ASCII,
 )
-
 
 _DENIALS = whole("not", "nor", "neither", "can't be", "cannot be", "isn't")
 
 _NEGATED = re.compile(
     rf"(?:{_DENIALS})"
-    rf"(?: the)?(?: (?:option|choice|letter|answer))? ({BRACKETED}(?: n?or {BRACKETED}){{0,3}})",
+    rf"(?: the)?(?: (?:option|choice|letter|answer))? ({_BRACKETED}(?: n?or {_BRACKETED}){{0,3}})",
     re.ASCII,
 )
 
@@ -154,15 +144,14 @@ def letters_in(matched: str) -> Iterator[str]:
     return (letter.upper() for letter in _SINGLE.findall(matched))
 
 
-def leading(text: str) -> Iterator[str]:
-    r"""Yield the letter that begins a text: alone, bracketed, or before punctuation or a new line.
+def leading(text: str) -> list[str]:
+    r"""Find the letter that begins a text: alone, bracketed, or before punctuation or a new line.
 
-    >>> list(leading("b) dog")), list(leading("A - cat")), list(leading("A cat"))
+    >>> leading("b) dog"), leading("A - cat"), leading("A cat")
     (['B'], ['A'], [])
     """
     result = _BEGINS.match(text.lstrip())
-    if result:
-        yield (result[1] or result[2]).upper()
+    return [(result[1] or result[2]).upper()] if result else []
 
 
 def standing(text: str) -> set[str]:
@@ -180,7 +169,7 @@ def standing(text: str) -> set[str]:
 
 
 # One letter, or several in a reply that does not decide
-_JOINED = rf"{BRACKETED}(?:(?: ?[,/] ?(?:and |or )?| and | or ){BRACKETED}){{0,3}}"
+_JOINED = rf"{_BRACKETED}(?:(?: ?[,/] ?(?:and |or )?| and | or ){_BRACKETED}){{0,3}}"
 _DENIED_BY = ("not ", "n't ", "nor ")
 _SUBJECTS = whole("answer", "ans", "choice", "option")
 _LINK = r"\.?(?: is| should be| would be| ?[:=]|\n){1,4}"
@@ -195,11 +184,8 @@ _CALLED = r"(?:\s?(?:the )?(?:option|choice|letter)(?: is| ?[:=])?)?"
 # "The answer is …", "I choose …"
 _CONCLUSION = re.compile(rf"(?:(?:{_SUBJECTS}){_LINK}|{_VERBS}){_CALLED}\s?({_JOINED})", re.ASCII)
 _PRAISE = re.compile(r" is (?:the )?(?:correct|right|best)\b", re.ASCII)
-
-_PRAISED = re.compile(  # before " is correct"
-    rf"(?<!\w){''.join(f'(?<!{denial})' for denial in _DENIED_BY)}({_JOINED})\Z", re.ASCII
-)
-
+_NOT_DENIED = "".join(f"(?<!{denial})" for denial in _DENIED_BY)
+_PRAISED = re.compile(rf"(?<!\w){_NOT_DENIED}({_JOINED})\Z", re.ASCII)  # before " is correct"
 _FARTHEST = 40  # characters: the longest match of _PRAISED and its negation
 
 
@@ -212,10 +198,10 @@ def concluded(text: str) -> set[str]:
     (set(), ['A', 'B'])
     """
     text = text.lower()
-    last, at = "", -1
+    last, at = "", 0
     for match in _CONCLUSION.finditer(text):
         last, at = match[1], match.end()
-    for praise in _PRAISE.finditer(text, max(0, at)):
+    for praise in _PRAISE.finditer(text, at):
         before = _PRAISED.search(text[max(0, praise.start() - _FARTHEST) : praise.start()])
         if before:
             last = before[1]

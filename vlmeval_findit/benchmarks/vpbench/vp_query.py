@@ -122,14 +122,11 @@ def is_absent(question: str, right: str) -> bool:
     >>> is_absent("Is there a red oval?", "No"), is_absent("Is there a dog in the box?", "No")
     (True, False)
     """
-    value = " ".join(right.split())
+    value, asked = " ".join(right.split()), " ".join(question.split())
     if _DENIES.search(value):
         return True
-    requested = _ASKS_FOR_MARK.search(" ".join(question.split()))
-    which = kind_of(question) is QuestionKind.EXISTENCE and re.search(
-        r"\bwhich of\b", question, re.I
-    )
-    return bool((requested or which) and _NO.match(value))
+    which = kind_of(asked) is QuestionKind.EXISTENCE and re.search(r"\bwhich of\b", asked, re.I)
+    return bool((_ASKS_FOR_MARK.search(asked) or which) and _NO.match(value))
 
 
 # --- stage 2 --------------------------------------------------------------------------------------
