@@ -99,31 +99,28 @@ def test_a_shell_asks_for_completions_without_arguments(
     assert "_FINDIT_COMPLETE=bash_complete" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("typed", "expected"),
-    [
-        ("run_findit.py", "python run_findit.py data list (names: python run_findit.py models)"),
-        ("/x y/run_findit.py", "python '/x y/run_findit.py' data list"),
-        ("/venv/bin/findit", "findit data list (names: findit models)"),
-    ],
-)
-def test_commands_are_named_as_they_were_typed(
-    typed: str, expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "argv", [typed])
-    program.cache_clear()
-    try:
-        text = as_called("python run_findit.py data list (names: run_findit.py models)")
-    finally:
+def test_commands_are_named_as_they_were_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for typed, expected in {
+        "run_findit.py": "python run_findit.py data list (names: python run_findit.py models)",
+        "/x y/run_findit.py": "python '/x y/run_findit.py' data list",
+        "/venv/bin/findit": "findit data list (names: findit models)",
+    }.items():
+        monkeypatch.setattr(sys, "argv", [typed])
         program.cache_clear()
-    assert text.startswith(expected)
+        text = as_called("python run_findit.py data list (names: run_findit.py models)")
+        assert text.startswith(expected)
+    program.cache_clear()
 
 
-def test_quiet_leaves_errors_of_vlmevalkit(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("terminal", [True, False])
+def test_quiet_leaves_errors_of_vlmevalkit_and_bars_are_for_terminals(
+    terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS"):
         monkeypatch.setenv(name, "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    quiet_log()
+    assert os.environ["TQDM_DISABLE"] == ("" if terminal else "1")
     log = logging.getLogger("vlmeval")
     monkeypatch.setattr(log, "handlers", [])
     monkeypatch.setattr(log, "propagate", True)
@@ -132,12 +129,3 @@ def test_quiet_leaves_errors_of_vlmevalkit(
     log.getChild("run").warning("noise")
     log.getChild("run").error("fault")
     assert capsys.readouterr().err == "fault\n"
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_progress_bars_are_for_terminals(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS"):
-        monkeypatch.setenv(name, "")
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    quiet_log()
-    assert os.environ["TQDM_DISABLE"] == ("" if terminal else "1")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import yaml
@@ -49,10 +48,7 @@ def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> Demonstrated:
     require_host()
     folder = tmp_path_factory.mktemp("demo")
     wheel = build(copy_of_the_clone(folder), "build_wheel", folder / "wheel")
-    fresh = installed(wheel, ["demo"], folder)
-    outside = "import sys, vlmeval_findit as v; assert sys.prefix in v.__file__"
-    assert not fresh.run("python", "-c", outside).returncode
-    return Demonstrated(fresh)
+    return Demonstrated(installed(wheel, ["demo"], folder))
 
 
 def numbers(line: str) -> list[float]:
@@ -104,42 +100,25 @@ def test_a_second_run_prints_the_same_and_asks_nothing(demonstrated: Demonstrate
 # --- without a model ------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start it where nothing of what it needs is installed."""
+def test_an_interrupt_says_how_to_go_on_and_a_failure_names_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(demo, "NEEDED", ())
     monkeypatch.setattr(demo, "backends_for", lambda *_: {})
 
+    def status(error: BaseException) -> int:
+        def run_sweep(*_: object) -> None:
+            print("what a stage prints")
+            raise error
 
-def failing(error: BaseException) -> Any:
-    def run_sweep(*_: object) -> None:
-        print("what a stage prints")
-        raise error
+        monkeypatch.setattr(demo, "run_sweep", run_sweep)
+        return main(["demo", "--quick", "--work-dir", str(tmp_path)])
 
-    return run_sweep
-
-
-def test_an_interrupt_says_how_to_go_on(
-    anywhere: None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
     journal = SimpleNamespace(path="calls.jsonl")
     for error in (StoppedError(journal), KeyboardInterrupt()):  # type: ignore[arg-type]
-        monkeypatch.setattr(demo, "run_sweep", failing(error))
-        assert main(["demo", "--work-dir", str(tmp_path)]) == INTERRUPTED
+        assert status(error) == INTERRUPTED
         assert "the same command goes on from there" in capsys.readouterr().out
-
-
-def test_a_failure_names_the_log(
-    anywhere: None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(demo, "run_sweep", failing(RuntimeError("it would not load")))
-    assert main(["demo", "--quick", "--work-dir", str(tmp_path)]) == REFUSED
+    assert status(RuntimeError("it would not load")) == REFUSED
     message = capsys.readouterr()
     log = tmp_path / "demo.log"
     assert f"error: it would not load\nThe log until then: {log}" in message.err

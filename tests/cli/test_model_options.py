@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chat_server import ChatServer, completion
@@ -18,25 +19,23 @@ from vlmeval_findit.models.model_entry import ModelEntry, ModelOptions
 from vlmeval_findit.sweeps.sweep_file import parse_sweep
 
 URL = "http://127.0.0.1:9/v1"
+SPACE = '{"kind": "unit"}'
 
 
-@pytest.mark.parametrize(
-    ("flags", "model", "entry"),
-    [
+def test_a_model_of_options() -> None:
+    all_keys = {
+        "like": "Qwen3-VL",
+        "space": '{"kind": "unit"}',
+        "temperature": 0.5,
+        "device": "cpu",
+    }
+    cases: list[tuple[dict[str, Any], str, ModelEntry]] = [
         ({}, "Qwen3-VL", ModelEntry("Qwen3-VL")),
-        ({}, "mine=/models/a", ModelEntry("mine", checkpoint="/models/a")),
+        ({}, "mine=/a", ModelEntry("mine", checkpoint="/a")),
+        ({"base_url": URL}, "A=b", ModelEntry("A", served="b", base_url=URL)),
+        ({"provider": "openai"}, "A=b", ModelEntry("A", served="b", provider="openai")),
         (
-            {"base_url": URL},
-            "Qwen3-VL=served",
-            ModelEntry("Qwen3-VL", served="served", base_url=URL),
-        ),
-        (
-            {"provider": "openai"},
-            "GPT-5.4=mine",
-            ModelEntry("GPT-5.4", served="mine", provider="openai"),
-        ),
-        (
-            {"like": "Qwen3-VL", "space": '{"kind": "unit"}', "temperature": 0.5, "device": "cpu"},
+            all_keys,
             "mine=a/b",
             ModelEntry(
                 "mine",
@@ -47,23 +46,12 @@ URL = "http://127.0.0.1:9/v1"
                 resources={"device": "cpu"},
             ),
         ),
-    ],
-)
-def test_a_model_of_options(flags: dict[str, object], model: str, entry: ModelEntry) -> None:
-    assert ModelOptions(**flags).entry(model) == entry  # type: ignore[arg-type]
+    ]
+    for flags, model, entry in cases:
+        assert ModelOptions(**flags).entry(model) == entry
 
 
-def test_options_override_a_sweeps_file() -> None:
-    (entry,) = parse_sweep(
-        "models: [{name: Qwen3-VL, temperature: 0.2, dtype: float16, space: unit}]\ndatasets: Demo"
-    ).models
-    options = ModelOptions(temperature=0.7, batch_size=2, space="grid1000")
-    applied = options.applied(entry)
-    assert applied.settings == {"temperature": 0.7, "dtype": "float16"}
-    assert (applied.resources, applied.space) == ({"batch_size": 2}, "grid1000")
-
-
-def test_keys_of_a_model_in_a_file_are_those_of_the_command_line() -> None:
+def test_a_sweeps_file_has_the_keys_of_the_command_line_which_overrides_it() -> None:
     keys = {"temperature": 0.5, "dtype": "float16", "batch_size": 2, "device": "cpu"}
     text = f"models: [{json.dumps({'name': 'Qwen3-VL', 'base_url': URL, **keys})}]\ndatasets: Demo"
     (entry,) = parse_sweep(text).models
@@ -71,6 +59,9 @@ def test_keys_of_a_model_in_a_file_are_those_of_the_command_line() -> None:
     assert entry.settings == {"temperature": 0.5, "dtype": "float16"}
     assert entry.resources == {"batch_size": 2, "device": "cpu"}
     assert URL not in repr(entry), "an address may hold a key"
+    applied = ModelOptions(temperature=0.7, batch_size=4, space="grid1000").applied(entry)
+    assert applied.settings == {"temperature": 0.7, "dtype": "float16"}
+    assert (applied.resources, applied.space) == ({"batch_size": 4, "device": "cpu"}, "grid1000")
 
 
 @pytest.mark.parametrize(
@@ -112,22 +103,18 @@ def test_a_temperature_is_sent_recorded_and_printed(
     config.write_text("models: Qwen3-VL\ndatasets: FindIt_Demo_xyxy_json\nlimit: 2\n")
     with ChatServer(lambda *_: completion("[]")) as server:
         command = ["sweep", str(config), "--base-url", server.url, "--work-dir"]
-        sampled, greedy = tmp_path / "sampled", tmp_path / "greedy"
-        assert main([*command, str(sampled), "--temperature", "0.7"]) == 0
+        sampled = str(tmp_path / "sampled")
+        assert main([*command, sampled, "--temperature", "0.7"]) == 0
         assert "sampled at temperature 0.7" in capsys.readouterr().out
         assert {asked.body["temperature"] for asked in server.asked} == {0.7}
-        assert main([*command, str(greedy)]) == 0
+        assert main([*command, str(tmp_path / "greedy")]) == 0
         assert "sampled" not in capsys.readouterr().out
         assert server.asked[-1].body["temperature"] == 0.0
-        assert main([*command, str(sampled)]) == 2, "another temperature is another run"
+        assert main([*command, sampled]) == 2, "another temperature is another run"
     assert "setting temperature: recorded 0.7, now 0.0" in capsys.readouterr().err
-    (identity,) = sampled.rglob("*_identity.json")
-    assert json.loads(identity.read_text())["answering"]["settings"]["temperature"] == 0.7
-    assert main(["leaderboard", str(sampled), "--out", str(tmp_path / "board")]) == 0
-    message = capsys.readouterr().out + "".join(
-        path.read_text() for path in (tmp_path / "board").rglob("*.md")
-    )
-    assert "sampled at temperature 0.7" in message
+    assert main(["leaderboard", sampled, "--out", str(tmp_path / "board")]) == 0
+    pages = "".join(path.read_text() for path in (tmp_path / "board").rglob("*.md"))
+    assert "sampled at temperature 0.7" in capsys.readouterr().out + pages
 
 
 def test_python_takes_the_same_words() -> None:

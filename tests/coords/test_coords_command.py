@@ -29,7 +29,7 @@ from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.runs.open_predictions import check_replies
 from vlmeval_findit.runs.run_identity import run_identity
-from vlmeval_findit.runs.run_score import score_file, score_rows
+from vlmeval_findit.runs.run_score import RunScore, score_file, score_rows
 from vlmeval_findit.runs.scored_run import load_run
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
@@ -86,17 +86,14 @@ def coords(*arguments: object) -> int:
 def test_on_a_terminal_runs_are_a_line_each_those_in_doubt_first(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    right, wrong = (
-        deployment(),
-        deployment(space={"kind": "pixels"}, name="FindIt_Pascal_xyxy_text"),
-    )
+    text = "FindIt_Pascal_xyxy_text"
+    right, _ = deployment(), deployment(space={"kind": "pixels"}, name=text)
     assert coords(right.parent) == 1
-    piped = capsys.readouterr().out
-    assert piped.count("if the answers were read as") == 2
+    assert capsys.readouterr().out.count("if the answers were read as") == 2
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert coords(right.parent) == 1
     first, second, rest = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"Model on {wrong.stem.removeprefix('Model_')}: declared pixels")
+    assert first.startswith(f"Model on {text}: declared pixels")
     assert first.endswith("the run's convention is wrong")
     assert second.startswith(f"Model on {NAME}: ")
     assert second.endswith(": it fits")
@@ -110,9 +107,9 @@ def test_a_wrong_space_is_reported_with_the_score_in_the_right_space(
 ) -> None:
     path = deployment(says=PIXELS)
     assert coords(path.parent, "--json", tmp_path / "told.json") == 1
-    out = capsys.readouterr().out
-    assert "pixels of the image, xyxy: F1 " in " ".join(out.split())
-    assert "the run's convention is wrong" in " ".join(out.split())
+    out = " ".join(capsys.readouterr().out.split())
+    assert "pixels of the image, xyxy: F1 " in out
+    assert "the run's convention is wrong" in out
     (told,) = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))
     assert (told["verdict"], told["alarm"], told["declared"]) == ("other", True, GRID.name)
     assert told["fit"]["best"] == "pixels/xyxy"
@@ -131,16 +128,7 @@ def test_the_advised_command_scores_in_the_space_that_fits(
     values = json.loads(identity.read_text("utf-8").replace('"Model"', '"My Model"'))
     RunFiles(path).identity.write_text(json.dumps(values), encoding="utf-8")
     identity.unlink()
-    right = metrics_in(
-        replies_of_run(
-            "My Model",
-            benchmarks.load(NAME),
-            read_predictions(path),
-            Settings({"kind": "pixels"}),
-            None,
-        ),
-        PIXELS,
-    )
+    right = metrics_in(read(path, "My Model", space={"kind": "pixels"}), PIXELS)
     assert main(["score", str(path)]) == 0
     files = RunFiles(path)
     recorded = {file: file.read_bytes() for file in (files.score, files.details, files.provenance)}
@@ -149,18 +137,15 @@ def test_the_advised_command_scores_in_the_space_that_fits(
         capsys.readouterr()
         assert coords(path) == 1
         words = shlex.split(capsys.readouterr().out.strip().splitlines()[-1])
-        assert words[:2] in (["python", "run_findit.py"], ["findit", "score"])
         assert main(words[words.index("score") :]) == 0
         output = capsys.readouterr().out
         assert f"the recorded score is unchanged; the new score is {other.score}" in output
         assert "My Model (space-pixels)" in output
         assert {file: file.read_bytes() for file in recorded} == recorded
     result = load_run(other.provenance)
-    assert result.model == "My Model (space-pixels)"
     assert result.metric_values["F1@0.5"] == pytest.approx(right["F1@0.5"])
-    (note,) = result.provenance.forced
+    (note,), (space,) = result.provenance.forced, result.provenance.spaces
     assert note.startswith("coordinate space: recorded")
-    (space,) = result.provenance.spaces
     assert space.startswith("pixels (given when scored; coordinate space: recorded")
     for file in (other.score, other.provenance):
         assert coords(file) == 0
@@ -173,8 +158,7 @@ def test_the_advised_command_scores_in_the_space_that_fits(
     assert "space-pixels" not in output.out
     assert f"name a file to see it: {other.provenance}" in output.err
     assert main([*board, str(path), str(other.score)]) == 0
-    output = capsys.readouterr()
-    assert "My Model (space-pixels)" in output.out
+    assert "My Model (space-pixels)" in capsys.readouterr().out
     table = (tmp_path / "board" / "leaderboard.md").read_text("utf-8")
     assert "My Model (space-pixels)" in table
     export = ["export", "--to", "coco", "--out", str(tmp_path / "coco")]
@@ -182,15 +166,20 @@ def test_the_advised_command_scores_in_the_space_that_fits(
     assert "not in the space that the run recorded" in capsys.readouterr().err
 
 
+def read(path: Path, model: str = "Model", space: Any = None) -> RunReplies:
+    """Read a run in a space, or as it recorded."""
+    name = path.stem.partition("_")[2]
+    identity = None if space else read_identity(path)
+    replies = read_predictions(path)
+    return replies_of_run(model, benchmarks.load(name), replies, Settings(space), identity)
+
+
 @pytest.mark.parametrize("order", ["xyxy", "xywh"])
 def test_what_the_score_would_be_is_what_it_is(order: str, deployment: Deployment) -> None:
     """Read as declared the metrics are the score's; read as answered, those of the right run."""
     grid, pixels = convention(f"grid1000/{order}"), convention(f"pixels/{order}")
-    name = f"FindIt_Pascal_{order}_json_bbox_2d"
-    path = deployment(says=pixels, name=name)
-    task, replies = benchmarks.load(name), read_predictions(path)
-    wrong = replies_of_run("Model", task, replies, Settings({"kind": "grid1000"}), None)
-    right = replies_of_run("Model", task, replies, Settings({"kind": "pixels"}), None)
+    path = deployment(says=pixels, name=f"FindIt_Pascal_{order}_json_bbox_2d")
+    wrong, right = (read(path, space={"kind": kind}) for kind in ("grid1000", "pixels"))
     scored = score_file(path).metric_values
     for figure, value in metrics_in(wrong, grid).items():
         assert value == pytest.approx(scored[figure])
@@ -202,8 +191,7 @@ def test_numbers_are_those_of_the_reply(representation: str, deployment: Deploym
     """Whatever the order, the coordinate check sees the numbers of the reply."""
     says = convention(f"grid1000/{representation}")
     path = deployment(says=says, queries=10, name=f"FindIt_Pascal_{representation}_json_bbox_2d")
-    task = benchmarks.load(f"FindIt_Pascal_{representation}_json_bbox_2d")
-    result = replies_of_run("Model", task, read_predictions(path), Settings(), read_identity(path))
+    result = read(path)
     assert result.declared.name == says.name
     output = [box for query in result.queries for box in query.numbers]
     replies = json.loads(path.read_text(encoding="utf-8"))
@@ -227,72 +215,61 @@ def test_every_frame_of_a_video_is_a_query() -> None:
 
 
 def test_what_has_no_boxes_is_left_out() -> None:
-    for task in (_letters(), load_task("FindIt_Demo_point_text")):
+    letters = SimpleNamespace(question=SimpleNamespace(name="Colours_Small"))
+    for task in (letters, load_task("FindIt_Demo_point_text")):
         with pytest.raises(NotBoxesError, match="its answers are no boxes"):
             replies_of_run("Model", task, [], Settings(), None)
 
 
-def _letters() -> Any:
-    return SimpleNamespace(question=SimpleNamespace(name="Colours_Small"))
-
-
 # --- the check that every score makes -------------------------------------------------------------
-
-
-def scored(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, dict[str, bytes], Any]:
-    """What ``score`` prints, the bytes of score and details, and the provenance."""
-    assert main(["score", str(path)]) == 0
-    files = RunFiles(path)
-    stored = {name: getattr(files, name).read_bytes() for name in ("score", "details")}
-    provenance = json.loads(files.provenance.read_text(encoding="utf-8"))
-    return capsys.readouterr().out, stored, provenance
 
 
 def test_a_score_warns_of_a_wrong_space(
     deployment: Deployment, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     path = deployment(says=PIXELS)
-    out, _, provenance = scored(path, capsys)
-    line = next(line for line in out.splitlines() if "but the answers follow" in line)
+    assert main(["score", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    line = next(line for line in lines if "but the answers follow" in line)
     assert "declared thousandths" in line
     assert "pixels of the image" in line
-    assert provenance["coords_doubt"] in line
+    told = json.loads(RunFiles(path).provenance.read_text(encoding="utf-8"))["coords_doubt"]
+    assert told in line
     assert main(["leaderboard", str(path), "--out", str(tmp_path / "board")]) == 0
-    doubt, _, agree = provenance["coords_doubt"].partition(" (")
+    doubt, _, agree = told.partition(" (")
     assert agree.endswith(" agree)")
     assert f": {doubt}\n" in capsys.readouterr().out
-    pages = list((tmp_path / "board").rglob("*.md"))
-    assert any("Coordinate space in doubt" in each.read_text(encoding="utf-8") for each in pages)
+    pages = [each.read_text(encoding="utf-8") for each in (tmp_path / "board").rglob("*.md")]
+    assert any("Coordinate space in doubt" in each for each in pages)
     page = tmp_path / "report.html"
     assert main(["report", str(path), "--out", str(page)]) == 0
     assert "<h3>Coordinate space in doubt</h3>" in page.read_text(encoding="utf-8")
 
 
-def test_a_score_warns_of_a_wrong_order(deployment: Deployment) -> None:
-    done = score_file(deployment(says=convention("grid1000/xywh")))
-    assert done.coords_doubt is not None
-    assert "follow thousandths of width and height, xywh" in done.coords_doubt
-
-
-def test_two_spaces_in_a_run_are_told(deployment: Deployment) -> None:
+def test_a_score_warns_of_a_wrong_order_and_of_two_spaces(deployment: Deployment) -> None:
+    order = score_file(deployment(says=convention("grid1000/xywh"))).coords_doubt
+    assert order is not None
+    assert "follow thousandths of width and height, xywh" in order
     path = deployment(lambda rng: PIXELS if rng.random() < 0.4 else GRID, queries=250)
-    done = score_file(path)
-    assert done.coords_doubt is not None
-    assert "% of the answers follow pixels" in done.coords_doubt
+    spaces = score_file(path).coords_doubt
+    assert spaces is not None
+    assert "% of the answers follow pixels" in spaces
 
 
-@pytest.mark.parametrize("queries", [63, 400])
+def rows_of(path: Path) -> RunScore:
+    task, replies = benchmarks.load(NAME), read_predictions(path)
+    return score_rows(check_replies("Model", task, replies, Settings(), read_identity(path)))
+
+
 def test_of_a_long_run_no_more_is_sampled_than_intended(
-    queries: int, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = deployment(queries=queries)
+    run_ = rows_of(deployment(queries=400))
     task = benchmarks.load(NAME)
-    opened = check_replies("Model", task, read_predictions(path), Settings(), read_identity(path))
-    run_ = score_rows(opened)
     sample = score_check.sample(task, run_.rows)
-    assert len(sample) == min(queries, 64)
+    assert len(sample) == 64
     joined = score_check.join_samples([sample] * 5)
-    assert len(joined) == min(5 * len(sample), score_check.MOST_QUERIES)
+    assert len(joined) == score_check.MOST_QUERIES
     # Evenly: from the first part to the last.
     assert joined[0] == sample[0]
     assert joined[-1] in sample[-5:]
@@ -304,7 +281,9 @@ def test_of_a_long_run_no_more_is_sampled_than_intended(
     assert tried == [80]
 
 
-def test_answers_that_are_no_numbers_are_no_evidence(deployment: Deployment) -> None:
+def test_answers_that_are_no_numbers_are_no_evidence_and_of_very_many_boxes_a_few(
+    deployment: Deployment,
+) -> None:
     path = deployment(queries=30)
     replies = json.loads(path.read_text(encoding="utf-8"))
     for reply in replies:
@@ -312,14 +291,6 @@ def test_answers_that_are_no_numbers_are_no_evidence(deployment: Deployment) -> 
     path.write_text(json.dumps(replies), encoding="utf-8")
     assert score_file(path).coords_doubt is None
     assert coords(path) == 0
-
-
-def test_of_a_reply_with_very_many_boxes_a_few_are_sampled(deployment: Deployment) -> None:
-    path = deployment(queries=8)
-    replies = json.loads(path.read_text(encoding="utf-8"))
     replies[0]["prediction"] = _reply([[1, 2, 3, 4]] * 5000)
     path.write_text(json.dumps(replies), encoding="utf-8")
-    task = benchmarks.load(NAME)
-    opened = check_replies("Model", task, read_predictions(path), Settings(), read_identity(path))
-    run_ = score_rows(opened)
-    assert max(len(query.numbers) for query in run_.sample) == 50
+    assert max(len(query.numbers) for query in rows_of(path).sample) == 50

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,27 +31,19 @@ def _here(lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.fixture
-def serve() -> Iterator[Callable[[Script], ChatServer]]:
-    begun = []
-
-    def start(script: Script) -> ChatServer:
-        begun.append(ChatServer(script))
-        return begun[-1].__enter__()
-
-    yield start
-    for server in begun:
-        server.__exit__()
-
-
 Serve = Callable[[Script], ChatServer]
 Out = pytest.CaptureFixture[str]
 
 
-def probe(server: ChatServer | str, *flags: str) -> int:
-    url = server if isinstance(server, str) else server.url
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    with ExitStack() as servers:
+        yield lambda script: servers.enter_context(ChatServer(script))
+
+
+def probe(server: ChatServer, *flags: str) -> int:
     # Half of the scenes will do, unless a test needs more.
-    return main(["probe", "--model", "mine", "--base-url", url, "--limit", "20", *flags])
+    return main(["probe", "--model", "mine", "--base-url", server.url, "--limit", "20", *flags])
 
 
 # --- conventions and faults -----------------------------------------------------------------------
@@ -61,7 +54,6 @@ def probe(server: ChatServer | str, *flags: str) -> int:
     [
         ("grid1000", "grid1000/xyxy", 0, "confirmed"),
         (SMART, "smart_200704_1605632/xyxy", 0, "confirmed"),
-        ("grid1000", "smart_200704_1605632/xyxy", 1, "processor's resize within 200704..1605632"),
         ("grid1000", "grid1000/yxyx", 1, "thousandths of width and height, yxyx (20 of 20 agree)"),
         ("pixels", "limit1280/xyxy", 1, "pixels after shrinking to 1280"),
         (None, "unit/xyxy", 0, "the answers are fractions of width and height"),
@@ -73,8 +65,7 @@ def test_what_is_declared_and_what_is_answered(
     serve: Serve, capsys: Out, declared: str | None, answers: str, status: int, output: str
 ) -> None:
     server = serve(answering(convention(answers)))
-    flags = [] if declared is None else ["--space", declared]
-    assert probe(server, *flags) == status
+    assert probe(server, *([] if declared is None else ["--space", declared])) == status
     out = capsys.readouterr().out
     assert output in " ".join(out.split())
     assert "20 answered with boxes, 0 without a box, 0 not readable, 0 calls" in out
@@ -82,18 +73,26 @@ def test_what_is_declared_and_what_is_answered(
     assert len(server.asked) == 20
 
 
-def test_a_client_that_shrinks_is_seen(serve: Serve, capsys: Out) -> None:
-    """The sizes that arrive are those of the senders' rule, JPEG where it says so."""
+def ratios(out: str, size: str) -> list[float]:
+    """Return the columns of numbers about images of a size, which have two boxes."""
+    (row,) = (line.split() for line in out.splitlines() if size in line)
+    assert row[1] == "2"
+    return [float(ratio) for ratio in row[2:]]
+
+
+def test_the_table_of_sizes_and_a_client_that_shrinks(serve: Serve, capsys: Out) -> None:
+    assert probe(serve(answering(convention("percent/xyxy"))), "--space=grid1000") == 1
+    across, down, *declared, _, _, _ = ratios(capsys.readouterr().out, "224x224")
+    assert (across, down) == pytest.approx((100 / 224, 100 / 224), rel=0.05)
+    assert declared == pytest.approx([1000 / 224] * 2, rel=0.01)
+    # The sizes that arrive are those of the senders' rule.
     server = serve(answering(convention("original/xyxy")))
     assert probe(server, "--space", "pixels") == 0
     arrived = {seen(sent(asked))[0] for asked in server.asked}
     assert (4096, 1335) in arrived
     assert (4600, 1500) not in arrived
-    row = next(line for line in capsys.readouterr().out.splitlines() if "4600x1500" in line)
-    _, boxes, across, down, *_ = row.split()
-    assert boxes == "2"
-    assert float(across) == pytest.approx(4096 / 4600, rel=0.02)
-    assert float(down) == pytest.approx(4096 / 4600, rel=0.02)
+    shrunk = ratios(capsys.readouterr().out, "4600x1500")[:2]
+    assert shrunk == pytest.approx([4096 / 4600] * 2, rel=0.02)
 
 
 # --- what is no answer ----------------------------------------------------------------------------
@@ -154,45 +153,22 @@ def test_the_printed_space_is_confirmed_by_a_second_probe(serve: Serve, capsys: 
     assert probe(server, "--like=Qwen2.5-VL", *shlex.split(last)) == 0
 
 
-def test_the_table_of_sizes(serve: Serve, capsys: Out) -> None:
-    server = serve(answering(convention("percent/xyxy")))
-    assert probe(server, "--space=grid1000") == 1
-    out = capsys.readouterr().out
-    assert "20 answered with boxes, 0 without a box, 0 not readable" in " ".join(out.split())
-    image, boxes, *ratios = next(line for line in out.splitlines() if "224x224" in line).split()
-    assert (image, boxes) == ("224x224", "2")
-    assert [float(ratio) for ratio in ratios[:2]] == pytest.approx([100 / 224] * 2, rel=0.05)
-    assert [float(ratio) for ratio in ratios[2:4]] == pytest.approx([1000 / 224] * 2, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("flags", "why"),
-    [
+def test_what_is_refused_and_a_dry_run_ask_nothing(serve: Serve, capsys: Out) -> None:
+    server = serve(answering(convention("grid1000/xyxy")))
+    for flags, why in (
         (["--limit", "41"], "--limit 41: from 20 to 40"),
         (["--space", "grid100"], "grid1000"),
         (["--format", "xyxy_jsno"], "xyxy_jsno"),
         (["--like", "Qwen2.5"], "--like: no model 'Qwen2.5'"),
         (["--extra-body", "[]"], "--extra-body"),
-    ],
-)
-def test_what_is_refused(serve: Serve, capsys: Out, flags: list[str], why: str) -> None:
-    server = serve(answering(convention("grid1000/xyxy")))
-    assert probe(server, *flags) == 2
-    assert why in capsys.readouterr().err
-    assert not server.asked
-
-
-def test_a_model_that_nothing_is_known_of(capsys: Out) -> None:
+    ):
+        assert probe(server, *flags) == 2
+        assert why in capsys.readouterr().err
     assert main(["probe", "--model", "nobody"]) == 2
     assert "type --like NAME or --space SPACE, or --base-url URL" in capsys.readouterr().err
-    assert main(["probe"]) == 2
-
-
-def test_a_dry_run_asks_nothing(serve: Serve, capsys: Out) -> None:
-    server = serve(answering(convention("grid1000/xyxy")))
     assert probe(server, "--dry-run") == 0
-    assert not server.asked
     assert "20 model calls, 20 of them still to make" in capsys.readouterr().out
+    assert not server.asked
 
 
 @pytest.mark.filterwarnings("error")

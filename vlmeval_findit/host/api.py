@@ -8,7 +8,7 @@ succeed, stores empty replies, and records a failed call, which the next run mak
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,9 +24,8 @@ from ..engine.backend import Backend
 from ..engine.http_backend import HttpBackend, HttpService
 from ..engine.server import ServerPolicy
 from ..engine.started_servers import ServedModel, served_model
-from ..models.http.addresses import Endpoints, endpoints, lasting, provider_endpoints
+from ..models.http.addresses import endpoints, lasting, provider_endpoints
 from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
-from ..models.http.endpoint import Endpoint
 from ..models.http.providers.provider_table import OPENROUTER
 from ..models.http.spending import Budget
 from ..models.model_client import HostMessage, from_host_message
@@ -54,9 +53,8 @@ class ApiSettings(Config):
     def policy(self) -> ServerPolicy:
         # A refusal is no fault of the call: it may take more attempts.
         usual, attempts = ServerPolicy(), max(self.retry, 1)
-        return replace(
-            usual, attempts=attempts, refusals=attempts * usual.refusals // usual.attempts
-        )
+        refusals = attempts * usual.refusals // usual.attempts
+        return replace(usual, attempts=attempts, refusals=refusals)
 
 
 def settings_of(given: Mapping[str, Any]) -> ApiSettings:
@@ -68,6 +66,10 @@ def settings_of(given: Mapping[str, Any]) -> ApiSettings:
     return config_from(ApiSettings, {**rest, "max_new_tokens": limit})
 
 
+Parts = tuple[ChatModel, Any, ApiSettings]
+"""A model, its endpoints or a function that returns them, and the settings of its calls."""
+
+
 class _ChatAPI(BaseAPI):  # type: ignore[misc]
     """A model over HTTP that any number of threads may share; ``service`` makes its calls."""
 
@@ -76,22 +78,28 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
     takes_system = True
     allowed_types = ("text", "image")
 
-    def __init__(
-        self,
-        model: ChatModel,
-        servers: Sequence[Endpoint] | Callable[[], Sequence[Endpoint]],
-        settings: ApiSettings,
-    ) -> None:
+    @staticmethod
+    def parts(model: str, needs_key: bool = True, **arguments: Any) -> Parts:
+        """Return the model, its addresses and its settings, of the constructor's arguments."""
+        raise NotImplementedError
+
+    def __init__(self, model: str, **arguments: Any) -> None:
+        chat, servers, settings = self.parts(model, **arguments)
         super().__init__(retry=1, verbose=False)
-        self.name = model.name
-        limit = math.inf if settings.max_usd is None else settings.max_usd
-        budget = settings.budget or Budget(limit)
+        self.name = chat.name
+        budget = settings.budget or Budget(settings.max_usd or math.inf)
         if settings.prices is not None:
-            model = replace(model, prices=settings.prices)
+            chat = replace(chat, prices=settings.prices)
         if not math.isinf(budget.limit):
-            model.check_limit(() if callable(servers) else servers)
-        self.service = HttpService(model, servers, settings.timeout, budget, settings.policy)
+            chat.check_limit(() if callable(servers) else servers)
+        self.service = HttpService(chat, servers, settings.timeout, budget, settings.policy)
         self._backend = HttpBackend(lambda: self.service)
+
+    @classmethod
+    def describe(cls, question: Question, model: str, **arguments: Any) -> Described:
+        """Describe a run with the constructor's arguments; it needs no key."""
+        chat, servers, _ = cls.parts(model, needs_key=False, **arguments)
+        return chat.describe(question, lasting(servers))
 
     def generate(self, message: HostMessage, dataset: str | None = None, **_: Any) -> RecordedReply:
         """Return the reply to a message, or the record of a failed call.
@@ -116,37 +124,43 @@ class FindItOpenRouter(_ChatAPI):
         ValueError: unknown model or setting, or no key.
     """
 
-    def __init__(self, model: str, **settings: Any) -> None:
-        chat, api_settings = _of_openrouter(model, settings)
-        super().__init__(chat, provider_endpoints(OPENROUTER), api_settings)
-
-    @classmethod
-    def describe(cls, question: Question, model: str, **settings: Any) -> Described:
-        """Describe a run with the constructor's arguments; it needs no key."""
-        chat, _ = _of_openrouter(model, settings)
-        return chat.describe(question, provider_endpoints(OPENROUTER, needs_key=False))
-
-
-def _of_openrouter(model: str, settings: Mapping[str, Any]) -> tuple[ChatModel, ApiSettings]:
-    api_settings = settings_of(settings)
-    sampling = {} if api_settings.temperature is None else {"temperature": api_settings.temperature}
-    chat = chat_model(model, OPENROUTER, fields=sampling, max_tokens=api_settings.max_new_tokens)
-    return chat, api_settings
+    @staticmethod
+    def parts(model: str, needs_key: bool = True, **arguments: Any) -> Parts:
+        settings = settings_of(arguments)
+        sampling = {} if settings.temperature is None else {"temperature": settings.temperature}
+        chat = chat_model(model, OPENROUTER, fields=sampling, max_tokens=settings.max_new_tokens)
+        return chat, provider_endpoints(OPENROUTER, needs_key=needs_key), settings
 
 
 class _EndpointAPI(_ChatAPI):
-    """A model whose space and names may be given."""
+    """A model whose space and names may be given; without a provider, of servers."""
 
     takes_space = True
 
-    def __init__(self, model: str, **arguments: Any) -> None:
-        super().__init__(*_endpoint_model(model, **arguments))
-
-    @classmethod
-    def describe(cls, question: Question, model: str, **arguments: Any) -> Described:
-        """Describe a run with the constructor's arguments; it needs no key."""
-        chat, servers, _ = _endpoint_model(model, needs_key=False, **arguments)
-        return chat.describe(question, lasting(servers))
+    @staticmethod
+    def parts(
+        model: str,
+        needs_key: bool = True,
+        *,
+        provider: str | None = None,
+        served: str | None = None,
+        base_url: str | None = None,
+        space: str | Mapping[str, Any] | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        like: str | None = None,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **arguments: Any,
+    ) -> Parts:
+        if provider is None:
+            servers = endpoints(base_url or "", key, headers or {})
+        else:
+            servers = provider_endpoints(
+                provider, base_url, key, headers or {}, needs_key=needs_key
+            )
+        settings, fields = settings_of(arguments), extra_body
+        chat = chat_model(model, provider, served, space, fields, settings.max_new_tokens, like)
+        return chat, servers, settings
 
     @classmethod
     def key_settings(
@@ -203,30 +217,6 @@ class FindItProvider(_EndpointAPI):
         super().__init__(model, provider=provider, **arguments)
 
 
-def _endpoint_model(
-    model: str,
-    *,
-    needs_key: bool = True,
-    provider: str | None = None,
-    served: str | None = None,
-    base_url: str | None = None,
-    space: str | Mapping[str, Any] | None = None,
-    extra_body: Mapping[str, Any] | None = None,
-    like: str | None = None,
-    **settings: Any,
-) -> tuple[ChatModel, Endpoints, ApiSettings]:
-    """Return a model, its addresses and its settings; without a provider, of servers."""
-    access = settings.pop("key", None), settings.pop("headers", None) or {}
-    servers: Endpoints
-    if provider is None:
-        servers = endpoints(base_url or "", *access)
-    else:
-        servers = provider_endpoints(provider, base_url, *access, needs_key=needs_key)
-    api_settings = settings_of(settings)
-    chat = chat_model(model, provider, served, space, extra_body, api_settings.max_new_tokens, like)
-    return chat, servers, api_settings
-
-
 _LOGS = "outputs/servers"
 _OF_CALLS = ("retry", "timeout")
 
@@ -250,9 +240,12 @@ class FindItServed(_ChatAPI):
 
     takes_space = True
 
-    def __init__(self, model: str, log_folder: str = _LOGS, **arguments: Any) -> None:
+    @staticmethod
+    def parts(
+        model: str, needs_key: bool = True, log_folder: str = _LOGS, **arguments: Any
+    ) -> Parts:
         served, calls = _served(model, **arguments)
-        super().__init__(served.chat(), served.started(Path(log_folder)), calls)
+        return served.chat(), served.started(Path(log_folder)), calls
 
     @classmethod
     def backend(cls, calls: int, log_folder: str = _LOGS, **arguments: Any) -> Backend:
@@ -264,9 +257,9 @@ class FindItServed(_ChatAPI):
         return HttpBackend(load, calls_each)
 
     @classmethod
-    def describe(cls, question: Question, **arguments: Any) -> Described:
+    def describe(cls, question: Question, model: str, **arguments: Any) -> Described:
         """Describe a run with the constructor's arguments; nothing is started."""
-        return _served(**arguments)[0].describe(question)
+        return _served(model, **arguments)[0].describe(question)
 
     @classmethod
     def on_this_machine(cls, answering: Answering, **arguments: Any) -> Answering:

@@ -7,6 +7,7 @@ refuses identity conflicts before the first call.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -24,7 +25,7 @@ from ..core.settings import judge_args as read_judge_args
 from ..engine.calls import Cell, prompts_of, settings_of
 from ..models.model_client import HostMessage, to_host_message
 from ..models.model_table import check_settings
-from ..runs.run_score import RunScore, score_file
+from ..runs.run_score import score_file
 from ..runs.score_files import score_row, write_score
 from . import vlmevalkit_entries as entries
 from .outcomes import OUTCOMES
@@ -37,11 +38,7 @@ class Names(Sequence[str]):
 
     def __init__(self, benchmark: Benchmark, host_class: str) -> None:
         self._class = host_class
-        self._listed = [
-            name
-            for name in benchmark.listed()
-            if benchmark.host_class(benchmark.parse(name)) == host_class
-        ]
+        self._listed = [name for name in benchmark.listed() if class_of(name) == host_class]
 
     def __contains__(self, name: object) -> bool:
         return is_question(name) and class_of(str(name)) == self._class
@@ -103,13 +100,12 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
             self.settings = settings_from(self._config)
             check_settings(self.settings)
             self.prompts = prompts_of(self.task)
+            self.left_out = frozenset[int]()
             skip = skips_missing() if skip_missing is None else skip_missing
             # Scoring alone needs no images, but then it must expect the rows that inference had.
-            self.left_out = (
-                frozenset()
-                if mode == "eval" and not skip
-                else rows_to_leave_out(list(self.task.queries.values()), self.prompts.folder, skip)
-            )
+            if mode != "eval" or skip:
+                queries = list(self.task.queries.values())
+                self.left_out = rows_to_leave_out(queries, self.prompts.folder, skip)
             super().__init__(dataset=dataset, skip_noimg=skip_noimg)
             self.img_root = str(self.prompts.folder.path)
 
@@ -120,14 +116,8 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
     def load_data(self, dataset: str) -> pd.DataFrame:
         """Return the rows that the host writes into prediction files, without ground truth."""
         asked = [q for q in self.task.queries.values() if q.index not in self.left_out]
-        return pd.DataFrame(
-            {
-                "index": [q.index for q in asked],
-                "label": [q.label for q in asked],
-                "width": [q.width for q in asked],
-                "height": [q.height for q in asked],
-            }
-        )
+        columns = ("index", "label", "width", "height")
+        return pd.DataFrame({name: [getattr(q, name) for q in asked] for name in columns})
 
     def build_prompt(self, line: int | Mapping[str, Any]) -> HostMessage:
         """Return the interleaved message of a row, with paths of images."""
@@ -142,27 +132,17 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
     def evaluate(self, eval_file: str, **judge_kwargs: Any) -> dict[str, float]:
         """Score a prediction file, write the score's files, and return the metrics."""
         path = Path(eval_file)
-        model = path.stem.removesuffix(f"_{self.dataset_name}")
-        with OUTCOMES.of(model, self.dataset_name) as outcome:
-            run, row = self._score(path, judge_kwargs)
-            outcome.score = row
-        return {
-            **{name: round(row[name], 4) for name in run.metric_values if row[name] is not None},
-            "scored": row["scored"],
-            "rows": row["rows"],
-            "failed calls": row["failed calls"],
-            "left out": row["left out"],
+        with OUTCOMES.of(path.stem.removesuffix(f"_{self.dataset_name}"), self.dataset_name) as out:
+            run = score_file(path, settings_from({**self._config, **_our_settings(judge_kwargs)}))
+            files = write_score(run, path)
+            log.info("FindIt: score in %s, details in %s", files.score, files.details)
+            if run.coords_doubt is not None:
+                log.warning("FindIt: %s %s: %s", run.model, run.task.name, run.coords_doubt)
+            row = out.score = score_row(run)
+        metrics = {n: round(row[n], 4) for n in run.metric_values if row[n] is not None}
+        return metrics | {
+            name: row[name] for name in ("scored", "rows", "failed calls", "left out")
         }
-
-    def _score(
-        self, path: Path, judge_kwargs: Mapping[str, Any]
-    ) -> tuple[RunScore, Mapping[str, Any]]:
-        run = score_file(path, settings_from({**self._config, **_our_settings(judge_kwargs)}))
-        files = write_score(run, path)
-        log.info("FindIt: score in %s, details in %s", files.score, files.details)
-        if run.coords_doubt is not None:
-            log.warning("FindIt: %s %s: %s", run.model, run.task.name, run.coords_doubt)
-        return run, score_row(run)
 
     @classmethod
     def report_primary_metric(cls, metrics: Mapping[str, Any] | None) -> dict[str, float | int]:
@@ -181,11 +161,10 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
 
         Raises ValueError if the benchmark has no prompts for the model.
         """
+        task = self.benchmark.for_model(self.task, model)
         return Cell(
             model=model,
-            prompts=prompts_of(
-                self.benchmark.for_model(self.task, model), custom=entries.CUSTOM_PROMPTS.get(model)
-            ),
+            prompts=prompts_of(task, custom=entries.CUSTOM_PROMPTS.get(model)),
             rows=tuple(int(index) for index in self.data["index"]),
             left_out=tuple(sorted(self.left_out)),
             settings=settings_of(self.task.question, settings),
@@ -195,23 +174,15 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
 def _refuse_what_is_not_scored() -> None:
     """Refuse renamed datasets, which the host would not score, and ``--api-mode``."""
     for name, dataset in entries.renamed_datasets().items():
-        raise QuestionError(renamed(name, dataset))
-    if entries.has_flag("--api-mode"):
-        raise ValueError(NO_API_MODE)
-
-
-NO_API_MODE = (
-    "--api-mode is VLMEvalKit's way of asking. FindIt's datasets are asked by FindIt, "
-    "--api-nproc calls at a time: leave the flag out"
-)
-
-
-def renamed(name: str, dataset: str) -> str:
-    """Say why a dataset cannot have another name in a configuration."""
-    return (
-        f"the configuration calls {dataset} {name!r}: VLMEvalKit looks for its predictions under "
-        f"the one name and writes them under the other. Call it {dataset}"
-    )
+        raise QuestionError(
+            f"the configuration calls {dataset} {name!r}: VLMEvalKit looks for its predictions "
+            f"under the one name and writes them under the other. Call it {dataset}"
+        )
+    if "--api-mode" in sys.argv[1:]:
+        raise ValueError(
+            "--api-mode is VLMEvalKit's way of asking. FindIt's datasets are asked by FindIt, "
+            "--api-nproc calls at a time: leave the flag out"
+        )
 
 
 def _our_settings(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,17 +190,13 @@ def _our_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: values[key] for key in NAMES if values.get(key)}
 
 
-def _classes_of(benchmark: Benchmark) -> list[type[QuestionDataset]]:
-    """Return the classes of a benchmark, one for each name."""
-    names = dict.fromkeys(map(class_of, benchmark.listed()))
-    attributes = {"benchmark": benchmark, "TYPE": benchmark.name, "__module__": __name__}
-    return [
-        type(name, (QuestionDataset,), {**attributes, "__doc__": benchmark.__doc__})
-        for name in names
-    ]
-
-
 @cache
 def dataset_classes() -> tuple[type[QuestionDataset], ...]:
     """Return the classes of all benchmarks, plug-ins included."""
-    return tuple(cls for benchmark in benchmarks() for cls in _classes_of(benchmark))
+    classes = []
+    for benchmark in benchmarks():
+        values = {"benchmark": benchmark, "TYPE": benchmark.name, "__module__": __name__}
+        values["__doc__"] = benchmark.__doc__
+        names = dict.fromkeys(map(class_of, benchmark.listed()))
+        classes += [type(name, (QuestionDataset,), values) for name in names]
+    return tuple(classes)

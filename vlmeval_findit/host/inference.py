@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 from tqdm import tqdm
 from vlmeval.smp import get_logger
@@ -56,13 +56,14 @@ from .vlmevalkit_entries import (
 
 log = get_logger("FindIt")
 
-Item = TypeVar("Item")
-
 _SIZES = ItemSizes(batch=32, shared_from=8)
 """Work of a local model at a time: four batches of a CPU, or all queries of a crowded image."""
 
 _RUN_FOLDER = re.compile(r"T\d{8}(-\d{6}|_G[0-9a-fA-F]+)")
 """How upstream names the folder of a run below the model's."""
+
+_TAKES_VLLM = ("Llama-4", "Qwen2-VL", "Qwen2.5-VL")
+"""Parts of the names of the host's models that take ``use_vllm``."""
 
 
 def install(inference: ModuleType) -> None:
@@ -84,16 +85,14 @@ def install(inference: ModuleType) -> None:
 
 
 def _job(given: Mapping[str, Any]) -> Any:
-    dataset: QuestionDataset = given["dataset"]
+    dataset, name = given["dataset"], str(given["model_name"])
     if (limit := given.get("limit")) is not None:
         if limit < 1:
             raise ValueError(f"--limit {limit}: at least 1")
         dataset.data = dataset.data.iloc[:limit]
-    name = str(given["model_name"])
     with OUTCOMES.of(name, dataset.dataset_name) as outcome:
-        model = HostModel(given["model"], name, bool(given.get("use_vllm")), dataset)
-        entry = _entry_of_object(given["model"], name)
-        run = prepare_run(dataset, name, Path(given["work_dir"]), entry)
+        model = HostModel(given["model"], name, bool(given.get("use_vllm")), dataset.dump_image)
+        run = prepare_run(dataset, name, Path(given["work_dir"]))
     with Ranks.of_this_process().ending_together(), OUTCOMES.of(name, dataset.dataset_name):
         outcome.failed_calls, outcome.why_failed = answer_dataset(
             run, model, threads=int(given["api_nproc"]), again=bool(given["retry_failed"])
@@ -108,43 +107,18 @@ def _job(given: Mapping[str, Any]) -> Any:
 class HostRun:
     """One model over one dataset under the host."""
 
-    model_folder: Path  # with the run's journal and identity
+    path: Path  # The prediction file in the model's folder, which later runs read
     output: Output  # VLMEvalKit puts its file into a folder below
     entry: Entry
 
     @property
-    def path(self) -> Path:
-        """Return the prediction file in the model's folder, which later runs read."""
-        return self.model_folder / self.output.path.name
-
-    @property
     def paths(self) -> Sequence[Path]:
-        """Return the prediction files in the model's folder and, under upstream, of this run."""
+        """The prediction files in the model's folder and, under upstream, of this run."""
         return [*dict.fromkeys((self.path, self.output.path))]
 
-    @property
-    def journal(self) -> Path:
-        return RunFiles(self.path).calls
 
-
-def _entry_of_object(model: Any, name: str) -> Entry | None:
-    """Return the entry of a model object that a caller passes; None if its name tells."""
-    arguments = getattr(model, "arguments", None)
-    if isinstance(model, str) or arguments is None or getattr(model, "loaded_as", None) == name:
-        return None
-    return Entry(type(model), arguments, arguments)
-
-
-def prepare_run(
-    dataset: QuestionDataset, model: str, work_dir: Path, entry: Entry | None = None
-) -> HostRun:
-    """Prepare a run, or refuse it.
-
-    Args:
-        dataset: with the rows that the host asks.
-        model: the model's name.
-        work_dir: the host's folder for the predictions.
-        entry: class and arguments of the model (default: by its name).
+def prepare_run(dataset: QuestionDataset, model: str, work_dir: Path) -> HostRun:
+    """Prepare a run over a dataset's rows, or refuse it; ``work_dir`` is for the predictions.
 
     Raises:
         SpaceError: the model's coordinate space is not known.
@@ -152,116 +126,110 @@ def prepare_run(
         ValueError: the entry of the model is invalid.
     """
     check_model_name(model)
-    model_folder = work_dir.parent if _RUN_FOLDER.fullmatch(work_dir.name) else work_dir
-    entry = with_space(entry or entry_of(model), dataset.settings.space)
+    entry = with_space(entry_of(model), dataset.settings.space)
     entry = with_system(entry, CUSTOM_PROMPTS.get(model))
     described_run = described(model, entry, dataset.task.question)
     cell = dataset.cell(model, key_settings(entry, described_run.answering))
     cell = replace(cell, logprobs=wants_logprobs())
-    path = work_dir / f"{model}_{dataset.dataset_name}.{prediction_format()}"
+    # The host's format of prediction files, which is set to JSON at start.
+    suffix = os.environ.get("PRED_FORMAT", "").lower() or "xlsx"
+    path = work_dir / f"{model}_{dataset.dataset_name}.{suffix}"
     output = prepare_output(path, cell, dataset.settings, described_run, host_version())
-    return HostRun(model_folder, output, entry)
-
-
-def prediction_format() -> str:
-    """Return the format of prediction files: the host's ``PRED_FORMAT``, set to JSON at start."""
-    return os.environ.get("PRED_FORMAT", "").lower() or "xlsx"
+    model_folder = work_dir.parent if _RUN_FOLDER.fullmatch(work_dir.name) else work_dir
+    return HostRun(model_folder / path.name, output, entry)
 
 
 def answer_dataset(
     run: HostRun, model: HostModel, *, threads: int, again: bool
 ) -> tuple[int, str | None]:
-    """Make the calls that are left, write the prediction file, and return the failed calls.
-
-    Returns their number and the reason of the first. Raises IdentityError if another run was
-    recorded, SystemExit if stopped; every answer is in the journal.
+    """Make the calls that are left, and write the prediction file.
 
     Args:
+        run: as it was prepared.
+        model: is loaded with the first call.
         threads: calls at a time to an API.
         again: repeat failed calls.
+
+    Returns:
+        The number of failed calls, and the reason of the first.
+
+    Raises:
+        IdentityError: another run was recorded.
+        SystemExit: it was stopped; every answer is in the journal.
     """
-    ranks = Ranks.of_this_process()
+    ranks, path = Ranks.of_this_process(), RunFiles(run.path).calls
     if not ranks.is_first:
         ranks.wait()
-        with Journal(run.journal, shared=True) as journal:
+        with Journal(path, shared=True) as journal:
             _make_calls(run, model, threads, again, journal)
         ranks.wait()
         return 0, None
-    with Journal(run.journal) as journal:
-        for path in run.paths:
-            merge_predictions(replace(run.output, path=path), journal)
+    with Journal(path) as journal:
+        for predictions in run.paths:
+            merge_predictions(replace(run.output, path=predictions), journal)
         ranks.wait()
         _make_calls(run, model, threads, again, journal)
         ranks.wait()
         journal.catch_up()
-        return _write(run, journal)
+        cell = run.output.cell
+        keys = list(cell.call_keys())
+        write_rows(run.output.path, lambda: prediction_rows(cell, keys, journal))
+        errors = ((journal.get(key) or {}).get("error") for key in keys)
+        return count_failed(cell, keys, journal), next(filter(None, errors), None)
 
 
 class HostModel:
-    """A model of the host: loaded for its first call, and reused for the next dataset."""
+    """A model of the host, by name or as an object: loaded for its first call, and then kept."""
 
-    def __init__(self, model: Any, name: str, use_vllm: bool, dataset: QuestionDataset) -> None:
+    def __init__(self, model: Any, name: str, use_vllm: bool, dump_image: Any) -> None:
         self.loaded: Any = None if isinstance(model, str) else model
-        self._name = name
-        self._use_vllm = use_vllm
-        self._dataset = dataset
+        self._name, self._use_vllm, self._dump_image = name, use_vllm, dump_image
 
     def load(self, arguments: Mapping[str, Any]) -> Any:
         """Return the model, loaded with ``arguments`` besides those of its entry."""
         if self.loaded is None:
-            self.loaded = self._load(arguments)
-            self.loaded.loaded_as = self._name
+            self.loaded = self._load(dict(arguments))
         if hasattr(self.loaded, "set_dump_image"):
-            self.loaded.set_dump_image(self._dataset.dump_image)
+            self.loaded.set_dump_image(self._dump_image)
         return self.loaded
 
-    def _load(self, arguments: Mapping[str, Any]) -> Any:
+    def _load(self, arguments: dict[str, Any]) -> Any:
         from vlmeval.config import supported_VLM
 
-        more, maker = dict(arguments), supported_VLM[self._name]
-        is_ours = hasattr(getattr(maker, "func", maker), "describe")
-        if not is_ours:
+        maker = supported_VLM[self._name]
+        if not hasattr(getattr(maker, "func", maker), "describe"):
             checkpoint = getattr(maker, "keywords", {}).get("model_path")
             if isinstance(checkpoint, str):
                 refuse_unreachable(checkpoint)
             if any(part in self._name for part in _TAKES_VLLM):
-                more["use_vllm"] = self._use_vllm
+                arguments["use_vllm"] = self._use_vllm
         # With it set, transformers would spread one model over the processes of torchrun.
         world = os.environ.pop("WORLD_SIZE", None)
         try:
-            return maker(**more)
+            return maker(**arguments)
         finally:
             if world is not None:
                 os.environ["WORLD_SIZE"] = world
-
-
-_TAKES_VLLM = ("Llama-4", "Qwen2-VL", "Qwen2.5-VL")
-"""Parts of the names of the host's models that take ``use_vllm``."""
-
-
-# --- the calls ------------------------------------------------------------------------------------
 
 
 def _make_calls(
     run: HostRun, model: HostModel, threads: int, again: bool, journal: Journal
 ) -> None:
     """Make this process's share of the calls that are left."""
-    ranks = Ranks.of_this_process()
+    ranks, entry = Ranks.of_this_process(), run.entry
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
-    names = ("space", "system_prompt")
-    arguments = {k: v for k, v in run.entry.arguments.items() if k in names}
+    arguments = {k: v for k, v in entry.arguments.items() if k in ("space", "system_prompt")}
 
     def load() -> ModelClient:
         return GenerateClient(model.load(arguments))
 
     backend: Backend = LocalBackend(load)
-    if run.entry.cls in API_CLASSES:
+    if entry.cls in API_CLASSES:
         backend = HttpBackend(lambda: model.load(arguments).service, threads)
-    elif run.entry.cls is FindItServed:
-        backend = FindItServed.backend(threads, **run.entry.arguments)
-    elif run.entry.is_api:
+    elif entry.cls is FindItServed:
+        backend = FindItServed.backend(threads, **entry.arguments)
+    elif entry.is_api:
         backend = ThreadedBackend(load, threads)
-
     with CallsBar(f"{cell.model}/{cell.task.name}") as bar, cancelled_by_signals() as cancel:
         job = JobSpec(
             outputs=[replace(run.output, cell=cell)],
@@ -270,7 +238,7 @@ def _make_calls(
             is_left=unanswered(journal, cell.logprobs, again),
             sizes=_SIZES,
             watcher=bar,
-            answering=lambda output: on_this_machine(run.entry, output.identity.answering),
+            answering=lambda output: on_this_machine(entry, output.identity.answering),
             identities=lambda output: run.paths if ranks.is_first else (),
         )
         last, is_stopped = None, True
@@ -282,14 +250,6 @@ def _make_calls(
     if is_stopped:
         log.warning("stopped; finished calls are in %s: run again to go on", journal.path)
         raise SystemExit(INTERRUPTED)
-
-
-def _write(run: HostRun, journal: Journal) -> tuple[int, str | None]:
-    cell = run.output.cell
-    keys = list(cell.call_keys())
-    write_rows(run.output.path, lambda: prediction_rows(cell, keys, journal))
-    errors = ((journal.get(key) or {}).get("error") for key in keys)
-    return count_failed(cell, keys, journal), next(filter(None, errors), None)
 
 
 # --- the processes of torchrun --------------------------------------------------------------------
@@ -315,16 +275,13 @@ class Ranks:
     def is_first(self) -> bool:
         return self.rank == 0
 
-    def share(self, items: Sequence[Item]) -> Sequence[Item]:
+    def share(self, items: Sequence[int]) -> Sequence[int]:
         """Return every ``world``-th item from this process's first."""
         return items[self.rank :: self.world]
 
     @contextmanager
     def ending_together(self) -> Iterator[None]:
-        """End this process with a status if it fails and is not alone; torchrun ends the others.
-
-        Finished calls are in the journals.
-        """
+        """End this process with a status if it fails and is not alone; torchrun ends the others."""
         try:
             yield
         except Exception as error:
@@ -365,8 +322,6 @@ class CallsBar:
     def answered(self, answers: Sequence[Answer]) -> None:
         self._bar.update(len(answers))
 
-    def model_finished(self, model: str, servers: Mapping[str, int]) -> None:
-        pass
+    def scored(self, result: CellResult) -> None: ...
 
-    def scored(self, result: CellResult) -> None:
-        pass
+    def model_finished(self, model: str, servers: Mapping[str, int]) -> None: ...

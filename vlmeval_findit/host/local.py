@@ -43,7 +43,6 @@ class FindItLocalModel(FindItModel):
 
     def __init__(self, like: str, model_path: str | None = None, **settings: Any) -> None:
         super().__init__()
-        self.arguments = {"model_path": model_path, "like": like, **settings}
         known, checkpoint = _row_and_checkpoint(like, model_path)
         refuse_missing(checkpoint)
         self._runner = load_local(checkpoint, known, config_from(RunSettings, settings))
@@ -84,10 +83,7 @@ class FindItLocalModel(FindItModel):
 
         ``seeds`` are of each message's random numbers, if the model samples.
         """
-        asked = [from_host_message(message) for message in messages]
-        with self._lock:
-            ask = self._runner.answer_batch
-            return _replies(ask(asked, question_of(dataset), logprobs=logprobs, seeds=seeds))
+        return self._replies(self._runner.answer_batch, messages, dataset, logprobs, seeds)
 
     def generate_variants(
         self,
@@ -101,14 +97,20 @@ class FindItLocalModel(FindItModel):
 
         ``dataset`` is any of their names: they have images and frames in common.
         """
+        return self._replies(self._runner.answer_variants, messages, dataset, logprobs, seeds)
+
+    def _replies(
+        self,
+        ask: Callable[..., Sequence[LocalReply]],
+        messages: Sequence[HostMessage],
+        dataset: str,
+        logprobs: bool,
+        seeds: Sequence[int],
+    ) -> list[RecordedReply]:
         asked = [from_host_message(message) for message in messages]
         with self._lock:
-            ask = self._runner.answer_variants
-            return _replies(ask(asked, question_of(dataset), logprobs=logprobs, seeds=seeds))
-
-
-def _replies(answers: Sequence[LocalReply]) -> list[RecordedReply]:
-    return [recorded_reply(answer.text, answer.recorded) for answer in answers]
+            answers = ask(asked, question_of(dataset), logprobs=logprobs, seeds=seeds)
+            return [recorded_reply(answer.text, answer.recorded) for answer in answers]
 
 
 def _row_and_checkpoint(name: str, checkpoint: str | None) -> tuple[ModelRow, str]:

@@ -16,7 +16,7 @@ from ..core.question import Question
 from ..core.settings import settings_from
 from ..core.vlmevalkit import host_version
 from ..engine.backend import Backend, CallOptions, Loader, LocalBackend, ThreadedBackend
-from ..engine.http_backend import HttpBackend, HttpService
+from ..engine.http_backend import HttpBackend
 from ..models.http.spending import Budget
 from ..models.model_client import GenerateClient
 from ..models.model_entry import ModelEntry
@@ -24,6 +24,7 @@ from .api import API_CLASSES
 from .api import settings_of as api_settings
 from .registration import register
 from .vlmevalkit_entries import (
+    Entry,
     described,
     entry_of,
     key_settings,
@@ -93,9 +94,7 @@ class VLMEvalKitBackends:
         return key_settings(host_entry, described(entry.name, host_entry, any_question()).answering)
 
     def describe(self, entry: ModelEntry, question: Question) -> Described:
-        host_entry = with_space(entry_of(entry.name, entry.settings), _space(entry))
-        host_entry = with_system(host_entry, entry.prompt)
-        return described(entry.name, host_entry, question)
+        return described(entry.name, _host_entry(entry, entry.settings), question)
 
     def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
         return on_this_machine(entry_of(entry.name, entry.settings), answering)
@@ -105,12 +104,12 @@ class VLMEvalKitBackends:
         return host_version()
 
     def backend(self, entry: ModelEntry) -> Backend:
-        host_entry = with_system(with_space(entry_of(entry.name), _space(entry)), entry.prompt)
+        host_entry = _host_entry(entry)
         arguments = {**host_entry.arguments, **entry.settings, **entry.resources}
         if host_entry.cls in API_CLASSES:
             # All calls over HTTP share one budget and one policy, so they are made here.
             given = {"timeout": self._inference.timeout, **arguments, "budget": self._budget}
-            return HttpBackend(lambda: service_of(entry.name, given), self._inference.threads)
+            return HttpBackend(lambda: _made(entry.name, given).service, self._inference.threads)
         load = partial(load_model, entry.name, arguments)
         if self._make is not None:
             return self._make(load, self._inference)
@@ -119,22 +118,19 @@ class VLMEvalKitBackends:
         return LocalBackend(load)
 
 
-def _space(entry: ModelEntry) -> Any:
-    """Return the space of the sweep or the environment."""
-    return settings_from({"space": entry.space}).space
-
-
-def service_of(name: str, arguments: Mapping[str, Any]) -> HttpService:
-    """Return the service of a FindIt model over HTTP; ValueError if it has no key."""
-    from vlmeval.config import supported_VLM
-
-    service: HttpService = supported_VLM[name](**arguments).service
-    return service
+def _host_entry(entry: ModelEntry, settings: Mapping[str, Any] | None = None) -> Entry:
+    """Return VLMEvalKit's entry of a model, with the space of the sweep or the environment."""
+    space = settings_from({"space": entry.space}).space
+    return with_system(with_space(entry_of(entry.name, settings), space), entry.prompt)
 
 
 def load_model(name: str, arguments: Mapping[str, Any]) -> ModelClient:
     """Load a model of VLMEvalKit, in any process; KeyError if there is none."""
     register()
+    return GenerateClient(_made(name, arguments))
+
+
+def _made(name: str, arguments: Mapping[str, Any]) -> Any:
     from vlmeval.config import supported_VLM
 
-    return GenerateClient(supported_VLM[name](**arguments))
+    return supported_VLM[name](**arguments)

@@ -70,23 +70,18 @@ def entry_of(model: str, settings: Mapping[str, Any] | None = None) -> Entry:
 
     ``settings`` override the entry's arguments.
     """
-    configured = dict(_of_config("model").get(model, {}))
-    if "class" in configured:
-        import vlmeval.api
-        import vlmeval.vlm
-
-        name = configured.pop("class")
-        cls = getattr(vlmeval.api, name, None) or getattr(vlmeval.vlm, name, None)
-        given = {**configured, **(settings or {})}
-        return Entry(cls, given, given, _source_of(cls))
+    import vlmeval.api
+    import vlmeval.vlm
     from vlmeval.config import supported_VLM
 
+    configured = dict(_of_config("model").get(model, {}))
     maker = supported_VLM.get(model)
+    if name := configured.pop("class", None):
+        maker = getattr(vlmeval.api, name, None) or getattr(vlmeval.vlm, name, None)
     cls = getattr(maker, "func", maker)
-    fixed = getattr(maker, "keywords", {})
     given = {**configured, **(settings or {})}
-    known = cls if inspect.isclass(cls) else None
-    return Entry(known, {**fixed, **given}, given, _source_of(cls))
+    arguments = {**getattr(maker, "keywords", {}), **given}
+    return Entry(cls if inspect.isclass(cls) else None, arguments, given, _source_of(cls))
 
 
 def _source_of(maker: object) -> str | None:
@@ -122,7 +117,7 @@ def described(model: str, entry: Entry, question: Question) -> Described:
             "needs a model of FindIt, or a server (--base-url)"
         )
     row, url = find_model(model), flag("--base-url")
-    space = stock_space(model, entry) or (row.space(question).as_dict() if row else None)
+    space = _stock_space(model, entry) or (row.space(question).as_dict() if row else None)
     flags = {name.lstrip("-"): value for name in _SAMPLING if (value := flag(name)) is not None}
     checkpoint = entry.arguments.get("model_path") or entry.arguments.get("model")
     answering = Answering(
@@ -150,30 +145,23 @@ def key_settings(entry: Entry, answering: Answering) -> dict[str, Any]:
     of_class = getattr(entry.cls, "key_settings", None)
     if of_class is not None:
         return dict(of_class(**entry.arguments))
-    local = entry.is_findit and answering.runs_here
-    return given_key(
-        _plain(entry.given), answering.revision or answering.checkpoint if local else None
-    )
+    is_local = entry.is_findit and answering.runs_here
+    checkpoint = answering.revision or answering.checkpoint if is_local else None
+    return given_key(_plain(entry.given), checkpoint)
 
 
 # --- classes of VLMEvalKit ------------------------------------------------------------------------
 
 
-def stock_space(model: str, entry: Entry) -> Mapping[str, Any] | None:
+def _stock_space(model: str, entry: Entry) -> Mapping[str, Any] | None:
     """Return the space of VLMEvalKit's Qwen2.5-VL entries, by their resize bounds.
 
     They differ from the paper's; with the wrong bounds, the recall of perfect boxes is near 0.
     """
-    words = entry.arguments
-    if not model.startswith("Qwen2.5-VL") or entry.is_findit:
+    bounds = {k: v for k, v in entry.arguments.items() if k in ("min_pixels", "max_pixels")}
+    if not model.startswith("Qwen2.5-VL") or entry.is_findit or len(bounds) < 2:
         return None
-    if "min_pixels" not in words or "max_pixels" not in words:
-        return None
-    return {
-        "kind": "smart_resize",
-        "min_pixels": words["min_pixels"],
-        "max_pixels": words["max_pixels"],
-    }
+    return {"kind": "smart_resize", **bounds}
 
 
 def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,21 +182,13 @@ _SAMPLING = ("--temperature", "--top-k", "--top-p", "--repetition-penalty", "--m
 
 
 def flag(name: str) -> str | None:
-    """Return the value of a flag of this process's command line (None: not given).
-
-    VLMEvalKit's runner passes flags to its datasets and models only.
-    """
+    """Return the value of a flag of this process's command line (None: not given)."""
     for word, value in pairwise([*sys.argv[1:], ""]):
         if word == name and value:
             return value
         if word.startswith(f"{name}="):
             return word.partition("=")[2]
     return None
-
-
-def has_flag(name: str) -> bool:
-    """Return whether this process's command line has a flag without a value."""
-    return name in sys.argv[1:]
 
 
 def _of_config(name: str) -> Mapping[str, Any]:
@@ -233,13 +213,9 @@ def renamed_datasets() -> dict[str, str]:
     data = dict(_of_config("data"))
     with suppress(ValueError):
         data |= _mapping(json.loads(flag("--data-config") or "null"))
-    return {
-        name: str(entry["dataset"])
-        for name, entry in data.items()
-        if isinstance(entry, dict)
-        and is_findit_entry(name, entry)
-        and entry.get("dataset", name) != name
-    }
+    entries = {name: entry for name, entry in data.items() if isinstance(entry, dict)}
+    datasets = {n: str(e.get("dataset", n)) for n, e in entries.items() if is_findit_entry(n, e)}
+    return {name: dataset for name, dataset in datasets.items() if dataset != name}
 
 
 def with_space(entry: Entry, space: Any) -> Entry:
