@@ -46,11 +46,6 @@ class Model:
         return f'[{{"bbox": [1, 2, {self.calls}, 900]}}]' if reported is None else reported
 
 
-def die_at_8(number: int) -> None:
-    if number == 8:
-        raise Killed
-
-
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Return the host with a model ``Mine`` (in thousandths) whose class is the host's own."""
@@ -99,9 +94,8 @@ def test_a_run_and_the_same_run_again(host: Any, tmp_path: Path) -> None:
     assert model.calls == ROWS == len(replies(tmp_path))
     assert model.dump is not None
     before = {p: p.read_bytes() for p in tmp_path.iterdir() if p.suffix != ".lock"}
-    assert {p.name.removeprefix(f"Mine_{DATA}") for p in before} == {
-        ".json", "_identity.json", "_calls.jsonl",
-    }  # fmt: skip
+    suffixes = {p.name.removeprefix(f"Mine_{DATA}") for p in before}
+    assert suffixes == {".json", "_identity.json", "_calls.jsonl"}
     again = Model()
     ask(host, again, tmp_path)
     assert again.calls == 0
@@ -111,63 +105,55 @@ def test_a_run_and_the_same_run_again(host: Any, tmp_path: Path) -> None:
     assert ask(host, "Mine", tmp_path) == "Mine"
 
 
-def test_only_failed_calls_are_repeated(host: Any, tmp_path: Path) -> None:
-    """Of the host's own wrappers, too, which record nothing."""
-    ask(host, Model(lambda n: f"{FAILED} via API." if n % 5 == 0 else None), tmp_path)
-    reported = replies(tmp_path)
-    assert sum(text.startswith(FAILED) for text in reported.values()) == 3
+def test_only_failed_calls_are_repeated(
+    host: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Exceptions, and failures of the host's own wrappers, which record nothing."""
+
+    def fails(number: int) -> str | None:
+        if number == 2:
+            raise RuntimeError("out of memory")
+        return f"{FAILED} via API." if number % 5 == 0 else None
+
+    ask(host, Model(fails), tmp_path)
+    assert "Model: a call failed: RuntimeError: out of memory" in caplog.messages
+    failed = [text for text in replies(tmp_path).values() if text.startswith(FAILED)]
+    assert len(failed) == 4
+    assert "out of memory" in failed[0]
     assert [str(bad) for bad in host.outcomes.bad()] == [
-        f"Mine on {DATA}: 3 calls failed; the first: {FAILED} via API."
+        f"Mine on {DATA}: 4 calls failed; the first: RuntimeError: out of memory"
     ]
-    stored = Model()
+    stored, again, without_journal = Model(), Model(), Model()
     ask(host, stored, tmp_path, retry_failed=False)
-    assert stored.calls == 0
-    again = Model()
     ask(host, again, tmp_path)
-    assert again.calls == 3
+    # As a run that the engine made, or an earlier version of ours under the host.
+    (tmp_path / f"Mine_{DATA}_calls.jsonl").unlink()
+    ask(host, without_journal, tmp_path)
+    assert (stored.calls, again.calls, without_journal.calls) == (0, 4, 0)
     assert host.outcomes.bad() == []
     assert not any(text.startswith(FAILED) for text in replies(tmp_path).values())
 
 
-def test_an_exception_is_a_failed_call_with_its_reason(
-    host: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_what_ends_a_run_is_a_status(
+    host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def raises(number: int) -> None:
-        if number == 2:
-            raise RuntimeError("out of memory")
-
-    ask(host, Model(raises), tmp_path)
-    (bad,) = [reply for reply in read_predictions(tmp_path / f"Mine_{DATA}.json") if reply.failed]
-    assert "out of memory" in bad.text
-    assert "Model: a call failed: RuntimeError: out of memory" in caplog.messages
-    assert [str(item) for item in host.outcomes.bad()] == [
-        f"Mine on {DATA}: 1 calls failed; the first: RuntimeError: out of memory"
-    ]
-
-
-def test_a_score_that_failed_is_a_status(host: Any, tmp_path: Path) -> None:
     expected = [("Mine", DATA), ("Other", DATA)]
     ask(host, Model(), tmp_path)
     assert host.outcomes.missing(expected, scored=False) == [f"Other on {DATA}: was not run"]
     assert f"Mine on {DATA}: was not scored" in host.outcomes.missing(expected, scored=True)
-    host.dataset(DATA).evaluate(str(tmp_path / f"Mine_{DATA}.json"))
+    predictions = tmp_path / f"Mine_{DATA}.json"
+    host.dataset(DATA).evaluate(str(predictions))
     assert host.outcomes.missing(expected[:1], scored=True) == []
     assert host.outcomes.status == 0
-    (tmp_path / f"Mine_{DATA}.json").unlink()
+    predictions.unlink()
     with pytest.raises(FileNotFoundError):
-        host.dataset(DATA).evaluate(str(tmp_path / f"Mine_{DATA}.json"))
+        host.dataset(DATA).evaluate(str(predictions))
     assert host.outcomes.status == 1
-
-
-def test_a_full_disk_is_a_status_of_its_own(
-    host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from vlmeval_findit.host import inference
 
     def full(*anything: Any) -> Any:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(inference, "write_rows", full)
+    monkeypatch.setattr("vlmeval_findit.host.inference.write_rows", full)
     with pytest.raises(OSError, match="No space left"):
         ask(host, Model(), tmp_path)
     assert host.outcomes.status == 3
@@ -176,8 +162,7 @@ def test_a_full_disk_is_a_status_of_its_own(
 def test_another_format_of_predictions_drops_nothing(
     host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    long = "x" * 40_000
-    ask(host, Model(lambda n: long if n == 1 else None), tmp_path)
+    ask(host, Model(lambda n: "x" * 40_000 if n == 1 else None), tmp_path)
     whole = replies(tmp_path)
     monkeypatch.setenv("PRED_FORMAT", "xlsx")
     ask(host, model := Model(), tmp_path)
@@ -188,52 +173,38 @@ def test_another_format_of_predictions_drops_nothing(
     assert replies(tmp_path) == whole
 
 
-def test_predictions_without_a_journal_are_gone_on_from(host: Any, tmp_path: Path) -> None:
-    """A run that the engine made, or an earlier version of ours under the host."""
-    ask(host, Model(lambda n: f"{FAILED} via API." if n == 3 else None), tmp_path)
-    (tmp_path / f"Mine_{DATA}_calls.jsonl").unlink()
-    model = Model()
-    ask(host, model, tmp_path)
-    assert model.calls == 1
-
-
 # --- another run ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def begun(host: Any, tmp_path: Path) -> Path:
-    """Return the folder of a run of which seven rows were answered."""
+def test_a_contradiction_is_refused_before_the_first_call_unless_it_is_forced(
+    host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die_at_8(number: int) -> None:
+        if number == 8:
+            raise Killed
 
     with pytest.raises(Killed):
         ask(host, Model(die_at_8), tmp_path)
-    return tmp_path
-
-
-def change(folder: Path, **values: Any) -> None:
-    """Have the run recorded something else than is so now."""
-    path = folder / f"Mine_{DATA}_identity.json"
-    recorded = json.loads(path.read_text())
-    path.write_text(json.dumps({**recorded, **values}))
-
-
-def test_a_contradiction_is_refused_before_the_first_call(host: Any, begun: Path) -> None:
-    change(begun, prompt_hash="other words")
+    identity = tmp_path / f"Mine_{DATA}_identity.json"
+    values = {**json.loads(identity.read_text()), "prompt_hash": "other words"}
+    identity.write_text(json.dumps(values))
     model = Model()
     with pytest.raises(IdentityError, match="hash of the prompts: recorded other words"):
-        ask(host, model, begun)
-    assert model.calls == 0
+        ask(host, model, tmp_path)
     assert "recorded other words" in str(host.outcomes.bad()[0])
-
-
-def test_a_space_of_the_environment_is_refused_though_it_is_forced(
-    host: Any, begun: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FINDIT_SPACE", "unit")
     monkeypatch.setenv("FINDIT_FORCE", "1")
-    model = Model()
-    with pytest.raises(IdentityError, match="FINDIT_SPACE"):
-        ask(host, model, begun)
+    with monkeypatch.context() as patch:
+        patch.setenv("FINDIT_SPACE", "unit")
+        with pytest.raises(IdentityError, match="FINDIT_SPACE"):
+            ask(host, model, tmp_path)
     assert model.calls == 0
+    ask(host, model, tmp_path)
+    assert model.calls == ROWS - 7
+    monkeypatch.delenv("FINDIT_FORCE")
+    ask(host, Model(), tmp_path)
+    run = score_file(tmp_path / f"Mine_{DATA}.json")
+    assert run.identity is not None
+    assert "hash of the prompts: recorded other words" in run.identity.forced[0]
 
 
 def test_a_class_whose_code_changed_is_another_model(host: Any, tmp_path: Path) -> None:
@@ -264,21 +235,6 @@ def test_a_class_whose_code_changed_is_another_model(host: Any, tmp_path: Path) 
     (run / f"Mine_{DATA}_identity.json").unlink()
     with pytest.raises(IdentityError, match="source of the class of answers: recorded sha256:"):
         ask(host, "Mine", run)
-
-
-def test_forced_it_goes_on_and_says_so(
-    host: Any, begun: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    change(begun, prompt_hash="other words")
-    monkeypatch.setenv("FINDIT_FORCE", "1")
-    model = Model()
-    ask(host, model, begun)
-    assert model.calls == ROWS - 7
-    monkeypatch.delenv("FINDIT_FORCE")
-    ask(host, Model(), begun)
-    run = score_file(begun / f"Mine_{DATA}.json")
-    assert run.identity is not None
-    assert "hash of the prompts: recorded other words" in run.identity.forced[0]
 
 
 def test_fewer_rows_are_refused_and_more_are_asked(host: Any, tmp_path: Path) -> None:
