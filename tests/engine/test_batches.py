@@ -211,8 +211,6 @@ def test_no_key_is_in_a_file_and_each_service_gets_its_header(
     [
         (["--batch", "openai"], "--batch openai is for one server"),
         (["--batch", "openai", "--base-url", "http://a/v1,http://b/v1"], "for one server"),
-        (["--batch", "openai", "--executor", "ray"], "--executor has no effect"),
-        (["--batch", "openai", "--api-nproc", "3"], "--api-nproc has no effect"),
         (["--batch", "anthropic", "--base-url", "http://a/v1", "--logprobs"], "gives none"),
         (["--batch", "openai", "--base-url", "http://a/v1", "--max-usd", "1"], "not known"),
     ],

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..core.identity import Answering, Described
 from ..core.question import Question
@@ -24,40 +24,28 @@ if TYPE_CHECKING:
     from .http_backend import HttpService
 
 
+@dataclass(repr=False)
 class ServerBackends:
     """Answers with servers of one model, or with a model's provider.
-
-    Args:
-        urls: base URLs including ``/v1``, or ``@`` and a file of them, of models whose entry has
-            none. A model with a provider is asked there in its protocol; without URLs, at the
-            provider's address.
-        headers: ``NAME: VALUE`` each, sent with every request.
-        budget: what all models may spend together (None: only count).
-        batch: the batch service to use (None: single calls).
-        key: of the servers or the provider (None: the environment's).
 
     Raises:
         ValueError: a URL or header is invalid, or batches are not supported there.
     """
 
-    version: Mapping[str, str] = {}
+    urls: Sequence[str]
+    """Base URLs including ``/v1``, or ``@`` and a file of them, of models whose entry has none. A
+    model with a provider is asked there in its protocol; without URLs, at the provider's address.
+    """
+    inference: CallOptions
+    headers: Sequence[str] = ()  # ``NAME: VALUE`` each, sent with every request
+    budget: Budget = field(default_factory=Budget)  # what all models may spend together
+    batch: BatchKind | None = None  # the batch service to use (None: single calls)
+    key: str | None = None  # of the servers or the provider (None: the environment's)
 
-    def __init__(
-        self,
-        urls: Sequence[str],
-        inference: CallOptions,
-        headers: Sequence[str] = (),
-        budget: Budget | None = None,
-        batch: BatchKind | None = None,
-        key: str | None = None,
-    ) -> None:
-        self._batch = batch
-        self._key = key
-        self._urls = urls
-        self._headers = headers
-        self._inference = inference
-        self._budget = budget or Budget()
-        endpoints(urls, headers=headers)  # refuses bad addresses now
+    version: ClassVar[Mapping[str, str]] = {}
+
+    def __post_init__(self) -> None:
+        endpoints(self.urls, headers=self.headers)  # refuses bad addresses now
 
     def check(self, entry: ModelEntry) -> None:
         with naming_model(entry):
@@ -72,16 +60,16 @@ class ServerBackends:
                         f"{name} is of a model on this machine, and a server is asked, which "
                         "decides it. Leave it out"
                     )
-            if self._batch is not None:
-                _refuse_batches(self._batch, entry.provider, self._urls_of(entry))
+            if self.batch is not None:
+                _refuse_batches(self.batch, entry.provider, self._urls_of(entry))
             self._endpoints(entry)
             self.check_limit(entry)
 
     def check_limit(self, entry: ModelEntry) -> None:
         chat = chat_of(entry)
-        if not math.isinf(self._budget.limit):
+        if not math.isinf(self.budget.limit):
             # The cost of a batch is not known beforehand.
-            servers = [] if self._batch else self._endpoints(entry, needs_key=False)
+            servers = [] if self.batch else self._endpoints(entry, needs_key=False)
             chat.check_limit(lasting(servers))
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
@@ -89,11 +77,10 @@ class ServerBackends:
 
     def describe(self, entry: ModelEntry, question: Question) -> Described:
         with naming_model(entry):
-            kind = self._batch
-            if kind and question.reply_schema is not None and kind.is_plain:
+            if self.batch and self.batch.is_plain and question.reply_schema is not None:
                 raise ValueError(
-                    f"{question.name}: --batch {kind.value} holds no reply to a format: ask it one "
-                    "by one, or without _constrained"
+                    f"{question.name}: --batch {self.batch.value} holds no reply to a format: ask "
+                    "it one by one, or without _constrained"
                 )
             servers = self._endpoints(entry, needs_key=False)
             return chat_of(entry).describe(question, lasting(servers))
@@ -102,44 +89,43 @@ class ServerBackends:
         return answering
 
     def backend(self, entry: ModelEntry) -> Backend:
-        if self._batch is not None:
-            load = partial(self._batch_service, entry, self._batch)
-            return BatchBackend(load, self._inference.poll)
+        if self.batch is not None:
+            load = partial(self._batch_service, entry, self.batch)
+            return BatchBackend(load, self.inference.poll)
         # Imported late, as a finished sweep asks nothing.
         from .http_backend import HttpBackend
 
-        return HttpBackend(partial(self._service, entry), self._inference.threads)
+        return HttpBackend(partial(self._service, entry), self.inference.threads)
 
     def _service(self, entry: ModelEntry) -> HttpService:
         from .http_backend import HttpService
 
         servers = self._endpoints(entry)
-        return HttpService(chat_of(entry), servers, self._inference.timeout, self._budget)
+        return HttpService(chat_of(entry), servers, self.inference.timeout, self.budget)
 
     def _batch_service(self, entry: ModelEntry, kind: BatchKind) -> BatchService:
         from ..models.http.batch.services import SERVICES
 
         (endpoint,) = lasting(self._endpoints(entry))
-        return SERVICES[kind](chat_of(entry), endpoint, self._inference.timeout, self._budget)
+        return SERVICES[kind](chat_of(entry), endpoint, self.inference.timeout, self.budget)
 
     def _endpoints(self, entry: ModelEntry, *, needs_key: bool = True) -> Endpoints:
-        headers = {**header_lines(self._headers), **(entry.headers or {})}
+        headers = {**header_lines(self.headers), **(entry.headers or {})}
         urls = self._urls_of(entry)
         if entry.provider is not None:
-            return provider_endpoints(entry.provider, urls, self._key, headers, needs_key=needs_key)
-        return endpoints(urls, self._key, headers) if urls else []
+            return provider_endpoints(entry.provider, urls, self.key, headers, needs_key=needs_key)
+        return endpoints(urls, self.key, headers) if urls else []
 
     def _urls_of(self, entry: ModelEntry) -> Sequence[str]:
-        return urls_of(entry.base_url) or self._urls
+        return urls_of(entry.base_url) or self.urls
 
 
 def _refuse_batches(kind: BatchKind, provider: str | None, urls: Sequence[str]) -> None:
-    if provider is not None and provider != kind.value:
+    if provider not in (None, kind.value):
         raise ValueError(f"it is asked at {provider}, and --batch {kind.value} is another's")
-    if provider is not None and len(urls) > 1:
+    if provider and len(urls) > 1:
         raise ValueError(f"--batch {kind.value} is for one address, and there are several")
-    is_single = len(urls) == 1 and not urls[0].startswith("@")
-    if provider is None and not is_single:
+    if not provider and (len(urls) != 1 or urls[0].startswith("@")):
         raise ValueError(
             f"--batch {kind.value} is for one server: --base-url with its address, up to and with "
             "/v1, or --provider"
@@ -167,7 +153,6 @@ def chat_of(entry: ModelEntry) -> ChatModel:
     Raises SpaceError if its space is not known, ValueError for its token limit or name.
     """
     limit, rest = token_limit(entry.settings)
-    chat = chat_model(
-        entry.name, entry.provider, entry.served, entry.space, rest, limit, entry.like
-    )
+    who = entry.name, entry.provider, entry.served
+    chat = chat_model(*who, entry.space, rest, limit, entry.like)
     return chat if entry.prices is None else replace(chat, prices=entry.prices)

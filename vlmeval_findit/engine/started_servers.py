@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,7 @@ _ELSEWHERE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ServedModel:
     """A checkpoint served by a program on this machine."""
 
@@ -54,19 +54,9 @@ class ServedModel:
     serving: ServeOptions
     settings: RunSettings
 
-    @property
+    @cached_property
     def adapter(self) -> Adapter | None:
         return adapter_of(self.checkpoint)
-
-    @property
-    def _weights(self) -> str:
-        """Return the checkpoint, or the base of an adapter."""
-        return self.checkpoint if self.adapter is None else self.adapter.base
-
-    @property
-    def _revision(self) -> str | None:
-        adapter, revision = self.adapter, self.settings.revision
-        return revision if adapter is None else adapter.base_revision(revision)
 
     @property
     def program(self) -> ServerProgram:
@@ -77,29 +67,33 @@ class ServedModel:
         assert self.row.local is not None
         return self.row.local
 
+    @property
+    def _weights(self) -> tuple[str, str | None]:
+        """Return the checkpoint, or the base of an adapter, and its revision at the hub."""
+        adapter, revision = self.adapter, self.settings.revision
+        if adapter is None:
+            return self.checkpoint, revision
+        return adapter.base, adapter.base_revision(revision)
+
     def chat(self) -> ChatModel:
         """Return how its servers are asked; ValueError for bounds they do not support."""
-        settings = self.settings
-        if any(getattr(settings, name) for name in _BOUNDS) and not self.program.takes_bounds:
+        settings, program = self.settings, self.program
+        if any(getattr(settings, name) for name in _BOUNDS) and not program.takes_bounds:
             raise ValueError(
-                f"{', '.join(_BOUNDS)} have no effect under --serve {self.program.name}: "
+                f"{', '.join(_BOUNDS)} have no effect under --serve {program.name}: "
                 "it takes no image bounds with a request. --serve vllm does"
             )
         template = {**self._family.template, **settings.template}
         sent: dict[str, Any] = {"chat_template_kwargs": template} if template else {}
-        if self._family.preserves and self.program.filters_tokens:
+        if self._family.preserves and program.filters_tokens:
             sent["skip_special_tokens"] = False
         if settings.temperature is not None:
             sent["temperature"] = settings.temperature
-        served_name = self.program.served_name(self.name, self.checkpoint, settings.revision)
+        served_name = program.served_name(self.name, self.checkpoint, settings.revision)
         limit, row = settings.max_new_tokens, self.row.name
         chat = chat_model(self.name, None, served_name, settings.space, sent, limit, row)
-        return replace(
-            chat,
-            row=self.row,
-            space=chat.space if settings.space is not None else partial(self._space, chat.space),
-            by_question=self._processor,
-        )
+        space = chat.space if settings.space is not None else partial(self._space, chat.space)
+        return replace(chat, row=self.row, space=space, by_question=self._processor)
 
     def _bounds(self, question: Question) -> Bounds:
         """Return the image bounds in force; empty if the server decides."""
@@ -121,46 +115,45 @@ class ServedModel:
         space = self.row.space(question)
         if space.kind != "smart_resize":
             return space
-        for bounds in (self._bounds(question), _bounds_of_files(Path(self._weights))):
+        weights, _ = self._weights
+        for bounds in (self._bounds(question), _bounds_of_files(Path(weights))):
             if bounds.min_pixels is not None and bounds.max_pixels is not None:
                 return space_within(space, bounds)
         return usual(question)  # its error says what to type
 
-    def _known_revision(self) -> str | None:
-        return known_revision(self.checkpoint, self.settings.revision)
-
     def describe(self, question: Question) -> Described:
         answering, space = self.chat().describe(question, [])
-        more = {"server arguments": list(self.serving.arguments), "dtype": self.settings.dtype}
-        base = base_settings(self.checkpoint, self.settings.revision, self.settings.merge_adapter)
+        asked, checkpoint = self.settings, self.checkpoint
+        more = {"server arguments": list(self.serving.arguments), "dtype": asked.dtype}
+        base = base_settings(checkpoint, asked.revision, asked.merge_adapter)
         settings = {**answering.settings, **{k: v for k, v in more.items() if v}, **base}
-        who: Any = {"checkpoint": self.checkpoint, "revision": self._known_revision()}
-        return Described(
-            replace(answering, **who, settings=settings, server=self.program.described), space
-        )
+        who: Any = {"checkpoint": checkpoint, "server": self.program.described}
+        revision = known_revision(checkpoint, asked.revision)
+        return Described(replace(answering, **who, revision=revision, settings=settings), space)
 
     def on_this_machine(self, answering: Answering) -> Answering:
         """Add the commit from the hub, if its client is installed."""
-        if "base" in answering.settings and self._weights == answering.settings["base"]:
-            known = {"base_revision": _revision_at_hub(self._weights, self._revision)}
+        weights, revision = self._weights
+        if answering.settings.get("base") == weights:
+            known = {"base_revision": _revision_at_hub(weights, revision)}
             return replace(answering, settings={**answering.settings, **known})
         if answering.revision is not None:
             return answering
-        return replace(
-            answering, revision=_revision_at_hub(self.checkpoint, self.settings.revision)
-        )
+        known_there = _revision_at_hub(self.checkpoint, self.settings.revision)
+        return replace(answering, revision=known_there)
 
     def key(self) -> dict[str, Any]:
         values = {name: value for name, value in asdict(self.settings).items() if value}
-        key = given_key(values, self._known_revision() or self.checkpoint)
-        return {**key, "server": self.serving.program}
+        revision = known_revision(self.checkpoint, self.settings.revision)
+        return {**given_key(values, revision or self.checkpoint), "server": self.serving.program}
 
     def started(self, log_folder: Path) -> Callable[[], list[Endpoint]]:
         """Start its servers if needed; return a function that lists the servers that answer."""
         refuse_missing(self.checkpoint)
         flags = () if self.adapter is None else tuple(self.adapter.vllm_flags(self.name))
-        options = self._revision, self.settings.dtype, flags
-        servers = serve(LocalServers(self.serving, self._weights, self.name, log_folder, *options))
+        weights, revision = self._weights
+        options = log_folder, revision, self.settings.dtype, flags
+        servers = serve(LocalServers(self.serving, weights, self.name, *options))
         return lambda: [Endpoint(server.url, label=server.name) for server in servers.living()]
 
     def service(self, log_folder: Path, **more: Any) -> HttpService:
@@ -206,19 +199,20 @@ def served_model(entry: ModelEntry, serving: ServeOptions) -> ServedModel:
         raise ValueError(f"{name} has no effect under --serve: {_ELSEWHERE[name]}")
     checkpoint = str(given.pop("model_path", checkpoint))
     settings = config_from(RunSettings, {**given, "max_new_tokens": limit})
-    if (adapter := adapter_of(checkpoint)) is not None:
-        if not PROGRAMS[serving.program].takes_adapters:
-            raise ValueError(
-                f"--serve {serving.program}: {checkpoint} is an adapter. Type --serve vllm, or "
-                "leave --serve out"
-            )
-        if settings.merge_adapter:
-            raise ValueError(
-                f"merge_adapter has no effect under --serve: {serving.program} does not merge"
-            )
-        settings = replace(settings, merge_adapter=False)
-        adapter.vllm_flags(entry.name)
-    return ServedModel(entry.name, checkpoint, row, serving, settings)
+    model = ServedModel(entry.name, checkpoint, row, serving, settings)
+    if model.adapter is None:
+        return model
+    if not model.program.takes_adapters:
+        raise ValueError(
+            f"--serve {serving.program}: {checkpoint} is an adapter. Type --serve vllm, or "
+            "leave --serve out"
+        )
+    if settings.merge_adapter:
+        raise ValueError(
+            f"merge_adapter has no effect under --serve: {serving.program} does not merge"
+        )
+    model.adapter.vllm_flags(entry.name)  # refuses what it cannot serve
+    return replace(model, settings=replace(settings, merge_adapter=False))
 
 
 class ServeBackends(ServerBackends):
@@ -247,7 +241,7 @@ class ServeBackends(ServerBackends):
         return self._model(entry).on_this_machine(answering)
 
     def _service(self, entry: ModelEntry) -> HttpService:
-        return self._model(entry).service(self._log_folder, timeout=self._inference.timeout)
+        return self._model(entry).service(self._log_folder, timeout=self.inference.timeout)
 
     def _model(self, entry: ModelEntry) -> ServedModel:
         return served_model(entry, self._serving)

@@ -7,17 +7,18 @@ read and encoded once. Missing images are told apart by name, and calls over the
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
-from itertools import chain, groupby
+from dataclasses import dataclass, replace
+from itertools import chain, groupby, product
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..boxes.spaces import Space
-from ..core.question import Question, image, reference
+from ..core.question import image, reference
 from ..engine.calls import Cell, CellBuilder, Images, Prompts, shared_key, unread
 from ..engine.journal.view import JournalView
 from ..engine.plan import Plan
@@ -71,8 +72,7 @@ def count_calls(
     cells = [cell for group in groups for cell in group.cells]
     images = cells[0].prompts.images if cells else Images()
     # Building the messages of a cell numbers its images.
-    numbers = {number for cell in track(cells, len(cells), "cells read") for number in _shown(cell)}
-    paths = {path for number in numbers for path in images.files[number]}
+    paths = _files(track(cells, len(cells), "cells read"), images)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         hashes = list(track(pool.map(images.sha256, paths), len(paths), "images read"))
     weights = _CallWeights(images, track)
@@ -88,7 +88,7 @@ def count_calls(
             # Models that are asked the same share their counts, unless a journal tells them apart.
             same = _asked_alike(group.cells) if finished is None else (group.name,)
             if same not in counted:
-                counted = {same: _count(group.cells, finished)}
+                counted = {same: _count(group.cells, images, finished)}
             files, calls, left = counted[same]
             counts.append(
                 GroupCounts(
@@ -104,18 +104,17 @@ def count_calls(
     return DryRun(tuple(counts), len(paths), sum(unread(sha256) is not None for sha256 in hashes))
 
 
-def _shown(cell: Cell) -> set[int]:
-    """Return the numbers of the images that the messages of a cell show."""
-    return set(cell.prompt_hashes.images)
+def _files(cells: Iterable[Cell], images: Images) -> set[Path]:
+    """Return the images that the messages of cells show."""
+    numbers = set[int]().union(*(cell.prompt_hashes.images for cell in cells))
+    return {path for number in numbers for path in images.files[number]}
 
 
 def _asked_alike(cells: Sequence[Cell]) -> tuple[object, ...]:
     """Return what cells of two models have in common if equal calls are at the same places."""
     settings = [shared_key(cell) for cell in cells]
-    numbers = {text: at for at, text in enumerate(dict.fromkeys(settings))}
-    return tuple(
-        (id(cell.prompt_hashes), numbers[text]) for cell, text in zip(cells, settings, strict=True)
-    )
+    hashes = [id(cell.prompt_hashes) for cell in cells]
+    return tuple(zip(hashes, map(settings.index, settings), strict=True))
 
 
 class _LeftCall(NamedTuple):
@@ -135,7 +134,7 @@ class _CountedCalls(NamedTuple):
     left: Sequence[_LeftCall]
 
 
-def _count(cells: Sequence[Cell], finished: JournalView | None) -> _CountedCalls:
+def _count(cells: Sequence[Cell], images: Images, finished: JournalView | None) -> _CountedCalls:
     """Count the calls of cells; equal calls once."""
     calls, unanswered = 0, []
     for call in Plan(cells).calls():
@@ -146,27 +145,17 @@ def _count(cells: Sequence[Cell], finished: JournalView | None) -> _CountedCalls
     for _, group in groupby(unanswered, attrgetter("image_sha256")):
         same_images = list(group)
         for place, call in enumerate(same_images):
-            prompts = call.cell.prompts
-            number = call.cell.prompt_hashes.images[call.at]
+            prompts, number = call.cell.prompts, call.cell.prompt_hashes.images[call.at]
             words = words_of(prompts.parts(call.row))
             left.append(_LeftCall(prompts, number, *words, place > 0, len(same_images) > 1))
-    shown = {
-        path for cell in cells for at in _shown(cell) for path in cell.prompts.images.files[at]
-    }
-    return _CountedCalls(len(shown), calls, left)
+    return _CountedCalls(len(_files(cells, images)), calls, left)
 
 
 # --- what calls over HTTP send --------------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
-class _Sending:
-    """A way of sending images, and what images add to a request."""
-
-    space: Space
-    rule: ImageRule
-    weights: dict[int, tuple[int, int] | None] = field(default_factory=dict)
-    """Count and tokens by the images' number; None: an image is unreadable."""
+_Way = tuple[Space, ImageRule]
+"""How images are sent."""
 
 
 class _CallWeights:
@@ -175,25 +164,32 @@ class _CallWeights:
     def __init__(self, images: Images, track: Track) -> None:
         self._images = images
         self._track = track
-        self._ways: dict[tuple[object, ...], _Sending] = {}
         self._sent: dict[ImageToSend, SentImage | None] = {}
+        # Count and tokens by the images' number; None: an image is unreadable.
+        self._weights: defaultdict[_Way, dict[int, tuple[int, int] | None]] = defaultdict(dict)
 
     def load(self, left: Sequence[_LeftCall], chat: ChatModel) -> Load:
         """Sum what calls send; calls over unreadable images fail and send nothing."""
-        questions = {prompts: prompts.task.question for prompts in {call.prompts for call in left}}
-        ways = {prompts: self._way(chat, question) for prompts, question in questions.items()}
-        limits = {prompts: chat.max_tokens(question) for prompts, question in questions.items()}
-        self._encode(dict.fromkeys((ways[call.prompts], call.images) for call in left))
+        shown: defaultdict[Prompts, dict[int, None]] = defaultdict(dict)
+        for call in left:
+            shown[call.prompts][call.images] = None
+        ways, limits = dict[Prompts, _Way](), dict[Prompts, int]()
+        for prompts in shown:
+            space = chat.space(prompts.task.question)
+            ways[prompts] = space, chat.image_rule(space)
+            limits[prompts] = chat.max_tokens(prompts.task.question)
+        self._encode((ways[prompts], number) for prompts, of in shown.items() for number in of)
+        weights = {prompts: self._weights[way] for prompts, way in ways.items()}
         calls = images = tokens_in = tokens_out = tokens_beginning = tokens_again = 0
         usd_in = 0.0
         for call in left:
-            weight = ways[call.prompts].weights[call.images]
-            if weight is None:
+            if (weight := weights[call.prompts][call.images]) is None:
                 continue
-            sent = call.characters // CHARACTERS_A_TOKEN + weight[1]
-            beginning = call.beginning // CHARACTERS_A_TOKEN + weight[1]
+            count, tokens = weight
+            sent = call.characters // CHARACTERS_A_TOKEN + tokens
+            beginning = call.beginning // CHARACTERS_A_TOKEN + tokens
             calls += 1
-            images += weight[0]
+            images += count
             tokens_in += sent
             tokens_out += limits[call.prompts]
             tokens_beginning += beginning
@@ -207,17 +203,12 @@ class _CallWeights:
             calls, images, tokens_in, tokens_out, tokens_beginning, tokens_again, usd_in, usd_out
         )
 
-    def _way(self, chat: ChatModel, question: Question) -> _Sending:
-        space = chat.space(question)
-        rule = chat.image_rule(space)
-        return self._ways.setdefault((rule, space), _Sending(space, rule))
-
-    def _encode(self, shown: Iterable[tuple[_Sending, int]]) -> None:
+    def _encode(self, shown: Iterable[tuple[_Way, int]]) -> None:
         """Encode images, in threads, and weigh them."""
         new = {
             (way, number): self._to_send(way, number)
             for way, number in shown
-            if number not in way.weights
+            if number not in self._weights[way]
         }
         files = [each for each in dict.fromkeys(chain(*new.values())) if each not in self._sent]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -225,14 +216,13 @@ class _CallWeights:
             self._sent.update(zip(files, encoded, strict=True))
         for (way, number), images in new.items():
             readable = [sent for each in images if (sent := self._sent[each]) is not None]
-            tokens = sum(image_tokens(sent, way.space) for sent in readable)
-            is_whole = len(readable) == len(images)
-            way.weights[number] = (len(images), tokens) if is_whole else None
+            weight = len(images), sum(image_tokens(sent, way[0]) for sent in readable)
+            self._weights[way][number] = weight if len(readable) == len(images) else None
 
-    def _to_send(self, way: _Sending, number: int) -> list[ImageToSend]:
+    def _to_send(self, way: _Way, number: int) -> list[ImageToSend]:
         files = zip(self._images.files[number], self._images.references[number], strict=True)
         message = [(reference if is_ref else image)(str(path)) for path, is_ref in files]
-        return images_to_send(tuple(message), way.space, way.rule)
+        return images_to_send(tuple(message), *way)
 
 
 def _encoded(image_to_send: ImageToSend) -> SentImage | None:
@@ -260,18 +250,15 @@ def sweep_groups(
         FileNotFoundError: a table is missing; the message says how to make it.
     """
     tables = CellBuilder(skip_missing=None)
-
-    def cells(entry: ModelEntry) -> tuple[Cell, ...]:
-        questions = all_questions(sweep, entry.name)
-        given = settings[entry.name]
-        options: Any = {"logprobs": sweep.logprobs, "prompt": entry.prompt}
-        return tuple(
-            tables.cell(entry.name, question, sweep.limit, given, sample=sample, **options)
-            for question in questions
-            for sample in range(1, sweep.samples + 1)
-        )
-
     share = 1.0 if sweep.batch is None else HALF
+
+    def cells(entry: ModelEntry) -> Iterator[Cell]:
+        options: Any = {"logprobs": sweep.logprobs, "prompt": entry.prompt}
+        given, samples = settings[entry.name], range(1, sweep.samples + 1)
+        for question, sample in product(all_questions(sweep, entry.name), samples):
+            yield tables.cell(entry.name, question, sweep.limit, given, sample=sample, **options)
+
     return [
-        CallGroup(entry.name, cells(entry), chats.get(entry.name), share) for entry in sweep.models
+        CallGroup(entry.name, tuple(cells(entry)), chats.get(entry.name), share)
+        for entry in sweep.models
     ]

@@ -13,14 +13,14 @@ from itertools import chain
 from pathlib import Path
 
 from ..benchmarks import benchmark_of
-from ..core.identity import read_identity
+from ..core.identity import Identity, read_identity
 from ..core.question import Question
 from ..engine.answering import Engine, ModelStoppedError
 from ..engine.backend import Backend
 from ..engine.cell_files import in_memory
 from ..engine.outputs import Output, begin
 from ..models.model_entry import ModelEntry
-from ..runs.race import ROUNDS, Elimination, allowance, rank_round, rounds_of
+from ..runs.race import ROUNDS, allowance, rank_round, rounds_of
 from ..runs.run_score import CellResult, DroppedFormat, RunScore, refuse_unanswered, result_of
 
 
@@ -68,10 +68,8 @@ class FormatRace:
             StoppedError: a stop was requested.
             JournalError: replies cannot be written any more.
         """
-        new = [
-            RaceCell(output, tuple(rounds_of(output.cell.task, output.cell.rows)))
-            for output in outputs
-        ]
+        rounds = (tuple(rounds_of(output.cell.task, output.cell.rows)) for output in outputs)
+        new = map(RaceCell, outputs, rounds)
         formats, uneven = _by_format([*self._front, *new])
         results = self.engine.run_model(self.entry, uneven)
         backend = self.engine.factories[self.entry.name].backend(self.entry)
@@ -97,18 +95,21 @@ class FormatRace:
             if score.failed == len(score.rows):
                 self._write([cell], None)
                 refuse_unanswered([result_of(score, cell.whole.path)])
-        share = _share_done(formats)
+        first = next(iter(formats.values()))
+        asked, rows = _progress(first)
+        share = asked / rows
         now = rank_round(
-            benchmark_of(next(_race_cells(formats)).whole.cell.question),
+            benchmark_of(first[0].whole.cell.question),
             {name: {s.task.question: s.rows for s in of} for name, of in scores.items()},
             share,
             allowance(self._done, self.stages, share, self._spent),
         )
-        dropped = []
+        dropped, front = [], now.going[0].question.format
         for out in now.out:
             self._spent += out.chance
-            why = _why(out, number, formats[out.format], now.going[0].question)
-            dropped += self._write(formats[out.format], why)
+            cells = formats[out.format]
+            why = DroppedFormat(number, *_progress(cells), front, out.points, out.chance)
+            dropped += self._write(cells, why)
         return {standing.format: formats[standing.format] for standing in now.going}, dropped
 
     def _ask(
@@ -117,19 +118,22 @@ class FormatRace:
         """Ask the formats the further rows of a round; failed calls are left to the next run."""
         asking: list[Output] = []
         for cell in _race_cells(formats):
-            rows = set(cell.rounds[number - 1]) - set(cell.rows)
-            if rows:
+            if rows := set(cell.rounds[number - 1]) - set(cell.rows):
                 asking.append(_narrowed(cell.whole, rows, {*rows, *cell.rows, *_recorded(cell)}))
-        begun: dict[Path, Output] = {}
+        begun: dict[Path, Identity] = {}
         if asking:
             answered = self.engine.answer(self.entry, asking, backend)
             if answered.last is not None:
                 raise ModelStoppedError(self.entry.name, answered.last, results)
-            begun = {output.path: output for output in answered.outputs.values()}
-        return {
-            name: tuple(_after(cell, number, begun.get(cell.whole.path)) for cell in of)
-            for name, of in formats.items()
-        }
+            begun = {output.path: output.identity for output in answered.outputs.values()}
+
+        def after(cell: RaceCell) -> RaceCell:
+            whole, before = cell.whole, cell.whole.identity
+            identity = replace(begun.get(whole.path, before), rows=before.rows)
+            done = max(cell.done, number)
+            return RaceCell(replace(whole, identity=identity), cell.rounds, done)
+
+        return {name: tuple(map(after, of)) for name, of in formats.items()}
 
     def _score(self, cell: RaceCell) -> RunScore:
         """Score the rows that the race has asked, whatever else was answered."""
@@ -165,22 +169,10 @@ def _race_cells(formats: Formats) -> Iterator[RaceCell]:
     return chain.from_iterable(formats.values())
 
 
-def _after(cell: RaceCell, number: int, begun: Output | None) -> RaceCell:
-    whole = cell.whole
-    if begun is not None:
-        whole = replace(whole, identity=replace(begun.identity, rows=whole.identity.rows))
-    return replace(cell, whole=whole, done=max(cell.done, number))
-
-
-def _share_done(formats: Formats) -> float:
-    of = next(iter(formats.values()))
-    return sum(len(cell.rows) for cell in of) / sum(len(cell.rounds[-1]) for cell in of)
-
-
-def _why(out: Elimination, number: int, of: Sequence[RaceCell], front: Question) -> DroppedFormat:
-    queries = sum(len(cell.rows) for cell in of)
-    all_queries = sum(len(cell.rounds[-1]) for cell in of)
-    return DroppedFormat(number, queries, all_queries, front.format, out.points, out.chance)
+def _progress(of: Iterable[RaceCell]) -> tuple[int, int]:
+    """Return the number of rows that were asked, and of all."""
+    asked, rows = zip(*((len(cell.rows), len(cell.rounds[-1])) for cell in of), strict=True)
+    return sum(asked), sum(rows)
 
 
 def _recorded(cell: RaceCell) -> set[int]:

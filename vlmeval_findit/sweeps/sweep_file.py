@@ -51,13 +51,6 @@ def _serving(value: Any) -> Any:
     return {"program": value} if isinstance(value, str) else value
 
 
-def _batch(value: Any) -> Any:
-    kinds = [kind.value for kind in BatchKind]
-    if value is not None and value not in kinds:
-        raise ValueError(f"no batch interface {value!r}{nearest(str(value), kinds)}")
-    return value
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepOptions(Config):
     """Options of a sweep that its file has under the same names."""
@@ -68,8 +61,7 @@ class SweepOptions(Config):
     inference: CallOptions = field(default_factory=CallOptions)
     max_usd: Dollars | None = None
     race: YesNo = False  # drop formats early that can hardly win
-    batch: Annotated[BatchKind | None, Checked(_batch, before=True)] = None
-    """The batch service to use; None: single calls."""
+    batch: BatchKind | None = None  # the batch service to use; None: single calls
     serve: Annotated[ServeOptions | None, Checked(_serving, before=True)] = None
     """How to serve this machine's models; None: in this process."""
 
@@ -105,7 +97,7 @@ def all_questions(sweep: Sweep, model: str) -> list[Question]:
     winner = None
     for stage in range(len(sweep.stages)):
         asked = stage_questions(sweep, model, stage, winner)
-        questions.update(dict.fromkeys(asked))
+        questions |= dict.fromkeys(asked)
         winner = next(iter(asked), None)
     return list(questions)
 
@@ -116,25 +108,18 @@ def extra_questions(sweep: Sweep) -> dict[Question, bool]:
     """
     cells = cells_of(sweep.tables, formats(sweep.stages[0]), sweep.views)
     of_tables = {benchmark_of(cell).name for cell in cells}
-    named = dict.fromkeys(sweep.questions if sweep.tables else ())
-    return {
-        question: benchmark_of(question).name not in of_tables
-        for question in named
-        if question not in cells
-    }
+    extra = [question for question in sweep.questions if sweep.tables and question not in cells]
+    return {question: benchmark_of(question).name not in of_tables for question in extra}
 
 
 def in_best_formats(sweep: Sweep, formats_by_model: BestFormats) -> Sweep:
     """Ask every model in its best format; ValueError if a model has none, or it fits no table."""
-    by_model = {
-        entry.name: tuple(
-            dict.fromkeys(
-                formats_by_model.question(entry.name, question)
-                for question in stage_questions(sweep, entry.name, 0)
-            )
-        )
-        for entry in sweep.models
-    }
+
+    def questions(model: str) -> tuple[Question, ...]:
+        asked = stage_questions(sweep, model, 0)
+        return tuple(dict.fromkeys(formats_by_model.question(model, each) for each in asked))
+
+    by_model = {entry.name: questions(entry.name) for entry in sweep.models}
     return replace(sweep, questions_by_model=by_model, stages=sweep.stages[:1])
 
 
@@ -155,12 +140,8 @@ class _AxesFile(Config):
         return {axis: values for axis, values in by_axis.items() if values is not None}
 
     def axes(self, *, may_win: bool) -> FormatAxes:
-        return FormatAxes(
-            **{
-                axis: axis_from(axis, values, may_win=may_win)
-                for axis, values in self.named().items()
-            }
-        )
+        named = self.named().items()
+        return FormatAxes(**{axis: axis_from(axis, of, may_win=may_win) for axis, of in named})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,9 +182,7 @@ def _sweep(text: YamlText, file: _SweepFile, work_dir: Path | None) -> Sweep:
         replace(like_its_base(entry), line=text.line("models", at, "name"))
         for at, entry in enumerate(file.models)
     )
-    _refuse_models(
-        models, in_boxes=bool(tables) or any(question.in_boxes for question in questions)
-    )
+    _refuse_models(models, in_boxes=bool(tables) or any(each.in_boxes for each in questions))
     sweep = Sweep(
         **{option.name: getattr(file, option.name) for option in fields(SweepOptions)},
         models=models,
@@ -219,6 +198,9 @@ def _sweep(text: YamlText, file: _SweepFile, work_dir: Path | None) -> Sweep:
     _refuse_unused(sweep, file)
     refuse_race(sweep)
     return sweep
+
+
+_NO_BEST = "have no common best format: make a sweep of each, or name the questions in full"
 
 
 def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
@@ -256,11 +238,7 @@ def _datasets(names: Sequence[str]) -> tuple[tuple[AnnotationTable, ...], tuple[
     refuse_twice([item.name for item in chosen], "datasets")
     tables = tuple(item for item in chosen if isinstance(item, AnnotationTable))
     if len({table.kind for table in tables}) > 1:
-        raise MisplacedError(
-            "datasets of several benchmarks have no common best "
-            "format: make a sweep of each, or name the questions in full",
-            "datasets",
-        )
+        raise MisplacedError(f"datasets of several benchmarks {_NO_BEST}", "datasets")
     return tables, tuple(item for item in chosen if not isinstance(item, AnnotationTable))
 
 
@@ -292,18 +270,12 @@ def _views(file: _SweepFile) -> Views:
 
 def _refuse_several_judgements(sweep: Sweep, file: _SweepFile) -> None:
     """Refuse to compare boxes with points: they have no common metric."""
-    named_by_stages = [
-        name for axes in sweep.stages for name in axes.representations if name != WINNER
-    ]
-    rules = {REPRESENTATIONS[name].match_rule: name for name in reversed(named_by_stages)}
+    names = [name for axes in sweep.stages for name in axes.representations if name != WINNER]
+    rules = {REPRESENTATIONS[name].match_rule: name for name in reversed(names)}
     if len(rules) > 1:
         clashing = " and ".join(f"{name} ({rule.value})" for rule, name in rules.items())
-        named = (name for name in ("representations", "stages") if getattr(file, name))
-        raise MisplacedError(
-            f"{clashing} are matched by different rules and have no common best "
-            "format: make a sweep of each, or name the questions in full",
-            next(named, "datasets"),
-        )
+        where = "stages" if file.stages else "representations"
+        raise MisplacedError(f"{clashing} are matched by different rules and {_NO_BEST}", where)
 
 
 def _refuse_unused(sweep: Sweep, file: _SweepFile) -> None:
@@ -334,11 +306,11 @@ def refuse_race(sweep: Sweep) -> None:
     raced = [cell for used in _cells_by_stage(sweep) for cell in used] or sweep.questions
     if len({question.format for question in raced}) < 2:
         raise MisplacedError("there is one format only: nothing to race", "race")
-    raced_benchmarks = {each.name: each for each in map(benchmark_of, raced)}
-    if len(raced_benchmarks) > 1:
-        why = f"{' and '.join(raced_benchmarks)} do not race each other: make a sweep of each"
-        raise MisplacedError(why, "race")
-    (metric,) = next(iter(raced_benchmarks.values())).ranking[:1]
+    first, *others = {each.name: each for each in map(benchmark_of, raced)}.values()
+    if others:
+        names = " and ".join(each.name for each in (first, *others))
+        raise MisplacedError(f"{names} do not race each other: make a sweep of each", "race")
+    (metric,) = first.ranking[:1]
     if not metric.share or metric.better is Better.LOWER:
         why = f"only shares race, and {metric.title} is none: ask all formats, without a race"
         raise MisplacedError(why, "race")

@@ -122,13 +122,8 @@ def _winner(
     """Return a cell in the format that leads after a model's finished stages."""
     if racing is not None:
         return racing.front[0]
-    return best_format(
-        [
-            result
-            for result in results
-            if result.model == entry.name and result.question not in extra
-        ]
-    )
+    own = (result for result in results if result.model == entry.name)
+    return best_format([result for result in own if result.question not in extra])
 
 
 def _answer(
