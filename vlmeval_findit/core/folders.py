@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from .command import clone
 from .config import Checked, Config, Count, Expected, MisplacedError, Text, YesNo, config_from
-from .files import file_sha256, write_once
+from .files import file_sha256
 
 log = logging.getLogger(__name__)
 
@@ -182,22 +182,6 @@ def image_folder(key: str) -> Folder:
     if custom is not None:
         return Folder(key, Path(custom.folder), "run_findit.py data import")
     return Folder(key, lmu_data_root() / "images" / key, "LMUData")
-
-
-def store_derived_image(folder: Folder, name: str, data: bytes) -> Path:
-    """Store an image made of another one of the folder; a FolderError if that is not allowed."""
-    path = folder.path / name
-    try:
-        write_once(path, data)
-        os.utime(path)  # newer than its source, even if unchanged
-    except OSError as error:
-        raise FolderError(
-            f"{path} cannot be written ({error.strerror}): marked images are stored below the "
-            f"image folder, which comes from {folder.source}. Make it writable, or name a copy: "
-            f"images.{folder.key} in configs/datasets.yaml, or run_findit.py --image-root "
-            f"{folder.key}=DIR, or FINDIT_IMAGES={folder.key}=DIR"
-        ) from None
-    return path
 
 
 _InText = Annotated[str, Expected("text: write it in quotes", strict=True)]

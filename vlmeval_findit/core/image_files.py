@@ -7,7 +7,9 @@ animation the first frame counts.
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterator, Sequence
+import logging
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,12 +18,14 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from .folders import Folder
+from .files import write_once
+from .folders import Folder, FolderError
 from .question import Query
 
 if TYPE_CHECKING:
     from PIL import Image
 
+log = logging.getLogger(__name__)
 Size = tuple[int, int]  # (width, height) in pixels
 
 # Pillow's names; JPEG includes MPO. Not EPS: Pillow would run the file in Ghostscript.
@@ -167,6 +171,35 @@ def _what_else(file: Path | io.BytesIO) -> str:
 
 
 # --- a dataset's images, checked before the first call --------------------------------------------
+
+
+def draw_missing(folder: Folder, drawings: Mapping[str, Callable[[], bytes]]) -> None:
+    """Write images made of others of the folder, by name, unless they are there.
+
+    A source that cannot be read is warned of, once for all.
+
+    Raises:
+        FolderError: the folder is not writable.
+    """
+    unread = []
+    for name, draw in drawings.items():
+        path = folder.path / name
+        if path.is_file():
+            continue
+        try:
+            write_once(path, draw())
+            os.utime(path)  # newer than its source, even if unchanged
+        except ImageFileError as error:
+            unread.append(error)
+        except OSError as error:
+            raise FolderError(
+                f"{path} cannot be written ({error.strerror}): marked images are stored below the "
+                f"image folder, which comes from {folder.source}. Make it writable, or name a "
+                f"copy: images.{folder.key} in configs/datasets.yaml, or run_findit.py "
+                f"--image-root {folder.key}=DIR, or FINDIT_IMAGES={folder.key}=DIR"
+            ) from None
+    if unread:
+        log.warning("%d images cannot be marked; the first: %s", len(unread), unread[0])
 
 
 class ImageError(ValueError):

@@ -7,18 +7,19 @@ uncompressed, so that the bytes, and the keys of calls that send them, are the s
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ...boxes.representation import Corners
 from ...core.files import sha256_of
-from ...core.folders import Folder, image_folder, store_derived_image
-from ...core.image_files import ImageFileError, decode
+from ...core.folders import image_folder
+from ...core.image_files import decode, draw_missing
 from ...core.stored_png import Pixels, png
 from ...marks.region import Region
 from ...marks.style import Shape, default_style, words_of
@@ -28,7 +29,6 @@ from .variant import Variant
 if TYPE_CHECKING:
     from PIL import Image
 
-log = logging.getLogger(__name__)
 RECIPE = 1  # increase when drawings change
 COLOUR = "red"
 LONGEST = 1024  # pixels of the longer side, at most
@@ -121,8 +121,12 @@ def with_marks(queries: Sequence[FindItQuery], variant: Variant) -> list[FindItQ
     if variant.mark is None:
         raise ValueError(f"{variant.name} marks nothing")
     result = references(queries, variant.data.family.is_video)
-    _make([item for item in result if item is not None], variant.mark, image_folder(variant.images))
-    return [_marked_query(*both, variant.mark) for both in zip(queries, result, strict=True)]
+    folder, mark = image_folder(variant.images), variant.mark
+    drawings = {
+        path_of(item, mark): partial(_drawn, item, mark, folder.path) for item in result if item
+    }
+    draw_missing(folder, drawings)
+    return [_marked_query(*both, mark) for both in zip(queries, result, strict=True)]
 
 
 def _marked_query(query: FindItQuery, reference: MarkedReference | None, mark: str) -> FindItQuery:
@@ -138,23 +142,8 @@ def path_of(reference: MarkedReference, mark: str) -> str:
     return f"vp/{mark}/{sha256_of(drawn.encode())[:20]}.png"
 
 
-def _make(requested: Iterable[MarkedReference], mark: str, folder: Folder) -> None:
-    """Draw the images that are missing and whose sources can be read."""
-    unread = []
-    for reference in dict.fromkeys(requested):
-        name = path_of(reference, mark)
-        if (folder.path / name).is_file():
-            continue
-        try:
-            pixels = marked(decode(folder.path / reference.image), reference.box, mark)
-            store_derived_image(folder, name, png(pixels))
-        except ImageFileError as error:
-            unread.append(error)
-    if unread:
-        log.warning(
-            "FindIt: %d images cannot be marked with a %s; the first: %s",
-            len(unread), words(mark), unread[0],
-        )  # fmt: skip
+def _drawn(reference: MarkedReference, mark: str, folder: Path) -> bytes:
+    return png(marked(decode(folder / reference.image), reference.box, mark))
 
 
 def marked(image: Image.Image, box: Corners | None, mark: str) -> Pixels:

@@ -7,15 +7,13 @@ nothing is drawn twice.
 from __future__ import annotations
 
 import json
-import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...core.files import sha256_of
-from ...core.folders import Folder, store_derived_image
-from ...core.image_files import ImageFileError, Size, decode
+from ...core.image_files import Size, decode
 from ...core.stored_png import png
 from ...marks.region import Region
 from ...marks.style import COLOURS, Shape, default_style, words_of
@@ -125,7 +123,6 @@ PLACES_DESCRIBED = (
 
 # --- queries --------------------------------------------------------------------------------------
 
-log = logging.getLogger(__name__)
 RECIPE = 1  # version of the drawing, part of the names of marked images
 
 
@@ -146,20 +143,8 @@ class MarkRequest:
         return f"stage2/marked/{sha256_of(json.dumps(drawn).encode())[:24]}.png"
 
 
-def draw_missing(requested: Iterable[MarkRequest], folder: Folder) -> None:
-    """Draw the images that are missing and whose sources can be read."""
-    unread: list[ImageFileError] = []
-    for item in requested:
-        if not (folder.path / item.name).is_file():
-            try:
-                store_derived_image(folder, item.name, _drawn(item, folder.path))
-            except ImageFileError as error:
-                unread.append(error)
-    if unread:
-        log.warning("%d images cannot be marked; the first: %s", len(unread), unread[0])
-
-
-def _drawn(item: MarkRequest, folder: Path) -> bytes:
+def drawn(item: MarkRequest, folder: Path) -> bytes:
+    """Draw a marked image as PNG, or raise ImageFileError."""
     import numpy as np
 
     from ...marks.mark_drawing import draw_marks

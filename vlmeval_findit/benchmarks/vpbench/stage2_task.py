@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from itertools import product, starmap
 
 from ...core.folders import find_table, image_folder
 from ...core.formatting import nearest
+from ...core.image_files import draw_missing
 from ...core.question import QuestionError, Task
 from . import stage2_asking as asking
 from .mark_choices import BestMarkError, GoodMarks, MarkChoice, best_of, good
@@ -133,7 +135,8 @@ def _marked(
         queries[row.index], of_row = asking.with_mark(row, choice, task.question.described)
         images += of_row
         boxes += asking.without_outline(row, choice.shape)
-    asking.draw_missing(images, image_folder(task.question.images))
+    folder = image_folder(task.question.images)
+    draw_missing(folder, {each.name: partial(asking.drawn, each, folder.path) for each in images})
     key = MARK if isinstance(marks, MarkChoice) else GOOD_MARKS
     selected = {key: marks.name, MARK_SOURCE: who}
     if boxes:
