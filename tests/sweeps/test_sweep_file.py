@@ -70,6 +70,8 @@ BAD = {
     MODELS + "[{name: FullImage, line: 3}]": "line 2: no key 'line'",
     "models:\n- name: FullImage\n\n  seting:\n    a: 1\ndatasets: Demo":
         "line 4: no key 'seting': did you mean settings?",
+    MODELS + "[{name: FullImage, temprature: 1}]":
+        "line 2: no key 'temprature': did you mean temperature?",
     MODELS + "!!python/object:os.system {}": "line 2: could not determine a constructor",
     "models: Qwen3-VL\ndatasets: [Pascal, RefL4Full_val]":
         "line 2: datasets of several benchmarks have no common best format",

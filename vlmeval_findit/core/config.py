@@ -47,6 +47,7 @@ class Config:
     __slots__ = ()
     __pydantic_config__: ClassVar[Any] = {"arbitrary_types_allowed": True}
     called: ClassVar[str] = "key"  # What messages call a key
+    read_before: ClassVar[tuple[str, ...]] = ()  # Keys that are taken out before
 
     @classmethod
     def __get_pydantic_core_schema__(cls, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -63,7 +64,7 @@ class Config:
             raise ValueError(f"should be a mapping with the keys {', '.join(known)}")
         for key in values:
             if key not in known:
-                why = f"no {cls.called} {key!r}{nearest(str(key), known)}"
+                why = f"no {cls.called} {key!r}{nearest(str(key), [*known, *cls.read_before])}"
                 raise MisplacedError(why, key, is_key=True)
         return values
 

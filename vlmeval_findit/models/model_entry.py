@@ -58,9 +58,19 @@ def _without_limit(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     return settings
 
 
+_PLACES = {
+    "temperature": "settings",
+    "dtype": "settings",
+    "batch_size": "resources",
+    "device": "resources",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ModelEntry(Config):
     """A model of a sweep."""
+
+    read_before = tuple(_PLACES)
 
     name: Annotated[Name, Checked(check_model_name)]
     """What its results are called."""
@@ -109,13 +119,6 @@ class _CallKeys(Config):
 
 LOCAL_SETTINGS = ("dtype", "batch_size", "device")
 """Settings that servers do not take."""
-
-_PLACES = {
-    "temperature": "settings",
-    "dtype": "settings",
-    "batch_size": "resources",
-    "device": "resources",
-}
 
 
 def entry_values(entry: Any) -> Any:
