@@ -21,14 +21,11 @@ from vlmeval_findit.core.files import atomic_write
 from vlmeval_findit.runs.run_statistics import intervals
 from vlmeval_findit.runs.scored_run import Run, load_runs
 
-CHECKPOINT = "checkpoint"
-CURVE = "curve.jsonl"
-VALIDATION = "validation.jsonl"
+# Names in the folder of a training
+CHECKPOINT, CURVE, VALIDATION = "checkpoint", "curve.jsonl", "validation.jsonl"
 RECIPE = "recipe.yaml"
-"""Names in the folder of a training."""
 
-PAIRS = 1000
-"""Pairs of the test split on which a dual encoder is scored."""
+PAIRS = 1000  # Pairs of the test split on which a dual encoder is scored
 
 _MOST_LINES = 25
 

@@ -42,23 +42,17 @@ from vlmeval_findit.data.rendered.scene_drawing import SHAPES, Rng
 from vlmeval_findit.marks.style import Shape
 
 QUESTION = parse("VPBench_Scenes")
-IMAGE = "0"
-"""Name of the image in the opening, as in other samples of a scene."""
+IMAGE = "0"  # Name of the image in the opening, as in other samples of a scene
 
-_STREAM = 2
-"""The stream of random numbers of a seed's marks."""
+_STREAM = 2  # The stream of random numbers of a seed's marks
 _PLANNED = 48
 """Questions of a plan, as in VPBench_Scenes_mini: everything that a table asks has its share."""
 _SEVERAL = 0.35
 """Share of samples with several marks, if there is room: a table asks only to count them."""
-_MOST_CHOICES = 3
-"""Choices of objects to mark for a question that are tried."""
-_SCENES = 3
-"""Scenes that are tried before an easier question is asked."""
-_PASSES = 3
-"""Passes through a plan in search of different questions."""
-_COLOURS_TRIED = 8
-"""Attempts at a question about a mark of random colour."""
+_MOST_CHOICES = 3  # Choices of objects to mark for a question that are tried
+_SCENES = 3  # Scenes that are tried before an easier question is asked
+_PASSES = 3  # Passes through a plan in search of different questions
+_COLOURS_TRIED = 8  # Attempts at a question about a mark of random colour
 
 
 def mark_sample(seed: int, turns: int, count: tuple[int, int], size: tuple[int, int]) -> Sample:

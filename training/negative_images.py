@@ -14,34 +14,18 @@ import numpy as np
 
 from vlmeval_findit.data.rendered.scene_drawing import Floats, Pixels, Rng, as_pixels
 
-Size = tuple[int, int]
-"""(width, height) in pixels."""
+Size = tuple[int, int]  # (width, height) in pixels
 
+# Sizes that images are shrunk to: whole visual tokens, at most 168 x 168 pixels' worth
 NEGATIVE_SIZES: tuple[Size, ...] = (
-    (168, 168),
-    (192, 120),
-    (168, 144),
-    (144, 168),
-    (192, 144),
-    (144, 192),
-    (120, 192),
-    (216, 120),
-    (120, 216),
-    (264, 96),
-    (96, 264),
+    *((168, 168), (192, 120), (168, 144), (144, 168), (192, 144), (144, 192)),
+    *((120, 192), (216, 120), (120, 216), (264, 96), (96, 264)),
 )
-"""Sizes that images are shrunk to: whole visual tokens, at most 168 x 168 pixels' worth."""
 
+# Reference shots are crops of any shape, never less than 48 x 48 pixels' worth.
 NEGATIVE_SHOT_SIZES: tuple[Size, ...] = (
-    (96, 96),
-    (120, 120),
-    (48, 72),
-    (48, 96),
-    (96, 48),
-    (168, 48),
-    (216, 96),
+    *((96, 96), (120, 120), (48, 72), (48, 96), (96, 48), (168, 48), (216, 96)),
 )
-"""Reference shots are crops of any shape, never less than 48 x 48 pixels' worth."""
 
 
 def negative_image(rng: Rng, size: Size) -> Pixels:
@@ -223,12 +207,8 @@ def _bar(rng: Rng, x: Floats, y: Floats, half: float) -> Floats:
     return np.maximum(along - half, across - half / rng.uniform(1.8, 12.0))
 
 
-_CORNERS = {
-    count: np.stack(
-        [np.cos(2 * np.pi * np.arange(count) / count), np.sin(2 * np.pi * np.arange(count) / count)]
-    )
-    for count in (5, 6, 7)
-}
+_ANGLES = {count: 2 * np.pi * np.arange(count) / count for count in (5, 6, 7)}
+_CORNERS = {count: np.stack([np.cos(at), np.sin(at)]) for count, at in _ANGLES.items()}
 
 
 def _stone(rng: Rng, x: Floats, y: Floats, half: float) -> Floats:

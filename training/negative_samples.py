@@ -34,8 +34,7 @@ from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.data.rendered.scene import SHOT_SIZE, look, pick
 from vlmeval_findit.data.rendered.scene_drawing import SHAPES, Look, Rng
 
-_STREAM = 16
-"""The stream of random numbers of these samples; scenes use others."""
+_STREAM = 16  # The stream of random numbers of these samples; scenes use others
 
 _COUNT = (2, 4)
 """Fewest and most objects of a scene: room for them in images that are long and narrow."""

@@ -27,21 +27,10 @@ cleaning crossing climbing
 """
 GERUNDS = tuple(_GERUNDS.split())
 
-RELATED_BY = (
-    *RELATIONS,
-    *GERUNDS,
-    "behind",
-    "under",
-    "near",
-    "beside",
-    "against",
-    "inside",
-    "with",
-    "without",
-    "far from",
-    "in front of",
+RELATED_BY = (  # between two things of an expression
+    *(*RELATIONS, *GERUNDS, "behind", "under", "near", "beside", "against", "inside", "with"),
+    *("without", "far from", "in front of"),
 )
-"""Relations between two things of an expression."""
 
 _MOST_WORDS = 12
 

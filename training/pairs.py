@@ -47,15 +47,11 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
 }
 """Attributes of an object and their values, in the order of a caption."""
 
-NO_SHAPE = "shape"
-"""The noun of an object whose shape a caption leaves out."""
+NO_SHAPE = "shape"  # The noun of an object whose shape a caption leaves out
 
-_MARGIN = 5.0
-"""Pixels between an object's centre and the next third."""
-_GAP = 3.0
-"""Pixels between two objects."""
-_TRIES = 50
-"""Attempts to place objects before starting again."""
+_MARGIN = 5.0  # Pixels between an object's centre and the next third
+_GAP = 3.0  # Pixels between two objects
+_TRIES = 50  # Attempts to place objects before starting again
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,8 +270,7 @@ def _painted(background: drawing.Floats, objects: Sequence[_Object]) -> Scene:
 
 # --- samples --------------------------------------------------------------------------------------
 
-ALWAYS = ("colour", "shape")
-"""Attributes that every caption names."""
+ALWAYS = ("colour", "shape")  # Attributes that every caption names
 
 _MESSAGE = prompts.message(ImagePair(0, "-", ("0", "1")), parse("SelfRetrieval_Scenes"))
 """The message of every pair; its images are named as in other samples."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 from typing import NamedTuple, TypeVar
 
 from training.scenes import SPLITS, Scene, Thing, shot
@@ -19,8 +20,7 @@ from vlmeval_findit.data.rendered.scene_drawing import COLOURS, SHAPES, TEXTURES
 
 Item = TypeVar("Item")
 
-ANY_SHAPE = "shape"
-"""The noun of an expression without a shape."""
+ANY_SHAPE = "shape"  # The noun of an expression without a shape
 
 
 class PosedQuestion(NamedTuple):
@@ -48,10 +48,9 @@ def several(rng: Rng, scene: Scene) -> PosedQuestion:
     shapes = shuffled(rng, present)[: max(2, rng.randint(len(present)) + 1)]
     if rng.randint(4) == 0 or len(shapes) == 1:
         shapes = shuffled(rng, [*shapes, pick(rng, absent)])
-    labelled = [(shape, t.box) for shape in shapes for t in scene.things if t.look.shape == shape]
-    return PosedQuestion(
-        ", ".join(shapes), tuple(box for _, box in labelled), tuple(shape for shape, _ in labelled)
-    )
+    things = [t for shape in shapes for t in scene.things if t.look.shape == shape]
+    boxes, labels = tuple(t.box for t in things), tuple(t.look.shape for t in things)
+    return PosedQuestion(", ".join(shapes), boxes, labels)
 
 
 # --- expressions ----------------------------------------------------------------------------------
@@ -87,7 +86,7 @@ def referring(rng: Rng, scene: Scene) -> PosedQuestion | None:
     if by_relation and (rng.randint(5) < 2 or not by_attribute):
         words = by_relation[rng.randint(len(by_relation))]
         if rng.randint(2):
-            words = f"{_value(rng, target)} {words}"
+            words = f"{ATTRIBUTES[pick(rng, [*ATTRIBUTES])](target)} {words}"
     elif by_attribute:
         words = by_attribute[rng.randint(len(by_attribute))]
     else:
@@ -99,33 +98,18 @@ def _alike(scene: Scene, thing: Thing) -> list[Thing]:
     return [t for t in scene.things if t.look.shape == thing.look.shape]
 
 
-def _value(rng: Rng, thing: Thing) -> str:
-    return ATTRIBUTES[pick(rng, [*ATTRIBUTES])](thing)
-
-
 def _attributes(scene: Scene, target: Thing) -> list[str]:
     """Return the shortest expressions by attributes that mean the target alone."""
     twins = [t for t in _alike(scene, target) if t is not target]
-    names = [*ATTRIBUTES]
     for size in (1, 2, 3):
-        expressions = [
-            " ".join([*(ATTRIBUTES[n](target) for n in subset), target.look.shape])
-            for subset in _subsets(names, size)
-            if not any(
-                all(ATTRIBUTES[n](t) == ATTRIBUTES[n](target) for n in subset) for t in twins
-            )
-        ]
+        expressions = []
+        for values in combinations(ATTRIBUTES.values(), size):
+            if not any(all(value(t) == value(target) for value in values) for t in twins):
+                words = [value(target) for value in values]
+                expressions.append(" ".join([*words, target.look.shape]))
         if expressions:
             return expressions
     return []
-
-
-def _subsets(names: list[str], size: int) -> list[list[str]]:
-    if size == 0:
-        return [[]]
-    return [
-        [name, *rest] for i, name in enumerate(names) for rest in _subsets(names[i + 1 :], size - 1)
-    ]
 
 
 def _relations(scene: Scene, target: Thing) -> list[str]:
@@ -177,23 +161,16 @@ def instance(rng: Rng, scene: Scene) -> tuple[PosedQuestion, Look] | None:
 def in_clip(rng: Rng, frames: Sequence[Scene]) -> tuple[PosedQuestion, tuple[int, ...]]:
     """Ask for every object of one shape in every frame; also return each box's frame, from 0."""
     shape = pick(rng, sorted({t.look.shape for frame in frames for t in frame.things}))
-    boxes = [
-        (number, thing.box)
-        for number, frame in enumerate(frames)
-        for thing in frame.things
-        if thing.look.shape == shape
-    ]
-    numbers = tuple(number for number, _ in boxes)
-    return PosedQuestion(shape, tuple(box for _, box in boxes)), numbers
+    things = [(n, t) for n, frame in enumerate(frames) for t in frame.things]
+    numbered = [(n, t.box) for n, t in things if t.look.shape == shape]
+    boxes, numbers = tuple(box for _, box in numbered), tuple(n for n, _ in numbered)
+    return PosedQuestion(shape, boxes), numbers
 
 
 def shuffled(rng: Rng, items: Sequence[Item]) -> list[Item]:
     """Shuffle. numpy promises its streams to stay the same, but not its shuffles."""
-    rest: list[Item] = list(items)
-    out: list[Item] = []
-    while rest:
-        out.append(rest.pop(rng.randint(len(rest))))
-    return out
+    rest = list(items)
+    return [rest.pop(rng.randint(len(rest))) for _ in items]
 
 
 # --- sets of scenes -------------------------------------------------------------------------------

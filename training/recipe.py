@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-RECIPES = Path(__file__).with_name("recipes")
-"""One file for each model that ships."""
+RECIPES = Path(__file__).with_name("recipes")  # One file for each model that ships
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

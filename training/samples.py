@@ -38,8 +38,7 @@ class Units(Enum):
 
     THOUSANDTHS = "thousandths"
     """Of the image, in steps of 5 (of 10 for centres, so that halves are steps too)."""
-    PIXELS = "pixels"
-    """Of the image as the model sees it; scenes are not resized."""
+    PIXELS = "pixels"  # Of the image as the model sees it; scenes are not resized
 
 
 UNIT_ROWS: Mapping[Units, ModelRow] = {

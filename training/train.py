@@ -27,8 +27,7 @@ from training import card
 from training.recipe import Recipe
 from vlmeval_findit.core.files import write_once
 
-STATE = "training.pt"
-"""The state to continue from, in the folder of the training."""
+STATE = "training.pt"  # The state to continue from, in the folder of the training
 
 
 class Learner(Protocol):

@@ -24,8 +24,7 @@ from vlmeval_findit.cli.early_checks import all_models
 from vlmeval_findit.models.model_table import find_model
 
 RUN = [page for page, path in PAGES.items() if any(block.info == "sh" for block in blocks(path))]
-NOT_TYPED = "pip install"
-"""What only the test of a fresh environment can run."""
+NOT_TYPED = "pip install"  # What only the test of a fresh environment can run
 
 
 def _context(arguments: list[str]) -> click.Context:

@@ -23,15 +23,12 @@ from training.questions import ANY_SHAPE, RELATIONS
 from vlmeval_findit.data.rendered.scene import HALVES
 from vlmeval_findit.data.rendered.scene_drawing import COLOURS, SHAPES, TEXTURES
 
-PATCH = 12
-"""Pixels of a patch's side; two by two patches are one visual token."""
+PATCH = 12  # Pixels of a patch's side; two by two patches are one visual token
 TOKEN_SIDE = 2 * PATCH
-MOST_PIXELS = 168 * 168
-"""Most pixels of an image; scenes are not larger and not resized."""
+MOST_PIXELS = 168 * 168  # Most pixels of an image; scenes are not larger and not resized
 LEAST_PIXELS = 4 * TOKEN_SIDE * TOKEN_SIDE
 
-COORDINATE_STEP = 5
-"""Coordinates in thousandths are multiples of this; pixels are whole numbers."""
+COORDINATE_STEP = 5  # Coordinates in thousandths are multiples of this; pixels are whole numbers
 THOUSANDTHS = tuple(range(0, 1001, COORDINATE_STEP))
 PIXELS = tuple(range(241))
 """A scene's longer side is 192 pixels; photographs are shrunk to 264 at most, a rare side."""
@@ -63,12 +60,10 @@ CHAT_TEMPLATE = (
 
 _FIELDS = r"\[(?:[xyhwc]\w*(?:, )?)+\]"
 """``[x_min, y_min, width, height]``: a representation's fields stay together, whatever follows."""
-_DIGIT = r"(?<![a-z_])\d"
-"""Digits of numbers stand alone; those of ``bbox_2d`` and ``x1`` do not."""
+_DIGIT = r"(?<![a-z_])\d"  # Digits of numbers stand alone; those of ``bbox_2d`` and ``x1`` do not
 _SENTENCE = r"(?<=\. )"
 _SHORTEST_PHRASE = 8
-_LEAST_TEXTS = 4
-"""A phrase of :data:`_SHORTEST_PHRASE` letters in so many texts is a token."""
+_LEAST_TEXTS = 4  # A phrase of :data:`_SHORTEST_PHRASE` letters in so many texts is a token
 
 
 def words() -> list[str]:

@@ -16,8 +16,7 @@ from transformers.models.qwen3_vl.modeling_qwen3_vl import apply_rotary_pos_emb_
 
 from training.nano.batches import Layout
 
-NAME = "findit_turns"
-"""Name of this implementation in a model's configuration."""
+NAME = "findit_turns"  # Name of this implementation in a model's configuration
 
 
 def use(model: Any) -> None:

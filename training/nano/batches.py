@@ -23,8 +23,7 @@ from vlmeval_findit.marks.style import Shape
 from vlmeval_findit.models.local.encoding import MessageEncoder
 from vlmeval_findit.models.model_table import MODELS
 
-IGNORED = -100
-"""The target of tokens that are not to be learnt."""
+IGNORED = -100  # The target of tokens that are not to be learnt
 
 CELL = 4 + len(SHAPES) + len(COLOURS) + len(TEXTURES)
 """Values of a visual token: four sides, then a place for every name (see :func:`cells`)."""
@@ -218,19 +217,16 @@ class Writer:
         request = self._ids(f"{turn.request}<|im_end|>\n<|im_start|>assistant\n")
         phrases = [len(self._ids(turn.request[: phrase.end])) - 1 for phrase in turn.phrases]
         reply = [*self._ids(turn.reply), self._tokenizer.eos_token_id]
-        places = [
-            i
-            for i, token in enumerate(reply)
-            if token in self._numbers and not self._counts_frames(reply[i - 1])
-        ]
-        if len(places) != len(turn.objects) * turn.numbers:
-            places = []
-        objects = [
-            (len(request) + place, i // turn.numbers)
-            for i, place in enumerate(places)
-            if turn.numbers != 8 or i % 8 not in _REPEATED
-        ]
-        objects += [(len(request) + place, number) for place, number in self._in_words(turn)]
+        described = list(self._in_words(turn))
+        places = [i for i, token in enumerate(reply) if token in self._numbers]
+        places = [place for place in places if not self._counts_frames(reply[place - 1])]
+        if len(places) == len(turn.objects) * turn.numbers:
+            described = [
+                (place, i // turn.numbers)
+                for i, place in enumerate(places)
+                if turn.numbers != 8 or i % 8 not in _REPEATED
+            ] + described
+        objects = [(len(request) + place, number) for place, number in described]
         return Tokens([*request, *reply], len(request), objects, phrases)
 
     def _in_words(self, turn: Turn) -> Iterator[tuple[int, int]]:
@@ -298,8 +294,7 @@ def mark_cells(shown: Scene, marks: Sequence[SampleMark]) -> Any:
     return out.flatten(0, 1)
 
 
-_LEAST_PIXELS = 8
-"""Least pixels of a mark on a visual token, which has 576."""
+_LEAST_PIXELS = 8  # Least pixels of a mark on a visual token, which has 576
 
 
 def _under(box: Sequence[float], across: int, down: int) -> list[tuple[int, int]]:
@@ -323,13 +318,9 @@ def _covers(parts: Sequence[Any], tokens: int) -> Any:
 
 def _cover(images: Sequence[Scene], image: int, box: Sequence[float]) -> Any:
     """Return the share of a box on each visual token of all images: (V,), adding up to 1."""
-    parts = []
-    for number, shown in enumerate(images):
-        across, down = shown.width // TOKEN_SIDE, shown.height // TOKEN_SIDE
-        part = torch.zeros(down, across)
-        if number == image:
-            places = _under(box, across, down)
-            for row, column in places:
-                part[row, column] = 1 / len(places)
-        parts.append(part.flatten())
-    return torch.cat(parts)
+    parts = [torch.zeros(s.height // TOKEN_SIDE, s.width // TOKEN_SIDE) for s in images]
+    down, across = parts[image].shape
+    places = _under(box, across, down)
+    for row, column in places:
+        parts[image][row, column] = 1 / len(places)
+    return torch.cat([part.flatten() for part in parts])

@@ -215,8 +215,7 @@ def corpus(recipe: NanoRecipe) -> Iterator[str]:
 
 # --- the learner ----------------------------------------------------------------------------------
 
-_LONGEST = 256
-"""New tokens of a reply in validation: an untrained model never ends one."""
+_LONGEST = 256  # New tokens of a reply in validation: an untrained model never ends one
 
 _VALIDATION_TASKS = ("", "_multilabel", "_refexp", "_insdet", "_described", "_video_f4")
 

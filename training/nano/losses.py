@@ -9,7 +9,7 @@ or a phrase, which visual tokens it means, and at the end of an option, whether 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -22,16 +22,11 @@ from training.nano.batches import IGNORED, MARK, Batch
 from vlmeval_findit.data.rendered.scene_drawing import COLOURS, SHAPES, TEXTURES
 
 _HEAD_WIDTH = 64
-_FAR = 72.0
-"""Pixels: distances in the loss are counted in these."""
-_MARKS = 10.0
-"""Weight of marks against objects: most of a map's places have no mark."""
-_OPTIONS = 0.3
-"""Weight of the rightness of options against the visual tokens that phrases mean."""
-_PRIOR = 2.0
-"""Logit of the prior that a phrase means a visual token: one in eight."""
-_WORDS = 2.0
-"""Weight of tokens that are no coordinates: few words of a long reply name the objects."""
+_FAR = 72.0  # Pixels: distances in the loss are counted in these
+_MARKS = 10.0  # Weight of marks against objects: most of a map's places have no mark
+_OPTIONS = 0.3  # Weight of the rightness of options against the visual tokens that phrases mean
+_PRIOR = 2.0  # Logit of the prior that a phrase means a visual token: one in eight
+_WORDS = 2.0  # Weight of tokens that are no coordinates: few words of a long reply name the objects
 
 
 class Heads(nn.Module):  # type: ignore[misc]
@@ -39,13 +34,15 @@ class Heads(nn.Module):  # type: ignore[misc]
 
     def __init__(self, width: int, layers: int) -> None:
         super().__init__()
+
+        def each(out: int) -> nn.ModuleList:
+            return nn.ModuleList([nn.Linear(width, out) for _ in range(layers)])
+
         self.cell = nn.Linear(width, 1 + 4 + len(SHAPES) + len(COLOURS) + len(TEXTURES))
-        self.pointer_queries = nn.ModuleList([nn.Linear(width, _HEAD_WIDTH) for _ in range(layers)])
-        self.pointer_keys = nn.ModuleList([nn.Linear(width, _HEAD_WIDTH) for _ in range(layers)])
+        self.pointer_queries, self.pointer_keys = each(_HEAD_WIDTH), each(_HEAD_WIDTH)
         self.mark = nn.Linear(width, MARK)
-        self.phrase_queries = nn.ModuleList([nn.Linear(width, _HEAD_WIDTH) for _ in range(layers)])
-        self.phrase_keys = nn.ModuleList([nn.Linear(width, _HEAD_WIDTH) for _ in range(layers)])
-        self.option_right = nn.ModuleList([nn.Linear(width, 1) for _ in range(layers)])
+        self.phrase_queries, self.phrase_keys = each(_HEAD_WIDTH), each(_HEAD_WIDTH)
+        self.option_right = each(1)
         for new in (self.mark, *self.phrase_queries, *self.option_right):
             # The model may be trained already: new heads begin with zero.
             nn.init.zeros_(new.weight)
@@ -120,7 +117,8 @@ class Grader:
         marks = functional.binary_cross_entropy_with_logits(
             self._heads.mark(visual).float(), batch.marks
         )
-        phrases = self._phrases(layers, batch) + _OPTIONS * self._options(layers, batch)
+        even = [functional.rms_norm(hidden, hidden.shape[-1:]) for hidden in layers]
+        phrases = self._phrases(even, batch) + _OPTIONS * self._options(even, batch)
         pointers = self._pointers(layers, batch)
         return Losses(reply, cells + _MARKS * marks, pointers, phrases, right, off)
 
@@ -160,43 +158,43 @@ class Grader:
             first += size
         return loss
 
-    def _pointers(self, layers: Any, batch: Batch) -> Any:
+    def _pointers(self, layers: Sequence[Any], batch: Batch) -> Any:
         """Return the cross-entropy of a coordinate token's pointer, a mean over layers."""
         if not len(batch.pointers):
             return batch.pointer_maps.new_zeros(())
-        rows, places = batch.pointers.T
-        total = batch.pointer_maps.new_zeros(())
-        for queries, keys, hidden in zip(
-            self._heads.pointer_queries, self._heads.pointer_keys, layers, strict=True
-        ):
-            query = queries(hidden[rows, places])
-            key = keys(hidden[:, batch.visual])[rows]
-            scores = (key @ query[..., None]).squeeze(-1).float() / _HEAD_WIDTH**0.5
-            total = total - (torch.log_softmax(scores, -1) * batch.pointer_maps).sum(-1).mean()
-        return total / len(layers)
+        heads = self._heads.pointer_queries, self._heads.pointer_keys
+        losses = [
+            -(torch.log_softmax(scores, -1) * batch.pointer_maps).sum(-1).mean()
+            for scores in _scores(*heads, layers, batch.pointers, batch.visual)
+        ]
+        return sum(losses) / len(layers)
 
-    def _phrases(self, layers: Any, batch: Batch) -> Any:
+    def _phrases(self, even: Sequence[Any], batch: Batch) -> Any:
         """Return the cross-entropy of the visual tokens that phrases mean, a mean over layers."""
-        rows, places = batch.phrases.T
-        total = batch.phrase_maps.new_zeros(())
-        for queries, keys, hidden in zip(
-            self._heads.phrase_queries, self._heads.phrase_keys, layers, strict=True
-        ):
-            even = functional.rms_norm(hidden, hidden.shape[-1:])
-            query = queries(even[rows, places])
-            key = keys(even[:, batch.visual])[rows]
-            scores = (key @ query[..., None]).squeeze(-1).float() / _HEAD_WIDTH**0.5 - _PRIOR
-            total = total + functional.binary_cross_entropy_with_logits(scores, batch.phrase_maps)
-        return total / len(layers)
+        heads = self._heads.phrase_queries, self._heads.phrase_keys
+        losses = [
+            functional.binary_cross_entropy_with_logits(scores - _PRIOR, batch.phrase_maps)
+            for scores in _scores(*heads, even, batch.phrases, batch.visual)
+        ]
+        return sum(losses) / len(even)
 
-    def _options(self, layers: Any, batch: Batch) -> Any:
+    def _options(self, even: Sequence[Any], batch: Batch) -> Any:
         """Return the cross-entropy of whether an option is right, a mean over layers."""
         total = batch.options_right.new_zeros(())
         if not len(batch.options_right):
             return total
         rows, places = batch.options.T
-        for right, hidden in zip(self._heads.option_right, layers, strict=True):
-            even = functional.rms_norm(hidden[rows, places], hidden.shape[-1:])
-            scores = right(even).squeeze(-1).float()
+        for right, hidden in zip(self._heads.option_right, even, strict=True):
+            scores = right(hidden[rows, places]).squeeze(-1).float()
             total = total + functional.binary_cross_entropy_with_logits(scores, batch.options_right)
-        return total / len(layers)
+        return total / len(even)
+
+
+def _scores(
+    queries: Any, keys: Any, layers: Sequence[Any], tokens: Any, visual: Any
+) -> Iterator[Any]:
+    """Yield, for each layer, how far tokens (N, 2) point at visual tokens: (N, V)."""
+    rows, places = tokens.T
+    for query_of, key_of, hidden in zip(queries, keys, layers, strict=True):
+        query, key = query_of(hidden[rows, places]), key_of(hidden[:, visual])[rows]
+        yield (key @ query[..., None]).squeeze(-1).float() / _HEAD_WIDTH**0.5

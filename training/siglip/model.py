@@ -28,8 +28,7 @@ from torch.nn import functional
 from training.pairs import ATTRIBUTES
 from training.siglip.samples import BONDS, NOTHING, VALUES
 
-LONGEST = 64
-"""Tokens of a caption, as SigLIP has it."""
+LONGEST = 64  # Tokens of a caption, as SigLIP has it
 
 _PAD, _END = "<pad>", "</s>"
 

@@ -7,6 +7,7 @@ order. An omission never makes it true of the other scene.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,8 +30,7 @@ from vlmeval_findit.data.rendered.scene_drawing import Rng
 OPENINGS = ("", "", "there is ", "a picture of ", "this image shows ")
 SEPARATORS = ("; ", ", ", ", ", " and ", ". ")
 
-_STREAM = 1
-"""The stream of random numbers of a step's pairs; FindIt-Nano's steps use another."""
+_STREAM = 1  # The stream of random numbers of a step's pairs; FindIt-Nano's steps use another
 
 
 class PairSample(NamedTuple):
@@ -112,13 +112,9 @@ VALUES = tuple((name, value) for name, values in ATTRIBUTES.items() for value in
 """Every value of every attribute."""
 
 _NUMBERS = {value: i for i, value in enumerate(VALUES)}
-BONDS = tuple(
-    (a, b)
-    for a in range(len(VALUES))
-    for b in range(a + 1, len(VALUES))
-    if VALUES[a][0] != VALUES[b][0]
+BONDS = tuple(  # two values that one object may have
+    (a, b) for a, b in combinations(range(len(VALUES)), 2) if VALUES[a][0] != VALUES[b][0]
 )
-"""Two values that one object may have."""
 _BOND_NUMBERS = {bond: i for i, bond in enumerate(BONDS)}
 
 NOTHING = -1
@@ -146,7 +142,6 @@ def facts_of(scene: Scene) -> Any:
     for thing in scene.things:
         numbers = [_NUMBERS[item] for item in values_of(thing, scene).items()]
         facts[numbers] = 1
-        for i, a in enumerate(numbers):
-            for b in numbers[i + 1 :]:
-                facts[len(VALUES) + _BOND_NUMBERS[min(a, b), max(a, b)]] = 1
+        for bond in combinations(sorted(numbers), 2):
+            facts[len(VALUES) + _BOND_NUMBERS[bond]] = 1
     return facts

@@ -36,12 +36,9 @@ from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.marks.region import Region
 from vlmeval_findit.marks.style import CONTRAST, Shape
 
-LEAST_SIDE = 14.0
-"""Least width and height, in pixels, of an object that can be marked."""
-MOST_AREA = 0.7
-"""Most area, as a share of the image, of an object that can be marked."""
-WRONG = 3
-"""Number of wrong options."""
+LEAST_SIDE = 14.0  # Least width and height, in pixels, of an object that can be marked
+MOST_AREA = 0.7  # Most area, as a share of the image, of an object that can be marked
+WRONG = 3  # Number of wrong options
 
 
 class MarkChoice(NamedTuple):
@@ -112,8 +109,7 @@ def choices(slot: Slot, image: AnnotatedImage, field: str | None, rng: Rng) -> I
             yield MarkChoice((place,), 0, field)
 
 
-_MOST_CHOICES = 4
-"""Random choices of several objects of an image."""
+_MOST_CHOICES = 4  # Random choices of several objects of an image
 
 
 def can_be_marked(image: AnnotatedImage, place: int) -> bool:

@@ -19,8 +19,7 @@ from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.data.rendered.scene import Owners
 from vlmeval_findit.marks.region import Polygon
 
-Pixels = npt.NDArray[np.uint8]
-"""height x width x 3, RGB."""
+Pixels = npt.NDArray[np.uint8]  # height x width x 3, RGB
 
 
 class LabelledBox(NamedTuple):

@@ -16,8 +16,7 @@ from training.vp_questions.wording import FIELD_NAMES
 from vlmeval_findit.benchmarks.vpbench.vp_query import LETTERS, QuestionKind, VPQuery
 from vlmeval_findit.marks.style import CONTRAST, STYLES, Shape, Style, default_style
 
-_MOST_READ = 12
-"""Images that are read before an easier question is asked."""
+_MOST_READ = 12  # Images that are read before an easier question is asked
 
 
 def questions(

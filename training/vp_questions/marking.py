@@ -19,30 +19,23 @@ from vlmeval_findit.marks.region import Polygon, Region
 from vlmeval_findit.marks.shapes import SHAFT
 from vlmeval_findit.marks.style import Shape, Style
 
-Cover = npt.NDArray[np.bool_]
-"""height x width: the pixels of a mark."""
+Cover = npt.NDArray[np.bool_]  # height x width: the pixels of a mark
 
 INSET = 3
 """Least pixels between a marked box and the border of the image, so that its line is visible."""
 
-_APART = 3
-"""Least pixels between two marks, so that they are not read as one."""
+_APART = 3  # Least pixels between two marks, so that they are not read as one
 
 _VISIBLE_DISTANCE = 200
 """Distance between two colours that is noticed: 0 to 765, weighted as eyes are."""
-_TINT_DISTANCE = 100
-"""The same if the image shines through."""
-_LEAST_VISIBLE = 0.6
-"""Least share of the mark, and of its surroundings, that must differ."""
-_TINTED_BY = 40
-"""Least difference, of 255, of a tint's channel from the others."""
+_TINT_DISTANCE = 100  # The same if the image shines through
+_LEAST_VISIBLE = 0.6  # Least share of the mark, and of its surroundings, that must differ
+_TINTED_BY = 40  # Least difference, of 255, of a tint's channel from the others
 
 _LEAST_COVERED = {Shape.POINT: 100}
 """Least pixels of a mark: a smaller one looks like a part of the object."""
-_LEAST_LONG = 16
-"""Least length of a scribble in pixels; it must also be four times its width."""
-_LEAST_WITHIN = 0.95
-"""Least share of a mark in the middle of an object that lies in its box."""
+_LEAST_LONG = 16  # Least length of a scribble in pixels; it must also be four times its width
+_LEAST_WITHIN = 0.95  # Least share of a mark in the middle of an object that lies in its box
 
 _AROUND = (Shape.BOX, Shape.OVAL, Shape.CONTOUR)
 
@@ -67,8 +60,7 @@ class Hidden(Enum):
     """Largest share of an object's box that a mark in its middle may cover."""
 
     SOME = 0.35
-    LITTLE = 0.13
-    """So that the object can be named."""
+    LITTLE = 0.13  # So that the object can be named
 
 
 class Marker:

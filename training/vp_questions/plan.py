@@ -13,8 +13,7 @@ import numpy as np
 from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind
 from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape, Style
 
-Rng = np.random.RandomState
-"""numpy has promised never to change its streams."""
+Rng = np.random.RandomState  # numpy has promised never to change its streams
 
 KINDS = (
     QuestionKind.EXISTENCE,
@@ -87,12 +86,14 @@ def plan(count: int, seed: int, shapes: Sequence[Shape]) -> list[Slot]:
     ordered = spread(KINDS, count, rng)
     styles = _styles(spread(shapes, count, rng), spread(WIDTHS, count, rng))
     colours = spread((*COLOURS, CONTRAST), count, rng)
-    slots = [
-        Slot(i, kind, form, styles[i], colours[i], Absence.NOT_OFFERED, 1, fields)
-        for i, (kind, form, fields) in enumerate(
-            zip(ordered, _forms(ordered), _alternating(ordered), strict=True)
+    slots = []
+    for i, (kind, turn) in enumerate(zip(ordered, _turns(ordered), strict=True)):
+        # Two forms in turn for existence
+        form = (
+            (Form.IS_THERE, Form.WHICH)[turn % 2] if kind is QuestionKind.EXISTENCE else Form.ONLY
         )
-    ]
+        fields = (Fields.NINE, Fields.FOUR)[turn % 2]
+        slots.append(Slot(i, kind, form, styles[i], colours[i], Absence.NOT_OFFERED, 1, fields))
     counted = [slot.number for slot in slots if slot.kind is QuestionKind.COUNTING]
     amounts = dict(zip(counted, spread(range(1, MOST_MARKS + 1), len(counted), rng), strict=True))
     absences = _absences(slots, rng)
@@ -123,19 +124,6 @@ def _styles(shapes: Sequence[Shape], widths: Sequence[int]) -> list[Style]:
         styles.append(Style(shape, variants[used[shape] % len(variants)], wide))
         used[shape] += 1
     return styles
-
-
-def _forms(kinds: Sequence[QuestionKind]) -> list[Form]:
-    """Return the forms: two in turn for existence."""
-    turns = _turns(kinds)
-    return [
-        (Form.IS_THERE, Form.WHICH)[turn % 2] if kind is QuestionKind.EXISTENCE else Form.ONLY
-        for kind, turn in zip(kinds, turns, strict=True)
-    ]
-
-
-def _alternating(kinds: Sequence[QuestionKind]) -> list[Fields]:
-    return [(Fields.NINE, Fields.FOUR)[turn % 2] for turn in _turns(kinds)]
 
 
 def _turns(kinds: Sequence[QuestionKind]) -> list[int]:

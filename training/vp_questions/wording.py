@@ -20,31 +20,24 @@ class Field(NamedTuple):
     down: int
 
 
+def _fields(across: int, *names: str) -> Mapping[Field, str]:
+    return {Field(i % across, i // across): name for i, name in enumerate(names)}
+
+
 FIELD_NAMES: Mapping[Fields, Mapping[Field, str]] = {
-    Fields.FOUR: {
-        Field(0, 0): "top left",
-        Field(1, 0): "top right",
-        Field(0, 1): "bottom left",
-        Field(1, 1): "bottom right",
-    },
-    Fields.NINE: {
-        Field(0, 0): "top left",
-        Field(1, 0): "top centre",
-        Field(2, 0): "top right",
-        Field(0, 1): "centre left",
-        Field(1, 1): "centre",
-        Field(2, 1): "centre right",
-        Field(0, 2): "bottom left",
-        Field(1, 2): "bottom centre",
-        Field(2, 2): "bottom right",
-    },
+    Fields.FOUR: _fields(2, "top left", "top right", "bottom left", "bottom right"),
+    Fields.NINE: _fields(
+        3,
+        *("top left", "top centre", "top right"),
+        *("centre left", "centre", "centre right"),
+        *("bottom left", "bottom centre", "bottom right"),
+    ),
 }
 
 _MARGIN = 0.06
 """Least distance of a centre from the borders of its field, as a share of the image's side."""
 
-_LEAST_INSIDE = 0.6
-"""Least share of a box's area in the field of its centre."""
+_LEAST_INSIDE = 0.6  # Least share of a box's area in the field of its centre
 
 
 def field_of(box: Corners, width: int, height: int, fields: Fields) -> str | None:
@@ -87,8 +80,7 @@ def _inside(first: float, last: float, side: int, fields: Fields, place: int) ->
 
 # --- marks ----------------------------------------------------------------------------------------
 
-ABSENT = "There is no such mark in the image."
-"""The option for an absent mark."""
+ABSENT = "There is no such mark in the image."  # The option for an absent mark
 NO = "No, there is no such mark in the image."
 YES = "Yes"
 
@@ -178,16 +170,11 @@ _WHERE = {
 
 # --- marks that are not drawn ---------------------------------------------------------------------
 
-LOOK_ALIKE = frozenset(
-    {
-        frozenset({Shape.CONTOUR, Shape.BOX}),
-        frozenset({Shape.CONTOUR, Shape.OVAL}),
-        frozenset({Shape.CONTOUR, Shape.MASK}),
-        frozenset({Shape.MASK, Shape.BOX}),
-        frozenset({Shape.MASK, Shape.OVAL}),
-    }
-)
-"""Pairs of shapes that look alike: the contour of a square is a box."""
+# Shapes that look alike: the contour of a square is a box.
+LOOK_ALIKE = [
+    *({Shape.CONTOUR, other} for other in (Shape.BOX, Shape.OVAL, Shape.MASK)),
+    *({Shape.MASK, other} for other in (Shape.BOX, Shape.OVAL)),
+]
 
 
 def other_colour(colour: str, rng: Rng) -> str:
@@ -221,6 +208,6 @@ def _other_styles(style: Style, rng: Rng) -> list[Style]:
     shapes = [
         shape
         for shape in Shape
-        if shape is not style.shape and frozenset({shape, style.shape}) not in LOOK_ALIKE
+        if shape is not style.shape and {shape, style.shape} not in LOOK_ALIKE
     ]
     return [default_style(shapes[i]) for i in rng.permutation(len(shapes))]

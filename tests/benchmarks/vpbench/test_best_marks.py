@@ -26,8 +26,7 @@ def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return World(tmp_path)
 
 
-Asked = Sequence[tuple[str, str, str]]
-"""Shape, colour and the right letter of every question."""
+Asked = Sequence[tuple[str, str, str]]  # Shape, colour and the right letter of every question
 
 
 def table(marks: World, asked: Asked, name: str = "VPBench_Mine") -> None:
