@@ -58,53 +58,54 @@ def test_another_base_needs_like(tmp_path: Path) -> None:
 # --- refusals -------------------------------------------------------------------------------------
 
 
-def folder_of(tmp_path: Path, **values: Any) -> Path:
-    values = {"base": write_base(tmp_path / "base"), **values}
-    return write_adapter(tmp_path / "ft", values.pop("base"), **values)
-
-
 @pytest.mark.parametrize(
-    ("values", "why"),
+    ("base", "values", "why"),
     [
-        ({"base": None}, "adapter_config.json: no base_model_name_or_path"),
-        ({"base": "/nowhere/qwen"}, "base_model_name_or_path /nowhere/qwen: no such folder"),
-        ({"peft_type": "PROMPT_TUNING"}, "peft_type 'PROMPT_TUNING': FindIt runs adapters that"),
-        ({"peft_type": None}, "peft_type None"),
+        (None, {}, "adapter_config.json: no base_model_name_or_path"),
+        ("/nowhere/qwen", {}, "base_model_name_or_path /nowhere/qwen: no such folder"),
+        (HUB, {"peft_type": "PROMPT_TUNING"}, "peft_type 'PROMPT_TUNING': FindIt runs adapters"),
+        (HUB, {"peft_type": None}, "peft_type None"),
     ],
 )
-def test_settings_that_are_refused(values: dict[str, Any], why: str, tmp_path: Path) -> None:
+def test_settings_that_are_refused(
+    base: str | None, values: dict[str, Any], why: str, tmp_path: Path
+) -> None:
     with pytest.raises(ValueError, match=why):
-        refuse_missing(str(folder_of(tmp_path, **values)))
+        refuse_missing(str(write_adapter(tmp_path / "ft", base, **values)))
 
 
 def test_files_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = folder_of(tmp_path)
+    base = write_base(tmp_path / "base")
+    folder = write_adapter(tmp_path / "ft", base)
     refuse_missing(str(folder))
     monkeypatch.setattr(adapters, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"an adapter, and peft is not installed: .*\[local\]"):
         refuse_without_peft(str(folder))
-    refuse_without_peft(str(tmp_path / "base"))
+    refuse_without_peft(str(base))
+
+    def refused(why: str) -> None:
+        with pytest.raises(ValueError, match=why):
+            refuse_missing(str(folder))
+
     (folder / "adapter_model.safetensors").unlink()
-    with pytest.raises(ValueError, match=r"no weights: neither adapter_model.safetensors nor"):
-        refuse_missing(str(folder))
-    write_adapter(folder, (tmp_path / "empty").mkdir() or tmp_path / "empty")
-    with pytest.raises(ValueError, match=r"empty: no config.json there"):
-        refuse_missing(str(folder))
+    refused("no weights: neither adapter_model.safetensors nor")
+    (base / "config.json").unlink()
+    refused("base: no config.json there")
     (folder / "adapter_config.json").write_text("[")
-    with pytest.raises(ValueError, match=r"adapter_config.json: not the settings of an adapter"):
-        refuse_missing(str(folder))
+    refused("adapter_config.json: not the settings of an adapter")
 
 
 # --- its identity ---------------------------------------------------------------------------------
 
 
 def test_the_hash_covers_both(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path)
+    base = write_base(tmp_path / "base")
+    folder = write_adapter(tmp_path / "ft", base)
     first = known_revision(str(folder))
     assert known_revision(str(shutil.copytree(folder, tmp_path / "copy"))) == first
-    (tmp_path / "base" / "model.safetensors").write_bytes(b"1")
+    (base / "model.safetensors").write_bytes(b"1")
     of_other_base = known_revision(str(folder))
-    write_adapter(folder, tmp_path / "base", "other.lora_A.weight")
+    write_adapter(folder, base, "other.lora_A.weight")
     assert len({first, of_other_base, known_revision(str(folder))}) == 3
 
 
@@ -128,49 +129,47 @@ def test_the_identity_names_the_base(merged: bool | None, tmp_path: Path) -> Non
 # --- behind vLLM ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("rank", "limit"), [(8, 8), (24, 32)])
-def test_the_rank_is_the_next_that_vllm_takes(rank: int, limit: int, tmp_path: Path) -> None:
-    folder = write_adapter(tmp_path / "ft", HUB, r=rank)
+def vllm_flags(folder: Path) -> list[str]:
     adapter = adapter_of(str(folder))
     assert adapter is not None
-    flags = ["--enable-lora", "--lora-modules", f"ft={folder}", "--max-lora-rank", str(limit)]
-    assert adapter.vllm_flags("ft") == flags
+    refuse_adapter(adapter)
+    return adapter.vllm_flags("ft")
+
+
+@pytest.mark.parametrize(("rank", "limit"), [(8, "8"), (24, "32")])
+def test_the_rank_is_the_next_that_vllm_takes(rank: int, limit: str, tmp_path: Path) -> None:
+    folder = write_adapter(tmp_path / "ft", HUB, r=rank)
+    lora = ["--enable-lora", "--lora-modules", f"ft={folder}", "--max-lora-rank"]
+    assert vllm_flags(folder) == [*lora, limit]
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("name", "value"),
     [
-        {"peft_type": "LOHA"},
-        {"use_dora": True},
-        {"modules_to_save": ["lm_head"]},
-        {"bias": "all"},
-        {"r": 1024},
+        ("peft_type", "LOHA"),
+        ("use_dora", True),
+        ("modules_to_save", ["lm_head"]),
+        ("bias", "all"),
+        ("r", 1024),
     ],
 )
-def test_what_vllm_does_not_take(values: dict[str, Any], tmp_path: Path) -> None:
-    adapter = adapter_of(str(write_adapter(tmp_path / "ft", HUB, **values)))
-    assert adapter is not None
-    refuse_adapter(adapter)
-    with pytest.raises(ValueError, match=f"vLLM takes no adapter with {next(iter(values))}"):
-        adapter.vllm_flags("ft")
+def test_what_vllm_does_not_take(name: str, value: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"vLLM takes no adapter with {name}"):
+        vllm_flags(write_adapter(tmp_path / "ft", HUB, **{name: value}))
 
 
 def test_an_adapter_of_the_vision_tower_says_so(tmp_path: Path) -> None:
     folder = write_adapter(tmp_path / "ft", HUB, "base_model.model.model.visual.blocks.0.qkv.a")
     (folder / "chat_template.jinja").write_text("{{ messages }}")
-    adapter = adapter_of(str(folder))
-    assert adapter is not None
-    assert adapter.vllm_flags("ft")[-1] == "--enable-tower-connector-lora"
-    assert "--chat-template" not in adapter.vllm_flags("ft"), (
-        "in this process the base's is used too"
-    )
+    flags = vllm_flags(folder)
+    assert flags[-1] == "--enable-tower-connector-lora"
+    assert "--chat-template" not in flags, "in this process the base's is used too"
     for name in ("processor_config.json", "tokenizer_config.json"):
         (folder / name).write_text("{}")
-    assert adapter.processor == str(folder)
-    assert adapter.vllm_flags("ft")[-3:-1] == ["--chat-template", f"{folder}/chat_template.jinja"]
+    assert vllm_flags(folder)[-3:-1] == ["--chat-template", f"{folder}/chat_template.jinja"]
     (folder / "adapter_model.safetensors").write_bytes(b"\xff" * 9)
     with pytest.raises(ValueError, match="tensors cannot be listed for vLLM"):
-        adapter.vllm_flags("ft")
+        vllm_flags(folder)
 
 
 # --- real ones ------------------------------------------------------------------------------------
@@ -192,14 +191,14 @@ def answers(checkpoint: Path, **settings: Any) -> list[Any]:
 
     from vlmeval_findit.models.local.local_runner import load_local
 
-    row = MODELS["Qwen3-VL"]
-    runner = load_local(str(checkpoint), row, RunSettings(max_new_tokens=12, **settings))
+    how = RunSettings(max_new_tokens=12, **settings)
+    runner = load_local(str(checkpoint), MODELS["Qwen3-VL"], how)
     batch = runner.answer_batch(questions(), VARIANT)
     return [*batch, *runner.answer_variants(variants(), VARIANT)]
 
 
-def texts(replies: list[Any]) -> list[str]:
-    return [reply.text for reply in replies]
+def texts(checkpoint: Path, **settings: Any) -> list[str]:
+    return [reply.text for reply in answers(checkpoint, **settings)]
 
 
 @pytest.mark.slow
@@ -208,21 +207,21 @@ def texts(replies: list[Any]) -> list[str]:
 def test_a_real_adapter_answers_otherwise_than_its_base_merged_or_not() -> None:
     pytest.importorskip("peft")
     base, folder = base_and_adapter()
-    merged, unmerged = answers(folder), answers(folder, merge_adapter=False)
-    assert texts(merged) == texts(unmerged)
-    assert texts(merged) != texts(answers(base))
-    who = merged[0].recorded.model
+    replies = answers(folder)
+    merged = [reply.text for reply in replies]
+    assert texts(folder, merge_adapter=False) == merged
+    assert texts(base) != merged
+    who = replies[0].recorded.model
     assert who["revision"] == known_revision(str(folder))
     assert (who["base"], who["base_revision"]) == (str(base), known_revision(str(base)))
     # As if its weights had been trained in full.
     import peft
     from transformers import AutoModelForImageTextToText
 
-    whole = AutoModelForImageTextToText.from_pretrained(base)
-    whole = peft.PeftModel.from_pretrained(whole, folder).merge_and_unload()
-    shutil.copytree(base, FOLDER / "whole")
-    whole.save_pretrained(FOLDER / "whole")
-    assert texts(answers(FOLDER / "whole")) == texts(merged)
+    model = AutoModelForImageTextToText.from_pretrained(base)
+    whole = shutil.copytree(base, FOLDER / "whole")
+    peft.PeftModel.from_pretrained(model, folder).merge_and_unload().save_pretrained(whole)
+    assert texts(whole) == merged
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from engine_fakes import (
@@ -45,30 +46,29 @@ class Asking:
         self._lock = threading.Lock()
 
     def ask(self, work: Batch) -> list[Answer]:
-        answers = []
-        for _ in work.messages:
-            with self._lock:
-                self.calls += 1
-                number = self.calls
-            answers.append(self._on_call(number))
-        return answers
+        assert len(work.messages) == 1
+        with self._lock:
+            self.calls += 1
+            number = self.calls
+        return [self._on_call(number)]
 
     def answers_together(self, *, shares_images: bool) -> bool:
         return False
 
 
-BACKENDS = {
-    "local": lambda client: LocalBackend(lambda: client),
-    "threads": lambda client: ThreadedBackend(lambda: client, threads=2),
-}
+def local(client: Any) -> Backend:
+    return LocalBackend(lambda: client)
 
 
-@pytest.fixture(params=BACKENDS)
-def host_of(request: pytest.FixtureRequest) -> Callable[[Any], FakeBackends]:
-    """Return backends of a single client, with each backend."""
-    return lambda client: FakeBackends(client, BACKENDS[request.param])
+def threads(client: Any) -> Backend:
+    return ThreadedBackend(lambda: client, threads=2)
 
 
+each_backend = pytest.mark.parametrize("backend", [local, threads])
+ONE_CELL = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: text"
+
+
+@each_backend
 @pytest.mark.parametrize(
     ("does", "error"),
     [
@@ -78,10 +78,10 @@ def host_of(request: pytest.FixtureRequest) -> Callable[[Any], FakeBackends]:
     ],
 )
 def test_whatever_a_client_does_is_a_failed_answer(
-    does: Callable[[], Any], error: str, host_of: Callable[[Any], FakeBackends], tmp_path: Path
+    does: Callable[[], Any], error: str, backend: Any, tmp_path: Path
 ) -> None:
     client = Asking(lambda number: does() if number % 10 == 0 else Answer("[1]"))
-    results = go(demo_sweep(tmp_path), host_of(client))
+    results = go(demo_sweep(tmp_path), FakeBackends(client, backend))
     stored = list(records(tmp_path / "calls.jsonl"))
     assert len(stored) == client.calls == CALLS
     failed = [record["error"] for record in stored if record["error"]]
@@ -94,15 +94,15 @@ def test_what_ends_a_thread_ends_the_sweep(tmp_path: Path) -> None:
         raise Killed
 
     with pytest.raises(Killed):
-        go(demo_sweep(tmp_path), FakeBackends(Asking(die), BACKENDS["threads"]))
+        go(demo_sweep(tmp_path), FakeBackends(Asking(die), threads))
 
 
+@each_backend
 def test_images_that_cannot_be_read_any_more_are_failed_calls(
-    host_of: Callable[[Any], FakeBackends], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    backend: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load_task("FindIt_Demo_xyxy_json")  # makes the pictures
-    images = tmp_path / "images"
-    shutil.copytree(image_folder("Demo").path, images)
+    images = shutil.copytree(image_folder("Demo").path, tmp_path / "images")
     monkeypatch.setenv("FINDIT_IMAGES", f"Demo={images}")
     lost = min(path for path in images.rglob("*") if path.is_file())
     away = tmp_path / "away"
@@ -114,23 +114,14 @@ def test_images_that_cannot_be_read_any_more_are_failed_calls(
                 lost.rename(away)
             return super().describe(entry, variant)
 
-    client = Asking()
-    host = host_of(client)
-    host.__class__ = Unlucky
-    results = go(demo_sweep(tmp_path, ONE_CELL), host)
-    stored = list(records(tmp_path / "calls.jsonl"))
-    errors = [record["error"] for record in stored if record["error"]]
-    assert client.calls == 19 - len(errors) == len(stored) - len(errors)
-    assert sum(result.failed for result in results) == len(errors) > 0
+    client, again = Asking(), Asking()
+    results = go(demo_sweep(tmp_path, ONE_CELL), Unlucky(client, backend))
+    errors = [record["error"] for record in records(tmp_path / "calls.jsonl") if record["error"]]
+    assert 19 - client.calls == sum(result.failed for result in results) == len(errors) > 0
     assert all("an image cannot be read: [Errno 2] No such file" in error for error in errors)
     away.rename(lost)
-    again = Asking()
-    go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(again, BACKENDS["local"]))
+    go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(again, local))
     assert again.calls == len(errors), "they are asked again when they are back"
-
-
-ONE_CELL = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: text"
-TWO_MODELS = CONFIG.replace("FullImage", "[FullImage, FindIt-Nano]")
 
 
 def stop_at(last: int, stop: StopReason) -> Asking:
@@ -139,57 +130,44 @@ def stop_at(last: int, stop: StopReason) -> Asking:
     return Asking(lambda number: answer if number >= last else Answer("[1, 2, 3, 4]"))
 
 
+@each_backend
 @pytest.mark.parametrize("stop", StopReason)
-def test_a_model_may_end_its_run(
-    stop: StopReason, host_of: Callable[[Any], FakeBackends], tmp_path: Path
-) -> None:
-    client = stop_at(50, stop)
+def test_a_model_may_end_its_run(stop: StopReason, backend: Any, tmp_path: Path) -> None:
+    client, again = stop_at(50, stop), Asking()
     with pytest.raises(UnfinishedError) as unfinished:
-        go(demo_sweep(tmp_path), host_of(client))
+        go(demo_sweep(tmp_path), FakeBackends(client, backend))
     assert str(unfinished.value) == f"FullImage: stopped, {stop.value}: HTTP 401: no such key"
     assert unfinished.value.spent == (stop is StopReason.SPENT)
-    stored = list(records(tmp_path / "calls.jsonl"))
-    assert sum(not record["error"] for record in stored) == 49, "what was answered is stored"
+    errors = [record["error"] for record in records(tmp_path / "calls.jsonl")]
+    assert errors.count(None) == 49, "what was answered is stored"
     assert client.calls < 50 + 8, "what is on its way comes home, and no more is begun"
-    failed = [record for record in stored if record["error"]]
-    assert len(failed) == (client.calls - 49 if stop is StopReason.HOPELESS else 0)
+    assert len(errors) == (client.calls if stop is StopReason.HOPELESS else 49)
     finished = sorted((tmp_path / "out").rglob("*_score.csv"))
-    assert [r.path.stem for r in unfinished.value.results] == [
-        path.name.removesuffix("_score.csv") for path in finished
-    ]
-    again = Asking()
-    assert len(go(demo_sweep(tmp_path), FakeBackends(again, BACKENDS["local"]))) == 8
+    names = [f"{result.path.stem}_score.csv" for result in unfinished.value.results]
+    assert names == [path.name for path in finished]
+    assert len(go(demo_sweep(tmp_path), FakeBackends(again, local))) == 8
     assert again.calls == CALLS - 49
 
 
 @pytest.mark.parametrize(
-    ("threads", "error"), [(False, OSError("no such checkpoint")), (True, SystemExit("no GPU"))]
+    ("backend", "error"), [(local, OSError("no such checkpoint")), (threads, SystemExit("no GPU"))]
 )
 def test_a_model_that_cannot_be_loaded_is_named_and_the_others_go_on(
-    threads: bool, error: BaseException, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    backend: Any, error: BaseException, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    good = Asking()
-
-    def load(name: str) -> Asking:
-        if name == "FullImage":
-            raise error
-        return good
-
     class Both(FakeBackends):
         def backend(self, entry: ModelEntry) -> Backend:
-            if threads:
-                return ThreadedBackend(lambda: load(entry.name), 2)
-            return LocalBackend(lambda: load(entry.name))
+            load = Mock(side_effect=error) if entry.name == "FullImage" else Asking
+            return LocalBackend(load) if backend is local else ThreadedBackend(load, 2)
 
-    sweep = demo_sweep(tmp_path, TWO_MODELS)
+    sweep = demo_sweep(tmp_path, CONFIG.replace("FullImage", "[FullImage, FindIt-Nano]"))
     results, status = results_of(sweep, for_all_models(Both(None)))
     assert status == 1
-    assert {result.model for result in results} == {"FindIt-Nano"}
-    assert len(results) == 8
+    assert [result.model for result in results] == ["FindIt-Nano"] * 8
     why = f"FullImage: stopped, it cannot be loaded: {type(error).__name__}: {error}"
     assert why in capsys.readouterr().err
-    stored = list(records(tmp_path / "calls.jsonl"))
-    assert {record["model"] for record in stored} == {"FindIt-Nano"}, "no call was made"
+    models = {record["model"] for record in records(tmp_path / "calls.jsonl")}
+    assert models == {"FindIt-Nano"}, "no call was made"
 
 
 def test_a_model_that_ended_is_not_asked_in_the_next_stage(tmp_path: Path) -> None:
@@ -202,8 +180,11 @@ stages:
 """
     client = stop_at(3, StopReason.HOPELESS)
     with pytest.raises(UnfinishedError):
-        go(demo_sweep(tmp_path, text), FakeBackends(client, BACKENDS["local"]))
+        go(demo_sweep(tmp_path, text), FakeBackends(client, local))
     assert client.calls == 3
+
+
+# --- replies and records --------------------------------------------------------------------------
 
 
 def test_a_failure_carries_its_record_to_the_predictions(tmp_path: Path) -> None:
@@ -216,23 +197,20 @@ def test_a_failure_carries_its_record_to_the_predictions(tmp_path: Path) -> None
     ]
     answers = [Answer("", extra, error="HTTP 504: too late") for extra in extras]
     client = Asking(lambda number: answers[number - 1] if number <= 4 else Answer("[1]"))
-    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(client, BACKENDS["local"]))
+    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(client, local))
     assert result.failed == 4
     stored = list(records(tmp_path / "calls.jsonl"))[:4]
     assert [record["extra_records"] for record in stored] == extras
     rows = {row["index"]: row for row in json.loads(result.path.read_text())}
     reported = [rows[record["row"]] for record in stored]
     assert all(row["prediction"].startswith(f"{FAILED} via API. HTTP 504") for row in reported)
-    assert reported[0]["extra_records"] == extras[0]
-    assert recorded(reported[1]["extra_records"]).call == {
-        "cost": 0.5,
-        "error": "HTTP 504: too late",
-    }
-    assert recorded(reported[1]["extra_records"]).tokens == {"prompt": 7}
-    assert json.loads(reported[2]["extra_records"])["of"] == "another model"
-    assert {recorded(row["extra_records"]).call["error"] for row in reported[2:]} == {
-        "HTTP 504: too late"
-    }
+    first, second, third, fourth = (row["extra_records"] for row in reported)
+    assert first == extras[0]
+    why = {"error": "HTTP 504: too late"}
+    assert recorded(second).call == {"cost": 0.5, **why}
+    assert recorded(second).tokens == {"prompt": 7}
+    assert json.loads(third)["of"] == "another model"
+    assert recorded(third).call == recorded(fourth).call == why
     replies = {reply.index: reply for reply in read_predictions(result.path)}
     assert all(replies[row["index"]].failed for row in reported)
 
@@ -245,7 +223,7 @@ endless.append(endless)
 def test_a_record_of_any_type_does_not_cost_the_reply(extra: Any, tmp_path: Path) -> None:
     said = " [1,\u2028\r\n2]\ud83d\0\t"
     client = Asking(lambda number: Answer(said, extra))
-    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(client, BACKENDS["local"]))
+    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(client, local))
     assert [reply.text for reply in read_predictions(result.path)] == [said] * 19
 
     def strict(constant: str) -> None:
@@ -257,33 +235,28 @@ def test_a_record_of_any_type_does_not_cost_the_reply(extra: Any, tmp_path: Path
         assert extra is not endless or "not JSON" in stored["extra_records"]
 
 
+FAILURE = "Failed to obtain answer: <class 'E'> x"
+QUOTES = "the reply quotes a credential (the value of AWS_SECRET_ACCESS_KEY): it is not stored"
+
+
 @pytest.mark.parametrize(
     ("reply", "error"),
     [
         ("Failed to obtain answer via API.", "Failed to obtain answer via API."),
         (None, "the model returned NoneType, not a text"),
-        (
-            {"prediction": "Failed to obtain answer: <class 'E'> x", "extra_records": "{}"},
-            "Failed to obtain",
-        ),
+        ({"prediction": FAILURE, "extra_records": "{}"}, FAILURE),
+        ("it is wJalrXUtnFEMI", QUOTES),
+        ({"prediction": "it is wJalrXUtnFEMI"}, QUOTES),
         ("", None),
         ("NA", None),
         ({"prediction": "[]", "extra_records": {"a": 1}}, None),
     ],
 )
-def test_what_a_model_returns(reply: Any, error: str | None) -> None:
-    answer = answer_from(reply)
-    assert (answer.error or "").startswith(error or "")
-    assert (answer.error is None) == (error is None)
-
-
-def test_a_reply_that_quotes_a_credential_is_a_failed_call_whoever_gave_it(
-    monkeypatch: pytest.MonkeyPatch,
+def test_what_a_model_returns(
+    reply: Any, error: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
-    for reply in ("it is wJalrXUtnFEMI", {"prediction": "it is wJalrXUtnFEMI"}):
-        answer = answer_from(reply)
+    answer = answer_from(reply)
+    assert answer.error == error
+    if error is not None:
         assert answer.text == ""
-        assert answer.error == (
-            "the reply quotes a credential (the value of AWS_SECRET_ACCESS_KEY): it is not stored"
-        )

@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import requests
@@ -42,68 +43,42 @@ def checkpoint(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the names of the files that are read from now on."""
-    names: list[str] = []
-    real = revision.file_sha256
-
-    def noted(path: Path) -> str:
-        names.append(path.name)
-        return real(path)
-
-    monkeypatch.setattr(revision, "file_sha256", noted)
-    return names
-
-
-@pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are old enough to be remembered."""
-    real = time.time_ns
-    monkeypatch.setattr(time, "time_ns", lambda: real() + 2 * SETTLED_NS)
-
-
-def overwrite(path: Path, at: int, data: bytes, keep_times: bool = False) -> None:
-    """Change bytes in place; the size stays."""
+def overwrite(path: Path, at: int, data: bytes) -> None:
+    """Change bytes in place; size and time of modification stay."""
     was = path.stat()
     with path.open("r+b") as file:
         file.seek(at)
         file.write(data)
-    if keep_times:
-        os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+    os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
 
 
-@pytest.mark.usefixtures("later")
-def test_weights_overwritten_in_place_with_their_old_time_are_another_checkpoint(
-    checkpoint: Path,
+def test_only_what_changed_is_read_again(
+    checkpoint: Path, lmu_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = fingerprint(checkpoint)
-    overwrite(checkpoint / "model-1.safetensors", SIZE // 2, b"\7", keep_times=True)
-    assert fingerprint(checkpoint) != before
+    read = Mock(wraps=revision.file_sha256)
+    monkeypatch.setattr(revision, "file_sha256", read)
 
+    def names() -> list[str]:
+        actual = sorted(call.args[0].name for call in read.call_args_list)
+        read.reset_mock()
+        return actual
 
-@pytest.mark.usefixtures("later")
-def test_only_what_changed_is_read_again(checkpoint: Path, read: list[str]) -> None:
+    every = ["config.json", "model-1.safetensors", "model-2.safetensors"]
     first = fingerprint(checkpoint)
-    assert sorted(read) == ["config.json", "model-1.safetensors", "model-2.safetensors"]
-    read.clear()
-    assert fingerprint(checkpoint) == first
-    assert read == ["config.json"]  # small files are always read
-    read.clear()
-    overwrite(checkpoint / "model-2.safetensors", 5, b"\7")
-    assert fingerprint(checkpoint) != first
-    assert sorted(read) == ["config.json", "model-2.safetensors"]
-
-
-def test_a_file_that_was_just_written_is_not_remembered(checkpoint: Path, lmu_data: Path) -> None:
-    """Times do not tell two writings within a tick of the file system's clock apart."""
-    fingerprint(checkpoint)
+    assert names() == every
+    # Times do not tell two writings within a tick of the file system's clock apart.
     assert not (lmu_data / REMEMBERED).exists()
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() + 2 * SETTLED_NS)
+    assert [fingerprint(checkpoint), names()] == [first, every]
+    assert [fingerprint(checkpoint), names()] == [first, every[:1]], "small files are always read"
+    overwrite(checkpoint / "model-2.safetensors", SIZE // 2, b"\7")
+    assert fingerprint(checkpoint) != first
+    assert names() == ["config.json", "model-2.safetensors"]
 
 
 def test_the_same_files_elsewhere_are_the_same_checkpoint(checkpoint: Path) -> None:
-    other = checkpoint.with_name("other")
-    shutil.copytree(checkpoint, other)
+    other = shutil.copytree(checkpoint, checkpoint.with_name("other"))
     # What git and the hub store next to the files is no part of them.
     (other / ".cache" / "huggingface").mkdir(parents=True)
     (other / ".cache" / "huggingface" / "model.metadata").write_text("downloaded today")
@@ -130,30 +105,19 @@ def test_a_checkpoint_of_an_unreachable_hub_is_refused_at_once(
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
     refuse_unreachable(str(checkpoint))
-    with pytest.raises(ValueError, match=r"cannot be reached [(]Conn.*NAME=FOLDER"):
+    with pytest.raises(ValueError, match=r"is not on this .*be reached [(]Conn.*NAME=FOLDER"):
         refuse_unreachable("nobody/nothing")
     pytest.importorskip("torch")
     from vlmeval_findit.models.local.transformer import checkpoint_revision
 
     with pytest.raises(ValueError, match="nobody/nothing is not on this machine"):
         checkpoint_revision("nobody/nothing")
+    for answers in (None, requests.exceptions.SSLError):  # left to the hub's client
+        with monkeypatch.context() as patch:
+            patch.setattr(requests, "head", Mock(side_effect=answers))
+            refuse_unreachable("nobody/nothing")
     # What the cache has may be of a revision that the user names.
     cached = tmp_path / "hub" / "models--nobody--nothing" / "snapshots" / COMMIT / "config.json"
     cached.parent.mkdir(parents=True)
     cached.touch()
-    refuse_unreachable("nobody/nothing")
-
-
-@pytest.mark.parametrize("failure", [None, requests.exceptions.SSLError])
-def test_a_hub_that_answers_is_left_to_its_client(
-    failure: type[Exception] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def head(address: str, timeout: float) -> None:
-        if failure is not None:
-            raise failure
-
-    constants = pytest.importorskip("huggingface_hub.constants")
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(requests, "head", head)
     refuse_unreachable("nobody/nothing")

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from engine_fakes import files
 from host_runs import RUN_FINDIT, environment, predictions, replies, require_host, run
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine.started_servers import ServedModel, served_model
 from vlmeval_findit.models.model_entry import ModelEntry
@@ -33,7 +31,6 @@ models: [{models}]
 datasets: [FindIt_Demo_xyxy_json, FindIt_Demo_refexp_xyxy_json]
 limit: 4
 """
-TWO = ("--gpus", "4", "--tensor-parallel", "2")
 
 
 class Machine(fake_program.Machine):
@@ -42,12 +39,13 @@ class Machine(fake_program.Machine):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.environment["CUDA_VISIBLE_DEVICES"] = "0,1,2,3"  # VLMEvalKit knows numbers only
-        self.checkpoint = folder / "checkpoint"
+        self.checkpoint, self.out = folder / "checkpoint", folder / "out"
         self.checkpoint.mkdir()
         (self.checkpoint / "config.json").write_text("{}")
-        (folder / "sweep.yaml").write_text(
-            SWEEP.format(models=f"{{name: Qwen3-VL, checkpoint: {self.checkpoint}}}")
-        )
+        self.sweep_of(f"{{name: Qwen3-VL, checkpoint: {self.checkpoint}}}")
+
+    def sweep_of(self, models: str) -> None:
+        (self.folder / "sweep.yaml").write_text(SWEEP.format(models=models))
 
     def upgrade(self, version: str) -> None:
         site = self.folder / "env/lib/python3.12/site-packages"
@@ -55,12 +53,14 @@ class Machine(fake_program.Machine):
             old.rmdir()
         (site / f"vllm-{version}.dist-info").mkdir(parents=True)
 
-    def sweep(self, *flags: str) -> list[str]:
-        return ["sweep", str(self.folder / "sweep.yaml"), "--work-dir", str(self.out), *flags]
+    def sweep(self, *flags: str, program: str = "vllm", gpus: str = "1") -> list[str]:
+        where = ["--work-dir", str(self.out), "--serve", program, "--gpus", gpus]
+        return ["sweep", str(self.folder / "sweep.yaml"), *where, *flags]
 
-    @property
-    def out(self) -> Path:
-        return self.folder / "out"
+    def answering(self, model: str) -> dict[str, Any]:
+        path = self.out / model / f"{model}_{DATA}_identity.json"
+        reported: dict[str, Any] = json.loads(path.read_text())["answering"]
+        return reported
 
 
 @pytest.fixture
@@ -72,12 +72,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return built
 
 
-def identity(machine: Machine, dataset: str = DATA) -> dict[str, Any]:
-    path = machine.out / "Qwen3-VL" / f"Qwen3-VL_{dataset}_identity.json"
-    reported: dict[str, Any] = json.loads(path.read_text())
-    return reported
-
-
 # --- sweeps ---------------------------------------------------------------------------------------
 
 
@@ -85,43 +79,35 @@ def test_a_sweep_is_asked_of_servers_that_end_with_it(
     machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.upgrade("0.33.0")
-    assert main(machine.sweep("--serve", "vllm", *TWO)) == 0
+    sweep = machine.sweep("--tensor-parallel", "2", gpus="4")
+    assert main(sweep) == 0
     assert len(machine.started) == 2
     assert machine.ends(0.1), "ended before the command does"
     assert len(machine.calls) == 8
     bounds = {"min_pixels": 200_704, "max_pixels": 1_605_632}
     assert all(item["mm_processor_kwargs"] == bounds for item in machine.calls)
-    who = identity(machine)["answering"]
-    assert who["server"] == "vllm 0.33.0"
-    assert who["checkpoint"] == str(machine.checkpoint)
+    who = machine.answering("Qwen3-VL")
+    assert (who["server"], who["checkpoint"]) == ("vllm 0.33.0", str(machine.checkpoint))
     assert who["revision"].startswith("sha256:")
     assert who["endpoint"] is None, "a port says nothing"
-    assert {path.name for path in (machine.out / "servers").iterdir()} == {
-        "Qwen3-VL-0.log",
-        "Qwen3-VL-1.log",
-    }
+    logs = {path.name for path in (machine.out / "servers").iterdir()}
+    assert logs == {"Qwen3-VL-0.log", "Qwen3-VL-1.log"}
     # Nothing is left to ask: no server starts.
-    assert main(machine.sweep("--serve", "vllm", *TWO)) == 0
+    assert main(sweep) == 0
     assert len(machine.started) == 2
     # Other GPUs answer alike; another version may not, and is refused before it starts.
-    assert main(machine.sweep("--serve", "vllm", "--gpus", "1", "--limit", "5")) == 0
+    assert main(machine.sweep("--limit", "5")) == 0
     assert len(machine.calls) == 10
     machine.upgrade("0.34.0")
     capsys.readouterr()
-    assert main(machine.sweep("--serve", "vllm", "--limit", "6")) == 2
+    assert main(machine.sweep("--limit", "6")) == 2
     error = capsys.readouterr().err
-    assert "server" in error
-    assert "vllm 0.33.0" in error
-    assert "vllm 0.34.0" in error
+    assert all(word in error for word in ("server", "vllm 0.33.0", "vllm 0.34.0"))
     assert len(machine.started) == 3
-
-
-def test_answers_of_another_program_are_not_reused(machine: Machine) -> None:
-    assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 0
-    other = machine.sweep("--serve", "sglang", "--gpus", "1")
-    other[3] = str(machine.folder / "other")
-    assert main([*other, "--journal", str(machine.out / "calls.jsonl")]) == 0
-    assert len(machine.calls) == 16
+    # Answers of another program are not reused.
+    journal, machine.out = str(machine.out / "calls.jsonl"), machine.folder / "other"
+    assert main(machine.sweep("--journal", journal, program="sglang")) == 0
+    assert len(machine.calls) == 18
     assert "mm_processor_kwargs" not in machine.calls[-1], "sglang takes no bounds with a request"
 
 
@@ -129,7 +115,7 @@ def test_a_server_that_does_not_start_ends_its_model(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FAKE", "dies")
-    assert main(machine.sweep("--serve", "vllm", "--gpus", "2")) == 1
+    assert main(machine.sweep(gpus="2")) == 1
     error = capsys.readouterr().err
     assert "Qwen3-VL: stopped, it cannot be loaded: ServingError: --serve vllm: the server" in error
     assert "ended with status 3. The last lines of" in error
@@ -142,9 +128,9 @@ def test_servers_that_die_are_failed_calls_and_are_started_again(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE", "dies-later")
-    assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 1
+    assert main(machine.sweep()) == 1
     monkeypatch.setenv("FAKE", "")
-    assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 0
+    assert main(machine.sweep()) == 0
     assert len(machine.started) == 2
 
 
@@ -154,8 +140,7 @@ def test_a_sweep_that_is_ended_leaves_no_server_and_goes_on(
     number: signal.Signals, machine: Machine
 ) -> None:
     environ = {**os.environ, **machine.environment, "FAKE_SECONDS": "0.3"}
-    command = [sys.executable, *RUN_FINDIT, *machine.sweep("--serve", "vllm", "--gpus", "1")]
-    command += ["--api-nproc", "1"]
+    command = [sys.executable, *RUN_FINDIT, *machine.sweep("--api-nproc", "1")]
     sweep = subprocess.Popen(command, env=environ)
     deadline = time.monotonic() + 60
     while len(machine.calls) < 3 and time.monotonic() < deadline:
@@ -164,10 +149,10 @@ def test_a_sweep_that_is_ended_leaves_no_server_and_goes_on(
     assert sweep.wait(30) == (130 if number != signal.SIGKILL else -number)
     assert 3 <= len(machine.calls) < 8
     assert machine.ends()
-    assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 0
+    assert main(machine.sweep()) == 0
     went_on = files(machine.out / "Qwen3-VL")
     machine.out.rename(machine.folder / "before")
-    assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 0
+    assert main(machine.sweep()) == 0
     assert files(machine.out / "Qwen3-VL") == went_on
 
 
@@ -176,9 +161,8 @@ def test_an_adapter_is_served_over_its_base(
 ) -> None:
     folder = write_adapter(machine.folder / "ft", machine.checkpoint, r=24)
     (machine.checkpoint / "config.json").write_text('{"vision_config": {}}')
-    models = f"{{name: my-ft, checkpoint: {folder}, like: Qwen3-VL}}"
-    (machine.folder / "sweep.yaml").write_text(SWEEP.format(models=models))
-    assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 0
+    machine.sweep_of(f"{{name: my-ft, checkpoint: {folder}, like: Qwen3-VL}}")
+    assert main(machine.sweep()) == 0
     (started,) = machine.started
     words = started["argv"]
     assert words[1] == str(machine.checkpoint)
@@ -187,15 +171,14 @@ def test_an_adapter_is_served_over_its_base(
         *("--enable-lora", "--lora-modules", f"my-ft={folder}", "--max-lora-rank", "32")
     ]
     assert {call["model"] for call in machine.calls} == {"my-ft"}
-    who = json.loads((machine.out / "my-ft" / f"my-ft_{DATA}_identity.json").read_text())
-    who = who["answering"]
+    who = machine.answering("my-ft")
     assert who["checkpoint"] == str(folder)
     assert who["settings"]["base"].startswith("sha256:")
     assert who["settings"]["adapter_merged"] is False
     # Other weights in the same folder are another model.
     write_adapter(folder, machine.checkpoint, "another.lora_A.weight", r=24)
     capsys.readouterr()
-    assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 2
+    assert main(machine.sweep()) == 2
     assert "revision: recorded sha256:" in capsys.readouterr().err
     assert len(machine.started) == 1
     entry = ModelEntry("my-ft", checkpoint=str(folder), like="Qwen3-VL")
@@ -204,41 +187,28 @@ def test_an_adapter_is_served_over_its_base(
             served_model(entry, ServeOptions(program))
 
 
-# --- refusals -------------------------------------------------------------------------------------
+# --- refusals and what is asked -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("flags", "why"),
+    ("command", "why"),
     [
-        (("--serve", "vlm"), "no program 'vlm' serves models: did you mean vllm?"),
-        (("--serve", "vllm", "--gpus", "8"), "--gpus 8: this machine shows 4"),
-        (("--serve", "vllm", "--gpus", "1.5"), "--gpus 1.5: a whole number"),
-        (("--serve", "vllm", "--tensor-parallel", "3"), "--gpus 4 cannot be shared out to servers"),
-        (("--serve", "vllm", "--serve-args", "'"), "--serve-args ': No closing quotation"),
-        (("--tensor-parallel", "2"), "--tensor-parallel has no effect"),
-        (("--serve", "vllm", "--base-url", "http://a/v1"), "--serve has no effect"),
-        (("--serve", "vllm", "--max-usd", "1"), "--max-usd has no effect"),
+        ("sweep FILE --serve vlm", "no program 'vlm' serves models: did you mean vllm?"),
+        ("sweep FILE --serve vllm --gpus 8", "--gpus 8: this machine shows 4"),
+        ("sweep FILE --serve vllm --gpus 1.5", "--gpus 1.5: a whole number"),
+        ("sweep FILE --serve vllm --tensor-parallel 3", "--gpus 4 cannot be shared out to servers"),
+        ("sweep FILE --serve vllm --serve-args '", "--serve-args ': No closing quotation"),
+        ("sweep FILE --tensor-parallel 2", "--tensor-parallel has no effect"),
+        ("search --model Qwen3-VL --serve vllm --base-url http://a/v1", "--serve has no effect"),
+        ("sweep FILE --serve vllm --max-usd 1", "--max-usd has no effect"),
     ],
 )
 def test_refused_before_anything_starts(
-    flags: Sequence[str], why: str, machine: Machine, capsys: pytest.CaptureFixture[str]
+    command: str, why: str, machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sweep = ["sweep", str(machine.folder / "sweep.yaml"), *flags]
-    if "--base-url" in flags:
-        sweep = ["search", "--model", "Qwen3-VL", *flags]
-    assert main(sweep) == 2
+    assert main(command.replace("FILE", str(machine.folder / "sweep.yaml")).split()) == 2
     assert why in capsys.readouterr().err
     assert not machine.started
-
-
-def test_settings_that_a_server_would_not_heed() -> None:
-    with pytest.raises(ValueError, match="attention has no effect under --serve: --serve-args"):
-        described("vllm", "Qwen3-VL", attention="eager")
-    with pytest.raises(ValueError, match="no setting 'min_pixel': did you mean min_pixels"):
-        described("vllm", "Qwen3-VL", min_pixel=1)
-
-
-# --- what is asked --------------------------------------------------------------------------------
 
 
 def described(
@@ -251,13 +221,13 @@ def described(
 
 @pytest.mark.usefixtures("machine")
 def test_a_row_is_asked_as_in_this_process() -> None:
-    reported, space = described("vllm", "Qwen2.5-VL-7B", SHOTS)
     bounds = {"min_pixels": 200_704, "max_pixels": 12_845_056}
+    reported, space = described("vllm", "Qwen2.5-VL-7B", SHOTS)
     assert reported["mm_processor_kwargs"] == bounds
     assert space == {"kind": "smart_resize", **bounds}
     # One resize, by the server: the picture is sent as it is.
-    reported, space = described("vllm", "Qwen2.5-VL-7B", max_pixels=802_816)
-    assert space == {"kind": "smart_resize", "min_pixels": 200_704, "max_pixels": 802_816}
+    _, space = described("vllm", "Qwen2.5-VL-7B", max_pixels=802_816)
+    assert space == {"kind": "smart_resize", **bounds, "max_pixels": 802_816}
     reported, _ = described("vllm", "GLM-4.6V-nothink")
     assert reported["chat_template_kwargs"] == {"enable_thinking": False}
     assert reported["skip_special_tokens"] is False, "its box markers are read"
@@ -265,16 +235,25 @@ def test_a_row_is_asked_as_in_this_process() -> None:
     reported, _ = described("vllm", "InternVL3-8B-hf", SHOTS, max_new_tokens=99)
     assert reported["mm_processor_kwargs"] == {"crop_to_patches": True, "max_patches": 64}
     assert reported["max_new_tokens"] == 99
-
-
-def test_pixels_need_bounds_that_are_known() -> None:
-    with pytest.raises(ValueError, match="no effect under --serve sglang"):
-        described("sglang", "Qwen3-VL", min_pixels=1)
-    with pytest.raises(SpaceError, match="whose bounds are the server's"):
-        described("sglang", "Qwen2.5-VL-7B")
     # Those of a checkpoint's files are known.
     _, space = described("transformers", NANO_PX)
-    assert space["min_pixels"], space["max_pixels"] == (2304, 28_224)
+    assert (space["min_pixels"], space["max_pixels"]) == (2304, 28_224)
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "settings", "why"),
+    [
+        ("vllm", "Qwen3-VL", {"attention": "eager"}, "attention has no effect .*: --serve-args"),
+        ("vllm", "Qwen3-VL", {"min_pixel": 1}, "'min_pixel': did you mean min_pixels"),
+        ("sglang", "Qwen3-VL", {"min_pixels": 1}, "no effect under --serve sglang"),
+        ("sglang", "Qwen2.5-VL-7B", {}, "whose bounds are the server's"),
+    ],
+)
+def test_settings_that_a_server_would_not_heed(
+    program: str, name: str, settings: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(ValueError, match=why):
+        described(program, name, **settings)
 
 
 def test_the_same_files_elsewhere_are_the_same_model(machine: Machine, tmp_path: Path) -> None:

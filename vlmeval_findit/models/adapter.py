@@ -26,6 +26,9 @@ KINDS = ("LORA", "ADALORA", "LOHA", "LOKR", "IA3", "OFT")
 VLLM_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Values that vLLM takes for ``--max-lora-rank``."""
 
+HUB_IDENTIFIER = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+"""OWNER/NAME of the Hugging Face hub."""
+
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
@@ -83,22 +86,17 @@ class Adapter:
         template = Path(self.processor, "chat_template.jinja")
         if self.processor != self.base and template.is_file():
             flags += ["--chat-template", str(template.resolve())]
-        return flags + ["--enable-tower-connector-lora"] * self._changes_vision()
-
-    def _changes_vision(self) -> bool:
-        """Tell from the names of its tensors whether it changes more than the language model.
-
-        Raises:
-            ValueError: its file does not say them.
-        """
+        # The names of its tensors tell whether it changes more than the language model.
         path = self.folder / WEIGHTS
         try:
             with path.open("rb") as file:
                 length = int.from_bytes(file.read(8), "little")
-                header = json.loads(file.read(min(length, path.stat().st_size)))
+                names = json.loads(file.read(min(length, path.stat().st_size)))
         except (OSError, ValueError) as error:
             raise ValueError(f"{path}: its tensors cannot be listed for vLLM: {error}") from None
-        return any(re.search("vis(ion|ual)|merger|projector|connector", name) for name in header)
+        if any(re.search("vis(ion|ual)|merger|projector|connector", name) for name in names):
+            flags.append("--enable-tower-connector-lora")
+        return flags
 
 
 def adapter_of(checkpoint: str) -> Adapter | None:
@@ -112,10 +110,10 @@ def adapter_of(checkpoint: str) -> Adapter | None:
         return None
     try:
         values = read_json(path.read_text(encoding="utf-8"))
-        if not isinstance(values, dict):
-            raise TypeError("no JSON object")
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError) as error:
         raise ValueError(f"{path}: not the settings of an adapter: {error}") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: not the settings of an adapter: no JSON object")
     return Adapter(path.parent, values)
 
 
@@ -133,15 +131,15 @@ def refuse_adapter(adapter: Adapter) -> None:
             f"{config}: no {BASE}: write the folder or the hub name of the base model there"
         )
     where = f"{config}: {BASE} {base}"
-    is_identifier = re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", base)
-    if adapter.base_folder is None and not is_identifier:
-        raise ValueError(
-            f"{where}: no such folder. Write there where the base model is on this machine"
-        )
+    if adapter.base_folder is None:
+        if not HUB_IDENTIFIER.fullmatch(base):
+            raise ValueError(
+                f"{where}: no such folder. Write there where the base model is on this machine"
+            )
+    elif not (adapter.base_folder / "config.json").is_file():
+        raise ValueError(f"{where}: no config.json there, so it is no checkpoint")
     if not any((adapter.folder / name).is_file() for name in (WEIGHTS, "adapter_model.bin")):
         raise ValueError(f"{adapter.folder}: no weights: neither {WEIGHTS} nor adapter_model.bin")
-    if adapter.base_folder is not None and not (adapter.base_folder / "config.json").is_file():
-        raise ValueError(f"{where}: no config.json there, so it is no checkpoint")
 
 
 def refuse_without_peft(checkpoint: str) -> None:

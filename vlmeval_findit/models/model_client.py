@@ -64,25 +64,27 @@ class GenerateClient:
         self._warned = False
 
     def ask(self, batch: Batch) -> list[Answer]:
-        answers = self._answers(batch)
+        answers, name = self._answers(batch), type(self._model).__name__
         for answer in answers:
             if answer.error is not None and answer.extra is None:
                 # Models that record failures, as FindIt's do, also log them.
-                log.error("%s: a call failed: %s", type(self._model).__name__, answer.error)
+                log.error("%s: a call failed: %s", name, answer.error)
         answered = [answer for answer in answers if answer.error is None]
         if batch.logprobs and answered and not self._warned:
             self._warned = not any("logprobs" in answer.record for answer in answered)
             if self._warned:
-                log.warning(
-                    "%s records no log-probabilities: its replies are stored without them",
-                    type(self._model).__name__,
-                )
+                why = "%s records no log-probabilities: its replies are stored without them"
+                log.warning(why, name)
         return answers
 
     def _answers(self, batch: Batch) -> list[Answer]:
-        if len(batch.messages) > 1 and (together := self._together(batch)) is not None:
-            return together
-        return [*map(self._answer, batch.single())]
+        if len(batch.messages) > 1 and self.answers_together(shares_images=batch.shares_images):
+            answers = self._at_once(batch, shares_images=batch.shares_images)
+            if any(answer.error is None for answer in answers):
+                return answers
+            why = answers[0].error
+            log.warning("%d messages at once failed (%s): one at a time", len(answers), why)
+        return [self._answer(single) for single in batch.single()]
 
     def cancelled_by(self, told: Callable[[], bool]) -> None:
         if isinstance(self._model, Cancellable):
@@ -91,26 +93,15 @@ class GenerateClient:
     def answers_together(self, *, shares_images: bool) -> bool:
         return hasattr(self._model, "generate_variants" if shares_images else "generate_batch")
 
-    def _answer(self, batch: Batch) -> Answer:
-        (message,), (question,) = batch.messages, batch.questions
-        if (batch.logprobs or batch.seeds) and self.answers_together(shares_images=False):
-            return self._at_once("generate_batch", batch)[0]
+    def _answer(self, single: Batch) -> Answer:
+        if (single.logprobs or single.seeds) and self.answers_together(shares_images=False):
+            return self._at_once(single, shares_images=False)[0]
+        (message,), (question,) = single.messages, single.questions
         arguments = {"message": self._host_message(message), "dataset": question.name}
         return _timed(lambda: [self._model.generate(**arguments)], 1)[0]
 
-    def _together(self, batch: Batch) -> list[Answer] | None:
-        if not self.answers_together(shares_images=batch.shares_images):
-            return None
-        name = "generate_variants" if batch.shares_images else "generate_batch"
-        answers = self._at_once(name, batch)
-        if any(answer.error is None for answer in answers):
-            return answers
-        error = answers[0].error
-        log.warning("%d messages at once failed (%s): one at a time", len(answers), error)
-        return None
-
-    def _at_once(self, method: str, batch: Batch) -> list[Answer]:
-        ask = getattr(self._model, method)
+    def _at_once(self, batch: Batch, *, shares_images: bool) -> list[Answer]:
+        ask = self._model.generate_variants if shares_images else self._model.generate_batch
         messages = [self._host_message(message) for message in batch.messages]
         more: dict[str, Any] = {"logprobs": True} if batch.logprobs else {}
         more |= {"seeds": batch.seeds} if batch.seeds else {}
@@ -126,12 +117,11 @@ def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:
     """Return timed answers; an exception fails all of them."""
     start = time.perf_counter()
     try:
-        replies = list(ask())
+        answers = [answer_from(reply) for reply in ask()]
     except Exception as error:
-        failed = Answer("", error=error_line(error), seconds=(time.perf_counter() - start) / count)
-        return [failed] * count
+        answers = [Answer("", error=error_line(error))] * count
     seconds = (time.perf_counter() - start) / count
-    return [answer_from(reply, seconds) for reply in replies]
+    return [answer._replace(seconds=seconds) for answer in answers]
 
 
 def as_json_value(value: Any) -> Any:
@@ -144,14 +134,13 @@ def as_json_value(value: Any) -> Any:
         return f"not JSON: {error_line(error)}"
 
 
-def answer_from(reply: Any, seconds: float = 0.0) -> Answer:
+def answer_from(reply: Any) -> Answer:
     """Return the answer in a model's return value: a string, or a text with a record."""
     extra = None
     if isinstance(reply, Mapping):
         extra, reply = reply.get("extra_records"), reply.get("prediction")
     if not isinstance(reply, str):
-        error = f"the model returned {type(reply).__name__}, not a text"
-        return Answer("", extra, error, seconds)
+        return Answer("", extra, f"the model returned {type(reply).__name__}, not a text")
     if call_failed(reply, recorded(extra)):
-        return Answer("", extra, quoted(reply, 500), seconds)
-    return refused_if_it_quotes(Answer(reply, extra, seconds=seconds))
+        return Answer("", extra, quoted(reply, 500))
+    return refused_if_it_quotes(Answer(reply, extra))

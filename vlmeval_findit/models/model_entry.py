@@ -40,10 +40,6 @@ def _known_row(name: str) -> str:
     return name
 
 
-def _provider(name: str) -> str:
-    return find_provider(name).name
-
-
 def _space(value: str | Mapping[str, Any]) -> str | Mapping[str, Any]:
     try:
         space_from(value)
@@ -88,7 +84,7 @@ class ModelEntry(Config):
     resources: Values = field(default_factory=dict)
     """Arguments of its class, like ``settings``, on which no answer depends."""
     reads_like: Annotated[Name, Checked(_known_row)] | None = None  # see :class:`.Settings`
-    provider: Annotated[Name, Checked(_provider)] | None = None
+    provider: Annotated[Name, Checked(lambda name: find_provider(name).name)] | None = None
     """Who is asked, in its protocol; None: OpenRouter, a server or this machine."""
     base_url: Name | None = field(default=None, repr=False)
     """Addresses of its servers with commas between them, or ``@FILE``; may hold a key."""
@@ -199,8 +195,7 @@ class ModelOptions:
     @property
     def specified(self) -> list[str]:
         """Names of the options that are set."""
-        values = {option: getattr(self, option.name) for option in fields(self)}
-        return [option.name for option, value in values.items() if value != option.default]
+        return [each.name for each in fields(self) if getattr(self, each.name) != each.default]
 
     @property
     def space_value(self) -> Any:
@@ -214,13 +209,13 @@ class ModelOptions:
             ValueError: the name or an option cannot be used.
         """
         name, given, where = model.partition("=")
-        if self.provider is None and (self.base_url or self.batch):
+        elsewhere = self.provider or self.base_url or self.batch
+        if elsewhere and self.provider is None:
             name, where = server_name(model)
-        if self.provider or self.base_url or self.batch:
-            entry = ModelEntry(check_model_name(name), served=where or None)
-        else:
-            entry = ModelEntry(check_model_name(name), checkpoint=where if given else None)
-        return self.applied(entry)
+        check_model_name(name)
+        if elsewhere:
+            return self.applied(ModelEntry(name, served=where or None))
+        return self.applied(ModelEntry(name, checkpoint=where if given else None))
 
     def applied(self, entry: ModelEntry) -> ModelEntry:
         """Return a model with the options that are set; they override a sweep's file.
@@ -231,16 +226,11 @@ class ModelOptions:
         provider = entry.provider
         if self.provider is not None:
             provider = find_provider(self.provider).name
+            what = f"--provider {provider}: {entry.name}"
             if entry.provider not in (None, provider):
-                raise ValueError(
-                    f"--provider {provider}: {entry.name} is to be asked at {entry.provider} by "
-                    "its entry"
-                )
+                raise ValueError(f"{what} is to be asked at {entry.provider} by its entry")
             if entry.checkpoint is not None:
-                raise ValueError(
-                    f"--provider {provider}: {entry.name} has a checkpoint, which is of a model "
-                    "on this machine"
-                )
+                raise ValueError(f"{what} has a checkpoint, which is of a model on this machine")
         if self.space is not None:
             space_from(self.space_value)
         if self.dtype is not None and self.dtype not in DTYPES and not self.serve:
@@ -274,20 +264,19 @@ class ModelOptions:
         if serving is None or self.serve not in (None, serving.program):
             assert self.serve is not None
             serving = ServeOptions(self.serve)
+        given: dict[str, Any] = {"tensor_parallel": self.tensor_parallel}
         if self.gpus is not None:
-            if self.gpus != int(self.gpus):
+            given["gpus"] = int(self.gpus)
+            if self.gpus != given["gpus"]:
                 raise ValueError(
                     f"--gpus {self.gpus:g}: a whole number of this machine's, for --serve"
                 )
-            serving = replace(serving, gpus=int(self.gpus))
-        if self.tensor_parallel is not None:
-            serving = replace(serving, tensor_parallel=self.tensor_parallel)
         if self.serve_args is not None:
             try:
-                serving = replace(serving, arguments=tuple(shlex.split(self.serve_args)))
+                given["arguments"] = tuple(shlex.split(self.serve_args))
             except ValueError as error:
                 raise ValueError(f"--serve-args {self.serve_args}: {error}") from None
-        return serving
+        return replace(serving, **_given(given))
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,6 @@ Schemes = Mapping[tuple[str, bool], ReplyFormat]
 
 # --- bounds of the images that local models are shown (protocol sections 4 and 7) -----------------
 
-
 BoundsRule = Callable[[Question], Bounds]
 
 
@@ -146,10 +145,8 @@ class ModelRow:
 
 def find_row(rows: Iterable[ModelRow], name: str) -> ModelRow | None:
     """Return the first row that has a name, or None."""
-    for row in rows:
-        if row.name == name or re.fullmatch(row.names, name, re.IGNORECASE):
-            return row
-    return None
+    named = (r for r in rows if r.name == name or re.fullmatch(r.names, name, re.IGNORECASE))
+    return next(named, None)
 
 
 # --- checks of a plug-in's row -------------------------------------------------------------------
@@ -161,7 +158,6 @@ _SCENES = replace(_ANY_QUESTION, images="HRInsDet", has_references=True)
 def row_problem(row: ModelRow, table: PluginTable[ModelRow]) -> str | None:
     """Return why a row cannot join a table; None if it can."""
     check_model_name(row.entry)
-    re.compile(row.names)
     others = list(table.values())
     for name in (row.name, *_entries(row)):
         other = find_row(others, name)
@@ -179,26 +175,19 @@ def row_problem(row: ModelRow, table: PluginTable[ModelRow]) -> str | None:
     for question in (_ANY_QUESTION, _SCENES):
         if not isinstance(space := row.space(question), Space):
             return f"its space is {space!r:.40}"
-    return None if row.local is None else _local_problem(row.local)
+        if (local := row.local) is not None:
+            bounds = local.bounds(question).as_dict().keys() - local.layout.takes - {"two_step"}
+            if bounds:
+                other_bounds, layout = ", ".join(sorted(bounds)), local.layout.__name__
+                return f"its bounds set {other_bounds}, which {layout} does not take"
+    return None
 
 
-def _entries(row: ModelRow) -> Iterable[str]:
-    """Yield its entries among VLMEvalKit's models."""
-    by_provider = (row.entry,) if row.api else ()
-    return (*by_provider, *(row.local.checkpoints if row.local else ()))
+def _entries(row: ModelRow) -> list[str]:
+    """Return its entries among VLMEvalKit's models."""
+    return [*([row.entry] if row.api else ()), *(row.local.checkpoints if row.local else ())]
 
 
 def _whose(row: ModelRow, table: PluginTable[ModelRow]) -> str:
     plugin = table.plugin_of(row.name)
     return f" of {plugin}" if plugin else ", a row of vlmeval_findit"
-
-
-def _local_problem(family: LocalFamily) -> str | None:
-    layout = family.layout
-    for question in (_ANY_QUESTION, _SCENES):
-        other = family.bounds(question).as_dict().keys() - layout.takes - {"two_step"}
-        if other:
-            return (
-                f"its bounds set {', '.join(sorted(other))}, which {layout.__name__} does not take"
-            )
-    return None

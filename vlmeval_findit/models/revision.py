@@ -16,24 +16,16 @@ from typing import Any
 
 from ..core.files import FileHashes, FileState, file_sha256, write_text_once
 from ..core.folders import lmu_data_root
-from .adapter import adapter_of, refuse_adapter
+from .adapter import HUB_IDENTIFIER, adapter_of, refuse_adapter
 
 log = logging.getLogger(__name__)
 
 REMEMBERED = "findit_checkpoints.json"
 """Cached hashes of large files, in VLMEvalKit's data folder; it may be deleted."""
 
-_LARGE = 1 << 20
-"""Bytes from which on a file's hash is cached."""
-
-_WORTH_SAYING = 4 << 30
-"""Bytes from which on hashing is logged."""
-
-_AT_ONCE = 8
-"""Files hashed in parallel: hashing releases the GIL."""
-
-_IDENTIFIER = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-"""OWNER/NAME of the Hugging Face hub."""
+_LARGE = 1 << 20  # bytes from which on a file's hash is cached
+_WORTH_SAYING = 4 << 30  # bytes from which on hashing is logged
+_AT_ONCE = 8  # files hashed in parallel: hashing releases the GIL
 
 
 def fingerprint(folder: Path) -> str:
@@ -45,16 +37,16 @@ def fingerprint(folder: Path) -> str:
     Raises:
         OSError: a file cannot be read.
     """
-    files = [path for path in sorted(folder.rglob("*")) if _is_part(path.relative_to(folder), path)]
+    files = []
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        hidden = any(part.startswith(".") for part in name.parts)
+        if not hidden and name.suffix != ".md" and path.is_file():
+            files.append(path)
     digest = hashlib.sha256()
     for path, sha256 in zip(files, _hashes(folder, files), strict=True):
         digest.update(f"{path.relative_to(folder).as_posix()}\0{sha256}\0".encode())
     return f"sha256:{digest.hexdigest()[:16]}"
-
-
-def _is_part(name: Path, path: Path) -> bool:
-    hidden = any(part.startswith(".") for part in name.parts)
-    return not hidden and name.suffix != ".md" and path.is_file()
 
 
 def _hashes(folder: Path, files: Sequence[Path]) -> Sequence[str]:
@@ -65,8 +57,11 @@ def _hashes(folder: Path, files: Sequence[Path]) -> Sequence[str]:
         log.info("Hashing %s: %.1f GB, read once and remembered", folder.name, unread / 1e9)
     with ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1)) as threads:
         result = list(threads.map(partial(hashes, read=file_sha256), files))
-    if unread:
-        _remember(hashes)
+    seen = sorted({**_remembered(), **hashes.seen}.items()) if unread else ()
+    large = {at: state for at, state in seen if state.size > _LARGE and os.path.exists(at)}
+    if large:
+        with suppress(OSError):
+            write_text_once(lmu_data_root() / REMEMBERED, json.dumps(large, indent=0))
     return result
 
 
@@ -76,18 +71,6 @@ def _remembered() -> Mapping[str, FileState]:
         return {path: FileState(*values) for path, values in stored.items()}
     except (OSError, ValueError):
         return {}
-
-
-def _remember(hashes: FileHashes) -> None:
-    seen = {**_remembered(), **hashes.seen}
-    large = {
-        path: state
-        for path, state in sorted(seen.items())
-        if state.size > _LARGE and os.path.exists(path)
-    }
-    if large:
-        with suppress(OSError):
-            write_text_once(lmu_data_root() / REMEMBERED, json.dumps(large, indent=0))
 
 
 def known_revision(checkpoint: str, requested: str | None = None) -> str | None:
@@ -125,15 +108,12 @@ def base_settings(checkpoint: str, revision: str | None, merges: bool | None) ->
 
 def refuse_missing(checkpoint: str) -> None:
     """Raise ValueError for a checkpoint that is neither a model's folder nor a hub identifier."""
-    folder = Path(checkpoint)
     if (adapter := adapter_of(checkpoint)) is not None:
         refuse_adapter(adapter)
-        return
-    if folder.is_dir():
-        if not (folder / "config.json").is_file():
+    elif Path(checkpoint).is_dir():
+        if not Path(checkpoint, "config.json").is_file():
             raise ValueError(f"{checkpoint}: no config.json there, so it is no checkpoint")
-        return
-    if not _IDENTIFIER.fullmatch(checkpoint):
+    elif not HUB_IDENTIFIER.fullmatch(checkpoint):
         raise ValueError(
             f"{checkpoint}: no such folder (an identifier of the Hugging Face hub is OWNER/NAME)"
         )
@@ -151,7 +131,7 @@ def refuse_unreachable(checkpoint: str) -> None:
     from huggingface_hub import constants
     from huggingface_hub.file_download import repo_folder_name
 
-    named = _IDENTIFIER.fullmatch(checkpoint) and not Path(checkpoint).is_dir()
+    named = HUB_IDENTIFIER.fullmatch(checkpoint) and not Path(checkpoint).is_dir()
     if constants.HF_HUB_OFFLINE or not named:
         return
     cache = Path(constants.HF_HUB_CACHE, repo_folder_name(repo_id=checkpoint, repo_type="model"))

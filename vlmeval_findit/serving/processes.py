@@ -6,7 +6,6 @@ is appended to a log file.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shlex
@@ -19,10 +18,8 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from http.client import HTTPException
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import ProxyHandler, Request, build_opener
+from typing import Any
 
 from . import guard
 from .programs import PROGRAMS, ServeOptions
@@ -76,20 +73,25 @@ class LocalServer:
 
     def watch(self, model: str, closed: threading.Event) -> None:
         """Wait until it answers a call; end it if it does not."""
+        import requests
+
+        message = {"role": "user", "content": "Say: yes."}
+        asked = {"model": model, "messages": [message], "max_tokens": 4, "temperature": 0.0}
+        session, address = requests.Session(), f"{self.url}/chat/completions"
+        session.trust_env = False  # past any proxy
         why, deadline = "has not answered", time.monotonic() + START_SECONDS
         while self.is_alive and time.monotonic() < deadline and not closed.wait(_LOOK_SECONDS):
             try:
-                self._ask(model)
+                reply = session.post(address, json=asked, timeout=_CALL_SECONDS)
+                if not reply.ok:
+                    why = f"answers with HTTP {reply.status_code}: {reply.text[:500]}"
+                    if reply.status_code not in _LOADING:
+                        break
+                    continue
+                _ = reply.json()["choices"][0]["message"]
                 self.answers = True
                 self._guard.wait()
-            except HTTPError as error:
-                words = ""
-                with suppress(OSError, HTTPException):  # the connection may break
-                    words = error.read(500).decode("utf-8", "replace")
-                why = f"answers with HTTP {error.code}: {words}"
-                if error.code not in _LOADING:
-                    break
-            except (OSError, HTTPException, ValueError, LookupError) as error:
+            except (OSError, ValueError, LookupError) as error:
                 why = f"does not answer: {type(error).__name__}: {error}"
         if not self.is_alive:
             status = self._guard.returncode
@@ -99,15 +101,6 @@ class LocalServer:
         self.end()
         if not closed.is_set():
             log.warning("%s %s", self.name, self.failed)
-
-    def _ask(self, model: str) -> None:
-        message = {"role": "user", "content": "Say: yes."}
-        asked = {"model": model, "messages": [message], "max_tokens": 4, "temperature": 0.0}
-        kind = {"Content-Type": "application/json"}
-        request = Request(f"{self.url}/chat/completions", json.dumps(asked).encode(), kind)
-        past_any_proxy = build_opener(ProxyHandler({}))
-        with past_any_proxy.open(request, timeout=_CALL_SECONDS) as reply:
-            _ = json.load(reply)["choices"][0]["message"]
 
     def _last_lines(self) -> str:
         with self._log_file.open("rb") as file:
@@ -147,14 +140,13 @@ class LocalServers:
         served = program.served_name(self.name, self.checkpoint, self.revision)
         more = ["--revision", self.revision] if self.revision and program.names_models else []
         more += ["--dtype", self.dtype] if self.dtype else []
-        more += self.adapter_flags
+        more += [*self.adapter_flags, *self.serving.arguments]
+        # An adapter has the name that is asked for; requests to its base's would go to that.
+        words: dict[str, Any] = {"name": f"{served}-base" if self.adapter_flags else served}
+        words |= {"checkpoint": self.checkpoint, "parallel": self.serving.tensor_parallel}
         for number, (port, gpus) in enumerate(zip(_free_ports(len(devices)), devices, strict=True)):
-            # An adapter has the name that is asked for; requests to its base's would go to that.
-            name = f"{served}-base" if self.adapter_flags else served
-            words = {"checkpoint": self.checkpoint, "name": name, "port": port}
-            words["parallel"] = self.serving.tensor_parallel
-            arguments = [word.format(**words) for word in program.arguments.split()]
-            command = [program.executable, "serve", *arguments, *more, *self.serving.arguments]
+            arguments = [word.format(port=port, **words) for word in program.arguments.split()]
+            command = [program.executable, "serve", *arguments, *more]
             log_file = self.log_folder / f"{self.name}-{number}.log"
             log.info("starting %s; its log is %s", shlex.join(command), log_file)
             name, url = f"{program.name} {number}", f"http://127.0.0.1:{port}/v1"

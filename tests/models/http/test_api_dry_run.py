@@ -31,9 +31,16 @@ def refused(*arguments, **more):
 socket.socket.connect = socket.create_connection = refused
 from vlmeval_findit.cli import main
 for arguments in json.loads(sys.argv[1]):
-    status = main([*arguments, "--dry-run"])
-    print("status", status, flush=True)
+    print("status", main([*arguments, "--dry-run"]), flush=True)
 assert not {"vlmeval", "torch"} & set(sys.modules)
+"""
+
+SWEEP = """
+models: [GPT-5.4, {name: FullImage}]
+datasets: [Demo]
+representations: [xyxy, cxcywh]
+outputs: json
+limit: 3
 """
 
 
@@ -46,40 +53,51 @@ def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def dry_runs(lmu: Path, *commands: list[str], folder: Path | None = None) -> list[tuple[str, int]]:
-    """Return the output and status of each dry run of a single process."""
+def test_calls_over_http_are_counted_and_weighed(lmu: Path, tmp_path: Path) -> None:
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    (tmp_path / "outputs").mkdir()
+    demo = "--data FindIt_Demo_xyxy_json --model"
+    commands = [
+        f"{demo} GPT-5.4 --limit 3",
+        f"{demo} Qwen3-VL=tiny --base-url http://127.0.0.1:9/v1",
+        f"{demo} FindIt-Nano",
+        "search --model GPT-5.4 --data Demo --limit 2",
+        "sweep sweep.yaml --base-url http://127.0.0.1:9/v1",
+        "sweep sweep.yaml",
+        f"{demo} my-own",
+    ]
     hidden = ("FINDIT_", "OPENROUTER_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
     done = subprocess.run(
-        [sys.executable, "-c", OFFLINE, json.dumps(commands)],
+        [sys.executable, "-c", OFFLINE, json.dumps([command.split() for command in commands])],
         env={**env, "LMUData": str(lmu)},
-        cwd=folder,
+        cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    reported = re.findall(r"(.*?)^status (\d)$", done.stdout, re.M | re.S)
-    assert len(reported) == len(commands)
-    return [(item, int(status)) for item, status in reported]
-
-
-def test_limits_servers_and_unknown_models(lmu: Path) -> None:
-    model = ["--data", "FindIt_Demo_xyxy_json", "--model"]
-    limited, served, local, unknown = dry_runs(
-        lmu,
-        [*model, "GPT-5.4", "--limit", "3"],
-        [*model, "Qwen3-VL=tiny", "--base-url", "http://127.0.0.1:9/v1"],
-        [*model, "FindIt-Nano"],
-        [*model, "my-own"],
-    )
-    assert "GPT-5.4 over HTTP: 3 calls, 3 images" in limited[0]
-    assert "Qwen3-VL over HTTP: 19 calls, 19 images" in served[0]
-    assert "1 cell, 19 queries, 11 images, 19 model calls" in local[0]
-    assert "over HTTP" not in local[0]
-    assert "no model 'my-own'" in unknown[0]
-    assert [status for _, status in (limited, served, local, unknown)] == [0, 0, 0, 2]
+    outputs = re.findall(r"(.*?)^status (\d)$", done.stdout, re.M | re.S)
+    assert [status for _, status in outputs] == ["0"] * 6 + ["2"]
+    limited, served, local, searched, swept_at_server, swept, unknown = (out for out, _ in outputs)
+    assert "GPT-5.4 over HTTP: 3 calls, 3 images" in limited
+    assert "Qwen3-VL over HTTP: 19 calls, 19 images" in served
+    assert "1 cell, 19 queries, 11 images, 19 model calls" in local
+    assert "over HTTP" not in local
+    assert "over HTTP: 38 calls, 38 images" in searched
+    assert "19 cells, 38 queries, 1 image, 38 model calls, 38 of them" in searched
+    assert swept_at_server.count(" over HTTP: 6 calls, 6 images") == 2
+    assert "no model 'my-own'" in unknown
+    assert "4 cells, 12 queries, 1 image, 12 model calls, 12 of them still to make" in swept
+    (weighed,) = re.findall(r"^GPT-5.4 over HTTP: (.*)$", swept, re.MULTILINE)
+    assert weighed.startswith("6 calls, 6 images, ")
+    assert " (1,280 of them again), " in weighed, "one picture, six times"
+    price = 6 * 768 * 15 / 1e6
+    assert f"at most {6 * 768:,} out; " in weighed
+    assert weighed.endswith(f"; $0.00 in, at most ${price:.2f} out")
+    assert f"prices are of {AS_OF}, unless --prices is given" in swept
+    assert "FullImage over HTTP" not in swept
 
 
 def test_what_a_cache_reads_is_priced_apart() -> None:
@@ -95,42 +113,6 @@ def test_what_a_cache_reads_is_priced_apart() -> None:
     assert alone == pytest.approx((3000 * 4 + 100 * 20) / 1e6), "a single call caches nothing"
 
 
-SWEEP = """
-models: [GPT-5.4, {name: FullImage}]
-datasets: [Demo]
-representations: [xyxy, cxcywh]
-outputs: json
-limit: 3
-"""
-
-
-def test_a_sweep_and_a_search_weigh_their_calls_over_http(lmu: Path, tmp_path: Path) -> None:
-    path = tmp_path / "sweep.yaml"
-    path.write_text(SWEEP)
-    (tmp_path / "outputs").mkdir()
-    search = ["search", "--model", "GPT-5.4", "--data", "Demo", "--limit", "2"]
-    (swept, status), (served, _), (searched, _) = dry_runs(
-        lmu,
-        ["sweep", str(path)],
-        ["sweep", str(path), "--base-url", "http://127.0.0.1:9/v1"],
-        search,
-        folder=tmp_path,
-    )
-    assert status == 0
-    assert "4 cells, 12 queries, 1 image, 12 model calls, 12 of them still to make" in swept
-    (weighed,) = re.findall(r"^GPT-5.4 over HTTP: (.*)$", swept, re.MULTILINE)
-    assert weighed.startswith("6 calls, 6 images, ")
-    assert " (1,280 of them again), " in weighed, "one picture, six times"
-    price = 6 * 768 * 15 / 1e6
-    assert f"at most {6 * 768:,} out; " in weighed
-    assert weighed.endswith(f"; $0.00 in, at most ${price:.2f} out")
-    assert f"prices are of {AS_OF}, unless --prices is given" in swept
-    assert "FullImage over HTTP" not in swept
-    assert served.count(" over HTTP: 6 calls, 6 images") == 2
-    assert "over HTTP: 38 calls, 38 images" in searched
-    assert "19 cells, 38 queries, 1 image, 38 model calls, 38 of them" in searched
-
-
 def test_calls_without_their_images_are_counted_and_not_weighed(
     lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +123,7 @@ def test_calls_without_their_images_are_counted_and_not_weighed(
     dry = count_calls(groups)
     assert (dry.counts[0].calls, dry.counts[0].load, dry.missing) == (6, Load(), 1)
     with_them = sweep_groups(replace(sweep, logprobs=True), settings, {})
-    assert [cell.logprobs for cell in (*groups[0].cells, *with_them[0].cells)] == [
-        *[False] * 2, *[True] * 2
-    ]  # fmt: skip
+    assert [{cell.logprobs for cell in each[0].cells} for each in (groups, with_them)] == [
+        {False},
+        {True},
+    ]

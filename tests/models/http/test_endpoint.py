@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from asking import ask_calls
-from chat_server import Answer, Asked, ChatServer, error
+from chat_server import ChatServer, error
 from provider_servers import KEY
 
 from vlmeval_findit.core import redaction
@@ -15,20 +17,17 @@ from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.providers.provider_table import PROVIDERS
 
+AZURE = "https://me.azure.com/openai/deployments/gpt"
+
 
 @pytest.mark.parametrize(
     ("base", "url", "name"),
     [
-        ("http://a:8000/v1", "http://a:8000/v1/chat/completions", "http://a:8000/v1"),
         ("http://a/v1/", "http://a/v1/chat/completions", "http://a/v1"),
-        (
-            "https://me.azure.com/openai/deployments/gpt?api-version=2024-10-21",
-            "https://me.azure.com/openai/deployments/gpt/chat/completions?api-version=2024-10-21",
-            "https://me.azure.com/openai/deployments/gpt",
-        ),
+        (f"{AZURE}?api-version=2024", f"{AZURE}/chat/completions?api-version=2024", AZURE),
         ("http://[::1]:80/v1", "http://[::1]:80/v1/chat/completions", "http://[::1]:80/v1"),
     ],
-)  # fmt: skip
+)
 def test_addresses(base: str, url: str, name: str) -> None:
     endpoint = Endpoint(base)
     assert (endpoint.at("chat/completions"), endpoint.name) == (url, name)
@@ -36,43 +35,30 @@ def test_addresses(base: str, url: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "why"),
+    ("given", "why"),
     [
-        ("localhost:8000/v1", "should begin with http"),
-        ("me:pass-word@a/v1", "should begin with http"),
-        ("http://", "names no host"),
-        ("http://me:pass-word@a:port/v1", "cannot be read"),
-        ("http://me:pass-word@a/v 1", "a space"),
-        ("http://me:pass-word@a/v1", "holds credentials"),
+        (("me:S3CRET-value@a/v1",), "should begin with http"),
+        (("http://",), "names no host"),
+        (("http://me:S3CRET-value@a:port/v1",), "cannot be read"),
+        (("http://me:S3CRET-value@a/v 1",), "a space"),
+        (("http://me:S3CRET-value@a/v1",), "holds credentials"),
+        (("http://a/v1", "S3CRET-value\n"), "no key has"),
+        (("http://a/v1", "S3CRET-value b"), "no key has"),
+        (("http://a/v1", "S3CRET-value-schlüssel"), "no key has"),
+        (("http://a/v1", "", {"x": "S3CRET-value\r\nY: z"}), "no header has"),
+        (("http://a/v1", "", {"x": "S3CRET-valueß"}), "no header has"),
     ],
 )
-def test_addresses_that_are_none_are_refused_without_their_secrets(url: str, why: str) -> None:
+def test_what_is_none_is_refused_without_its_secrets(given: tuple[Any, ...], why: str) -> None:
     with pytest.raises(ValueError, match=why) as caught:
-        Endpoint(url)
-    assert "pass-word" not in str(caught.value)
-
-
-@pytest.mark.parametrize("key", ["sk\n", "a b", "schlüssel"])
-def test_keys_that_a_library_would_quote_are_refused(key: str) -> None:
-    with pytest.raises(ValueError, match="no key has") as caught:
-        Endpoint("http://127.0.0.1/v1", key)
-    assert key not in str(caught.value)
-
-
-@pytest.mark.parametrize("headers", [{"x": "val-ue\r\nY: z"}, {"x": "val-ueß"}])
-def test_headers_that_are_none_are_refused_without_their_values(headers: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="header") as caught:
-        Endpoint("http://a/v1", headers=headers)
-    assert "val-ue" not in str(caught.value)
+        Endpoint(*given)
+    assert "S3CRET" not in str(caught.value)
 
 
 def test_a_credential_in_the_query_of_an_address_is_used_and_shown_nowhere(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def quoting(asked: Asked, number: int) -> Answer:
-        return error(400, f"what is {asked.path}?")
-
-    with ChatServer(quoting) as server:
+    with ChatServer(lambda asked, number: error(400, f"what is {asked.path}?")) as server:
         asking = HttpService(chat_model("Qwen3-VL"), [Endpoint(f"{server.url}?key=par4m-secret")])
         reported = repr(ask_calls(asking, 1))
         assert server.asked[0].path == "/api/v1/chat/completions?key=par4m-secret"
@@ -84,15 +70,14 @@ def test_a_credential_in_the_query_of_an_address_is_used_and_shown_nowhere(
 def test_headers_come_from_the_environment_and_from_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"api-key": "of-the-environment", "x-a": "1"}')
     monkeypatch.setenv("FINDIT_SERVER_KEY", "bearer-of-mine")
-    first, second = endpoints("http://a/v1, http://b/v1", headers=["api-key:  of-the-flags "])
-    for endpoint in (first, second):
-        headers = endpoint.request_headers()
-        assert headers["api-key"] == "of-the-flags"
-        assert headers["x-a"] == "1"
-        assert headers["Authorization"] == "Bearer bearer-of-mine"
-    endpoint = endpoints("http://a/v1", headers={"Authorization": "Token of-my-own"})[0]
+    expected = {"api-key": "of-the-flags", "x-a": "1", "Authorization": "Bearer bearer-of-mine"}
+    for endpoint in endpoints("http://a/v1, http://b/v1", headers=["api-key:  of-the-flags "]):
+        assert expected.items() <= endpoint.request_headers().items()
+    (endpoint,) = endpoints("http://a/v1", headers={"Authorization": "Token of-my-own"})
     assert endpoint.request_headers()["Authorization"] == "Token of-my-own"
-    assert scrub("of-the-flags, of-my-own") == "***, ***"
+    # They do not go to a provider.
+    (actual,) = provider_endpoints("openai", needs_key=False, headers=["x-a: 1"])
+    assert (actual.key, actual.headers) == ("", {"x-a": "1"})
     monkeypatch.setenv("FINDIT_SERVER_HEADERS", "{")
     with pytest.raises(ValueError, match="should be a JSON object"):
         endpoints("http://a/v1")
@@ -100,12 +85,6 @@ def test_headers_come_from_the_environment_and_from_flags(monkeypatch: pytest.Mo
     with pytest.raises(ValueError, match="--header") as caught:
         endpoints("http://a/v1", headers=["only-a-value"])
     assert "only-a-value" not in str(caught.value)
-
-
-def test_openai_takes_another_limit() -> None:
-    assert Endpoint("https://api.openai.com/v1").limit_field == "max_completion_tokens"
-    assert Endpoint("http://proxy/v1", provider="openai").limit_field == "max_completion_tokens"
-    assert Endpoint("http://localhost/v1").limit_field == "max_tokens"
 
 
 @pytest.mark.parametrize(
@@ -123,6 +102,12 @@ def test_credentials_in_headers_are_secrets(header: str, monkeypatch: pytest.Mon
     assert scrub("what is S3CRET-value?") == "what is ***?"
 
 
+def test_openai_takes_another_limit() -> None:
+    assert Endpoint("https://api.openai.com/v1").limit_field == "max_completion_tokens"
+    assert Endpoint("http://proxy/v1", provider="openai").limit_field == "max_completion_tokens"
+    assert Endpoint("http://localhost/v1").limit_field == "max_tokens"
+
+
 # --- of providers ---------------------------------------------------------------------------------
 
 
@@ -132,7 +117,6 @@ def test_credentials_in_headers_are_secrets(header: str, monkeypatch: pytest.Mon
         ("openai", None, "https://api.openai.com/v1"),
         ("openai", "http://a/openai/", "http://a/openai"),
         ("anthropic", None, "https://api.anthropic.com/v1"),
-        ("anthropic", "http://a", "http://a/v1"),
         ("google", None, "https://generativelanguage.googleapis.com/v1beta"),
         ("google", "http://a", "http://a/v1beta"),
         ("google", "http://a/v1", "http://a/v1"),
@@ -142,18 +126,11 @@ def test_addresses_of_providers(
     name: str, given: str | None, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PROVIDERS[name].keys[-1], KEY)
-    (actual,) = provider_endpoints(name, given, needs_key=False)
-    assert actual.name == path
+    (actual,) = provider_endpoints(name, given)
+    assert (actual.name, actual.key) == (path, KEY)
     if given is not None:
         monkeypatch.setenv(PROVIDERS[name].address_variable, given)
-        assert provider_endpoints(name, needs_key=False)[0].name == path
-
-
-def test_headers_for_servers_do_not_go_to_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"x-mine": "secret-of-my-server"}')
-    monkeypatch.setenv("FINDIT_SERVER_KEY", "key-of-my-server")
-    (actual,) = provider_endpoints("openai", needs_key=False, headers=["x-a: 1"])
-    assert (actual.key, actual.headers) == ("", {"x-a": "1"})
+        assert provider_endpoints(name)[0].name == path
 
 
 @pytest.mark.parametrize(
@@ -172,11 +149,12 @@ def test_addresses_of_providers_that_are_refused(name: str, given: str | None, w
 
 def test_names_of_models_are_the_providers_or_the_users() -> None:
     assert chat_model("Claude-Opus-5.5", "anthropic").served == "claude-opus-5-5"
-    with pytest.raises(ValueError, match=r"Claude-Opus-5\.5=NAME_AT_OPENAI"):
-        chat_model("Claude-Opus-5.5", "openai")
-    with pytest.raises(ValueError, match="no name of google's for Qwen3-VL"):
-        chat_model("Qwen3-VL", "google")
-    with pytest.raises(ValueError, match="My-Gemini=NAME_AT_GOOGLE"):
-        chat_model("My-Gemini", "google", like="Gemini 2.5 Flash")
     mine = chat_model("My-Gemini", "google", "gemini-9", like="Gemini 2.5 Flash")
     assert mine.served == "gemini-9"
+    for model, provider, why in (
+        ("Claude-Opus-5.5", "openai", r"Claude-Opus-5\.5=NAME_AT_OPENAI"),
+        ("Qwen3-VL", "google", "no name of google's for Qwen3-VL"),
+        ("My-Gemini", "google", "My-Gemini=NAME_AT_GOOGLE"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            chat_model(model, provider)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from asking import QUESTION, QUICK, ask_calls, call_of
@@ -31,7 +31,7 @@ from provider_servers import (
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.answers import Answer as Answered
 from vlmeval_findit.core.answers import StopReason
-from vlmeval_findit.core.question import Message, image, text
+from vlmeval_findit.core.question import image, text
 from vlmeval_findit.core.replies import recorded
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.addresses import provider_endpoints
@@ -43,185 +43,176 @@ from vlmeval_findit.models.http.providers.google_content import content_request
 from vlmeval_findit.models.http.providers.provider_table import Provider
 from vlmeval_findit.models.http.schema import WORDS
 
-BY_NAME = [pytest.param(item, id=item.provider) for item in PROTOCOLS]
-every_provider = pytest.mark.parametrize("protocol", BY_NAME)
-
-
-@pytest.fixture(scope="module")
-def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("pictures") / "a.png"
-    Image.new("RGB", (2100, 40), "red").save(path)  # so large that it goes as JPEG
-    return path
-
-
+every_provider = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda each: each.provider)
 THRICE = replace(QUICK, attempts=3, refusals=3)
 
 
-def asked_at(
-    protocol: Protocol, server: ChatServer, model: str = "", timeout: float = 60.0, **how: Any
-) -> HttpService:
-    return HttpService(
-        chat_model(model or protocol.model, protocol.provider),
-        provider_endpoints(protocol.provider, address(server, protocol), key=KEY),
-        timeout,
-        policy=THRICE,
-        **how,
-    )
+@pytest.fixture(scope="module")
+def picture(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("pictures") / "a.png"
+    Image.new("RGB", (2100, 40), "red").save(path)  # so large that it goes as JPEG
+    return str(path)
 
 
-def message_of(*paths: Path) -> Message:
-    return (*(image(str(path)) for path in paths), text("where?"))
+def asked_at(protocol: Protocol, server: ChatServer, model: str = "") -> HttpService:
+    chat = chat_model(model or protocol.model, protocol.provider)
+    where = provider_endpoints(protocol.provider, address(server, protocol), key=KEY)
+    return HttpService(chat, where, 60.0, policy=THRICE)
 
 
-def ask(who: HttpService, *paths: Path, name: str = "", **more: Any) -> Answered:
-    question = parse(name) if name else QUESTION
-    return ask_calls(who, 1, message_of(*paths), question, **more)[0]
+def answers(protocol: Protocol, *replies: Answer, **how: Any) -> list[Answered]:
+    """Return the answers to calls, one for each reply."""
+    with ChatServer(in_turn(*replies)) as server:
+        return ask_calls(asked_at(protocol, server), len(replies), **how)
 
 
 # --- answers --------------------------------------------------------------------------------------
 
 
+ASKED: dict[str, dict[str, Any]] = {
+    "openai": {
+        "model": "gpt-5.4", "max_completion_tokens": 768, "temperature": 0.0,
+        "reasoning_effort": "none",
+    },
+    "anthropic": {
+        "model": "claude-sonnet-4-5", "max_tokens": 768, "temperature": 0.0,
+        "thinking": {"type": "disabled"},
+    },
+    "google": {
+        "generationConfig": {
+            "temperature": 0.0, "maxOutputTokens": 768, "thinkingConfig": {"thinkingBudget": 0}
+        }
+    },
+}  # fmt: skip
+
+
 @every_provider
-def test_records_are_those_of_openrouter(protocol: Protocol, picture: Path) -> None:
+def test_requests_are_what_the_model_table_says_and_records_as_through_openrouter(
+    protocol: Protocol, picture: str
+) -> None:
+    message = (image(picture), text("where?"))
     with ChatServer(protocol.answering(lambda body: "[5]")) as server:
-        answer = ask(asked_at(protocol, server), picture)
-        (asked,) = server.asked
-        where = provider_endpoints(protocol.provider, address(server, protocol), key=KEY)[0].name
-    assert answer.error is None
-    assert answer.text == "[5]"
+        who = asked_at(protocol, server)
+        answer, _ = ask_calls(who, 2, message, images=["a picture"] * 2)
+        body = dict(server.asked[0].body)
+    assert (answer.error, answer.text) == (None, "[5]")
     record = json.loads(answer.extra)["findit"]
     through_openrouter = chat_model(protocol.model, "openrouter")
     assert record["space"] == through_openrouter.space(QUESTION).as_dict()
-    request = through_openrouter.request((image(str(picture)),), QUESTION)
+    request = through_openrouter.request(message, QUESTION)
     assert record["images"] == [item.as_record() for item in request.images]
     written = {"cache_write": 200} if protocol is ANTHROPIC else {}
-    assert record["tokens"] == {
-        "prompt": 900, "cached": 400, **written, "completion": 20, "reasoning": 5
-    }  # fmt: skip
+    counts = {"prompt": 900, "cached": 400, **written, "completion": 20, "reasoning": 5}
+    assert record["tokens"] == counts
     assert record["finish_reason"] == "stop"
     assert record["model"]["provider"] == protocol.provider
     assert record["model"]["identifier"].startswith(protocol.called)
     call = record["call"]
-    prices = chat_model(protocol.model, protocol.provider).prices
-    assert prices is not None
-    assert call["cost"] == pytest.approx(prices.of(record["tokens"]))
+    assert who.model.prices is not None
+    assert call["cost"] == pytest.approx(who.model.prices.of(record["tokens"]))
     assert call["cost_from"] == "prices of November 2026", "No service stated it."
-    assert (call["status"], call["attempts"], call["server"]) == (200, 1, where)
-    assert KEY not in json.dumps(record)
-    assert KEY not in json.dumps(asked.body)
-
-
-def test_requests_are_what_the_model_table_says(picture: Path) -> None:
-    actual = {}
-    for protocol in PROTOCOLS:
-        with ChatServer(protocol.answering(lambda body: "[]")) as server:
-            shown = message_of(picture)
-            ask_calls(asked_at(protocol, server), 2, shown, images=["a picture"] * 2)
-        actual[protocol.provider] = server.asked[0].body
-    plain = {name: value for name, value in actual["openai"].items() if name != "messages"}
-    assert plain == {
-        "model": "gpt-5.4", "max_completion_tokens": 768, "temperature": 0.0,
-        "reasoning_effort": "none",
-    }  # fmt: skip
-    assert actual["openai"]["messages"][0]["content"][0]["image_url"]["detail"] == "high"
-    assert actual["anthropic"]["thinking"] == {"type": "disabled"}
-    first = actual["anthropic"]["messages"][0]["content"][0]
-    assert first["cache_control"] == {"type": "ephemeral"}, "Other calls are over the picture."
-    assert actual["anthropic"].keys() == {
-        "model", "messages", "max_tokens", "temperature", "thinking"
-    }  # fmt: skip
-    google = actual["google"]
-    assert google.keys() == {"contents", "generationConfig"}
-    assert google["contents"][0]["parts"][0]["inlineData"]["mimeType"] == "image/jpeg"
-    config = google["generationConfig"]
-    assert config.pop("thinkingConfig") == {"thinkingBudget": 0}
-    assert config == {"temperature": 0.0, "maxOutputTokens": 768}
+    (server_name,) = who.servers
+    assert (call["status"], call["attempts"], call["server"]) == (200, 1, server_name)
+    assert KEY not in json.dumps([record, body])
+    turns = body.pop("contents" if protocol is GOOGLE else "messages")
+    assert body == ASKED[protocol.provider]
+    shown = turns[0]["parts" if protocol is GOOGLE else "content"][0]
+    if protocol is OPENAI:
+        assert shown["image_url"]["detail"] == "high"
+    elif protocol is ANTHROPIC:
+        assert shown["cache_control"] == {"type": "ephemeral"}, "Another call is over the picture."
+    else:
+        assert shown["inlineData"]["mimeType"] == "image/jpeg"
 
 
 def test_a_seed_goes_where_there_is_such_a_field() -> None:
     body = {"model": "m", "messages": [], "max_tokens": 9, "temperature": 0.7, "seed": 3}
     asked = content_request(body)
     assert asked["generationConfig"] == {"maxOutputTokens": 9, "temperature": 0.7, "seed": 3}
-    assert "seed" not in asked
-    assert "seed" not in messages_request(body)
+    assert "seed" not in {**asked, **messages_request(body)}
 
 
 @pytest.mark.parametrize(
-    ("protocol", "model"), [(OPENAI, "GPT-6-Astra"), (ANTHROPIC, "Claude-Opus-5.5")]
+    ("protocol", "model", "limit"),
+    [
+        (OPENAI, "GPT-6-Astra", "max_completion_tokens"),
+        (ANTHROPIC, "Claude-Opus-5.5", "max_tokens"),
+    ],
 )
-def test_a_model_with_default_reasoning_gets_no_temperature(protocol: Protocol, model: str) -> None:
+def test_a_model_with_default_reasoning_gets_no_temperature(
+    protocol: Protocol, model: str, limit: str
+) -> None:
     with ChatServer(protocol.answering(lambda body: "[]")) as server:
-        assert ask(asked_at(protocol, server, model)).error is None
-    body = server.asked[0].body
-    assert not {"temperature", "reasoning_effort", "thinking", "output_config"} & body.keys()
-    assert body.get("max_tokens", body.get("max_completion_tokens")) == 8000
+        (answer,) = ask_calls(asked_at(protocol, server, model))
+    assert answer.error is None
+    assert server.asked[0].body.keys() == {"model", "messages", limit}
+    assert server.asked[0].body[limit] == 8000
 
 
-def test_an_answer_after_a_thought_and_a_truncated_answer() -> None:
-    cut: list[tuple[Protocol, dict[str, Any]]] = [
-        (ANTHROPIC, {"stop_reason": "max_tokens"}),
-        (GOOGLE, {"candidate": {"finishReason": "MAX_TOKENS"}}),
-    ]
-    for protocol, more in cut:
-        reply = protocol.reply("[1", thought="hm", **more)
-        with ChatServer(in_turn(reply)) as server:
-            record = recorded(ask(asked_at(protocol, server)).extra)
-        assert (record.thought, record.finish_reason) == ("hm", "length")
-    with ChatServer(in_turn(openai_reply("[1", finish_reason="length"))) as server:
-        assert recorded(ask(asked_at(OPENAI, server)).extra).finish_reason == "length"
+@pytest.mark.parametrize(
+    ("protocol", "reply", "thought"),
+    [
+        (ANTHROPIC, anthropic_reply("[1", thought="hm", stop_reason="max_tokens"), "hm"),
+        (GOOGLE, google_reply("[1", thought="hm", candidate={"finishReason": "MAX_TOKENS"}), "hm"),
+        (OPENAI, openai_reply("[1", finish_reason="length"), ""),
+    ],
+)
+def test_an_answer_after_a_thought_that_is_truncated(
+    protocol: Protocol, reply: Answer, thought: str
+) -> None:
+    record = recorded(answers(protocol, reply)[0].extra)
+    assert (record.thought, record.finish_reason) == (thought, "length")
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
 
 
-UNREADABLE: list[tuple[Answer, str]] = [
-    (GARBAGE, "not JSON"),
-    (Answer(b"{}"), "no choices"),
-    (Answer(b'{"error": {"message": "fell over"}}'), "fell over"),
-]
-
-
 @every_provider
-@pytest.mark.parametrize(("reply", "why"), UNREADABLE, ids=range(len(UNREADABLE)))
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (GARBAGE, "not JSON"),
+        (Answer(b"{}"), "no choices"),
+        (Answer(b'{"error": {"message": "fell over"}}'), "fell over"),
+    ],
+    ids=range(3),
+)
 def test_a_reply_that_is_none_is_a_failed_call(protocol: Protocol, reply: Answer, why: str) -> None:
     with ChatServer(in_turn(reply)) as server:
-        answer = ask(asked_at(protocol, server))
+        (answer,) = ask_calls(asked_at(protocol, server))
         assert len(server.asked) == 1, "It is not paid again."
     assert why in (answer.error or "")
     assert answer.stop is None
 
 
-def test_a_prompt_that_google_blocks_fails_alone() -> None:
+def test_google_blocks_a_prompt_and_says_in_the_body_how_long_to_wait() -> None:
     blocked = Answer(json.dumps({"promptFeedback": {"blockReason": "SAFETY"}}).encode())
-    with ChatServer(in_turn(blocked, google_reply("[1]"))) as server:
-        first, second = ask_calls(asked_at(GOOGLE, server), 2)
+    first, second = answers(GOOGLE, blocked, google_reply("[1]"))
     assert (first.error, second.text) == ("the prompt was blocked: SAFETY", "[1]")
-
-
-def test_google_says_in_the_body_how_long_to_wait() -> None:
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "734.5s"}]
-    with ChatServer(in_turn(google_error(429, "quota", details), google_reply("ok"))) as server:
-        answer = ask(asked_at(GOOGLE, server))
+    (answer,) = answers(GOOGLE, google_error(429, "quota", details))
     assert answer.error == "HTTP 429: quota; asks to come back in 12.2 minutes"
 
 
 INVALID = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]
-NO_MORE: list[tuple[Protocol, Answer]] = [
-    *((item, item.error(status, "no")) for item in PROTOCOLS for status in (401, 402)),
-    (OPENAI, openai_error(429, "You exceeded your current quota", code="insufficient_quota")),
-    (ANTHROPIC, anthropic_error(400, "Your credit balance is too low to access the API")),
-    (ANTHROPIC, anthropic_error(400, "no", kind="billing_error")),
-    (GOOGLE, google_error(400, "API key not valid.", INVALID)),
-]
 
 
-@pytest.mark.parametrize(("protocol", "refusal"), NO_MORE)
+@pytest.mark.parametrize(
+    ("protocol", "refusal", "requested"),
+    [
+        *((each, each.error(401, "no"), 3) for each in PROTOCOLS),
+        (OPENAI, openai_error(402, "no"), 1),
+        (OPENAI, openai_error(429, "You exceeded your quota", code="insufficient_quota"), 1),
+        (ANTHROPIC, anthropic_error(400, "Your credit balance is too low to access the API"), 1),
+        (ANTHROPIC, anthropic_error(400, "no", kind="billing_error"), 1),
+        (GOOGLE, google_error(400, "API key not valid.", INVALID), 1),
+    ],
+)
 def test_without_key_credit_or_model_nothing_more_is_asked(
-    protocol: Protocol, refusal: Answer
+    protocol: Protocol, refusal: Answer, requested: int
 ) -> None:
     with ChatServer(in_turn(refusal)) as server:
         stops = [answer.stop for answer in ask_calls(asked_at(protocol, server), 4)]
-        requested = 3 if refusal.status in (401, 403, 404) else 1
         assert stops == [None] * (requested - 1) + [StopReason.HOPELESS]
         assert len(server.asked) == requested
 
@@ -229,109 +220,102 @@ def test_without_key_credit_or_model_nothing_more_is_asked(
 # --- log-probabilities and formats ----------------------------------------------------------------
 
 
-def test_log_probabilities_of_who_has_them() -> None:
-    tokens = [{"token": "[1", "logprob": -0.5, "bytes": [91, 49]}, {"token": "]", "logprob": 0.0}]
-    with ChatServer(in_turn(openai_reply("[1]", choice={"logprobs": {"content": tokens}}))) as s:
-        answer = ask(asked_at(OPENAI, s), logprobs=True)
-    assert s.asked[0].body["logprobs"] is True
+TOKENS = [{"token": "[1", "logprob": -0.5, "bytes": [91, 49]}, {"token": "]", "logprob": 0.0}]
+CHOSEN = [{"token": "[1", "logProbability": -0.5, "tokenId": 3}, {"token": "]"}]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "reply"),
+    [
+        (OPENAI, openai_reply("[1]", choice={"logprobs": {"content": TOKENS}})),
+        (GOOGLE, google_reply("[1]", candidate={"logprobsResult": {"chosenCandidates": CHOSEN}})),
+    ],
+)
+def test_log_probabilities_of_who_has_them(protocol: Protocol, reply: Answer) -> None:
+    with ChatServer(in_turn(reply)) as server:
+        (answer,) = ask_calls(asked_at(protocol, server), logprobs=True)
+    assert "logprobs" in json.dumps(server.asked[0].body)
     actual = recorded(answer.extra).token_logprobs
     assert actual is not None
     assert actual.logprobs == (-0.5, 0.0)
-    chosen = [{"token": "[1", "logProbability": -0.5, "tokenId": 3}, {"token": "]"}]
-    result = {"logprobsResult": {"chosenCandidates": chosen}}
-    with ChatServer(in_turn(google_reply("[1]", candidate=result))) as server:
-        answer = ask(asked_at(GOOGLE, server), logprobs=True)
-    assert server.asked[0].body["generationConfig"]["responseLogprobs"] is True
-    assert recorded(answer.extra).token_logprobs == actual
 
 
-def test_log_probabilities_of_who_has_none() -> None:
-    with ChatServer(in_turn(anthropic_reply("[1]"))) as server:
-        refused = ask(asked_at(ANTHROPIC, server), logprobs=True)
-        assert not server.asked, "It is known before anything is sent."
+@pytest.mark.parametrize(
+    ("protocol", "reply", "requests"),
+    [
+        (ANTHROPIC, anthropic_reply("[1]"), 0),  # known before anything is sent
+        (GOOGLE, google_error(400, "Logprobs is not enabled for models/gemini-2.5-flash"), 1),
+    ],
+)
+def test_log_probabilities_of_who_has_none(
+    protocol: Protocol, reply: Answer, requests: int
+) -> None:
+    with ChatServer(in_turn(reply)) as server:
+        (refused,) = ask_calls(asked_at(protocol, server), logprobs=True)
+        assert len(server.asked) == requests
     assert "run without --logprobs" in (refused.error or "")
     assert refused.stop is StopReason.HOPELESS
-    no = google_error(400, "Logprobs is not enabled for models/gemini-2.5-flash")
-    with ChatServer(in_turn(no)) as server:
-        refused = ask(asked_at(GOOGLE, server), logprobs=True)
-    assert "run without --logprobs" in (refused.error or "")
-    assert refused.stop is StopReason.HOPELESS
 
 
-HELD = "FindIt_Demo_xyxy_json_constrained"
+HELD = parse("FindIt_Demo_xyxy_json_constrained")
 
 
-def test_replies_are_held_to_a_format_in_the_words_of_each() -> None:
-    actual = {}
+@every_provider
+def test_replies_are_held_to_a_format_in_the_words_of_each(protocol: Protocol) -> None:
     boxes = '[{"bbox": [1, 2, 3, 4]}]'
-    for protocol in PROTOCOLS:
 
-        def reply(body: Mapping[str, Any], protocol: Protocol = protocol) -> str:
-            held = HELD_REPLY if WORDS in json.dumps(body) else boxes
-            return held if protocol is GOOGLE else f'{{"answer": {held}}}'
+    def reply(body: Mapping[str, Any]) -> str:
+        held = HELD_REPLY if WORDS in json.dumps(body) else boxes
+        return held if protocol is GOOGLE else f'{{"answer": {held}}}'
 
-        with ChatServer(protocol.answering(reply)) as server:
-            answer = ask(asked_at(protocol, server), name=HELD)
-        assert (answer.text, answer.error) == (boxes, None)
-        first, asked = server.asked
-        assert is_first(first)
-        actual[protocol] = asked.body
-    schema = actual[OPENAI]["response_format"]["json_schema"]["schema"]
+    with ChatServer(protocol.answering(reply)) as server:
+        (answer,) = ask_calls(asked_at(protocol, server), question=HELD)
+    assert (answer.text, answer.error) == (boxes, None)
+    first, asked = server.asked
+    assert is_first(first)
+    if protocol is GOOGLE:
+        config = asked.body["generationConfig"]
+        assert config["responseMimeType"] == "application/json"
+        assert config["responseJsonSchema"] == HELD.reply_schema
+        return
+    if protocol is OPENAI:
+        schema = asked.body["response_format"]["json_schema"]["schema"]
+    else:
+        assert asked.body["output_config"]["format"]["type"] == "json_schema"
+        schema = asked.body["output_config"]["format"]["schema"]
     assert schema["properties"]["answer"]["type"] == "array"
-    held = {"type": "json_schema", "schema": schema}
-    assert actual[ANTHROPIC]["output_config"] == {"format": held}
-    config = actual[GOOGLE]["generationConfig"]
-    assert config["responseMimeType"] == "application/json"
-    assert config["responseJsonSchema"] == parse(HELD).reply_schema
 
 
-# --- a plug-in's provider -------------------------------------------------------------------------
+# --- a plug-in's provider, and OpenRouter ---------------------------------------------------------
 
 
-def reply_of(text: str = "[1]") -> dict[str, Any]:
-    return {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
+def test_whatever_a_plug_in_s_provider_does_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    chat = Mock()
+    row = Provider("mine", chat, "http://localhost/v9")
+    monkeypatch.setattr(provider_table, "PROVIDERS", {**provider_table.PROVIDERS, "mine": row})
+    model = chat_model("Qwen3-VL", "mine", "q3", space="grid1000")
 
+    def ask(does: Any, **how: Any) -> Answered:
+        chat.side_effect = does
+        service = HttpService(model, provider_endpoints("mine"), 60.0, policy=THRICE)
+        return ask_calls(service, **how)[0]
 
-@pytest.fixture
-def mine(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Make a provider of a single function known."""
-
-    def service_of(chat: Any, timeout: float = 60.0, **more: Any) -> HttpService:
-        row = Provider("mine", chat, "http://localhost/v9", **more)
-        monkeypatch.setattr(provider_table, "PROVIDERS", {**provider_table.PROVIDERS, "mine": row})
-        model = chat_model("Qwen3-VL", "mine", "q3", space="grid1000")
-        return HttpService(model, provider_endpoints("mine"), timeout, policy=THRICE)
-
-    return service_of
-
-
-def test_whatever_it_raises_or_returns_is_a_failed_call(mine: Any) -> None:
-    def raising(error: BaseException) -> Any:
-        def chat(*_: Any) -> Any:
-            raise error
-
-        return chat
-
-    busy = CallError("busy", 429, retry_after=0.01)
-    assert call_of(ask(mine(raising(busy))))["attempts"] == 3
+    assert call_of(ask(CallError("busy", 429, retry_after=0.01)))["attempts"] == 3
     for error in (ZeroDivisionError("oops"), SystemExit(3)):
-        answer = ask(mine(raising(error)))
+        answer = ask(error)
         assert "the provider mine failed" in (answer.error or "")
         assert call_of(answer)["attempts"] == 1
-    gone = ask(mine(raising(CallError("no credit", 402, hopeless=True))))
-    assert gone.stop is StopReason.HOPELESS
-
-
-def test_a_provider_without_schemas_is_not_asked_for_a_format(mine: Any) -> None:
-    who = mine(lambda *_: reply_of())
+    assert ask(CallError("no credit", 402, hopeless=True)).stop is StopReason.HOPELESS
+    choice = {"message": {"content": "[1]"}, "finish_reason": "stop"}
+    assert ask(lambda *_: {"choices": [choice]}).text == "[1]"
+    # Its row has neither schemas nor log-probabilities.
+    assert "run without --logprobs" in (ask(None, logprobs=True).error or "")
     with pytest.raises(ValueError, match="holds no reply to a format"):
-        who.model.describe(parse(HELD), [])
-    refused = ask(who, logprobs=True)
-    assert "run without --logprobs" in (refused.error or "")
+        model.describe(HELD, [])
 
 
 def test_openrouter_is_a_provider_and_recorded_as_a_server(
-    monkeypatch: pytest.MonkeyPatch, picture: Path
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with pytest.raises(ValueError, match="OPENROUTER_API_KEY is not set"):
         provider_endpoints("openrouter")
@@ -339,7 +323,7 @@ def test_openrouter_is_a_provider_and_recorded_as_a_server(
         monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
         monkeypatch.setenv("OPENROUTER_BASE_URL", server.url)
         who = HttpService(chat_model("GPT-5.4", "openrouter"), provider_endpoints("openrouter"))
-        answer = ask(who, picture)
+        (answer,) = ask_calls(who)
         (asked,) = server.asked
     assert answer.record["model"]["provider"] == "OpenAI"
     assert asked.headers["authorization"] == f"Bearer {KEY}"

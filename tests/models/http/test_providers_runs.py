@@ -33,12 +33,6 @@ def plain(asked: Asked, number: int) -> Answer:
     return completion(a_box(asked.body))
 
 
-def no_secret(*folders: Path) -> None:
-    for folder in folders:
-        for path in folder.rglob("*"):
-            assert not path.is_file() or b"SECRET" not in path.read_bytes(), path
-
-
 def search(folder: Path, *flags: str) -> list[str]:
     folder.mkdir(exist_ok=True)
     places = {"--work-dir": "runs", "--journal": "calls.jsonl", "--out": "best.yaml"}
@@ -87,9 +81,7 @@ def test_a_sweep_may_ask_several_providers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "sweep.yaml"
-    path.write_text(
-        MIXED.format(folder=tmp_path / "runs", here="{name: GPT-6-Astra, provider: openai}")
-    )
+    path.write_text(MIXED.format(folder=tmp_path / "runs"))
     with (
         ChatServer(OPENAI.answering(a_box)) as first,
         ChatServer(GOOGLE.answering(a_box)) as second,
@@ -109,7 +101,8 @@ def test_a_sweep_may_ask_several_providers(
     who = json.loads(identity.read_text())["answering"]
     assert (who["kind"], who["checkpoint"]) == ("provider google", "gemini-2.5-flash")
     assert who["endpoint"] == f"{address(second, GOOGLE)}/v1beta"
-    no_secret(tmp_path)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not any(b"SECRET" in path.read_bytes() for path in files)
 
 
 @pytest.mark.parametrize(
@@ -121,10 +114,7 @@ def test_a_sweep_may_ask_several_providers(
         ("search --model GPT-6-Astra --provider openai --temperature 1", "takes none at openai"),
         ("search --model Gemini-2.5-Flash --provider google --batch openai", "is another's"),
         (f"--data {DATA} --model Opus --provider anthropic", "NAME_AT_ANTHROPIC"),
-        (
-            f"--data {DATA} --model GPT-5.4 --provider openai --dry-run --like x",
-            "--like: no model 'x'",
-        ),
+        (f"--data {DATA} --model GPT-5.4 --provider openai --like x", "--like: no model 'x'"),
         ("--data MMBench --model GPT-5.4 --provider openai", "--provider is for FindIt's"),
         (f"--data {DATA} MMBench --model GPT-5.4 --provider openai", "apart"),
         (f"--data {DATA} MMBench --model FindIt-Nano --temperature 1", "apart"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from asking import QUICK, ask_call, ask_calls, call_of, service
@@ -21,20 +20,12 @@ from chat_server import (
 )
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.answers import Answer as Answered
 from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.engine.http_backend import HttpBackend
 from vlmeval_findit.models.http.spending import Budget
 
-FREE = parse("FindIt_Demo_xyxy_json")
 HELD = parse("FindIt_Demo_xyxy_json_constrained")
 OK = completion("[]")
-
-
-def answers(script: Script, calls: int, question: Any = FREE) -> list[Answered]:
-    """Return the answers to calls one after the other."""
-    with ChatServer(script) as server:
-        return ask_calls(service(server.url), calls, question=question)
 
 
 # --- refusals that are alike ----------------------------------------------------------------------
@@ -42,7 +33,7 @@ def answers(script: Script, calls: int, question: Any = FREE) -> list[Answered]:
 
 def test_what_the_words_do_not_name_may_be_any_field() -> None:
     fields = {"top_k": 1, "seed": 7}
-    with ChatServer(in_turn(error(400, "bad request"), error(400, "bad request"))) as server:
+    with ChatServer(in_turn(error(400, "bad request"))) as server:
         why = ask_calls(service(server.url, fields), 5, logprobs=True)[-1].error or ""
     assert "it may not take logprobs (run without --logprobs), or seed (with --extra-body" in why
     assert """top_k (with --extra-body '{"top_k": null}' it is not sent)""" in why
@@ -56,16 +47,16 @@ def test_what_the_words_do_not_name_may_be_any_field() -> None:
     "script",
     [
         in_turn(error(503, "loading model")),
-        in_turn(error(429, "slow down")),
         in_turn(error(413, "too large")),
         in_turn(error(400, "blocked by the content filter")),
         lambda asked, number: error(400, f"{4000 + number} tokens are too many"),
         in_turn(completion("[1]"), error(400, "no")),
     ],
-    ids=["503", "429", "413", "moderated", "counts", "answered"],
+    ids=["503", "413", "moderated", "counts", "answered"],
 )
 def test_refusals_that_are_of_the_moment_or_the_call_end_nothing(script: Script) -> None:
-    assert [answer.stop for answer in answers(script, 12)] == [None] * 12
+    with ChatServer(script) as server:
+        assert [answer.stop for answer in ask_calls(service(server.url), 12)] == [None] * 12
 
 
 def test_free_answers_say_nothing_of_constrained_ones() -> None:

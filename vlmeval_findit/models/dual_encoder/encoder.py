@@ -29,10 +29,6 @@ class Padding(Enum):
     """Cut at 64 tokens, neither padded nor masked."""
 
 
-UNPADDED_TOKENS = 64
-"""Where :attr:`Padding.UNPADDED` cuts; the end token stays."""
-
-
 class TextFeatures(NamedTuple):
     """The vectors of captions, with their lengths."""
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +25,6 @@ from ...core.folders import lmu_data_root
 from ...core.image_files import decode
 from ..revision import known_revision, refuse_missing, refuse_unreachable, revision_of
 from .encoder import (
-    UNPADDED_TOKENS,
     DualEncoder,
     EncoderError,
     Padding,
@@ -36,9 +36,11 @@ from .encoder import (
 
 log = logging.getLogger(__name__)
 
-_Item = TypeVar("_Item")
+Item = TypeVar("Item")
 
 FOLDER = "findit_features"
+UNPADDED_TOKENS = 64
+"""Where :attr:`Padding.UNPADDED` cuts; the end token stays."""
 
 _BATCH = 16
 _UNMASKED = ("siglip", "siglip2")
@@ -56,6 +58,8 @@ class Towers:
         refuse_unreachable(checkpoint)
         self.checkpoint = checkpoint
         self.revision = _revision(checkpoint)
+        # The hub commit whose features are stored
+        self._pinned = {} if Path(checkpoint).is_dir() else {"revision": self.revision}
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         config = hf.AutoConfig.from_pretrained(checkpoint, **self._pinned)
         self._class = hf.MODEL_MAPPING[type(config)]
@@ -70,36 +74,26 @@ class Towers:
         self._tokenizer, self._pictures = processor.tokenizer, processor.image_processor
 
     @property
-    def _pinned(self) -> Mapping[str, str]:
-        """The hub commit whose features are stored."""
-        return {} if Path(self.checkpoint).is_dir() else {"revision": self.revision}
-
-    @property
     def facts(self) -> Mapping[str, str]:
+        cut, padded = f"cut at {self.most_tokens} tokens", f"padded to {self.most_tokens} tokens"
         return {
             "architecture": self._class.__name__,
             "revision": self.revision,
             "dtype": "float32",
             "device": self.device,
             "image_processor": f"{type(self._pictures).__name__} ({self._pictures.backend})",
-            Padding.AS_TRAINED.value: (
-                f"cut at {self.most_tokens} tokens, masked"
-                if self.masked
-                else f"padded to {self.most_tokens} tokens, not masked"
-            ),
+            Padding.AS_TRAINED.value: f"{cut}, masked" if self.masked else f"{padded}, not masked",
             **installed(("torch", "torchvision", "transformers", "tokenizers", "pillow")),
         }
 
     @cached_property
     def _model(self) -> Any:
+        load = partial(self._class.from_pretrained, self.checkpoint, dtype=torch.float32)
         try:
-            model = self._class.from_pretrained(
-                self.checkpoint, dtype=torch.float32, **self._pinned
-            )
+            model = load(**self._pinned)
         except (OSError, RuntimeError, ValueError) as error:
-            raise EncoderError(
-                f"{self.checkpoint}: no weights that can be read: {error}"
-            ) from error
+            why = f"{self.checkpoint}: no weights that can be read: {error}"
+            raise EncoderError(why) from error
         return model.eval().to(self.device)
 
     def images(self, paths: Sequence[Path]) -> Vectors:
@@ -115,15 +109,14 @@ class Towers:
         return [len(ids) for ids in self._tokenizer([*captions], verbose=False).input_ids]
 
     def limit(self, padding: Padding) -> int:
-        if padding is Padding.UNPADDED:
-            return min(UNPADDED_TOKENS, self.most_tokens)
-        return self.most_tokens
+        most = UNPADDED_TOKENS if padding is Padding.UNPADDED else self.most_tokens
+        return min(most, self.most_tokens)
 
     def texts(self, captions: Sequence[str], padding: Padding) -> Vectors:
-        whole = padding is Padding.AS_TRAINED and not self.masked
+        as_trained = padding is Padding.AS_TRAINED
         token_ids = self._tokenizer(
             [*captions],
-            padding="max_length" if whole else False,
+            padding="max_length" if as_trained and not self.masked else False,
             truncation=True,
             max_length=self.limit(padding),
         ).input_ids
@@ -134,7 +127,7 @@ class Towers:
         for numbers in by_length.values():
             for batch in _batches(numbers):
                 given = {"input_ids": torch.tensor([token_ids[i] for i in batch])}
-                if padding is Padding.AS_TRAINED and self.masked:
+                if as_trained and self.masked:
                     given["attention_mask"] = torch.ones_like(given["input_ids"])
                 pooled.update(zip(batch, self._pooled("text", given), strict=True))
         return np.stack([pooled[i] for i in range(len(token_ids))])
@@ -151,7 +144,7 @@ class Towers:
         return np.asarray(vectors.float().cpu().numpy(), dtype=np.float32)
 
 
-def _batches(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
+def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
     for first in range(0, len(items), _BATCH):
         yield items[first : first + _BATCH]
 
@@ -169,81 +162,69 @@ def _revision(checkpoint: str) -> str:
 def named_encoder(name: str) -> DualEncoder:
     """Return a dual encoder by name in ENCODERS, at the hub, or by folder; raises as Towers.
 
-    Weights are loaded when a feature is not in the cache.
+    Weights are loaded when a feature is not stored yet.
     """
     return _NamedEncoder(name, Towers(checkpoint_of(name)))
 
 
+@dataclass(frozen=True)
 class _NamedEncoder:
-    def __init__(self, name: str, towers: Towers) -> None:
-        self._name, self._towers = name, towers
+    name: str
+    towers: Towers
 
     @property
     def facts(self) -> Mapping[str, str]:
-        return {"identifier": identifier_of(self._name), **self._towers.facts}
+        return {"identifier": identifier_of(self.name), **self.towers.facts}
 
     def images(self, paths: Sequence[Path]) -> Vectors:
-        contents = [file_sha256(path) for path in paths]
-        cache = FeatureCache({**self._towers.facts, "of": "image"})
-        return cache.of(contents, lambda numbers: self._towers.images([paths[i] for i in numbers]))
+        origin = {**self.towers.facts, "of": "image"}
+        return stored_vectors(origin, paths, map(file_sha256, paths), self.towers.images)
 
     def texts(self, captions: Sequence[str], padding: Padding) -> TextFeatures:
         # Tokenizers refuse lone surrogates, which a reply may have.
         captions = [caption.encode("utf-8", "replace").decode() for caption in captions]
-        contents = [sha256_of(caption.encode()) for caption in captions]
-        cache = FeatureCache({**self._towers.facts, "of": "text", "padding": padding.value})
-        vectors = cache.of(
-            contents, lambda numbers: self._towers.texts([captions[i] for i in numbers], padding)
-        )
-        tokens = tuple(self._towers.lengths(captions))
-        limit = self._towers.limit(padding)
+        origin = {**self.towers.facts, "of": "text", "padding": padding.value}
+        contents = (sha256_of(caption.encode()) for caption in captions)
+        make = partial(self.towers.texts, padding=padding)
+        vectors = stored_vectors(origin, captions, contents, make)
+        tokens, limit = tuple(self.towers.lengths(captions)), self.towers.limit(padding)
         return TextFeatures(vectors, tokens, tuple(count > limit for count in tokens))
 
 
-class FeatureCache:
-    """Disk cache of features: one file per vector, named by content and encoder.
+def stored_vectors(
+    origin: Mapping[str, str],
+    items: Sequence[Item],
+    contents: Iterable[str],
+    make: Callable[[Sequence[Item]], Vectors],
+) -> Vectors:
+    """Return the vectors of items, n x d; what VLMEvalKit's data folder lacks is made and stored.
 
-    Processes may share it: files are written atomically, and equal features are equal files. A
-    vector takes at most 5 KB, so nothing is evicted.
+    It has a file per vector, named by content and origin. Processes may share it: files are written
+    atomically, and equal features are equal files. A vector takes at most 5 KB, so nothing is
+    evicted.
 
     Args:
         origin: all that vectors depend on besides the content.
-        folder: default: in VLMEvalKit's data folder.
+        contents: SHA-256 of each item; of equal ones only one is made.
     """
-
-    def __init__(self, origin: Mapping[str, str], folder: Path | None = None) -> None:
-        self._origin = json.dumps(dict(origin), sort_keys=True).encode()
-        self._folder = lmu_data_root() / FOLDER if folder is None else folder
-
-    def of(self, contents: Sequence[str], make: Callable[[Sequence[int]], Vectors]) -> Vectors:
-        """Return the vectors of contents given by SHA-256: n x d.
-
-        ``make`` gets the indices of contents that are not stored, each content once, and returns
-        their vectors in that order.
-        """
-        by_content = {content: self._read(content) for content in set(contents)}
-        first = {content: i for i, content in reversed([*enumerate(contents)])}
-        missing = sorted(first[content] for content, known in by_content.items() if known is None)
-        if missing:
-            for i, vector in zip(missing, make(missing), strict=True):
-                by_content[contents[i]] = vector
-                self._write(contents[i], vector)
-        vectors = [vector for content in contents if (vector := by_content[content]) is not None]
-        return np.stack(vectors) if vectors else np.zeros((0, 0), dtype=np.float32)
-
-    def _path(self, content: str) -> Path:
-        key = sha256_of(self._origin, b"\0", content.encode())
-        return self._folder / key[:2] / f"{key}.f32"
-
-    def _read(self, content: str) -> Vectors | None:
+    prefix = json.dumps(dict(origin), sort_keys=True).encode()
+    keys = [sha256_of(prefix, b"\0", content.encode()) for content in contents]
+    folder = lmu_data_root() / FOLDER
+    paths = [folder / key[:2] / f"{key}.f32" for key in keys]
+    known: dict[Path, Any] = {}
+    missing: dict[Path, Item] = {}
+    for path, item in zip(paths, items, strict=True):
+        if path in known or path in missing:
+            continue
         try:
-            return np.frombuffer(self._path(content).read_bytes(), dtype="<f4")
-        except OSError:
-            return None  # not stored or unreadable: it is computed
-
-    def _write(self, content: str, vector: Vectors) -> None:
-        path = self._path(content)
+            known[path] = np.frombuffer(path.read_bytes(), dtype="<f4")
+        except OSError:  # not stored or unreadable
+            missing[path] = item
+    made = make(list(missing.values())) if missing else ()
+    for path, vector in zip(missing, made, strict=True):
+        known[path] = vector
         try:
             write_once(path, vector.astype("<f4").tobytes())
         except OSError as error:
             log.warning("FindIt: a feature cannot be stored at %s: %s", path, error)
+    return np.stack([known[path] for path in paths]) if paths else np.zeros((0, 0), np.float32)

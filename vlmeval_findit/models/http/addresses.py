@@ -7,6 +7,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -29,10 +30,8 @@ class AddressFile:
     def __init__(self, path: Path, endpoint: Callable[[str], Endpoint]) -> None:
         if not path.absolute().parent.is_dir():
             raise ValueError(f"--base-url @{path}: no such folder")
-        self._path = path
-        self._endpoint = endpoint
-        self._text = ""
-        self._servers: list[Endpoint] = []
+        self._path, self._endpoint = path, endpoint
+        self._text, self._servers = "", list[Endpoint]()
         self._read()
 
     def __call__(self) -> list[Endpoint]:
@@ -71,13 +70,10 @@ def header_lines(given: Headers) -> dict[str, str]:
     """Return headers by name; ValueError for an invalid line hides its value."""
     if isinstance(given, Mapping):
         return dict(given)
-    headers = {}
-    for line in given:
-        name, colon, value = line.partition(":")
-        if not colon or not name.strip():
-            raise ValueError("--header takes 'NAME: VALUE', and was given something else")
-        headers[name.strip()] = value.strip()
-    return headers
+    lines = [line.partition(":") for line in given]
+    if not all(colon and name.strip() for name, colon, _ in lines):
+        raise ValueError("--header takes 'NAME: VALUE', and was given something else")
+    return {name.strip(): value.strip() for name, _, value in lines}
 
 
 def server_headers(given: Headers = ()) -> dict[str, str]:
@@ -106,11 +102,7 @@ def endpoints(
     """
     urls = _split(urls)
     secret = os.environ.get("FINDIT_SERVER_KEY", "").strip() if key is None else key
-    whole = server_headers(headers)
-
-    def endpoint(url: str) -> Endpoint:
-        return Endpoint(url, secret, whole)
-
+    endpoint = partial(Endpoint, key=secret, headers=server_headers(headers))
     if len(urls) == 1 and urls[0].startswith("@"):
         return AddressFile(Path(urls[0][1:]).expanduser(), endpoint)
     return [endpoint(url) for url in urls]
@@ -135,32 +127,23 @@ def provider_endpoints(
     Raises:
         ValueError: there is no such provider or no key; an address or a header is invalid.
     """
-    provider = find_provider(name)
-    addresses = [_address(provider, url) for url in _split(urls or ())]
+    provider, by_name = find_provider(name), header_lines(headers)
     if key is None and needs_key:
-        key = _key(provider, is_needed=not addresses)
+        values = (os.environ.get(variable, "").strip() for variable in provider.keys)
+        key = next(filter(None, values), "")
+        # Other addresses may need none.
+        if not key and provider.keys and not urls:
+            raise ValueError(
+                f"{' or '.join(provider.keys)} is not set: the provider {name} is asked with the "
+                "key in this environment variable (--dry-run needs none)"
+            )
     usual = os.environ.get(provider.address_variable or "-") or provider.address
-    by_name = header_lines(headers)
-    return [
-        Endpoint(address, key or "", by_name, provider.name)
-        for address in addresses or [_address(provider, usual)]
-    ]
+    addresses = [_address(provider, url) for url in _split(urls or usual)]
+    return [Endpoint(address, key or "", by_name, name) for address in addresses]
 
 
 def _split(urls: str | Sequence[str]) -> Sequence[str]:
     return [url.strip() for url in urls.split(",")] if isinstance(urls, str) else urls
-
-
-def _key(provider: Provider, *, is_needed: bool) -> str:
-    """Return a provider's key; custom addresses may need none."""
-    values = (os.environ.get(name, "").strip() for name in provider.keys)
-    key = next(filter(None, values), "")
-    if not key and provider.keys and is_needed:
-        raise ValueError(
-            f"{' or '.join(provider.keys)} is not set: the provider {provider.name} is asked with "
-            "the key in this environment variable (--dry-run needs none)"
-        )
-    return key
 
 
 def _address(provider: Provider, url: str) -> str:

@@ -46,16 +46,17 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         parts = _parts(self.base_url)
-        # An HTTP library would quote such a key in its error.
-        if not (self.key.isascii() and self.key.isprintable()) or " " in self.key:
+        # An HTTP library would quote such a key or header in its error.
+        if not _is_plain(self.key) or " " in self.key:
             raise ValueError("the API key holds characters that no key has (a space, a line end)")
+        remember(self.key)
         for name, value in self.headers.items():
-            _check_header(name, value)
-        in_query = (value for name, value in parse_qsl(parts.query) if _CREDENTIAL.search(name))
-        remember(self.key, *in_query)
-        for name, value in self.headers.items():
+            if not _is_plain(name + value):
+                raise ValueError(f"the header {name!r} holds characters that no header has")
             if _CREDENTIAL.search(name):
-                remember(value, *_credentials_in(value))
+                words = value.replace(";", " ").split()
+                remember(value, *(words[1:] or words), *(each.partition("=")[2] for each in words))
+        remember(*(value for name, value in parse_qsl(parts.query) if _CREDENTIAL.search(name)))
 
     def __repr__(self) -> str:
         return f"Endpoint({self.name!r})"
@@ -94,9 +95,8 @@ class Endpoint:
         }
         given = {name.lower() for name in self.headers}
         if self.key and "authorization" not in given:
-            defaults[key_header or "Authorization"] = (
-                self.key if key_header else f"Bearer {self.key}"
-            )
+            bearer = "" if key_header else "Bearer "
+            defaults[key_header or "Authorization"] = bearer + self.key
         remaining = {name: value for name, value in defaults.items() if name.lower() not in given}
         return {**remaining, **self.headers}
 
@@ -123,12 +123,5 @@ def _parts(url: str) -> SplitResult:
     return parts
 
 
-def _credentials_in(header: str) -> list[str]:
-    words = header.replace(";", " ").split()
-    return [*(words[1:] or words), *(word.partition("=")[2] for word in words)]
-
-
-def _check_header(name: str, value: str) -> None:
-    # An HTTP library would quote such a value in its error.
-    if not (f"{name}{value}".isascii() and f"{name}{value}".isprintable()):
-        raise ValueError(f"the header {name!r} holds characters that no header has")
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable()

@@ -7,7 +7,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.answers import error_line, in_thread
@@ -26,14 +25,6 @@ _UNKNOWN = re.compile(
 )
 
 
-@dataclass(slots=True)
-class _Refusals:
-    """The first calls of a kind, while all are refused in the same words."""
-
-    words: str = ""
-    errors: list[CallError] = field(default_factory=list)
-
-
 class ModelServer:
     """A server, for as long as calls go there."""
 
@@ -44,8 +35,9 @@ class ModelServer:
         # Result of the schema check (None: not yet asked): an error, or None if schemas are
         # enforced.
         self.schema_check: asyncio.Future[CallError | None] | None = None
-        # By ``constrained``; None: a call was answered.
-        self._first: dict[bool, _Refusals | None] = {False: _Refusals(), True: _Refusals()}
+        # By ``constrained``: the first calls, while all are refused in the same words; None: a call
+        # was answered.
+        self._first: dict[bool, list[CallError] | None] = {False: [], True: []}
         self._provider = find_provider(endpoint.provider) if endpoint.provider else None
         self._chat = self._provider.chat if self._provider else OPENAI_CHAT
         self._headers = self._chat.headers(endpoint) if isinstance(self._chat, WireFormat) else {}
@@ -77,13 +69,13 @@ class ModelServer:
         if (first := self._first[constrained]) is None:
             return
         if error.status not in _FINAL or MODERATED.search(str(error)):
-            self._first[constrained] = _Refusals()
+            first.clear()
             return
-        if str(error) != first.words:
-            first = self._first[constrained] = _Refusals(str(error))
-        first.errors.append(error)
-        if len(first.errors) >= _ALIKE:
-            for refused in first.errors:
+        if first and str(error) != str(first[0]):
+            first.clear()
+        first.append(error)
+        if len(first) >= _ALIKE:
+            for refused in first:
                 refused.alike = refused.hopeless = True
 
 

@@ -87,9 +87,8 @@ _SHOWN = 80  # characters of another reply in a message
 
 def check_request(body: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
     """Return the check as a request like ``body``."""
-    content = [{"type": "text", "text": WORDS}]
-    held = response_format(_SCHEMA, root)
-    return {**body, "messages": [{"role": "user", "content": content}], "response_format": held}
+    asked = [{"role": "user", "content": [{"type": "text", "text": WORDS}]}]
+    return {**body, "messages": asked, "response_format": response_format(_SCHEMA, root)}
 
 
 def refuse_unconstrained(completion: Completion, question: Question) -> None:

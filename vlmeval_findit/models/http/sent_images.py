@@ -26,7 +26,6 @@ from ...core.image_files import Size, check, decode, header, orientation
 from ...core.question import Message, PartKind, Reference
 
 JPEG_FROM = 2048  # pixels of the longer side from which JPEG is sent, not PNG
-JPEG_QUALITY = 95
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +101,7 @@ def as_they_are(path: Path, limit: int | None = None) -> SentImage:
     plain = info.format in ("JPEG", "PNG") and info.mode == "RGB" and size == info.size
     if plain and orientation(path) == 1:
         check(path)  # a call with half an image costs money too
-        mime = f"image/{info.format.lower()}"
-        return SentImage(size, size, mime, b64encode(path.read_bytes()))
+        return SentImage(size, size, f"image/{info.format.lower()}", b64encode(path.read_bytes()))
     return _sent(path, info.size, size, "PNG")
 
 
@@ -118,7 +116,7 @@ def encode(path: Path, size: Size, kind: str) -> bytes:
         image = image.resize(size, Image.Resampling.LANCZOS)
     image.info.clear()
     buffer = io.BytesIO()
-    image.save(buffer, kind, **({"quality": JPEG_QUALITY} if kind == "JPEG" else {}))
+    image.save(buffer, kind, **({"quality": 95} if kind == "JPEG" else {}))
     return buffer.getvalue()
 
 
