@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from itertools import chain
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -20,10 +19,6 @@ from ...core.metric import Better, Metric
 from ...core.replies import Reply
 
 # --- lenient parsing of replies that do not adhere: no score depends on it ------------------------
-
-# Sums of the surplus over strict reading: of boxes, and of points (see :data:`POINTING`)
-LENIENT_TP, LENIENT_PRED = "lenient_tp", "lenient_pred"
-LENIENT_POINTED, LENIENT_PLACES = "lenient_pointed", "lenient_places"
 
 
 class LenientMatch(NamedTuple):
@@ -72,17 +67,17 @@ def lenient_details(strict: Matched, lenient: LenientMatch) -> dict[str, Any]:
         "hits": list(matched.hits),
         "recoverable": list(recovered_objects(strict, lenient)),
     }
-    if reading.labels:
-        result["labels"] = list(reading.labels)
-    if reading.frames:
-        result["frames"] = list(reading.frames)
-    return result
+    return result | labels_and_frames(reading)
 
 
-def finite(boxes: Sequence[Corners]) -> list[list[float]] | list[list[float | None]]:
+def labels_and_frames(reading: ParsedReply) -> dict[str, Any]:
+    """Return the labels and frames of boxes for a row's details, where there are any."""
+    stated = {"labels": list(reading.labels), "frames": list(reading.frames)}
+    return {name: values for name, values in stated.items() if values}
+
+
+def finite(boxes: Sequence[Corners]) -> list[list[float | None]]:
     """Return boxes as in JSON, with null for a number that is not finite."""
-    if all(map(isfinite, chain.from_iterable(boxes))):
-        return [*map(list, boxes)]
     return [[n if isfinite(n) else None for n in box] for box in boxes]
 
 
@@ -105,22 +100,21 @@ class NegativeOutcome(Enum):
         return f"negatives_{self.name.lower()}"
 
 
+_ALL = {item.sum: 1 for item in NegativeOutcome}
+
 # Share of each outcome, failed calls included.
-SHARES = tuple(
-    Metric(item.value, {item.sum: 1}, {each.sum: 1 for each in NegativeOutcome}, empty=None)
-    for item in NegativeOutcome
+SHARES = tuple(Metric(item.value, {item.sum: 1}, _ALL, empty=None) for item in NegativeOutcome)
+
+_of_answered = partial(
+    Metric,
+    whole={name: 1 for name in _ALL if name != NegativeOutcome.FAILED.sum},
+    empty=None,
+    in_short_tables=False,
 )
-
-# The answered queries without objects, over which rejection is measured.
-ANSWERED_NEGATIVES = {
-    item.sum: 1.0 for item in NegativeOutcome if item is not NegativeOutcome.FAILED
-}
-
-_of_negatives = partial(Metric, whole=ANSWERED_NEGATIVES, empty=None, in_short_tables=False)
-REJECTION_ACCURACY = _of_negatives(
+REJECTION_ACCURACY = _of_answered(
     "Rejection accuracy", {NegativeOutcome.REJECTED.sum: 1}, key="rejection_accuracy"
 )
-FALSE_ALARM_RATE = _of_negatives(
+FALSE_ALARM_RATE = _of_answered(
     "False-alarm rate",
     {NegativeOutcome.FALSE_ALARM.sum: 1},
     key="false_alarm_rate",
@@ -140,22 +134,11 @@ def outcome(reply: Reply, reading: ParsedReply, lenient: LenientMatch | None) ->
         return NegativeOutcome.REJECTED
     if reason is FormatFailure.EMPTY:
         return NegativeOutcome.EMPTY
-    words = (
-        reason in (FormatFailure.NO_BOX, FormatFailure.NOT_JSON)
-        and lenient is None
-        and not reply.cut
-    )
-    return (
-        NegativeOutcome.REFUSED if words and _is_prose(reply.answer) else NegativeOutcome.UNREADABLE
-    )
-
-
-def _is_prose(text: str) -> bool:
-    """Tell whether a text has words and no bracket."""
-    return _BRACKET.search(text) is None and any(map(str.isalpha, text))
-
-
-_BRACKET = re.compile(r"[\[\]{}]")
+    unreadable = reason not in (FormatFailure.NO_BOX, FormatFailure.NOT_JSON)
+    has_words = any(map(str.isalpha, reply.answer)) and not re.search(r"[\[\]{}]", reply.answer)
+    if unreadable or lenient is not None or reply.cut or not has_words:
+        return NegativeOutcome.UNREADABLE
+    return NegativeOutcome.REFUSED
 
 
 def rejections(sums: Mapping[str, float]) -> dict[NegativeOutcome, int]:
@@ -177,15 +160,34 @@ def rejection_line(sums: Mapping[str, float]) -> str | None:
 
 # --- boxes ----------------------------------------------------------------------------------------
 
-F1_LENIENT = Metric(  # the headline of the lenient reading
+
+def _replied(reading: ParsedReply) -> dict[str, float]:
+    failed = reading.reason is FormatFailure.FAILED_CALL
+    return {
+        "responses": int(not failed),
+        "adherent": int(reading.reason is None),
+        "failed": int(failed),
+    }
+
+
+def sums(reading: ParsedReply, matched: Matched) -> dict[str, float]:
+    """Compute one query's sums; the objects of a failed call are only in ``n_gt_failed``."""
+    replied, objects = _replied(reading), len(matched.ious)
+    if replied["failed"]:
+        return {**replied, "tp": 0, "n_pred": 0, "n_gt": 0, "n_gt_failed": objects, "iou_sum": 0.0}
+    counted = {"tp": matched.tp, "n_pred": matched.counted, "n_gt": objects, "n_gt_failed": 0}
+    return {**replied, **counted, "iou_sum": float(sum(matched.ious))}
+
+
+ADHERENCE = Metric("Adherence", {"adherent": 1}, {"responses": 1}, key="adherence")
+
+_F1_LENIENT = Metric(  # the headline of the lenient reading
     "F1@0.5 (lenient)",
-    {"tp": 2, LENIENT_TP: 2},
-    {"n_pred": 1, LENIENT_PRED: 1, "n_gt": 1},
+    {"tp": 2, "lenient_tp": 2},
+    {"n_pred": 1, "lenient_pred": 1, "n_gt": 1},
     key="f1_lenient",
     in_short_tables=False,
 )
-
-ADHERENCE = Metric("Adherence", {"adherent": 1}, {"responses": 1}, key="adherence")
 
 # Micro-averaged over the answered queries; F1@0.5 is the headline.
 METRICS = (
@@ -194,7 +196,7 @@ METRICS = (
     ADHERENCE,
     Metric("Precision", {"tp": 1}, {"n_pred": 1}, key="precision", in_short_tables=False),
     Metric("Recall", {"tp": 1}, {"n_gt": 1}, key="recall", in_short_tables=False),
-    F1_LENIENT,
+    _F1_LENIENT,
     REJECTION_ACCURACY,
     FALSE_ALARM_RATE,
 )
@@ -206,74 +208,13 @@ F1_FAILED_MISSED = Metric(  # every failed call is an answer without boxes
     key="f1_failed_missed",
 )
 
-RANKING = (F1_FAILED_MISSED, METRICS[1], METRICS[2])  # else failing on hard images would pay
-COUNTS = {"boxes": "n_gt", "predicted": "n_pred", "found": "tp"}  # name in a score's table to sum
-
-
-def sums(reading: ParsedReply, matched: Matched) -> dict[str, float]:
-    """Compute one query's sums; the objects of a failed call are only in ``n_gt_failed``."""
-    failed = reading.reason is FormatFailure.FAILED_CALL
-    objects = len(matched.ious)
-    return {
-        **_replied(reading),
-        "tp": 0 if failed else matched.tp,
-        "n_pred": 0 if failed else matched.counted,
-        "n_gt": 0 if failed else objects,
-        "n_gt_failed": objects if failed else 0,
-        "iou_sum": 0.0 if failed else float(sum(matched.ious)),
-    }
-
-
-def _replied(reading: ParsedReply) -> dict[str, float]:
-    failed = reading.reason is FormatFailure.FAILED_CALL
-    return {
-        "responses": 0 if failed else 1,
-        "adherent": 0 if failed else int(reading.reason is None),
-        "failed": int(failed),
-    }
-
+RANKING = (F1_FAILED_MISSED, METRICS[1], ADHERENCE)  # else failing on hard images would pay
 
 # --- points ---------------------------------------------------------------------------------------
 
-POINTING_LENIENT = Metric(
-    "Pointing accuracy (lenient)",
-    {"pointed": 1, LENIENT_POINTED: 1},
-    {"places": 1, LENIENT_PLACES: 1},
-    key="pointing_lenient",
-    in_short_tables=False,
-)
 
-# Over the answered queries; pointing accuracy is the headline.  ``pointed``: objects with a point
-# assigned to them.  ``places``: max(objects, points), so that an extra point costs as much as a
-# missed object; with one object and at most one point this is ScreenSpot-Pro's accuracy.
-# ``inside``: the share of a query's points in any object (0 without a point), with one object as in
-# RefSpatial-Bench.
-POINTING = (
-    Metric("Pointing accuracy", {"pointed": 1}, {"places": 1}, key="pointing"),
-    Metric("Points inside", {"inside": 1}, {"targets": 1}, key="points_inside", empty=None),
-    ADHERENCE,
-    Metric("Point precision", {"pointed": 1}, {"points": 1}, key="point_precision",
-           in_short_tables=False),
-    Metric("Point recall", {"pointed": 1}, {"objects": 1}, key="point_recall",
-           in_short_tables=False),
-    POINTING_LENIENT,
-    REJECTION_ACCURACY,
-    FALSE_ALARM_RATE,
-)  # fmt: skip
-
-POINTING_FAILED_MISSED = Metric(
-    "Pointing accuracy (failed calls as misses)",
-    {"pointed": 1},
-    {"places": 1, "objects_failed": 1},
-    key="pointing_failed_missed",
-)
-
-POINTING_RANKING = (POINTING_FAILED_MISSED, POINTING[1], ADHERENCE)
-POINTING_COUNTS = {"objects": "objects", "points": "points", "pointed at": "pointed"}
-
-
-def point_sums(reading: ParsedReply, matched: Matched, truth: Truth) -> dict[str, float]:
-    """Compute the sums of a query answered with points; see :data:`POINTING`."""
+def _point_sums(reading: ParsedReply, matched: Matched, truth: Truth) -> dict[str, float]:
+    """Compute the sums of a query answered with points; see :data:`_POINTING`."""
     replied, objects, points = _replied(reading), len(truth.boxes), matched.counted
     if replied["failed"]:
         counted = dict.fromkeys(("pointed", "points", "objects", "places", "inside", "targets"), 0)
@@ -291,6 +232,39 @@ def point_sums(reading: ParsedReply, matched: Matched, truth: Truth) -> dict[str
     }
 
 
+_POINTING_LENIENT = Metric(
+    "Pointing accuracy (lenient)",
+    {"pointed": 1, "lenient_pointed": 1},
+    {"places": 1, "lenient_places": 1},
+    key="pointing_lenient",
+    in_short_tables=False,
+)
+
+# Over the answered queries; pointing accuracy is the headline.  ``pointed``: objects with a point
+# assigned to them.  ``places``: max(objects, points), so that an extra point costs as much as a
+# missed object; with one object and at most one point this is ScreenSpot-Pro's accuracy.
+# ``inside``: the share of a query's points in any object (0 without a point), with one object as in
+# RefSpatial-Bench.
+_POINTING = (
+    Metric("Pointing accuracy", {"pointed": 1}, {"places": 1}, key="pointing"),
+    Metric("Points inside", {"inside": 1}, {"targets": 1}, key="points_inside", empty=None),
+    ADHERENCE,
+    Metric("Point precision", {"pointed": 1}, {"points": 1}, key="point_precision",
+           in_short_tables=False),
+    Metric("Point recall", {"pointed": 1}, {"objects": 1}, key="point_recall",
+           in_short_tables=False),
+    _POINTING_LENIENT,
+    REJECTION_ACCURACY,
+    FALSE_ALARM_RATE,
+)  # fmt: skip
+
+_POINTING_FAILED_MISSED = Metric(
+    "Pointing accuracy (failed calls as misses)",
+    {"pointed": 1},
+    {"places": 1, "objects_failed": 1},
+    key="pointing_failed_missed",
+)
+
 # --- match rules ----------------------------------------------------------------------------------
 
 
@@ -304,38 +278,36 @@ class RuleMetrics:
     lenient: Metric
     counts: Mapping[str, str]  # sums in a score's table
     sums: Callable[[ParsedReply, Matched, Truth], dict[str, float]]  # of a query
-    more: Callable[[Matched, Matched], dict[str, float]]  # the lenient surplus
+    # the sums of the surplus over strict reading, by name, as counted in one reading
+    surplus: Mapping[str, Callable[[Matched], int]]
     undetailed: tuple[str, ...] = ()  # details that these answers do not have
 
     def lenient_sums(self, strict: Matched, lenient: LenientMatch) -> dict[str, float]:
         """Return the lenient surplus where not 0; another assignment can make it negative."""
-        result = self.more(strict, lenient.matched)
-        return {name: value for name, value in result.items() if value}
-
-
-def _more_boxes(strict: Matched, lenient: Matched) -> dict[str, float]:
-    return {LENIENT_TP: lenient.tp - strict.tp, LENIENT_PRED: lenient.counted - strict.counted}
-
-
-def _more_points(strict: Matched, lenient: Matched) -> dict[str, float]:
-    objects = len(strict.hits)
-    places = [max(objects, item.counted) for item in (lenient, strict)]
-    return {LENIENT_POINTED: lenient.tp - strict.tp, LENIENT_PLACES: places[0] - places[1]}
+        more = {name: of(lenient.matched) - of(strict) for name, of in self.surplus.items()}
+        return {name: value for name, value in more.items() if value}
 
 
 BOXES = RuleMetrics(
-    METRICS, RANKING, F1_FAILED_MISSED, F1_LENIENT, COUNTS,
-    sums=lambda reading, matched, _: sums(reading, matched),
-    more=_more_boxes,
-)  # fmt: skip
+    METRICS,
+    RANKING,
+    F1_FAILED_MISSED,
+    _F1_LENIENT,
+    {"boxes": "n_gt", "predicted": "n_pred", "found": "tp"},
+    lambda reading, matched, _: sums(reading, matched),
+    {"lenient_tp": lambda of: of.tp, "lenient_pred": lambda of: of.counted},
+)
 POINTS = RuleMetrics(
-    POINTING, POINTING_RANKING, POINTING_FAILED_MISSED, POINTING_LENIENT, POINTING_COUNTS,
-    sums=point_sums,
-    more=_more_points,
+    _POINTING,
+    (_POINTING_FAILED_MISSED, _POINTING[1], ADHERENCE),
+    _POINTING_FAILED_MISSED,
+    _POINTING_LENIENT,
+    {"objects": "objects", "points": "points", "pointed at": "pointed"},
+    _point_sums,
+    {
+        "lenient_pointed": lambda of: of.tp,
+        "lenient_places": lambda of: max(len(of.hits), of.counted),
+    },
     undetailed=("ious", "tp", "n_pred", "n_gt"),
-)  # fmt: skip
-
-RULES: Mapping[MatchRule, RuleMetrics] = {
-    MatchRule.BOX_OVERLAP: BOXES,
-    MatchRule.POINT_IN_OBJECT: POINTS,
-}
+)
+RULES = {MatchRule.BOX_OVERLAP: BOXES, MatchRule.POINT_IN_OBJECT: POINTS}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any
+from itertools import takewhile
 
 from ...boxes.representation import (
     DEFAULT_STRUCTURE,
@@ -21,7 +21,6 @@ from ...boxes.representation import (
     default_key,
 )
 from ...core.formatting import nearest
-from ...core.plugin_rows import PluginTable
 from . import PREFIX
 from .findit_datasets import BENCHMARK, DATASETS, Dataset, Family
 from .variant import CENTRES, DECODINGS, MARKS, Variant, VariantError, format_problem
@@ -41,10 +40,6 @@ class NameParts:
                 return word
         return None
 
-    def take_row(self, table: PluginTable[Any]) -> str | None:
-        """Take the name of a built-in row, else of a plug-in's row."""
-        return self.take(table.builtin) or self.take(table.added())
-
     def take_match(self, pattern: str) -> str | None:
         result = re.match(pattern + r"(?=_|\Z)", self.text)
         if result is None:
@@ -52,8 +47,12 @@ class NameParts:
         self.text = self.text[result.end() + 1 :]
         return result[1]
 
-    def part(self) -> str:
-        return self.text.split("_", 1)[0]
+    def wrong(self, what: str, known: Iterable[str], listed: str) -> str:
+        """Say that the next part is missing, or none of the known words."""
+        part = self.text.split("_", 1)[0]
+        if not part:
+            return f"the {what} is missing ({listed})"
+        return f"no {what} {part!r}{nearest(part, known)}"
 
 
 def parse(name: str) -> Variant:
@@ -68,10 +67,9 @@ def parse(name: str) -> Variant:
     variant, why = None, ""
     if dataset is not None:
         variant, why = parse_format(rest.text, DATASETS[dataset], Variant)
-    variant = variant or parse_alias(name)
-    if variant is None:
-        raise VariantError(f"{name}: {_misspelt_dataset(text, dataset) or why}")
-    return variant
+    if variant := variant or parse_alias(name):
+        return variant
+    raise VariantError(f"{name}: {_misspelt_dataset(text, dataset) or why}")
 
 
 def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant | None, str]:
@@ -86,18 +84,13 @@ def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant 
     multilabel = rest.take(["multilabel"]) is not None
     caption = rest.take(["caption"]) is not None
     frames = rest.take_match(r"f([1-9][0-9]{0,3})")
-    representation = rest.take_row(REPRESENTATIONS)
+    representation = rest.take(REPRESENTATIONS.builtin) or rest.take(REPRESENTATIONS.added())
     if representation is None:
-        part = rest.part()
-        if not part:
-            return None, f"the representation is missing ({', '.join(REPRESENTATIONS)})"
-        return None, f"no representation {part!r}{nearest(part, REPRESENTATIONS)}"
+        known = ", ".join(REPRESENTATIONS)
+        return None, rest.wrong("representation", REPRESENTATIONS, known)
     output = rest.take(OUTPUTS)
     if output is None:
-        part = rest.part()
-        if not part:
-            return None, "the output format is missing (text or json)"
-        return None, f"no output format {part!r}{nearest(part, OUTPUTS)}"
+        return None, rest.wrong("output format", OUTPUTS, "text or json")
     key = rest.take(KEYS)
     structure = rest.take(STRUCTURES)
     centre = rest.take_match(r"cx-([a-z]+)")
@@ -127,23 +120,15 @@ def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant 
 
 
 def _misspelt_dataset(text: str, dataset: str | None) -> str:
-    guess = _looks_like_dataset(text)
+    # A name ends at the first part that belongs to the grid.
+    grid = {*REPRESENTATIONS, *OUTPUTS, "multilabel", "caption"}
+    parts = takewhile(lambda p: p not in grid and not re.fullmatch(r"f\d+", p), text.split("_"))
+    guess = "_".join(parts) or text
     # Scenes_minni begins with the dataset Scenes, and is nearer to Scenes_mini.
     others = [name for name in DATASETS if dataset is not None and name.startswith(f"{dataset}_")]
     if dataset is None or (guess != dataset and get_close_matches(guess, others, cutoff=0.8)):
         return f"no dataset {guess!r}{nearest(guess, DATASETS)}"
     return ""
-
-
-def _looks_like_dataset(text: str) -> str:
-    """Return a name up to the first part that belongs to the grid, for error messages."""
-    grid = {*REPRESENTATIONS, *OUTPUTS, "multilabel", "caption"}
-    front = []
-    for part in text.split("_"):
-        if part in grid or re.fullmatch(r"f\d+", part):
-            break
-        front.append(part)
-    return "_".join(front) or text
 
 
 SUBSETS: dict[str, tuple[Dataset, bool]] = {  # subset file to (dataset, multi-label)

@@ -18,7 +18,6 @@ SIZE, OBJECTS = "size", "objects"
 ERRORS = "errors"  # key of the events in a row's details
 _SMALL, _LARGE = 32.0**2, 96.0**2  # COCO's areas: small is below, large from
 
-
 ERROR_TYPES = {kind: error_type(kind.value, kind.meaning) for kind in BoxError}
 
 
@@ -57,7 +56,8 @@ class F1Errors(ErrorAnalysis):
             for each in row.details.get(ERRORS, ()):
                 part = each.get(by, row.details[LABEL] if by == LABEL else None)
                 if part is not None:
-                    parts.setdefault(part, []).append(_event(each))
+                    event = ErrorEvent(BoxError(each["kind"]), each["box"], each["object"])
+                    parts.setdefault(part, []).append(event)
             for part, events in parts.items():
                 yield part, event_sums(events)
 
@@ -99,22 +99,14 @@ def details_of(
     result = []
     for event in events:
         each: dict[str, Any] = {"kind": event.kind.value, "box": event.box, "object": event.object}
-        if event.object is not None:
-            each[SIZE] = size_of(truth.boxes[event.object])
-            label = truth.labels[event.object] if truth.labels else None
-        elif event.box is not None:
-            each[SIZE] = size_of(matched.boxes[event.box])
-            label = reading.labels[event.box] if reading.labels else None
-        else:
-            label = None
-        if label is not None:
-            each[LABEL] = label
+        at, boxes, labels = event.object, truth.boxes, truth.labels
+        if at is None:
+            at, boxes, labels = event.box, matched.boxes, reading.labels
+        if at is not None:
+            each[SIZE] = size_of(boxes[at])
+            each |= {LABEL: labels[at]} if labels else {}
         result.append(each)
     return result
-
-
-def _event(values: Mapping[str, Any]) -> ErrorEvent:
-    return ErrorEvent(BoxError(values["kind"]), values["box"], values["object"])
 
 
 def size_of(box: Sequence[float]) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from ...boxes.box_records import Truth
 from ...boxes.representation import Corners
+
+T = TypeVar("T")
 
 
 class Sighting(NamedTuple):
@@ -69,21 +71,23 @@ def thinned(query: FindItQuery, frames: int) -> FindItQuery:
     place = {old: new for new, old in enumerate(selected)}
     truth = query.truth
     boxes = [i for i, frame in enumerate(truth.frames) if frame in place]
+
+    def of(values: tuple[T, ...], indices: list[int]) -> tuple[T, ...]:
+        return tuple(values[i] for i in indices) if values else ()
+
     return replace(
         query,
-        images=tuple(query.images[i] for i in selected),
-        frame_indices=tuple(query.frame_indices[i] for i in selected)
-        if query.frame_indices
-        else (),
+        images=of(query.images, selected),
+        frame_indices=of(query.frame_indices, selected),
         truth=Truth(
-            boxes=tuple(truth.boxes[i] for i in boxes),
+            boxes=of(truth.boxes, boxes),
             frames=tuple(place[truth.frames[i]] for i in boxes),
-            labels=tuple(truth.labels[i] for i in boxes) if truth.labels else (),
-            masks=tuple(truth.masks[i] for i in boxes) if truth.masks else (),
+            labels=of(truth.labels, boxes),
+            masks=of(truth.masks, boxes),
             ignored=tuple(
-                item._replace(frame=place[item.frame])
-                for item in truth.ignored
-                if item.frame in place
+                each._replace(frame=place[each.frame])
+                for each in truth.ignored
+                if each.frame in place
             ),
         ),
     )

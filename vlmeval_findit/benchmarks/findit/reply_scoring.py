@@ -23,6 +23,7 @@ from .box_metrics import (
     LenientMatch,
     NegativeOutcome,
     finite,
+    labels_and_frames,
     lenient_details,
     lenient_matches,
     outcome,
@@ -59,13 +60,10 @@ class MatchedReply:
         return outcome(self.reply, self.reading, self.lenient)
 
 
-_FAILED_READING = ParsedReply((), (), (), FormatFailure.FAILED_CALL)
-
-
 def read_reply(reply: Reply, read: Reader) -> ParsedReply:
     """Read a reply; a truncated reply has a separate reason."""
     if reply.failed:
-        return _FAILED_READING
+        return ParsedReply((), (), (), FormatFailure.FAILED_CALL)
     reading = read(reply.answer)
     if reading.reason is not None and reply.ends_in_thought:
         return reading._replace(reason=FormatFailure.TRUNCATED_THINKING)
@@ -96,22 +94,14 @@ def match_replies(
     known = [formats[row] for row in rows]
     texts = [reply.answer for reply in replies]
     lenient = lenient_matches(texts, known, readings, truths, maps, match_rule)
-    result = [
-        MatchedReply(
-            query,
-            reply,
-            reading,
-            item,
-            # JSON that parses is complete; text is read as far as it goes.
-            cut=reply.cut and how.output == "text",
-            lenient=lenient.get(place),
-            confidences=_confidences(reply, how, reading),
-            match_rule=match_rule,
-        )
-        for place, (query, reply, reading, item, how) in enumerate(
-            zip(queries, replies, readings, matched, known, strict=True)
-        )
-    ]
+    result = []
+    together = zip(queries, replies, readings, matched, known, strict=True)
+    for place, (query, reply, reading, item, how) in enumerate(together):
+        # JSON that parses is complete; text is read as far as it goes.
+        cut = reply.cut and how.output == "text"
+        sure = _confidences(reply, how, reading)
+        lenient_ = lenient.get(place)
+        result.append(MatchedReply(query, reply, reading, item, cut, lenient_, sure, match_rule))
     return result, [*dict.fromkeys(spaces)]
 
 
@@ -125,23 +115,20 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: ParsedReply) -> Confid
 
 def events_of(result: Sequence[MatchedReply]) -> list[list[ErrorEvent]]:
     """Classify the errors in each query's boxes; points have none."""
-    events = iter(
-        classify_errors(
-            [_answered(item) for item in result if item.match_rule is MatchRule.BOX_OVERLAP]
-        )
-    )
-    return [next(events) if item.match_rule is MatchRule.BOX_OVERLAP else [] for item in result]
-
-
-def _answered(reply: MatchedReply) -> MatchedQuery:
-    return MatchedQuery(
-        reply.matched,
-        reply.reading,
-        reply.query.truth,
-        reply.cut,
-        reply.recoverable,
-        reply.rejection is NegativeOutcome.REJECTED,
-    )
+    return classify_errors(
+        [
+            MatchedQuery(
+                item.matched,
+                item.reading,
+                item.query.truth,
+                item.cut,
+                item.recoverable,
+                item.rejection is NegativeOutcome.REJECTED,
+            )
+            for item in result
+            if item.match_rule is MatchRule.BOX_OVERLAP
+        ]
+    ) or [[] for _ in result]
 
 
 def scored_row(reply: MatchedReply, events: Sequence[ErrorEvent] = ()) -> ScoredRow:
@@ -185,10 +172,7 @@ def _details(reply: MatchedReply, events: Sequence[ErrorEvent]) -> Mapping[str, 
         result["ignored"] = list(matched.ignored)
     if matched.labels_agree:
         result["labels_agree"] = list(matched.labels_agree)
-    if reading.labels:
-        result["labels"] = list(reading.labels)
-    if reading.frames:
-        result["frames"] = list(reading.frames)
+    result |= labels_and_frames(reading)
     if reply.lenient is not None:
         result["lenient"] = lenient_details(reply.matched, reply.lenient)
     if events:
