@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import chain
 from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -73,6 +74,9 @@ class AnnotationRow:
     cluster: str = ""  # rows of one cluster (image or video) are not independent
 
 
+_SAME = ("index", "label", "width", "height", "frame_indices", "caption", "cluster")  # in queries
+
+
 def _row(query: FindItQuery) -> AnnotationRow:
     truth = query.truth
 
@@ -84,23 +88,17 @@ def _row(query: FindItQuery) -> AnnotationRow:
 
     packed = [mask and mask.packed for mask in truth.masks]
     return AnnotationRow(
-        index=query.index,
-        label=query.label,
-        width=query.width,
-        height=query.height,
+        **{name: getattr(query, name) for name in _SAME},
         boxes=by_frame(truth.boxes),
         box_labels=by_frame(truth.labels) if truth.labels else [],
         image_path=query.images,
         support_shots=query.support,
-        frame_indices=query.frame_indices,
-        caption=query.caption,
         sightings=tuple(_Sighting(*seen) for seen in query.sightings),
         tags=dict(query.tags),
         masks=by_frame(packed) if any(packed) else [],
         ignored=tuple(
             _Ignored(*item[:-1], item.mask.packed if item.mask else None) for item in truth.ignored
         ),
-        cluster=query.cluster,
     )
 
 
@@ -109,9 +107,8 @@ def _query(row: AnnotationRow) -> FindItQuery:
     counts = [len(boxes) for boxes in row.boxes]
     if len(counts) != frames:
         raise CellError("boxes", f"{len(counts)} lists for {frames} images")
-    for column in ("box_labels", "masks"):
-        values = getattr(row, column)
-        if values and [len(some) for some in values] != counts:
+    for column, values in (("box_labels", row.box_labels), ("masks", row.masks)):
+        if values and list(map(len, values)) != counts:
             raise CellError(column, "not an entry for every box")
     for item in row.ignored:
         if not 0 <= item.frame < frames:
@@ -123,22 +120,16 @@ def _query(row: AnnotationRow) -> FindItQuery:
         return None if packed is None else PackedMask(row.height, row.width, packed)
 
     return FindItQuery(
-        index=row.index,
-        label=row.label,
-        width=row.width,
-        height=row.height,
+        **{name: getattr(row, name) for name in _SAME},
         images=row.image_path,
         support=row.support_shots,
-        caption=row.caption,
-        frame_indices=row.frame_indices,
         sightings=tuple(Sighting(seen.image, seen.box) for seen in row.sightings),
         tags=row.tags,
-        cluster=row.cluster,
         truth=Truth(
-            boxes=tuple(box for boxes in row.boxes for box in boxes),
+            boxes=tuple(chain.from_iterable(row.boxes)),
             frames=tuple(frame for frame, boxes in enumerate(row.boxes) for _ in boxes),
-            labels=tuple(label for labels in row.box_labels for label in labels),
-            masks=tuple(mask(packed) for some in row.masks for packed in some),
+            labels=tuple(chain.from_iterable(row.box_labels)),
+            masks=tuple(map(mask, chain.from_iterable(row.masks))),
             ignored=tuple(
                 Ignored(**{**vars(item), "mask": mask(item.mask)}) for item in row.ignored
             ),
@@ -254,7 +245,7 @@ def load_task(name: str) -> FindItTask:
     if variant.data.maker is not None:
         import_module(f"vlmeval_findit.data.{variant.data.maker}").ensure(variant.data)
     table = find_table(variant.table)
-    rows: Sequence[FindItQuery] = read_table(table)
+    rows = read_table(table)
     if variant.mark is not None:
         rows = with_marks(rows, variant)
     queries = (thinned(query, variant.frames) for query in rows)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,24 +68,18 @@ def draw_as(
     """Draw an answer on its images with the given roles, the boxes over the objects."""
     details, truth = row.details, query.truth
     drawn: dict[int, list[DrawnBox]] = {}
-    ious = details.get("ious") or [None] * len(truth.boxes)
     for item in truth.ignored:
-        drawn.setdefault(item.frame, []).append(
-            DrawnBox(Role.IGNORED, item.box, item.label or query.label, None)
-        )
-    for j, (box, frame) in enumerate(zip(truth.boxes, truth.frames, strict=True)):
-        label = truth.labels[j] if truth.labels else query.label
-        drawn.setdefault(frame, []).append(DrawnBox(Role.TRUTH, box, label, ious[j]))
-    boxes = details["boxes"]
-    frames = details.get("frames") or [0] * len(boxes)
-    labels = details.get("labels") or [""] * len(boxes)
-    for i, (role, value) in enumerate(result[:_MOST]):
-        if None not in boxes[i] and all(map(isfinite, boxes[i])):
-            drawn.setdefault(frames[i], []).append(
-                DrawnBox(role, tuple(boxes[i]), labels[i], value)
-            )
-    for frame, more in _lenient(row):
-        drawn.setdefault(frame, []).append(more)
+        box = DrawnBox(Role.IGNORED, item.box, item.label or query.label, None)
+        drawn.setdefault(item.frame, []).append(box)
+    labels = truth.labels or [query.label] * len(truth.boxes)
+    ious = details.get("ious") or [None] * len(truth.boxes)
+    for each, label, iou, frame in zip(truth.boxes, labels, ious, truth.frames, strict=True):
+        drawn.setdefault(frame, []).append(DrawnBox(Role.TRUTH, each, label, iou))
+    # The boxes of lenient parsing alone follow those of strict reading.
+    lenient = details.get("lenient") or {"boxes": []}
+    more = [(Role.LENIENT, 0.0)] * len(lenient["boxes"])
+    for frame, box in (*_boxes(details, result), *_boxes(lenient, more, len(details["boxes"]))):
+        drawn.setdefault(frame, []).append(box)
     images = tuple(
         DrawnImage(path, query.width, query.height, at, tuple(drawn.get(at, ())))
         for at, path in enumerate(query.images)
@@ -93,15 +87,17 @@ def draw_as(
     return Drawing(images, query.support)
 
 
-def _lenient(row: ScoredRow) -> Iterator[tuple[int, DrawnBox]]:
-    """Yield boxes of lenient parsing alone, by frame; they follow those of strict reading."""
-    result = row.details.get("lenient") or {"boxes": []}
-    boxes = result["boxes"][:_MOST]
-    frames = result.get("frames") or [0] * len(boxes)
-    labels = result.get("labels") or [""] * len(boxes)
-    for i in range(len(row.details["boxes"]), len(boxes)):
+def _boxes(
+    details: Mapping[str, Any], result: Sequence[tuple[Role, float | None]], first: int = 0
+) -> Iterator[tuple[int, DrawnBox]]:
+    """Yield the finite boxes of an answer by frame, from one on."""
+    boxes = details["boxes"][:_MOST]
+    frames = details.get("frames") or [0] * len(boxes)
+    labels = details.get("labels") or [""] * len(boxes)
+    for i in range(first, len(boxes)):
         if None not in boxes[i] and all(map(isfinite, boxes[i])):
-            yield frames[i], DrawnBox(Role.LENIENT, tuple(boxes[i]), labels[i])
+            role, value = result[i]
+            yield frames[i], DrawnBox(role, tuple(boxes[i]), labels[i], value)
 
 
 def curve(rows: Sequence[ScoredRow]) -> Curve:

@@ -18,7 +18,6 @@ from .variant import Variant
 VERSION = 1  # increase when the wording changes
 NAME = f"findit-own-{VERSION}"
 
-
 MessageMaker = Callable[[FindItQuery, Variant], Message]
 
 
@@ -27,7 +26,8 @@ def message(query: FindItQuery, variant: Variant) -> Message:
     parts: list[Part] = []
     if variant.has_references:
         for number, shot in enumerate(query.support, 1):
-            parts += [text(_introduced(number, variant.mark)), reference(shot)]
+            marked = f", marked with a {words(variant.mark)}" if variant.mark else ""
+            parts += [text(f"Reference image {number} of the object{marked}:"), reference(shot)]
         if variant.frames == 1:
             parts.append(text("Scene:"))
     if variant.frames > 1:
@@ -38,23 +38,12 @@ def message(query: FindItQuery, variant: Variant) -> Message:
     return (*parts, text(request(query, variant)))
 
 
-def _introduced(number: int, mark: str | None) -> str:
-    if mark is None:
-        return f"Reference image {number} of the object:"
-    return f"Reference image {number} of the object, marked with a {words(mark)}:"
-
-
 def request(query: FindItQuery, variant: Variant) -> str:
     """Compose the text that ends a message: what to find and what to return."""
-    requested = query.label.join(_around_label(variant))
-    return f'Caption: "{query.caption}"\n{requested}' if variant.caption else requested
-
-
-def _around_label(v: Variant) -> tuple[str, ...]:
-    """Return the request's pieces around the label."""
-    *before, after = _find(v)
-    sentences = [after, *_return(v), *_if_nothing(v), "Answer with nothing else."]
-    return (*before, " ".join(sentences))
+    find = query.label.join(_find(variant))
+    sentences = [find, *_return(variant), *_if_nothing(variant), "Answer with nothing else."]
+    caption = f'Caption: "{query.caption}"\n' if variant.caption else ""
+    return caption + " ".join(sentences)
 
 
 def _if_nothing(v: Variant) -> list[str]:
@@ -83,10 +72,7 @@ def template_values(query: FindItQuery, v: Variant) -> dict[str, str | int]:
         "format_sentence": " ".join(_return(v)),
         "if_nothing": " ".join(_if_nothing(v)),
         "example": json_example(v) if v.output == "json" else _text_example(v),
-        "format": v.format,
-        "width": query.width,
-        "height": query.height,
-        "frames": v.frames,
+        **{"format": v.format, "width": query.width, "height": query.height, "frames": v.frames},
     }
 
 
@@ -112,23 +98,20 @@ _REQUESTED = {  # for one object, for several
 
 def _return(v: Variant) -> tuple[str, ...]:
     single, several = _REQUESTED[v.match_rule]
-    what = single if _expects_single_box(v) else several
+    what = single if v.family is Family.REFEXP else several
     if v.frames > 1:
         what += " in each frame where it is seen"
-    sentences = [f"Return {what}, {_as_json(v) if v.output == 'json' else _as_text(v)}"]
+    as_json = f"as a JSON list in this form: {json_example(v)}."
+    sentences = [f"Return {what}, {as_json if v.output == 'json' else _as_text(v)}"]
     if v.frames > 1:
         sentences.append(f"Frames are numbered from 1 to {v.frames}.")
     return (*sentences, *_fields(v))
 
 
-def _expects_single_box(v: Variant) -> bool:
-    return v.family is Family.REFEXP
-
-
 def _as_text(v: Variant) -> str:
     """Describe a text reply; for ``unconstrained`` only what belongs to a box."""
     if example := _text_example(v):
-        lines = "" if _expects_single_box(v) else "each on a line of its own, "
+        lines = "" if v.family is Family.REFEXP else "each on a line of its own, "
         return f"{lines}written as: {example}."
     belongs = ["frame number"] * (v.frames > 1) + ["label"] * v.multilabel
     return f"each with its {' and '.join(belongs)}." if belongs else "as plain text."
@@ -138,10 +121,6 @@ def _text_example(v: Variant) -> str:
     before = ("<frame>: " if v.frames > 1 else "") + ("<label>: " if v.multilabel else "")
     fields = v.reply.numbers.fields
     return f"{before}[{', '.join(fields)}]" if fields else ""
-
-
-def _as_json(v: Variant) -> str:
-    return f"as a JSON list in this form: {json_example(v)}."
 
 
 def json_example(v: Variant) -> str:
@@ -163,7 +142,7 @@ def json_example(v: Variant) -> str:
         entry.append(f'"{key}": {box}')
     # A nested list has an entry per class or frame: a single entry for a label in an image.
     is_single_entry = v.structure == "nested" and not v.multilabel and v.frames == 1
-    alone = _expects_single_box(v) or is_single_entry
+    alone = v.family is Family.REFEXP or is_single_entry
     return f"[{{{', '.join(entry)}}}{'' if alone else ', ...'}]"
 
 

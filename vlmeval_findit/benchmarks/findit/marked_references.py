@@ -7,10 +7,11 @@ uncompressed, so that the bytes, and the keys of calls that send them, are the s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,8 +37,6 @@ _AROUND = 3.0  # side of the window in sides of the box
 _LEAST = 256  # least side of a window in pixels, if the image is that large
 _MARGIN = 64  # grey pixels around a shot that is all object, or too small for an arrow (50 pixels)
 _GREY = 128
-
-
 REFERENCE = "reference"  # kind of slices: where marked references come from
 
 
@@ -74,29 +73,22 @@ def references(queries: Sequence[FindItQuery], is_video: bool) -> list[MarkedRef
         same = places[query.label]
         after = same.index(at) + 1
         others = (queries[other] for other in (*same[after:], *same[: after - 1]))
-        result.append(_reference(query, others, is_video))
+        result.append(_reference(query, others, video_of if is_video else str))
     return result
 
 
 def _reference(
-    query: FindItQuery, others: Iterable[FindItQuery], is_video: bool
+    query: FindItQuery, others: Iterable[FindItQuery], scene_of: Callable[[str], str]
 ) -> MarkedReference | None:
-    def is_asked(image: str) -> bool:
-        return (video_of(image) if is_video else image) in requested
-
-    requested = {video_of(frame) if is_video else frame for frame in query.images}
-    for seen in query.sightings:
-        if not is_asked(seen.image):
-            return MarkedReference(*seen, ReferenceOrigin.SHOT)
-    for other in others:
-        for seen in _seen(other):
-            if not is_asked(seen.image):
-                return MarkedReference(*seen, ReferenceOrigin.OTHER_SCENE)
-    return (
-        MarkedReference(query.support[0], None, ReferenceOrigin.WHOLE_SHOT)
-        if query.support
-        else None
-    )
+    asked = set(map(scene_of, query.images))
+    shots = ((seen, ReferenceOrigin.SHOT) for seen in query.sightings)
+    elsewhere = ((seen, ReferenceOrigin.OTHER_SCENE) for other in others for seen in _seen(other))
+    for seen, origin in chain(shots, elsewhere):
+        if scene_of(seen.image) not in asked:
+            return MarkedReference(*seen, origin)
+    if not query.support:
+        return None
+    return MarkedReference(query.support[0], None, ReferenceOrigin.WHOLE_SHOT)
 
 
 def _seen(query: FindItQuery) -> Iterable[Sighting]:
@@ -118,22 +110,20 @@ def words(mark: str) -> str:
 
 def with_marks(queries: Sequence[FindItQuery], variant: Variant) -> list[FindItQuery]:
     """Replace each query's shots by a marked image, drawn if missing."""
-    if variant.mark is None:
-        raise ValueError(f"{variant.name} marks nothing")
-    result = references(queries, variant.data.family.is_video)
+    assert variant.mark is not None
+    chosen = references(queries, variant.data.family.is_video)
     folder, mark = image_folder(variant.images), variant.mark
     drawings = {
-        path_of(item, mark): partial(_drawn, item, mark, folder.path) for item in result if item
+        path_of(item, mark): partial(_drawn, item, mark, folder.path) for item in chosen if item
     }
     draw_missing(folder, drawings)
-    return [_marked_query(*both, mark) for both in zip(queries, result, strict=True)]
-
-
-def _marked_query(query: FindItQuery, reference: MarkedReference | None, mark: str) -> FindItQuery:
-    if reference is None:
-        return query
-    tags = {**query.tags, REFERENCE: reference.origin.value}
-    return replace(query, support=(path_of(reference, mark),), tags=tags)
+    result = []
+    for query, reference in zip(queries, chosen, strict=True):
+        if reference is not None:
+            tags = {**query.tags, REFERENCE: reference.origin.value}
+            query = replace(query, support=(path_of(reference, mark),), tags=tags)
+        result.append(query)
+    return result
 
 
 def path_of(reference: MarkedReference, mark: str) -> str:

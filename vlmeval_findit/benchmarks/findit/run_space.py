@@ -76,15 +76,15 @@ def contradicting_spaces(
     result: dict[tuple[Space, Space], IdentityConflict] = {}
     for reply in replies:
         of_reply = reply.recorded.space
-        selected = recorded if recorded is not None else of_reply
-        for what, other in (
-            (SPACE, value),
-            (f"{SPACE} of row {reply.index}", space_from(of_reply) if of_reply else None),
-        ):
-            if selected is None or other is None or space_from(selected) == other:
-                continue
-            pair = (space_from(selected), other)
-            result.setdefault(pair, IdentityConflict(what, pair[0].as_dict(), other.as_dict()))
+        first = recorded or of_reply
+        if not first:
+            continue
+        selected = space_from(first)
+        of_row = space_from(of_reply) if of_reply else None
+        for what, other in ((SPACE, value), (f"{SPACE} of row {reply.index}", of_row)):
+            if other is not None and other != selected:
+                conflict = IdentityConflict(what, selected.as_dict(), other.as_dict())
+                result.setdefault((selected, other), conflict)
     return list(result.values())
 
 

@@ -66,7 +66,7 @@ def parse(name: str) -> RefL4Variant:
     splits = [split.value for split in RefL4Split]
     split = parts.take(splits)
     if split is None:
-        raise VariantError(f"{name}: no split {parts.part()!r}{nearest(parts.part(), splits)}")
+        raise VariantError(f"{name}: {parts.wrong('split', splits, ', '.join(splits))}")
     dataset = DATASETS[table_name(RefL4Split(split))]
     result, why = parse_format(parts.text, dataset, RefL4Variant)
     if name.endswith("_") and parts.text:

@@ -42,36 +42,25 @@ def describe_scenes(message: Message, question: PlainQuestion) -> tuple[str, Rec
     """Answer with the captions that rendered images come with, or raise ValueError."""
     shown = tuple(part.value for part in message if part.kind is PartKind.IMAGE)
     folder = str(image_folder(question.images).path)
-    pair = _pairs(question.name, folder).get(shown)
-    if pair is None or pair.captions is None:
-        raise ValueError(f"{question.name}: no description of {' and '.join(shown)}")
-    return _reply(pair.captions), Recorded(finish_reason="stop")
+    for pair in load_task(question.name).queries.values():
+        if pair.captions and shown == tuple(os.path.join(folder, name) for name in pair.images):
+            return _reply(pair.captions), Recorded(finish_reason="stop")
+    raise ValueError(f"{question.name}: no description of {' and '.join(shown)}")
 
 
 def _reply(captions: PerSide[str]) -> str:
     return json.dumps({side.key: captions.of(side) for side in PairSide})
 
 
-def _pairs(name: str, folder: str) -> dict[tuple[str, ...], ImagePair]:
-    queries = load_task(name).queries.values()
-    return {
-        tuple(os.path.join(folder, image) for image in query.images): query for query in queries
-    }
-
-
-BASELINES = {  # by model name
-    "SceneDescriber": Baseline(describe_scenes, tables=frozenset(RENDERED))
-}
+# By model name
+BASELINES = {"SceneDescriber": Baseline(describe_scenes, tables=frozenset(RENDERED))}
 
 
 class SelfRetrieval(Benchmark):
     """Captions that tell two similar images apart, scored by a dual encoder."""
 
     name = "Self-Retrieval"
-    metrics = METRICS
-    ranking = RANKING
-    with_failures = WITH_FAILURES
-    counts = COUNTS
+    metrics, ranking, with_failures, counts = METRICS, RANKING, WITH_FAILURES, COUNTS
     reasons = (*UNREAD, *REASONS)
     baselines = BASELINES
 
@@ -107,9 +96,8 @@ class SelfRetrieval(Benchmark):
         folder = image_folder(question.images).path
         scored = judge(pairs, list(map(captions_in, replies)), folder, encoder)
         failed = (reply.failed for reply in replies)
-        return BatchScore(
-            tuple(map(scored_row, pairs, scored, failed)), scorer=scorer_of(encoder, source)
-        )
+        rows = tuple(map(scored_row, pairs, scored, failed))
+        return BatchScore(rows, scorer=scorer_of(encoder, source))
 
     def draw(self, task: Any, row: ScoredRow) -> Drawing:
         return draw(task.queries[row.index], row)

@@ -20,13 +20,9 @@ METRICS = (
     Metric("Pairs", {"both": 1}, {"pairs": 1}, key="pairs"),
     Metric("Captions", {"right": 1}, {"captions": 1}, key="captions"),
     Metric(f"Pairs {PUBLISHED}", {"both_published": 1}, {"pairs": 1}, key="pairs_as_published"),
-    Metric(
-        f"Captions {PUBLISHED}",
-        {"right_published": 1},
-        {"captions": 1},
-        key="captions_as_published",
-    ),
-)
+    Metric(f"Captions {PUBLISHED}", {"right_published": 1}, {"captions": 1},
+           key="captions_as_published"),
+)  # fmt: skip
 
 # The headline when a failed call counts as two wrong captions.
 WITH_FAILURES = Metric(
@@ -42,27 +38,28 @@ COUNTS = {  # sums in a score's table, by their names there; ``equal`` counts pa
     "cut captions": "cut",
 }
 
-SUMS = ("pairs", "captions", "both", "right", "both_published", "right_published", *COUNTS.values())
+_SUMS = ("pairs", "captions", "both", "right", "both_published", "right_published")
 
 
 def sums(captions: ScoredCaptions, failed: bool) -> dict[str, float]:
     """Compute a pair's sums; a failed call counts only in ``asked`` and ``failed``."""
-    result: dict[str, float] = {**dict.fromkeys(SUMS, 0), "asked": 1, "failed": int(failed)}
+    result: dict[str, float] = {"asked": 1, "failed": int(failed)}
     if failed:
-        return result
-    sides: tuple[ScoredCaption, ...] = tuple(captions)
-    texts = [side.parsed.caption for side in sides]
-    return result | {
+        return dict.fromkeys((*_SUMS, *COUNTS.values()), 0) | result
+    left, right = captions
+    texts = [left.parsed.caption, right.parsed.caption]
+    return {
         "pairs": 1,
-        "captions": len(sides),
-        "both": int(all(side.right for side in sides)),
-        "right": sum(side.right for side in sides),
-        "both_published": int(all(side.right_as_published for side in sides)),
-        "right_published": sum(side.right_as_published for side in sides),
-        "ties": sum(side.default is not None and side.default.tie for side in sides),
+        "captions": 2,
+        "both": int(left.right and right.right),
+        "right": left.right + right.right,
+        "both_published": int(left.right_as_published and right.right_as_published),
+        "right_published": left.right_as_published + right.right_as_published,
+        "ties": sum(side.default is not None and side.default.tie for side in captions),
         "equal": int(texts[0] is not None and texts[0] == texts[1]),
         "unread": texts.count(None),
-        "cut": sum(side.cut for side in sides),
+        "cut": left.cut + right.cut,
+        **result,
     }
 
 
@@ -128,8 +125,7 @@ def _caption_line(side: str, details: Mapping[str, Any]) -> DrawnLine:
 
 
 def _line(what: str, result: Mapping[str, Any]) -> DrawnLine:
-    own, other = (
-        "no number" if n is None else f"{n:.3f}" for n in (result["own"], result["other"])
-    )
+    numbers = (result["own"], result["other"])
+    own, other = ("no number" if n is None else f"{n:.3f}" for n in numbers)
     role = Role.HIT if result["right"] else Role.MISS
     return DrawnLine(role, f"{what}: own {own}, other {other}")

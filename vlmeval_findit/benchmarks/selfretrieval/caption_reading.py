@@ -15,8 +15,12 @@ from .image_pairs import ImagePair, PairSide, PerSide
 log = logging.getLogger(__name__)
 
 
-REASONS = NO_JSON, MISSING_KEY, NOT_TEXT, EMPTY_CAPTION = (  # why a caption is missing
-    *("no_json", "missing_key", "not_text", "empty_caption"),
+# Why a caption is missing
+REASONS = NO_JSON, NO_KEY, NOT_TEXT, EMPTY = (
+    "no_json",
+    "missing_key",
+    "not_text",
+    "empty_caption",
 )
 
 
@@ -71,11 +75,11 @@ def side_of(key: object) -> PairSide | None:
 
 def _caption_of(result: Mapping[PairSide | None, Any], side: PairSide) -> Caption:
     if side not in result:
-        return Caption(None, MISSING_KEY)
+        return Caption(None, NO_KEY)
     value = result[side]
     if not isinstance(value, str):
         return Caption(None, NOT_TEXT)
-    return Caption(value.strip()) if value.strip() else Caption(None, EMPTY_CAPTION)
+    return Caption(value.strip()) if value.strip() else Caption(None, EMPTY)
 
 
 def replies_of(path: Path, pairs: Iterable[ImagePair]) -> list[Reply]:

@@ -69,14 +69,8 @@ def is_right(cosines: Floats) -> Marks:
     >>> is_right(np.float32([[0.3, 0.3], [np.nan, 1], [1, np.nan]]))
     array([ True,  True, False])
     """
-    own, other = cosines[:, 0], cosines[:, 1]
+    own, other = cosines.T
     result: Marks = np.isnan(own) | (own >= other)
-    return result
-
-
-def is_tie(cosines: Floats) -> Marks:
-    """Tell which captions are equally near both images."""
-    result: Marks = cosines[:, 0] == cosines[:, 1]
     return result
 
 
@@ -121,13 +115,9 @@ def judge(
     Raises:
         ZeroLengthError: a feature has length zero; the message names uid and side.
     """
-    places = [
-        (at, side)
-        for at, both in enumerate(captions)
-        for side in PairSide
-        if both.of(side).caption is not None
-    ]
     scored = [PerSide(ScoredCaption(both.left), ScoredCaption(both.right)) for both in captions]
+    sides = [(at, side) for at in range(len(pairs)) for side in PairSide]
+    places = [(at, side) for at, side in sides if captions[at].of(side).caption is not None]
     if not places:
         return scored
     names = list(dict.fromkeys(name for at, _ in places for name in pairs[at].images))
@@ -139,34 +129,25 @@ def judge(
     trained = encoder.texts(texts, Padding.AS_TRAINED)
     unpadded = encoder.texts(texts, Padding.UNPADDED)
     try:
-        default, published = (
-            _nearness(similarities(item.vectors, own, other)) for item in (trained, unpadded)
-        )
+        default = _nearness(similarities(trained.vectors, own, other))
+        published = _nearness(similarities(unpadded.vectors, own, other))
     except ZeroLengthError as error:
         at, side = places[error.row]
         what = f"{error.what} (uid {pairs[at].uid}, {side.value})"
         raise ZeroLengthError(error.row, what) from None
-    for row, (at, side) in enumerate(places):
-        item = ScoredCaption(
-            captions[at].of(side),
-            default[row],
-            published[row],
-            trained.tokens[row],
-            trained.cut[row],
-        )
+    results = zip(default, published, trained.tokens, trained.cut, strict=True)
+    for (at, side), result in zip(places, results, strict=True):
+        item = ScoredCaption(captions[at].of(side), *result)
         scored[at] = scored[at]._replace(**{side.value: item})
     return scored
 
 
 def _nearness(cosines: Floats) -> list[ImageSimilarity]:
-    columns = (*cosines.T, is_right(cosines), is_tie(cosines))
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return [ImageSimilarity(*row) for row in rows]
+    rows = zip(cosines.tolist(), is_right(cosines).tolist(), strict=True)
+    return [ImageSimilarity(own, other, right, own == other) for (own, other), right in rows]
 
 
 # --- the encoder of a table -----------------------------------------------------------------------
-
-_NAME, _PADDING = "identifier", Padding.AS_TRAINED.value
 
 # Facts that decide scores: device and package versions change last digits at most.
 _DECIDING = ("architecture", "revision", "dtype", "image_processor")
@@ -183,7 +164,7 @@ def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
     """
     if settings.encoder is None:
         return SETS[table], f"default of {table}"
-    name, source = settings.encoder.name, settings.encoder.source
+    name, source = settings.encoder
     if name not in ENCODERS and "/" not in name and not Path(name).is_dir():
         raise SettingsError(
             f"encoder {name!r} ({source}): neither a folder nor owner/name of Hugging Face"
@@ -208,8 +189,7 @@ def loaded(name: str) -> DualEncoder:
 
 def scorer_of(encoder: DualEncoder, source: str) -> Scorer:
     """Describe an encoder that ``source`` chose."""
-    facts = dict(encoder.facts)
-    name, padding = facts.pop(_NAME), facts.pop(_PADDING, _PADDING)
+    facts, trained = dict(encoder.facts), Padding.AS_TRAINED.value
+    name, padding = facts.pop("identifier"), facts.pop(trained, trained)
     settings = {fact: facts.pop(fact) for fact in _DECIDING if fact in facts}
-    versions = dict(sorted(facts.items()))
-    return Scorer(name, {**settings, "padding": padding}, source, versions)
+    return Scorer(name, {**settings, "padding": padding}, source, dict(sorted(facts.items())))
