@@ -33,12 +33,7 @@ from vlmeval_findit.coords.likelihood import (
     to_boxes,
     to_numbers,
 )
-from vlmeval_findit.coords.run_arrays import (
-    MOST_BOXES,
-    AnsweredQuery,
-    RunArrays,
-    run_arrays,
-)
+from vlmeval_findit.coords.run_arrays import MOST_BOXES, AnsweredQuery, RunArrays, run_arrays
 
 SIZES = np.array([[640, 480], [375, 500], [8192, 6144], [1000, 1000], [3000, 211]], float).T
 GOOD = Habit(miou=0.7)
@@ -340,10 +335,7 @@ FAR = bent((0.6, 0.6), (-0.2, -0.2))
         (result(distance=0.0, second=SecondConvention(GRID, 0.2, 24.0, 0.9)), Verdict.FITS),
         (result(distance=0.0, second=SecondConvention(GRID, 0.2, 26.0, 0.3)), Verdict.FITS),
         # A model that draws boxes to the middle, and a part in another convention.
-        (
-            result(unlisted=SMALLER, second=SecondConvention(PIXELS, 0.2, 26.0, 0.9)),
-            Verdict.MIXED,
-        ),
+        (result(unlisted=SMALLER, second=SecondConvention(PIXELS, 0.2, 26.0, 0.9)), Verdict.MIXED),
     ],
 )
 def test_the_first_rule_that_holds(each: RunFit, verdict: Verdict) -> None:

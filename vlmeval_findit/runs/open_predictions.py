@@ -195,11 +195,7 @@ def convert_file(path: Path, dataset: str | None) -> Path:
     replies = benchmarks.benchmark_of(question).convert(path, task)
     target = path.with_name(f"{path.stem}_{question.name}.json")
     rows = [
-        {
-            "index": reply.index,
-            "prediction": reply.text,
-            "extra_records": reply.recorded.as_json(),
-        }
+        {"index": reply.index, "prediction": reply.text, "extra_records": reply.recorded.as_json()}
         for reply in replies
     ]
     if target.exists() and not holds_rows(target, rows):

@@ -18,14 +18,7 @@ from numpy.typing import NDArray
 from ..core.benchmark_protocol import Curve
 from ..core.intervals import Interval, drawn_again, drawn_interval
 from .average_precision import Evaluator, RankingResult, evaluate_order, with_gain
-from .coco_boxes import (
-    Array,
-    CocoBoxes,
-    NoConfidenceError,
-    RowBoxes,
-    boxes_of_rows,
-    definitions_in,
-)
+from .coco_boxes import Array, CocoBoxes, NoConfidenceError, RowBoxes, boxes_of_rows, definitions_in
 from .run_score import RunScore
 
 BINS = 10  # Of equal width, 0 to 1; a confidence on an edge belongs to the bin above it
