@@ -6,7 +6,7 @@ frame, then across a video's frames. What is left is surplus or missed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from itertools import chain
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .box_records import FormatFailure, Matched, ParsedReply, Truth
 from .hungarian import assign
 from .matching import HIT, iou, plain_label
+from .representation import Corners
 
 # --- error types ------------------------------------------------------------------------------
 
@@ -112,10 +113,69 @@ def classify_errors(queries: Sequence[MatchedQuery]) -> list[list[ErrorEvent]]:
 
 
 def _events(query: MatchedQuery) -> list[ErrorEvent]:
-    boxes, hits = query.matched.counted, query.matched.hits
-    if boxes == len(hits) and all(hits):
+    matched, reading, truth, *_ = query
+    if matched.counted == len(matched.hits) and all(matched.hits):
         return [ErrorEvent(BoxError.REJECTED)] if query.rejected else []
-    return _Errors(query).events()
+    # What is left to explain: boxes, then objects, are deleted as they are paired.
+    counted_for = {box for box, hit in zip(matched.assigned, matched.hits, strict=True) if hit}
+    counted_for.update(matched.ignored)
+    boxes = {at: None for at in range(len(matched.boxes)) if at not in counted_for}
+    objects = {at: None for at, hit in enumerate(matched.hits) if not hit}
+    near = _near_pairs(query, [*boxes]) if boxes and truth.boxes else []
+    duplicates = {
+        n.box for n in near if matched.hits[n.object] and n.iou >= HIT and n.agree and n.in_frame
+    }
+    near = [n for n in near if n.object in objects]
+    events: list[ErrorEvent] = []
+
+    def pair(kind: BoxError, box: int, object_: int) -> None:
+        events.append(ErrorEvent(kind, box, object_))
+        del boxes[box], objects[object_]
+
+    for n in _best([n for n in near if n.in_frame]):
+        another_label = BoxError.WRONG_LABEL if n.iou >= HIT else BoxError.BOTH
+        pair(BoxError.LOCALISATION if n.agree else another_label, n.box, n.object)
+    if reading.frames:
+        right = [n for n in near if n.iou >= HIT and n.agree]
+        for n in _best([n for n in right if n.box in boxes and n.object in objects]):
+            pair(BoxError.WRONG_FRAME, n.box, n.object)
+    flat = {at for at in boxes if _has_no_area(matched.boxes[at])}
+    # Boxes without an area stand for missed objects of their frame and label, in order.
+    waiting: dict[tuple[int, str], list[int]] = {}
+    for at in reversed(objects) if flat else ():
+        waiting.setdefault(_group(at, truth.frames, truth.labels), []).append(at)
+    for box in sorted(flat):
+        if missed := waiting.get(_group(box, reading.frames, reading.labels)):
+            pair(BoxError.NO_RECTANGLE, box, missed.pop())
+    for box in boxes:
+        if not truth.boxes:
+            kind = BoxError.FALSE_ALARM
+        elif box in flat:
+            kind = BoxError.NO_RECTANGLE
+        else:
+            kind = BoxError.DUPLICATE if box in duplicates else BoxError.BACKGROUND
+        events.append(ErrorEvent(kind, box))
+    return [*events, *(ErrorEvent(_why_missed(query, at), None, at) for at in objects)]
+
+
+def _has_no_area(box: Corners) -> bool:
+    x1, y1, x2, y2 = box
+    return not (x1 < x2 and y1 < y2)
+
+
+def _group(at: int, frames: Sequence[int], labels: Sequence[str]) -> tuple[int, str]:
+    return frames[at] if frames else 0, plain_label(labels[at]) if labels else ""
+
+
+def _why_missed(query: MatchedQuery, object_: int) -> BoxError:
+    reason = query.reading.reason
+    if reason is not FormatFailure.FAILED_CALL and object_ in query.recoverable:
+        return BoxError.RECOVERABLE
+    if reason not in (None, FormatFailure.NO_BOX):
+        return _OF_REASON.get(reason, BoxError.NOT_READABLE)
+    if query.cut:
+        return BoxError.TRUNCATED
+    return BoxError.MISSED if query.matched.boxes else BoxError.REFUSED
 
 
 class _Near(NamedTuple):
@@ -126,117 +186,23 @@ class _Near(NamedTuple):
     in_frame: bool
 
 
-class _Errors:
-    def __init__(self, query: MatchedQuery) -> None:
-        matched, reading = query.matched, query.reading
-        self.query = query
-        self.hits = {box for box, hit in zip(matched.assigned, matched.hits, strict=True) if hit}
-        counted_for = {*self.hits, *matched.ignored}
-        self.boxes = [at for at in range(len(matched.boxes)) if at not in counted_for]
-        self.objects = [at for at, hit in enumerate(matched.hits) if not hit]
-        self.frames: Sequence[int] = reading.frames or [0] * len(matched.boxes)
-        self.near: list[_Near] = []
-        self.duplicates: set[int] = set()  # Boxes of objects that another box hits
-        if self.boxes and query.truth.boxes:
-            _compare(self)
-
-    def events(self) -> list[ErrorEvent]:
-        paired = self._pairs() if self.boxes and self.objects else []
-        boxes = {event.box for event in paired}
-        objects = {event.object for event in paired}
-        return [
-            *paired,
-            *(self._surplus(box) for box in self.boxes if box not in boxes),
-            *(self._missed(at) for at in self.objects if at not in objects),
-        ]
-
-    def _pairs(self) -> list[ErrorEvent]:
-        near, events = self.near, []
-        if near:
-            inside = _best([n for n in near if n.in_frame])
-            events = [ErrorEvent(_pair_error(n), n.box, n.object) for n in inside]
-        if self.query.reading.frames and near:
-            boxes, objects = self._left(events)
-            elsewhere = [n for n in near if n.iou >= HIT and n.agree]
-            best = _best([n for n in elsewhere if n.box in boxes and n.object in objects])
-            events += [ErrorEvent(BoxError.WRONG_FRAME, n.box, n.object) for n in best]
-        flat = [box for box in self.boxes if self._has_no_area(box)]
-        if flat:
-            _, objects = self._left(events)
-            events += self._flat(flat, objects)
-        return events
-
-    def _left(self, events: Sequence[ErrorEvent]) -> tuple[list[int], list[int]]:
-        boxes, objects = {event.box for event in events}, {event.object for event in events}
-        return (
-            [at for at in self.boxes if at not in boxes],
-            [at for at in self.objects if at not in objects],
-        )
-
-    def _flat(self, boxes: Iterable[int], objects: Sequence[int]) -> Iterator[ErrorEvent]:
-        """Pair boxes without an area with missed objects of their frame and label."""
-        predicted, true = self.query.reading.labels, self.query.truth.labels
-        waiting: dict[tuple[int, str], list[int]] = {}
-        for at in reversed(objects):
-            key = self.query.truth.frames[at], plain_label(true[at]) if true else ""
-            waiting.setdefault(key, []).append(at)
-        for box in boxes:
-            key = self.frames[box], plain_label(predicted[box]) if predicted else ""
-            if waiting.get(key):
-                yield ErrorEvent(BoxError.NO_RECTANGLE, box, waiting[key].pop())
-
-    def _has_no_area(self, box: int) -> bool:
-        x1, y1, x2, y2 = self.query.matched.boxes[box]
-        return not (x1 < x2 and y1 < y2)
-
-    def _surplus(self, box: int) -> ErrorEvent:
-        if not self.query.truth.boxes:
-            return ErrorEvent(BoxError.FALSE_ALARM, box)
-        if self._has_no_area(box):
-            return ErrorEvent(BoxError.NO_RECTANGLE, box)
-        return ErrorEvent(
-            BoxError.DUPLICATE if box in self.duplicates else BoxError.BACKGROUND, box
-        )
-
-    def _missed(self, object_: int) -> ErrorEvent:
-        reason = self.query.reading.reason
-        if reason is not FormatFailure.FAILED_CALL and object_ in self.query.recoverable:
-            return ErrorEvent(BoxError.RECOVERABLE, None, object_)
-        if reason not in (None, FormatFailure.NO_BOX):
-            return ErrorEvent(_OF_REASON.get(reason, BoxError.NOT_READABLE), None, object_)
-        if self.query.cut:
-            return ErrorEvent(BoxError.TRUNCATED, None, object_)
-        return ErrorEvent(
-            BoxError.MISSED if self.query.matched.boxes else BoxError.REFUSED, None, object_
-        )
-
-
-def _pair_error(n: _Near) -> BoxError:
-    if n.agree:
-        return BoxError.LOCALISATION
-    return BoxError.WRONG_LABEL if n.iou >= HIT else BoxError.BOTH
-
-
-def _compare(errors: _Errors) -> None:
-    """Find the objects near each box, and the boxes that repeat a hit."""
-    reading, truth = errors.query.reading, errors.query.truth
-    boxes = [errors.query.matched.boxes[at] for at in errors.boxes]
+def _near_pairs(query: MatchedQuery, boxes: Sequence[int]) -> list[_Near]:
+    """Find the objects near each box, hits among them."""
+    reading, truth = query.reading, query.truth
     with np.errstate(over="ignore"):  # models can answer 1e300
-        predicted, true = _array(boxes), _array(truth.boxes)
+        predicted, true = _array(query.matched.boxes[at] for at in boxes), _array(truth.boxes)
     rows, columns = np.indices((len(predicted), len(true))).reshape(2, -1)
     values = iou(predicted[rows], true[columns])
     near = np.flatnonzero(values >= NEAR)
-    pairs = zip(*(each[near].tolist() for each in (rows, columns, values)), strict=True)
-    for row, object_, value in pairs:
-        box = errors.boxes[row]
-        agree = not truth.labels or plain_label(reading.labels[box]) == plain_label(
-            truth.labels[object_]
-        )
-        pair = _Near(box, object_, value, agree, errors.frames[box] == truth.frames[object_])
-        if not errors.query.matched.hits[object_]:
-            errors.near.append(pair)
-        elif value >= HIT and agree and pair.in_frame:
-            errors.duplicates.add(box)
+    pairs = []
+    for row, at, value in zip(
+        *(each[near].tolist() for each in (rows, columns, values)), strict=True
+    ):
+        frame, label = _group(boxes[row], reading.frames, reading.labels)
+        true_frame, true_label = _group(at, truth.frames, truth.labels)
+        agree = not truth.labels or label == true_label
+        pairs.append(_Near(boxes[row], at, value, agree, frame == true_frame))
+    return pairs
 
 
 def _array(boxes: Iterable[Sequence[float]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from math import isfinite
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from .box_records import ParsedReply
 from .reading import read
-from .representation import CLASS_KEY, PLURAL_KEYS, ReplyFormat, Representation
+from .representation import CLASS_KEY, PLURAL_KEYS, REPRESENTATIONS, ReplyFormat, Representation
 
 Span = tuple[int, int]  # Characters of the reply from start to before end
 
@@ -39,22 +39,21 @@ def places(reply: str, fmt: ReplyFormat, reading: ParsedReply) -> list[BoxSpans 
     """
     if not reading.boxes:
         return []
-    marked = _marked_json(reply, fmt) if fmt.output == "json" else _marked_text(reply)
-    again = read(marked.text, _tracing(fmt))
+    marks = dict(_json_marks(reply, fmt) if fmt.output == "json" else _text_marks(reply))
+    again = read(_replaced(reply, marks), _tracing(fmt))
     if len(again.boxes) != len(reading.boxes) or again.frames != reading.frames:
         return [None] * len(reading.boxes)
     matches: list[tuple[tuple[Span, ...], Span | None] | None] = []
     for at, ordinals in enumerate(again.boxes):
-        spans = [marked.places.get(ordinal) for ordinal in ordinals]
-        numbers = tuple(span for span in spans if span is not None)
+        numbers = tuple(filter(None, (marks.get(f"{ordinal:.0f}") for ordinal in ordinals)))
+        label = None
         if len(numbers) < fmt.numbers.width:
             matches.append(None)
             continue
-        label = None
         if reading.labels and fmt.output == "text":
             label = _label_before(reply, reading.labels[at], numbers[0][0])
         elif reading.labels:
-            label = _label_at(reply, reading.labels[at], marked.labels.get(again.labels[at]))
+            label = _label_at(reply, reading.labels[at], marks.get(again.labels[at]))
         matches.append((numbers, label))
     between = _between(reply, fmt, matches)
     return [
@@ -71,23 +70,10 @@ _MARK = "\ue000"  # Before the ordinal of a label: a private-use character
 
 
 @dataclass(frozen=True, slots=True)
-class _Marked:
-    text: str
-    places: dict[float, Span]
-    labels: dict[str, Span]
-
-
-@dataclass(frozen=True, slots=True)
 class _Tracing(ReplyFormat):
     @property
     def numbers(self) -> Representation:
-        return _as_read(self.representation)
-
-
-@lru_cache(maxsize=64)
-def _as_read(representation: str) -> Representation:
-    row = ReplyFormat("text", representation).numbers
-    return replace(row, to_corners=tuple)  # type: ignore[arg-type]
+        return replace(REPRESENTATIONS[self.representation], to_corners=tuple)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=4096)
@@ -107,52 +93,37 @@ _JSON_PART = re.compile(
 _NUMBER_IN_STRING = re.compile(rf"\s*+({_JSON_NUMBER})\s*+")
 
 
-def _marked_text(reply: str) -> _Marked:
-    spans = [matches.span() for matches in _TEXT_NUMBER.finditer(reply) if _is_finite(matches[0])]
-    return _marked(reply, [(span, str(_FIRST + at), span) for at, span in enumerate(spans)])
+def _text_marks(reply: str) -> Iterator[tuple[str, Span]]:
+    """Yield what stands for the numbers of a reply, and their places."""
+    finite = (found for found in _TEXT_NUMBER.finditer(reply) if isfinite(float(found[0])))
+    for at, found in enumerate(finite):
+        yield str(_FIRST + at), found.span()
 
 
-def _marked_json(reply: str, fmt: ReplyFormat) -> _Marked:
-    return _marked(reply, list(_json_parts(reply, _keys(fmt))))
+def _json_marks(reply: str, fmt: ReplyFormat) -> Iterator[tuple[str, Span]]:
+    """Yield what stands for the numbers and the labels of a reply, and their places."""
+    keys = {"frame_idx"}
+    if fmt.key != CLASS_KEY or fmt.structure == "decomposed":
+        keys |= {"label", fmt.key, PLURAL_KEYS.get(fmt.key, fmt.key), *fmt.numbers.keys}
+    for at, found in enumerate(_JSON_PART.finditer(reply)):
+        number, place = found["number"], found.span()
+        if found["closed"]:
+            place = found.span("string")
+            if inside := _NUMBER_IN_STRING.fullmatch(reply, *place):
+                number, place = inside[1], inside.span(1)
+        if number is not None and isfinite(float(number)):
+            yield str(_FIRST + at), place
+        elif found["closed"] and found["string"] not in keys:
+            yield f"{_MARK}{at}", found.span("string")
 
 
-def _json_parts(reply: str, keys: frozenset[str]) -> Iterator[tuple[Span, str, Span]]:
-    """Yield what to replace in a JSON reply, by what, and the place that this stands for."""
-    for at, matches in enumerate(_JSON_PART.finditer(reply)):
-        if matches["number"] is not None:
-            if _is_finite(matches["number"]):
-                yield matches.span(), str(_FIRST + at), matches.span()
-        elif matches["closed"]:
-            number = _NUMBER_IN_STRING.fullmatch(reply, *matches.span("string"))
-            if number is not None and _is_finite(number[1]):
-                yield number.span(1), str(_FIRST + at), number.span(1)
-            elif matches["string"] not in keys:
-                yield matches.span("string"), f"{_MARK}{at}", matches.span("string")
-
-
-def _keys(fmt: ReplyFormat) -> frozenset[str]:
-    if fmt.key == CLASS_KEY and fmt.structure != "decomposed":
-        return frozenset({"frame_idx"})
-    format_keys = (fmt.key, PLURAL_KEYS.get(fmt.key, fmt.key), *fmt.numbers.keys)
-    return frozenset({"frame_idx", "label", *format_keys})
-
-
-def _marked(reply: str, parts: Sequence[tuple[Span, str, Span]]) -> _Marked:
+def _replaced(reply: str, marks: Mapping[str, Span]) -> str:
     pieces: list[str] = []
     end = 0
-    for (start, stop), instead, _ in parts:
-        pieces += (reply[end:start], instead)
+    for mark, (start, stop) in marks.items():
+        pieces += (reply[end:start], mark)
         end = stop
-    pieces.append(reply[end:])
-    return _Marked(
-        "".join(pieces),
-        {float(name): place for _, name, place in parts if name[0] != _MARK},
-        {name: place for _, name, place in parts},
-    )
-
-
-def _is_finite(number: str) -> bool:
-    return isfinite(float(number))
+    return "".join([*pieces, reply[end:]])
 
 
 # --- labels ---------------------------------------------------------------------------------------
