@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
@@ -90,7 +90,7 @@ def command(
         return SOME_FAILED
     print_lines(legend(results).lines, "docs/design/statistics.md")
     if json_file is not None:
-        write_json(json_file, [result.as_dict() for result in results])
+        write_json(json_file, [asdict(result) for result in results])
     return 0
 
 

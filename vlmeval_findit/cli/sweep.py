@@ -346,11 +346,9 @@ def _print_race(results: Sequence[CellResult]) -> None:
     asked, total = race_calls(results)
     saved = f"{total - asked:,} calls saved ({100 * (total - asked) / total:.0f} %)"
     print(f"{results[0].model}: the race asked {asked:,} of {total:,} queries; {saved}")
-    for result in dropped_formats(results):
-        why = result.dropped
-        assert why is not None
+    for name, why in dropped_formats(results).items():
         print(
-            f"  dropped after {why.queries} of {why.of} queries: {result.question.format} "
+            f"  dropped after {why.queries} of {why.of} queries: {name} "
             f"({why.points:+.1f} to {why.behind}; chance {100 * why.chance:.1g} %)"
         )
 

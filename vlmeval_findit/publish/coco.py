@@ -89,7 +89,7 @@ def _set_scores(run: Run, boxes: CocoBoxes, definition: str | None) -> str:
     """Set the score of every box; return a note about the scores."""
     recorded = definitions_in(run.rows)
     if definition is not None and definition not in recorded:
-        raise NoConfidenceError.of_run(run.path, definition)
+        raise NoConfidenceError(run.path, definition)
     definition = definition or (DEFAULT if DEFAULT in recorded else None)
     if definition is None:
         return NO_CONFIDENCES
@@ -113,7 +113,7 @@ def _truth(run: Run, boxes: CocoBoxes, failed: int, note: str) -> dict[str, Any]
         },
         "images": list(boxes.images.values()),
         "annotations": boxes.truth,
-        "categories": boxes.named_categories,
+        "categories": boxes.categories,
     }
 
 

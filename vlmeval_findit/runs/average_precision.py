@@ -26,22 +26,14 @@ MOST = 100  # Boxes of a category in an image that count, as for COCO: those of 
 _RECALLS = np.linspace(0.0, 1.0, 101)
 _AT_A_TIME = 2_000_000  # Numbers of an array while weighted matches are added up
 
+Flags = NDArray[np.bool_]
+
 
 class Precision(NamedTuple):
     """AP (mean over IoU 0.50 to 0.95) and AP50, shares of 1, an entry for each set of weights."""
 
     ap: Array
     ap50: Array
-
-
-@dataclass(frozen=True, slots=True)
-class _CategoryMatches:
-    """The boxes of one category, the highest scores first, with their matches."""
-
-    hit: NDArray[np.bool_]  # (thresholds, boxes) matched to an object
-    counts: NDArray[np.bool_]  # (thresholds, boxes) not ignored
-    image: NDArray[np.intp]  # Index of each box's image
-    objects: Array  # Number of objects of each image
 
 
 class Evaluator:
@@ -63,22 +55,20 @@ class Evaluator:
             "info": {},
             "images": list(boxes.images.values()),
             "annotations": boxes.truth,
-            "categories": boxes.named_categories,
+            "categories": boxes.categories,
         }
-        with _silence():
+        with contextlib.redirect_stdout(io.StringIO()):  # pycocotools prints
             self._truth.createIndex()
-            self._results = self._truth.loadRes(boxes.results) if boxes.results else None
+            self._results: Any = self._truth.loadRes(boxes.results) if boxes.results else None
 
     def run(self, scores: Sequence[float]) -> Any:
         """Return pycocotools' evaluation of the boxes with these scores, matched only."""
-        if self._results is None:
-            raise ValueError("a run without boxes has no order")
         for number, score in enumerate(scores, 1):
             self._results.anns[number]["score"] = float(score)
         evaluation = self._evaluation.COCOeval(self._truth, self._results, "bbox")
         evaluation.params.areaRng, evaluation.params.areaRngLbl = [[0, 1e10]], ["all"]
         evaluation.params.maxDets = [MOST]
-        with _silence():
+        with contextlib.redirect_stdout(io.StringIO()):  # pycocotools prints
             evaluation.evaluate()
         return evaluation
 
@@ -93,54 +83,49 @@ class Evaluator:
             return Precision(np.zeros(len(weights)), np.zeros(len(weights)))
         evaluation = self.run(scores)
         params, images = evaluation.params, len(evaluation.params.imgIds)
-        values = np.stack(
-            [
-                _precision(self._matches(evaluation.evalImgs[at : at + images], params), weights)
-                for at in range(0, images * len(params.catIds), images)
-            ]
-        )
+        starts = range(0, images * len(params.catIds), images)
+        of_categories = (evaluation.evalImgs[at : at + images] for at in starts)
+        thresholds = len(params.iouThrs)
+        values = np.stack([self._precision(each, weights, thresholds) for each in of_categories])
         # A category without objects has no average precision, and no part in the mean.
         counted = (~np.isnan(values)).sum(axis=0)
         with np.errstate(invalid="ignore"):
             means = np.nansum(values, axis=0) / counted
         return Precision(means.mean(axis=-1), means[:, 0])
 
-    def _matches(self, evaluated: Sequence[Any], params: Any) -> _CategoryMatches:
+    def _precision(self, evaluated: Sequence[Any], weights: Array, thresholds: int) -> Array:
+        """Return (sets, thresholds) the AP of one category; NaN where it has no objects."""
         images = [image for image in evaluated if image]
-        objects = np.zeros(self.images)
+        objects, values = np.zeros(self.images), np.zeros((len(weights), thresholds))
         if not images:
-            nothing = np.zeros((len(params.iouThrs), 0), dtype=bool)
-            return _CategoryMatches(nothing, nothing, np.zeros(0, dtype=np.intp), objects)
+            return values * np.nan
+        places = [self._place[image["image_id"]] for image in images]
+        for place, image in zip(places, images, strict=True):
+            objects[place] += np.count_nonzero(np.logical_not(image["gtIgnore"]))
         scores = np.concatenate([image["dtScores"] for image in images])
         # Stable, as pycocotools sorts: of equal scores the image with the smaller number.
         order = np.argsort(-scores, kind="mergesort")
+        # (thresholds, boxes), the highest scores first.
         matched = np.concatenate([image["dtMatches"] for image in images], axis=1)[:, order] > 0
-        ignored = np.concatenate([image["dtIgnore"] for image in images], axis=1)[:, order]
-        places = [self._place[image["image_id"]] for image in images]
+        counts = np.concatenate([image["dtIgnore"] for image in images], axis=1)[:, order] == 0
         of_box = np.repeat(places, [len(image["dtScores"]) for image in images])[order]
-        for place, image in zip(places, images, strict=True):
-            objects[place] += np.count_nonzero(np.logical_not(image["gtIgnore"]))
-        return _CategoryMatches(matched, ~ignored.astype(bool), of_box.astype(np.intp), objects)
+        at_a_time = max(1, _AT_A_TIME // max(1, matched.size))
+        for start in range(0, len(weights), at_a_time):
+            part = weights[start : start + at_a_time]
+            found = part @ objects
+            if scores.size:
+                values[start : start + len(part)] = _areas(matched, counts, part[:, of_box], found)
+            values[start : start + len(part)][found == 0] = np.nan
+        return values
 
 
-def _precision(matches: _CategoryMatches, weights: Array) -> Array:
-    """Return (sets, thresholds) the AP of one category; NaN where it has no objects."""
-    thresholds, boxes = matches.hit.shape
-    values = np.zeros((len(weights), thresholds))
-    at_a_time = max(1, _AT_A_TIME // max(1, thresholds * boxes))
-    for start in range(0, len(weights), at_a_time):
-        part = weights[start : start + at_a_time]
-        objects = part @ matches.objects
-        if boxes:
-            values[start : start + len(part)] = _areas(matches, part[:, matches.image], objects)
-        values[start : start + len(part)][objects == 0] = np.nan
-    return values
+def _areas(matched: Flags, counts: Flags, weights: Array, objects: Array) -> Array:
+    """Return the areas under interpolated precision, at COCO's 101 recalls.
 
-
-def _areas(matches: _CategoryMatches, weights: Array, objects: Array) -> Array:
-    """Return the areas under interpolated precision, at COCO's 101 recalls."""
-    hits = np.cumsum(weights[:, None] * (matches.hit & matches.counts), axis=-1)
-    boxes = np.cumsum(weights[:, None] * matches.counts, axis=-1)
+    ``matched`` and ``counts`` (not ignored) are (thresholds, boxes), ``weights`` (sets, boxes).
+    """
+    hits = np.cumsum(weights[:, None] * (matched & counts), axis=-1)
+    boxes = np.cumsum(weights[:, None] * counts, axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         recall = hits / objects[:, None, None]
         precision = np.where(boxes > 0, hits / boxes, 0.0)
@@ -155,14 +140,8 @@ def _pycocotools() -> tuple[Any, Any]:
     try:
         return import_module("pycocotools.coco"), import_module("pycocotools.cocoeval")
     except ImportError:
-        raise ConfidenceError(
-            f"average precision needs pycocotools: {install('calibration')}"
-        ) from None
-
-
-def _silence() -> contextlib.AbstractContextManager[Any]:
-    """Hide what pycocotools prints."""
-    return contextlib.redirect_stdout(io.StringIO())
+        needs = f"average precision needs pycocotools: {install('calibration')}"
+        raise ConfidenceError(needs) from None
 
 
 # --- orders of the boxes --------------------------------------------------------------------------
@@ -190,31 +169,23 @@ class RankingResult:
 
 
 def evaluate_order(
-    evaluator: Evaluator, scores: Sequence[float], resampled: Array
+    evaluator: Evaluator, scores: Sequence[float], resampled: Array, base: Precision | None = None
 ) -> tuple[Precision, RankingResult]:
-    """Compute AP of the boxes by these scores; its precision is what :func:`with_gain` takes.
+    """Compute AP of the boxes by these scores, and what they gain over another order.
 
     ``resampled`` are (sets, images) weights; the first entry of the precision is of all images.
+    ``base`` is the precision of the other order.
     """
     weights = np.concatenate([np.ones((1, evaluator.images)), resampled])
     precision = evaluator.precision(scores, weights)
 
-    def measure(values: Array) -> APValue:
+    def measure(values: Array, others: Array | None) -> APValue:
         value, interval = float(values[0]), None
         if len(resampled):
             interval = bounds(value, float(np.nanvar(values[1:], ddof=1)), evaluator.images)
-        return APValue(100 * value, interval)
+        if others is None:
+            return APValue(100 * value, interval)
+        gain = 100 * (values - others)
+        return APValue(100 * value, interval, float(gain[0]), drawn_interval(gain[1:]))
 
-    return precision, RankingResult(measure(precision.ap), measure(precision.ap50))
-
-
-def with_gain(ranking: RankingResult, precision: Precision, base: Precision) -> RankingResult:
-    """Add what an order gains over another, both over the same resampled images."""
-
-    def add(value: APValue, values: Array, base_values: Array) -> APValue:
-        gain = 100 * (values - base_values)
-        return APValue(value.value, value.interval, float(gain[0]), drawn_interval(gain[1:]))
-
-    return RankingResult(
-        add(ranking.ap, precision.ap, base.ap), add(ranking.ap50, precision.ap50, base.ap50)
-    )
+    return precision, RankingResult(*map(measure, precision, base or (None, None)))

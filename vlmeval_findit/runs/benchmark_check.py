@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..benchmarks import benchmark_of, load, parse
 from ..core.benchmark_protocol import Benchmark, Drawing
 from ..core.folders import image_folder
 from ..core.image_files import header
-from ..core.metric import Better, Metric
+from ..core.metric import Better
 from ..core.predictions import write_rows
 from ..core.question import AnyTask, Message, PartKind, Question, located
 from ..core.replies import FAILED
@@ -38,9 +38,6 @@ Findings = Iterator[Finding]
 ROWS = 8  # Rows of a benchmark that are tried
 
 UNREADABLE = "~"
-
-
-# --- a benchmark ----------------------------------------------------------------------------------
 
 
 def check_benchmark(
@@ -107,18 +104,12 @@ def _replies(
     benchmark: Benchmark, task: AnyTask, indexes: Sequence[int]
 ) -> Mapping[str, Mapping[int, str]]:
     """Return replies to rows by kind; a wrong reply is right for another row."""
-    right = {
-        index: text
-        for index in indexes
-        if (text := benchmark.example(task.queries[index], task.question))
-    }
-    others = {
-        index: next((other for other in right.values() if other != text), None)
-        for index, text in right.items()
-    }
+    examples = {at: benchmark.example(task.queries[at], task.question) for at in indexes}
+    right = {index: text for index, text in examples.items() if text}
+    said = right.values()
     return {
         "Right": right,
-        "Wrong": {index: text for index, text in others.items() if text is not None},
+        "Wrong": {at: other for at, text in right.items() for other in said if other != text},
         "Unreadable": dict.fromkeys(indexes, UNREADABLE),
         "Empty": dict.fromkeys(indexes, ""),
         "Failed": dict.fromkeys(indexes, FAILED),
@@ -129,11 +120,11 @@ def _written(folder: Path, model: str, task: AnyTask, texts: Mapping[int, str]) 
     """Return the prediction file of a model's replies."""
     path = folder / model / f"{model}_{task.question.name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    rows: list[Mapping[str, Any]] = [
+    rows = [
         {"index": index, "label": task.queries[index].label, "prediction": text}
         for index, text in texts.items()
     ]
-    write_rows(path, rows.copy)
+    write_rows(path, lambda: rows)
     return path
 
 
@@ -157,13 +148,10 @@ def _broken_rules(kind: str, run: RunScore, indexes: Sequence[int]) -> Iterator[
         if not row.source:
             yield f"row {row.index}: source is empty: it names the image that rows share"
         if row.failed != (kind == "Failed"):
-            yield f"row {row.index}: failed is {row.failed} of a call that did{_not(kind)} fail"
+            did = "did" if kind == "Failed" else "did not"
+            yield f"row {row.index}: failed is {row.failed} of a call that {did} fail"
         if kind in ("Unreadable", "Empty") and row.reason is None:
             yield f"row {row.index}: reason is None: `read` should return a ParseFailure"
-
-
-def _not(kind: str) -> str:
-    return "" if kind == "Failed" else " not"
 
 
 def _shown(value: float | None) -> str:
@@ -175,23 +163,22 @@ def _values(benchmark: Benchmark, runs: Mapping[str, RunScore]) -> Findings:
     headline, right = benchmark.with_failures, runs.get("Right")
     if right is None:
         return
-    best = headline.value(right.sums)
+    high, best = headline.better is Better.HIGHER, headline.value(right.sums)
+    should = headline.scale if high else 0.0
     # What an encoder judges has right replies that it does not find right.
     exact = headline.share and right.scorer is None
-    if best is None or (exact and abs(best - _best(headline)) > 0.5):
-        wrong = f"should be {_best(headline):g}: is `example` right, and the score?"
+    if best is None or (exact and abs(best - should) > 0.5):
+        wrong = f"should be {should:g}: is `example` right, and the score?"
         yield Finding(f"{headline.name} of right replies is {_shown(best)}", wrong)
     for kind, run in runs.items():
         value = headline.value(run.sums)
-        if kind != "Right" and not _is_worse(value, best, headline):
+        if kind == "Right" or value is None or best is None:
+            continue
+        if value >= best if high else value <= best:
             yield Finding(f"{headline.name} of {kind.lower()} replies", f"{value} is as good")
     first, failed = benchmark.metrics[0], runs.get("Failed")
     if failed and first.value(add_up((right.sums, failed.sums))) != first.value(right.sums):
         yield Finding(first.name, f"counts failed calls, which only {headline.name} may")
-
-
-def _best(metric: Metric) -> float:
-    return metric.scale if metric.better is Better.HIGHER else 0.0
 
 
 def _formats(benchmark: Benchmark, task: AnyTask) -> Findings:
@@ -217,14 +204,13 @@ def _no_format(
             return f"its {what} {value!r} is that of another: a search could not tell them apart"
     if not variant.format:
         return "its format has no name: `format` is empty"
-    if variant.board_dataset != question.board_dataset:
-        return (
-            f"its dataset on a leaderboard is {variant.board_dataset!r}, and that of "
-            f"{question.name} {question.board_dataset!r}"
-        )
-    keys = [benchmark.query_set_key(each) for each in (variant, question)]
-    if keys[0] != keys[1]:
-        return f"its rows are {keys[0]}, not {keys[1]}"
+    both = (variant, question)
+    board, other = (each.board_dataset for each in both)
+    if board != other:
+        return f"its dataset on a leaderboard is {board!r}, and that of {question.name} {other!r}"
+    rows, others = map(benchmark.query_set_key, both)
+    if rows != others:
+        return f"its rows are {rows}, not {others}"
     try:
         if parse(variant.name) != variant:
             return f"`parse` of its name gives {parse(variant.name)}"
@@ -235,9 +221,3 @@ def _no_format(
     if [*benchmark.formats(variant)] != [*asked]:
         return f"`formats` of it gives others, or another order, than of {question.name}"
     return ""
-
-
-def _is_worse(value: float | None, best: float | None, metric: Metric) -> bool:
-    if value is None or best is None:
-        return value is None
-    return value < best if metric.better is Better.HIGHER else value > best

@@ -8,7 +8,7 @@ and the only category is ``object``: two expressions about a photograph must not
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,14 +37,14 @@ class ConfidenceError(ValueError):
 class NoConfidenceError(ConfidenceError):
     """A run without confidences; the message says how to get them."""
 
-    @classmethod
-    def of_run(cls, predictions: Path, definition: str = "") -> NoConfidenceError:
+    def __init__(self, predictions: Path, definition: str = "") -> None:
         which = f"has a confidence {definition!r}" if definition else "has a confidence"
-        return cls(
+        super().__init__(
             f"{predictions}: none of its boxes {which}: that needs the probabilities of the "
             "tokens of its replies. Ask again with --logprobs (run, search, sweep), of a "
             "model that runs here or of a server that gives logprobs"
-            + (", in a format that says labels" * (definition == "label"))
+            + ", in a format that says labels"
+            * (definition == "label")
         )
 
 
@@ -72,10 +72,6 @@ class RowBoxes:
     def where(self, inside: NDArray[np.bool_]) -> RowBoxes:
         return RowBoxes(self.confidence[inside], self.hit[inside], self.image[inside], self.objects)
 
-    @property
-    def with_confidence(self) -> RowBoxes:
-        return self.where(~np.isnan(self.confidence))
-
 
 def boxes_of_rows(rows: Sequence[ScoredRow], definition: str) -> RowBoxes:
     """Collect the boxes that count, with their confidences by one definition.
@@ -84,39 +80,24 @@ def boxes_of_rows(rows: Sequence[ScoredRow], definition: str) -> RowBoxes:
     """
     answered = [row for row in rows if not row.failed]
     place = {name: at for at, name in enumerate(sorted({row.source for row in answered}))}
-    confidence: list[float] = []
-    hit: list[bool] = []
-    image: list[int] = []
+    boxes: list[tuple[float, bool, int]] = []
     objects = np.zeros(len(place))
     for row in answered:
-        details, at = row.details, place[row.source]
+        details, image = row.details, place[row.source]
         assigned = zip(details["assigned"], details["hits"], strict=True)
         hits = {box for box, is_hit in assigned if is_hit}
         ignored = {*details.get("ignored", ())}
         for box, value in enumerate(confidences_of(row, definition)):
             if box not in ignored:
-                confidence.append(np.nan if value is None else value)
-                hit.append(box in hits)
-                image.append(at)
-        objects[at] += len(details["assigned"])
+                boxes.append((np.nan if value is None else value, box in hits, image))
+        objects[image] += len(details["assigned"])
+    confidence, hit, at = zip(*boxes, strict=True) if boxes else ((), (), ())
     return RowBoxes(
-        np.array(confidence, dtype=float),
-        np.array(hit, dtype=bool),
-        np.array(image, dtype=np.intp),
-        objects,
+        np.array(confidence, float), np.array(hit, bool), np.array(at, np.intp), objects
     )
 
 
 # --- as COCO has them -----------------------------------------------------------------------------
-
-_OBJECT = "object"
-
-
-class Category(NamedTuple):
-    """A category of a COCO file."""
-
-    number: int
-    name: str
 
 
 class ResultOrigin(NamedTuple):
@@ -140,10 +121,18 @@ class CocoBoxes:
         question = task.question
         if not isinstance(question, Variant) or question.match_rule is not MatchRule.BOX_OVERLAP:
             raise NotBoxesError(f"{question.name}: its answers are no boxes for COCO")
-        self._variant, self._task = question, task
-        ids = _imported_ids(task.table)
-        self._image_ids = ids["images"]
-        self.categories = self._categories(rows, ids["categories"])  # By :func:`plain_label`
+        self._variant = question
+        # Labels are categories and images are images.
+        self._by_label = question.data.family is Family.OBJDET
+        path = ids_path(task.table)
+        # Numbers of images and categories in the COCO file that the table came from.
+        ids = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        self._image_ids: dict[str, int] = ids.get("images", {})
+        queries: list[Any] = [task.queries[row.index] for row in rows]
+        numbers = ids.get("categories") or self._numbered_labels(queries)
+        categories = {plain_label(label): (label, number) for label, number in numbers.items()}
+        self.categories = [{"id": number, "name": label} for label, number in categories.values()]
+        self._category = {plain: number for plain, (_, number) in categories.items()}
         self.images: dict[str, dict[str, Any]] = {}
         self.truth: list[dict[str, Any]] = []
         self.results: list[dict[str, Any]] = []
@@ -153,33 +142,20 @@ class CocoBoxes:
         self.not_numbers = 0  # Boxes that are not finite
         self.repeated = 0  # Queries that ask what another asks
         asked: set[tuple[str, str]] = set()
-        for row in rows:
-            if not row.failed:
-                query = self._query(row)
-                key = (query.images[0], query.label)
-                if self._by_label and key in asked:
-                    self.repeated += 1
-                else:
-                    asked.add(key)
-                    self._add(row, query)
-
-    @property
-    def named_categories(self) -> list[dict[str, Any]]:
-        return [{"id": each.number, "name": each.name} for each in self.categories.values()]
-
-    @property
-    def _by_label(self) -> bool:
-        """Whether labels are categories and images are images."""
-        return self._variant.data.family is Family.OBJDET
-
-    def _query(self, row: ScoredRow) -> FindItQuery:
-        query: FindItQuery = self._task.queries[row.index]  # type: ignore[assignment]
-        return query
+        for row, query in zip(rows, queries, strict=True):
+            key = (query.images[0], query.label)
+            if row.failed:
+                continue
+            if self._by_label and key in asked:
+                self.repeated += 1
+            else:
+                asked.add(key)
+                self._add(row, query)
 
     def _label(self, query: FindItQuery) -> str:
         """Return the category of a query without labels for each box."""
         named = self._variant.data.family in (Family.OBJDET, Family.OBJDET_VIDEO)
-        return query.label if named else _OBJECT
+        return query.label if named else "object"
 
     def _labels(self, query: FindItQuery) -> tuple[str, ...]:
         """Return the label of every ground-truth box, at least one."""
@@ -187,21 +163,12 @@ class CocoBoxes:
             return query.truth.labels
         return (self._label(query),) * max(1, len(query.truth.boxes))
 
-    def _categories(
-        self, rows: Sequence[ScoredRow], known: Mapping[str, int]
-    ) -> dict[str, Category]:
-        if not known:
-            queries = list(map(self._query, rows))
-            labels = {label for query in queries for label in self._labels(query)}
-            if self._variant.multilabel and self._variant.data.folder is not None:
-                # A label that is asked for may have no box; only custom labels have no comma.
-                labels |= {label.strip() for query in queries for label in query.label.split(",")}
-            known = {label: number for number, label in enumerate(sorted(labels), 1)}
-        return {plain_label(label): Category(number, label) for label, number in known.items()}
-
-    def _category(self, label: str) -> int | None:
-        category = self.categories.get(plain_label(label))
-        return None if category is None else category.number
+    def _numbered_labels(self, queries: Sequence[FindItQuery]) -> dict[str, int]:
+        labels = {label for query in queries for label in self._labels(query)}
+        if self._variant.multilabel and self._variant.data.folder is not None:
+            # A label that is asked for may have no box; only custom labels have no comma.
+            labels |= {label.strip() for query in queries for label in query.label.split(",")}
+        return {label: number for number, label in enumerate(sorted(labels), 1)}
 
     def _image(self, row: ScoredRow, query: FindItQuery, frame: int) -> int:
         """Return the number of an image: that of the COCO file it came from, else the next."""
@@ -217,54 +184,34 @@ class CocoBoxes:
 
     def _add(self, row: ScoredRow, query: FindItQuery) -> None:
         numbers = [self._image(row, query, frame) for frame in range(len(query.images))]
-        truth = query.truth
-        objects = [
-            (box, frame, label, 0)
-            for box, frame, label in zip(
-                truth.boxes, truth.frames, self._labels(query), strict=False
-            )
-        ]
+        truth, label = query.truth, self._label(query)
+        counted = zip(truth.boxes, truth.frames, self._labels(query), strict=False)
         # iscrowd is the only way in which COCO ignores an object.
-        objects += [
-            (each.box, each.frame, each.label or self._label(query), 1) for each in truth.ignored
-        ]
-        for (x1, y1, x2, y2), frame, label, crowd in objects:
-            self.truth.append(
-                {
-                    "id": len(self.truth) + 1,  # pycocotools takes 0 for "not matched"
-                    "image_id": numbers[frame],
-                    "category_id": self._category(label),
-                    "bbox": [x1, y1, x2 - x1, y2 - y1],
-                    "area": (x2 - x1) * (y2 - y1),
-                    "iscrowd": crowd,
-                }
-            )
+        ignored = ((each.box, each.frame, each.label or label) for each in truth.ignored)
+        for crowd, objects in enumerate((counted, ignored)):
+            for (x1, y1, x2, y2), frame, name in objects:
+                self.truth.append(
+                    {
+                        "id": len(self.truth) + 1,  # pycocotools takes 0 for "not matched"
+                        "image_id": numbers[frame],
+                        "category_id": self._category.get(plain_label(name)),
+                        "bbox": [x1, y1, x2 - x1, y2 - y1],
+                        "area": (x2 - x1) * (y2 - y1),
+                        "iscrowd": crowd,
+                    }
+                )
         boxes = row.details["boxes"]
         frames = row.details.get("frames") or [0] * len(boxes)
-        labels = row.details.get("labels") or [self._label(query)] * len(boxes)
-        for at, (box, frame, label) in enumerate(zip(boxes, frames, labels, strict=True)):
-            category = self._category(label)
+        labels = row.details.get("labels") or [label] * len(boxes)
+        for at, (box, frame, name) in enumerate(zip(boxes, frames, labels, strict=True)):
+            category = self._category.get(plain_label(name))
             if None in box:
                 self.not_numbers += 1
             elif category is None:
                 self.unknown_labels += 1
             else:
                 x1, y1, x2, y2 = box
+                sides = [max(0.0, x2 - x1), max(0.0, y2 - y1)]
+                place = {"image_id": numbers[frame], "category_id": category}
+                self.results.append({**place, "bbox": [x1, y1, *sides], "score": 1.0})
                 self.origins.append(ResultOrigin(row, at))
-                self.results.append(
-                    {
-                        "image_id": numbers[frame],
-                        "category_id": category,
-                        "bbox": [x1, y1, max(0.0, x2 - x1), max(0.0, y2 - y1)],
-                        "score": 1.0,
-                    }
-                )
-
-
-def _imported_ids(table: Path) -> dict[str, dict[str, int]]:
-    """Read the numbers of images and categories in the COCO file that a table came from."""
-    path = ids_path(table)
-    if not path.is_file():
-        return {"images": {}, "categories": {}}
-    values: dict[str, dict[str, int]] = json.loads(path.read_text(encoding="utf-8"))
-    return values

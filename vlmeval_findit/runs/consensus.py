@@ -78,21 +78,15 @@ def _row(
         why = "the calls of all samples failed"
         text, extra = f"{FAILED} via API. {why}", replies[0].recorded.as_json()
         return {**row, "prediction": text, "extra_records": with_error(extra, why)}
-    unreadable = [
-        reply for row_, reply in answers if row_.reason is not None and not row_.details["boxes"]
-    ]
+    unreadable = [reply for row_, reply in answers if row_.reason and not row_.details["boxes"]]
     if 2 * len(unreadable) > len(answers):
-        reply = unreadable[0]
-        reply = replace(reply, recorded=replace(reply.recorded, token_logprobs=None))
+        text, record = unreadable[0].text, replace(unreadable[0].recorded, token_logprobs=None)
     else:
         reply = answers[0][1]
         samples = [list(filter(None, boxes_of(row_))) for row_, _ in answers]
-        text = _text(opened, reply, fuse(samples))
-        record = Recorded(
-            reply.recorded.space, "stop", reply.recorded.images, model=reply.recorded.model
-        )
-        reply = replace(reply, text=text, recorded=record)
-    return {**row, "prediction": reply.text, "extra_records": reply.recorded.as_json()}
+        text, known = _text(opened, reply, fuse(samples)), reply.recorded
+        record = Recorded(known.space, "stop", known.images, model=known.model)
+    return {**row, "prediction": text, "extra_records": record.as_json()}
 
 
 def _text(opened: Predictions, reply: Reply, boxes: Iterable[BoxToWrite]) -> str:
@@ -103,20 +97,19 @@ def _text(opened: Predictions, reply: Reply, boxes: Iterable[BoxToWrite]) -> str
     (in_force,) = spaces_of([reply], model, question, settings, identity)
     scale_x, scale_y, left, top = to_pixels(in_force.space, query.width, query.height)
     row = reply.recorded.model.get("row", (identity and identity.answering.row) or "")
-    placed = [
-        BoxToWrite(
-            (
-                (each.box[0] - left) / scale_x,
-                (each.box[1] - top) / scale_y,
-                (each.box[2] - left) / scale_x,
-                (each.box[3] - top) / scale_y,
-            ),
-            each.label or query.label,
-            each.frame,
+
+    def placed(box: BoxToWrite) -> BoxToWrite:
+        x1, y1, x2, y2 = box.box
+        corners = (
+            (x1 - left) / scale_x,
+            (y1 - top) / scale_y,
+            (x2 - left) / scale_x,
+            (y2 - top) / scale_y,
         )
-        for each in boxes
-    ]
-    return write(placed, reply_format(model, question, settings, row), _DIGITS)
+        return BoxToWrite(corners, box.label or query.label, box.frame)
+
+    how = reply_format(model, question, settings, row)
+    return write([*map(placed, boxes)], how, _DIGITS)
 
 
 # --- fusion ---------------------------------------------------------------------------------------
@@ -139,7 +132,10 @@ def fuse(samples: Sequence[Sequence[BoxToWrite]]) -> list[BoxToWrite]:
 
     They are in the order of their share, then from left to right. Boxes without an area stay out.
     """
-    usable = [[each for each in sample if _has_area(each)] for sample in samples]
+    usable = [
+        [each for each in sample if each.box[0] < each.box[2] and each.box[1] < each.box[3]]
+        for sample in samples
+    ]
     every = [each for sample in usable for each in sample]
     if not every:
         return []
@@ -165,8 +161,3 @@ def fuse(samples: Sequence[Sequence[BoxToWrite]]) -> list[BoxToWrite]:
             fused = BoxToWrite((float(x1), float(y1), float(x2), float(y2)), labels[frame, label])
             ranked.append((-votes, fused._replace(frame=frame)))
     return [fused for _, fused in sorted(ranked)]
-
-
-def _has_area(each: BoxToWrite) -> bool:
-    x1, y1, x2, y2 = each.box
-    return x1 < x2 and y1 < y2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from ..core.question import Question
 from ..core.run_files import RunFiles
 from .best_format import FormatAverage, ranked, rule
 from .race import RULE
-from .run_score import CellResult, SearchError, refuse_unanswered
+from .run_score import CellResult, DroppedFormat, SearchError, refuse_unanswered
 from .run_statistics import intervals
 from .scored_run import load_run
 
@@ -26,12 +27,9 @@ def averages(results: Sequence[CellResult]) -> list[FormatAverage]:
 
     Formats that a race dropped are not among them: they were asked less.
     """
-    results = [result for result in results if result.dropped is None]
-    columns = {result.question.board_dataset for result in results}
-    benchmark = benchmark_of(results[0].question) if results else None
-    if benchmark is None:
-        return []
-    formats = ranked(benchmark, ((result.question, result.sums) for result in results))
+    scored = [(result.question, result.sums) for result in results if result.dropped is None]
+    columns = {question.board_dataset for question, _ in scored}
+    formats = ranked(benchmark_of(scored[0][0]), scored) if scored else []
     return [average for average in formats if average.datasets == len(columns)]
 
 
@@ -41,10 +39,9 @@ def best_format(results: Sequence[CellResult]) -> Question:
     Raises SearchError if a cell has no answer, or no format was run on every table.
     """
     refuse_unanswered(results)
-    formats = averages(results)
-    if not formats:
-        raise SearchError("no format was run on every table: there is no average to choose by")
-    return formats[0].question
+    if formats := averages(results):
+        return formats[0].question
+    raise SearchError("no format was run on every table: there is no average to choose by")
 
 
 # --- the file -------------------------------------------------------------------------------------
@@ -56,17 +53,26 @@ def outcome(results: Sequence[CellResult], prompts: str, raced: bool = False) ->
     ``raced``: the results are of a race; formats that it dropped have no averages.
     """
     winner = best_format(results)
-    benchmark = benchmark_of(results[0].question)
-    tables = sorted({result.question.table for result in results})
+    benchmark = benchmark_of(winner)
+    # Here the headline counts failed calls as misses.
+    headline = {benchmark.with_failures.name: benchmark.metrics[0].name}
+    asked, of = race_calls(results)
+    dropped = []
+    for name, why in dropped_formats(results).items():
+        figures = {"points": round(why.points, 4), "chance": round(why.chance, 6)}
+        dropped.append({"format": name, **asdict(why), **figures})
+    race = {"rule": RULE, "calls": asked, "calls without a race": of, "dropped": dropped}
+
+    def rounded(values: Mapping[str, float]) -> dict[str, float]:
+        return {headline.get(name, name): round(value, 4) for name, value in values.items()}
+
     return {
         "winner": winner.format,
-        "tables": tables,
+        "tables": sorted({result.question.table for result in results}),
         "prompts": prompts,
         "rule": rule(benchmark),
-        **(_race(results) if raced else {}),
-        "averages": [
-            {"format": average.format, **_rounded(average)} for average in averages(results)
-        ],
+        **({"race": race} if raced else {}),
+        "averages": [{"format": x.format, **rounded(x.metric_values)} for x in averages(results)],
         "cells": [_cell(result) for result in results],
     }
 
@@ -82,54 +88,14 @@ def race_calls(results: Iterable[CellResult]) -> RaceCalls:
     """Count the calls of a model's race."""
     results = list(results)
     finished = sum(result.rows for result in results if result.dropped is None)
-    dropped = [result.dropped for result in dropped_formats(results) if result.dropped is not None]
-    return RaceCalls(
-        finished + sum(each.queries for each in dropped),
-        finished + sum(each.of for each in dropped),
-    )
+    dropped = dropped_formats(results).values()
+    asked, of = sum(each.queries for each in dropped), sum(each.of for each in dropped)
+    return RaceCalls(finished + asked, finished + of)
 
 
-def dropped_formats(results: Iterable[CellResult]) -> list[CellResult]:
-    """Return one result of each format that a race dropped, in order."""
-    by_format = {result.question.format: result for result in results if result.dropped is not None}
-    return list(by_format.values())
-
-
-def _race(results: Sequence[CellResult]) -> dict[str, Any]:
-    """Return the entry of a race in a file of formats."""
-    asked, of = race_calls(results)
-    return {
-        "race": {
-            "rule": RULE,
-            "calls": asked,
-            "calls without a race": of,
-            "dropped": [_dropped(result) for result in dropped_formats(results)],
-        }
-    }
-
-
-def _dropped(result: CellResult) -> dict[str, Any]:
-    why = result.dropped
-    assert why is not None
-    return {
-        "format": result.question.format,
-        "round": why.round,
-        "queries": why.queries,
-        "of": why.of,
-        "behind": why.behind,
-        "points": round(why.points, 4),
-        "chance": round(why.chance, 6),
-    }
-
-
-def _rounded(average: FormatAverage) -> dict[str, float]:
-    """Round averages, by the names of metrics; here the headline counts failed calls as misses."""
-    benchmark = benchmark_of(average.question)
-    headline = benchmark.with_failures.name
-    return {
-        benchmark.metrics[0].name if name == headline else name: round(value, 4)
-        for name, value in average.metric_values.items()
-    }
+def dropped_formats(results: Iterable[CellResult]) -> dict[str, DroppedFormat]:
+    """Return the formats that a race dropped, in order, and why."""
+    return {result.question.format: result.dropped for result in results if result.dropped}
 
 
 def _cell(result: CellResult) -> dict[str, Any]:
@@ -142,9 +108,8 @@ def _cell(result: CellResult) -> dict[str, Any]:
             continue
         cell[metric.name] = round(value, 4)
         interval = bounds[metric.name]
-        cell[f"{metric.name} 95 %"] = (
-            None if interval is None else [round(interval.low, 4), round(interval.high, 4)]
-        )
+        ends = interval and [round(interval.low, 4), round(interval.high, 4)]
+        cell[f"{metric.name} 95 %"] = ends
     if result.dropped is not None:
         cell["dropped in round"] = result.dropped.round
     if result.failed:

@@ -48,10 +48,15 @@ def open_predictions(path: Path, settings: Settings, dataset: str | None = None)
     # Without a plug-in neither dataset nor space may be known here, and be blamed instead.
     _overruled(against, settings, str(path))
     model, name = _named(path, dataset, identity)
-    against += _against_name(model, name, identity)
     task = benchmarks.load(name)
-    if identity is not None and identity.resolved_options:
-        task = benchmarks.benchmark_of(name).for_model(task, model, identity.resolved_options)
+    if identity is not None:
+        recorded = identity.dataset
+        if model != identity.model:
+            against.append(IdentityConflict("model", identity.model, model))
+        if name != recorded and benchmarks.parse(name) != benchmarks.parse(recorded):
+            against.append(IdentityConflict("dataset", recorded, name))
+        if identity.resolved_options:
+            task = benchmarks.benchmark_of(name).for_model(task, model, identity.resolved_options)
     return check_replies(model, task, read_predictions(path), settings, identity, against, path)
 
 
@@ -84,12 +89,8 @@ def check_replies(
     benchmark = benchmarks.benchmark_of(task.question)
     of_benchmark = benchmark.identity_conflicts(task, replies, settings, identity)
     refuse_variable(settings, [conflict for conflict in of_benchmark if conflict.is_space], where)
-    against = [
-        *against,
-        *_against_run(task, replies, settings, identity),
-        *_against_table(task, replies),
-        *of_benchmark,
-    ]
+    of_run = _against_run(task, replies, settings, identity) if identity else ()
+    against = [*against, *of_run, *_against_table(task, replies), *of_benchmark]
     spaces = [each for each in against if each.is_space and settings.separately]
     others = [each for each in against if each not in spaces]
     forced = (*_overruled(others, settings, where), *map(str, spaces))
@@ -132,20 +133,9 @@ def _named(path: Path, dataset: str | None, identity: Identity | None) -> tuple[
     return model, dataset or named
 
 
-def _against_name(model: str, name: str, identity: Identity | None) -> Iterator[IdentityConflict]:
-    if identity is None:
-        return
-    if model != identity.model:
-        yield IdentityConflict("model", identity.model, model)
-    if name != identity.dataset and benchmarks.parse(name) != benchmarks.parse(identity.dataset):
-        yield IdentityConflict("dataset", identity.dataset, name)
-
-
 def _against_run(
-    task: AnyTask, replies: Sequence[Reply], settings: Settings, identity: Identity | None
+    task: AnyTask, replies: Sequence[Reply], settings: Settings, identity: Identity
 ) -> Iterator[IdentityConflict]:
-    if identity is None:
-        return
     table = file_sha256(task.table)
     if identity.table_sha256 not in (None, table):
         now = f"{table} ({task.table})"
@@ -165,20 +155,14 @@ def _against_table(task: AnyTask, replies: Sequence[Reply]) -> Iterator[Identity
         for name, stated in reply.stated.items():
             true = getattr(query, name)
             if _as_stated(stated) != _as_stated(true):
-                yield IdentityConflict(
-                    f"{name} of row {reply.index}", stated, f"{true} ({task.table})"
-                )
+                what = f"{name} of row {reply.index}"
+                yield IdentityConflict(what, stated, f"{true} ({task.table})")
 
 
 def _as_stated(value: object) -> str:
     """Return a label or a size as any format of prediction files writes it."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
     text = " ".join(str(value).split())
     return text.removesuffix(".0") if text.removesuffix(".0").isdigit() else text
-
-
-# --- files of other programs ----------------------------------------------------------------------
 
 
 def convert_file(path: Path, dataset: str | None) -> Path:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import numpy as np
 from ..benchmarks import benchmark_of, load
 from ..boxes.reading import read
 from ..boxes.representation import (
-    OUTPUTS,
     STRUCTURES,
     Corners,
     MatchRule,
@@ -29,15 +29,9 @@ from ..data.sources import DataSource
 from ..models.model_row import ModelRow
 from .benchmark_check import Finding, Findings
 
-# --- a model --------------------------------------------------------------------------------------
-
 
 def check_model(
-    row: ModelRow,
-    checkpoint: str | None,
-    name: str,
-    indexes: int = 3,
-    prompt: CustomPrompt | None = None,
+    row: ModelRow, checkpoint: str | None, name: str, prompt: CustomPrompt | None = None
 ) -> Findings:
     """Check a model's row on some rows of a question, with its processor if it is here."""
     task, words = load(name), prompt_set(benchmark_of(name), prompt)
@@ -56,7 +50,7 @@ def check_model(
 
     checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
     folder = image_folder(task.question.images).path
-    for index in list(task.queries)[:indexes]:
+    for index in list(task.queries)[:3]:
         asked = words.message(task.queries[index], task.question)
         try:
             seen = shown(row, checkpoint, task.question, located(asked, folder))
@@ -73,16 +67,13 @@ def check_model(
     yield Finding(f"after the chat template:\n{seen.text}")
 
 
-# --- a space, a representation -------------------------------------------------------------------
-
-
 def check_space(kind: SpaceKind) -> Findings:
     """Check a coordinate space on images of all shapes."""
     needs: Mapping[str, Any] = kind.needs
     space = Space(kind.name, **needs)
-    for size in ((640, 480), (480, 640), (8192, 6144), (1, 1000)):
-        where = tuple(round(n, 2) for n in reference(space, *size))
-        yield Finding(f"{size[0]} x {size[1]} pixels lie at (width, height, left, top) {where}")
+    for width, height in ((640, 480), (480, 640), (8192, 6144), (1, 1000)):
+        where = tuple(round(n, 2) for n in reference(space, width, height))
+        yield Finding(f"{width} x {height} pixels lie at (width, height, left, top) {where}")
     yield from _round_trips(space)
 
 
@@ -119,22 +110,17 @@ def check_representation(row: Representation) -> Findings:
             yield Finding(f"{box} as {row.name}", f"comes back as {back}")
             return
     yield Finding(f"1,000 random boxes come back from {row.name}")
-    for how in _formats(row):
+    structures = [each for each in STRUCTURES if each != "decomposed" or row.keys]
+    formats = [ReplyFormat("text", row.name, row.json_keys[0])]
+    formats += [ReplyFormat("json", row.name, row.json_keys[0], each) for each in structures]
+    for how in formats:
         reply = write([BoxToWrite(box) for box in boxes[:9]], how, digits=9)
         parsed = read(reply, how)
-        same = len(parsed.boxes) == 9 and all(
-            _same(row, box, back) for box, back in zip(boxes, parsed.boxes, strict=False)
-        )
+        pairs = zip(boxes, parsed.boxes, strict=False)
+        same = len(parsed.boxes) == 9 and all(_same(row, *pair) for pair in pairs)
         why = f"is read as {parsed.boxes[:1]}: {parsed.reason or 'other boxes'}"
         what = f"{how.output} {how.structure}: {reply.splitlines()[0][:60]} …"
         yield Finding(what, "" if same else why)
-
-
-def _formats(row: Representation) -> Iterator[ReplyFormat]:
-    for output in OUTPUTS:
-        for structure in STRUCTURES if output == "json" else STRUCTURES[:1]:
-            if structure != "decomposed" or row.keys:
-                yield ReplyFormat(output, row.name, row.json_keys[0], structure)
 
 
 def _same(row: Representation, box: Corners, back: Sequence[float]) -> bool:
@@ -161,6 +147,5 @@ def check_source(row: DataSource, folder: Path | None) -> Findings:
         what = f"{row.dataset(part.name)}: {samples.counts}"
         yield Finding(what, "; ".join(row.differences(part.name, samples)))
         if isinstance(samples.images, Path):
-            for query in samples.queries[:3]:
-                for name in query.images:
-                    header(str(samples.images / name))
+            for name in chain.from_iterable(query.images for query in samples.queries[:3]):
+                header(str(samples.images / name))

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import UTC, datetime
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +66,7 @@ class Provenance:
 def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
     """Return the values that a score depends on."""
     meta = run.task.table.with_suffix(".meta.json")
-    question, benchmark = run.task.question, run.benchmark
+    question, benchmark, identity = run.task.question, run.benchmark, run.identity
     scored = {row.index for row in run.rows}
     metrics = (*benchmark.metrics, benchmark.with_failures)
     return {
@@ -75,9 +74,9 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "dataset": run.task.name,
         "benchmark": benchmark.name,
         "variant": {"name": question.name, **_fields(question)},
-        "identity": as_values(run.identity) if run.identity else None,
-        "digest": run.identity.digest if run.identity else None,
-        "forced": [*(run.identity.forced if run.identity else ()), *run.forced],
+        "identity": identity and as_values(identity),
+        "digest": identity and identity.digest,
+        "forced": [*(identity.forced if identity else ()), *run.forced],
         "spaces": [dict(space) for space in run.spaces],
         "coords_doubt": run.coords_doubt,
         **({"scorer": asdict(run.scorer)} if run.scorer else {}),
@@ -96,7 +95,12 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "totals": {name: value for name, value in run.sums.items() if not is_sliced(name)},
         "metrics": {metric.key or metric.name: metric.value(run.sums) for metric in metrics},
         "reasons": dict(run.reasons),
-        "scored_with": versions(),
+        # Versions of inference are in the run's identity.
+        "scored_with": {
+            "vlmeval_findit": __version__,
+            "python": sys.version.split()[0],
+            **installed(("numpy", "scipy")),
+        },
         **({"plugins": plugins} if (plugins := _plugins(run)) else {}),
         "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
@@ -114,15 +118,7 @@ def _plugins(run: RunScore) -> dict[str, str]:
 def _fields(question: Question) -> dict[str, Any]:
     """Return the fields of a question, where it is a record."""
     values: dict[str, Any] = asdict(question) if is_dataclass(question) else {}
-    return {
-        name: value.value if isinstance(value, Enum) else value for name, value in values.items()
-    }
-
-
-def versions() -> dict[str, str]:
-    """Versions of what a score depends on; those of inference are in the run's identity."""
-    result = {"vlmeval_findit": __version__, "python": sys.version.split()[0]}
-    return {**result, **installed(("numpy", "scipy"))}
+    return {name: getattr(value, "value", value) for name, value in values.items()}
 
 
 def provenance_from(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Provenance:
@@ -131,7 +127,7 @@ def provenance_from(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Pro
     Raises:
         KeyError, TypeError, ValueError: the values are not those of a provenance.
     """
-    run = from_values(values["identity"]) if values["identity"] else None
+    run = values["identity"] and from_values(values["identity"])
     return Provenance(
         identity=run,
         digest=values["digest"] or UNKNOWN_PROMPTS,

@@ -8,16 +8,16 @@ Intervals rest on images that are resampled, always the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.benchmark_protocol import Curve
 from ..core.intervals import Interval, drawn_again, drawn_interval
-from .average_precision import Evaluator, RankingResult, evaluate_order, with_gain
+from .average_precision import Evaluator, RankingResult, evaluate_order
 from .coco_boxes import Array, CocoBoxes, NoConfidenceError, RowBoxes, boxes_of_rows, definitions_in
 from .run_score import RunScore
 
@@ -38,7 +38,7 @@ class Bin(NamedTuple):
 
 def reliability(boxes: RowBoxes) -> list[Bin]:
     """Return the reliability diagram: every bin with a box that has a confidence."""
-    boxes = boxes.with_confidence
+    boxes = boxes.where(~np.isnan(boxes.confidence))
     bins = np.minimum((boxes.confidence * BINS).astype(int), BINS - 1)
     return [
         Bin(
@@ -194,10 +194,6 @@ class CalibrationResult:
     as_output: RankingResult  # In the order of the reply
     by_definition: tuple[DefinitionResult, ...]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
-
 
 def measure_calibration(run: RunScore, predictions: Path) -> CalibrationResult:
     """Compare the confidences of a run with what its boxes are.
@@ -210,7 +206,7 @@ def measure_calibration(run: RunScore, predictions: Path) -> CalibrationResult:
     coco = CocoBoxes(run.task, run.rows)
     names = definitions_in(run.rows)
     if not names:
-        raise NoConfidenceError.of_run(predictions)
+        raise NoConfidenceError(predictions)
     evaluator = Evaluator(coco)
     resampled = drawn_again(evaluator.images)
     by_place = [1 / (1 + origin.box) for origin in coco.origins]
@@ -222,11 +218,10 @@ def measure_calibration(run: RunScore, predictions: Path) -> CalibrationResult:
         # Boxes without a confidence come last.
         values = (origin.confidence(name) for origin in coco.origins)
         scores = [-1.0 if value is None else value for value in values]
-        precision, ranking = evaluate_order(evaluator, scores, resampled)
         return DefinitionResult(
             definition=name,
             unsure=int(np.isnan(boxes.confidence).sum()),
-            ranking=with_gain(ranking, precision, base),
+            ranking=evaluate_order(evaluator, scores, resampled, base)[1],
             bins=bins,
             error=calibration_error(bins),
             curve=f1_curve(boxes),

@@ -86,17 +86,13 @@ def score_file(
     opened = open_predictions(path, settings or settings_from({}), dataset)
     try:
         return check_coordinates(score_rows(opened))
-    except SpaceError as error:
-        raise SpaceError(_are_safe(error, path, dataset, "--space", "SPACE")) from None
-    except EncoderError as error:
-        raise EncoderError(_are_safe(error, path, dataset, "--encoder", "ENCODER")) from None
-
-
-def _are_safe(error: Exception, path: Path, dataset: str | None, *flags: str) -> str:
-    return (
-        f"{error}\nThe predictions are safe in {path}; score them without running the model "
-        f"again:\n  {score_command(path, dataset, *flags)}"
-    )
+    except (SpaceError, EncoderError) as error:
+        lacking = "space" if isinstance(error, SpaceError) else "encoder"
+        command = score_command(path, dataset, f"--{lacking}", lacking.upper())
+        raise type(error)(
+            f"{error}\nThe predictions are safe in {path}; score them without running the model "
+            f"again:\n  {command}"
+        ) from None
 
 
 def score_rows(opened: Predictions) -> RunScore:
@@ -111,12 +107,7 @@ def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
     model, task, replies = opened.model, opened.task, opened.replies[part]
     batch = benchmark.score_batch(model, task, replies, opened.settings, opened.identity)
     benchmark.check_sums(batch.rows)
-    rows = tuple(
-        replace(row, details={**row.details, **_recorded(reply)})
-        if reply.recorded.tokens or reply.recorded.images
-        else row
-        for row, reply in zip(batch.rows, replies, strict=True)
-    )
+    rows = tuple(map(_with_record, batch.rows, replies))
     models = {tuple(reply.recorded.model.items()) for reply in replies}
     return RunScore(
         model=model,
@@ -132,26 +123,23 @@ def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
     )
 
 
-def _recorded(reply: Reply) -> dict[str, Any]:
-    """Return what a row's details store of a reply's record."""
-    stored: dict[str, Any] = {}
-    if reply.recorded.tokens:
-        stored["finish_reason"] = reply.recorded.finish_reason
-        stored["tokens"] = dict(reply.recorded.tokens)
-    if reply.recorded.images:
-        stored["images"] = list(reply.recorded.images)
-    return stored
+def _with_record(row: ScoredRow, reply: Reply) -> ScoredRow:
+    """Add to a row's details what they store of its reply's record."""
+    recorded = reply.recorded
+    more: dict[str, Any] = {}
+    if recorded.tokens:
+        more = {"finish_reason": recorded.finish_reason, "tokens": dict(recorded.tokens)}
+    if recorded.images:
+        more["images"] = list(recorded.images)
+    return replace(row, details={**row.details, **more}) if more else row
 
 
 def joined(parts: Iterable[RunScore]) -> RunScore:
     """Join the score of a run from its parts, in the order of the rows; at least one part."""
-    first, *others = parts
-    if not others:
-        return first
-    runs = (first, *others)
+    runs = list(parts)
     spaces = {repr(sorted(space.items())): space for run in runs for space in run.spaces}
     return replace(
-        first,
+        runs[0],
         rows=tuple(chain.from_iterable(run.rows for run in runs)),
         sums=add_up(run.sums for run in runs),
         spaces=tuple(spaces.values()),
@@ -169,8 +157,7 @@ def check_coordinates(run: RunScore) -> RunScore:
 
 def without_details(run: RunScore) -> RunScore:
     """Return the values of a run's summary, without boxes and texts."""
-    rows = tuple(replace(row, details={}) for row in run.rows)
-    return replace(run, rows=rows)
+    return replace(run, rows=tuple(replace(row, details={}) for row in run.rows))
 
 
 # --- results of the cells of a sweep --------------------------------------------------------------
@@ -182,20 +169,14 @@ class SearchError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class DroppedFormat:
-    """Why a race stopped asking in a format.
+    """Why a race stopped asking in a format."""
 
-    ``round`` counts from 1; ``queries`` is the number that the format had been asked by then, of
-    ``of`` in all tables. ``behind`` is the leading format, ``points`` the difference of the
-    headline metrics over these queries. ``chance`` is the probability that all queries would have
-    shown this format to be better (:func:`..core.intervals.chance_of_lead`).
-    """
-
-    round: int
-    queries: int
-    of: int
-    behind: str
-    points: float
-    chance: float
+    round: int  # From 1
+    queries: int  # That the format had been asked by then
+    of: int  # Queries of all tables
+    behind: str  # The leading format
+    points: float  # Difference of the headline metrics over these queries
+    chance: float  # That all queries would have shown this format to be better
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,8 +210,8 @@ class CellResult:
 def result_of(run: RunScore, path: Path) -> CellResult:
     """Return the result of a cell, given its score."""
     rows, of = len(run.rows), len(run.task.queries)
-    cell = CellResult(run.model, run.task.question, run.sums, rows, run.failed, path, of)
-    return replace(cell, coords_doubt=run.coords_doubt)
+    doubt, question = run.coords_doubt, run.task.question
+    return CellResult(run.model, question, run.sums, rows, run.failed, path, of, coords_doubt=doubt)
 
 
 def refuse_unanswered(results: Iterable[CellResult]) -> None:

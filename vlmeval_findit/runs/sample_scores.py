@@ -32,9 +32,8 @@ class SamplesError(ValueError):
 def sample_files(first: Path) -> list[Path]:
     """List the prediction files of a run's samples in order, given the first."""
     folders = first.parent.glob(f"{MORE_SAMPLES}/*")
-    numbers = sorted(int(folder.name) for folder in folders if folder.name.isdigit())
-    others = (first.parent / MORE_SAMPLES / str(number) / first.name for number in numbers)
-    return [first, *filter(Path.is_file, others)]
+    numbered = sorted((f for f in folders if f.name.isdigit()), key=lambda f: int(f.name))
+    return [first, *filter(Path.is_file, (folder / first.name for folder in numbered))]
 
 
 def load_samples(first: Path) -> list[Run]:
@@ -146,13 +145,10 @@ def pass_estimate(runs: Sequence[Run]) -> Estimate:
     """
     count, benchmark = len(runs), runs[0].benchmark
     drawn = sorted({count, *(2**power for power in range(count.bit_length()))})
-
-    def is_solved(row: ScoredRow) -> bool:
-        return not row.failed and round(benchmark.query_score(row), 9) >= 100
-
     rows = []
     for samples in by_query(runs):
-        solved = sum(map(is_solved, samples))
+        answers = [row for row in samples if not row.failed]
+        solved = sum(round(benchmark.query_score(row), 9) >= 100 for row in answers)
         sums = {f"pass@{k}": pass_at(count, solved, k) for k in drawn}
         rows.append(ScoredRow(samples[0].index, samples[0].source, {"queries": 1, **sums}))
     metrics = [Metric(f"pass@{k}", {f"pass@{k}": 1}, {"queries": 1}) for k in drawn]

@@ -29,7 +29,7 @@ def write_score(run: RunScore, predictions: Path, details: Iterable[str] | None 
     """
     files = RunFiles(predictions, run.mark)
     with atomic_write(files.score) as f:
-        f.write(score_text(run))
+        f.write(as_csv([score_row(run)]))
     with atomic_write(files.details) as f:
         f.writelines(map(details_line, run.rows) if details is None else details)
     with atomic_write(files.provenance) as f:
@@ -56,14 +56,6 @@ def score_row(run: RunScore) -> dict[str, Any]:
         "prompts": (run.identity and run.identity.prompts) or UNKNOWN_PROMPTS,
         "run": run.identity.digest if run.identity else UNKNOWN_PROMPTS,
     }
-
-
-def score_text(run: RunScore) -> str:
-    """Return the content of a score file."""
-    return as_csv([score_row(run)])
-
-
-# --- details: a JSON line per query ---------------------------------------------------------------
 
 
 def details_line(row: ScoredRow) -> str:

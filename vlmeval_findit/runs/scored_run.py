@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -125,11 +125,10 @@ def load_runs(
             runs.append(replace(run, provenance=_sharing(run.provenance, shared)))
         except PluginMissingError as error:
             missing.append(error)
-    if missing and (on_missing_plugin is None or not runs):
-        raise missing[0]
-    if on_missing_plugin is not None:
-        for each in missing:
-            on_missing_plugin(each)
+    for each in missing:
+        if on_missing_plugin is None or not runs:
+            raise each
+        on_missing_plugin(each)
     return sorted(runs, key=lambda run: (run.model, run.question.name, str(run.path)))
 
 
@@ -149,9 +148,7 @@ def _provenances(path: Path) -> list[Path]:
             raise RunError(f"{path}: no scored run in it (no *{PROVENANCE}); {_remedy(path)}")
         return inside
     if not path.exists():
-        raise FileNotFoundError(
-            f"{path}: no such file or folder; name the --work-dir of runs, or {_EXAMPLE}"
-        )
+        raise FileNotFoundError(f"{path}: no such file or folder; {_EXAMPLE}")
     provenance = run_of(path).provenance
     if not provenance.is_file():
         raise RunError(
@@ -161,7 +158,7 @@ def _provenances(path: Path) -> list[Path]:
     return [provenance]
 
 
-_EXAMPLE = "make some with: python run_findit.py demo"
+_EXAMPLE = "name the --work-dir of runs, or make some with: python run_findit.py demo"
 
 
 def _remedy(folder: Path) -> str:
@@ -169,7 +166,7 @@ def _remedy(folder: Path) -> str:
     try:
         prediction_files([folder])
     except PredictionError:
-        return f"name the --work-dir of runs, or {_EXAMPLE}"
+        return _EXAMPLE
     return f"score its prediction files: python run_findit.py score {shlex.quote(str(folder))}"
 
 
@@ -186,10 +183,10 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
         run = Run(marked(str(values["model"]), files.mark), question, predictions, rows, rests_on)
     except FileNotFoundError:
         raise RunError(f"{details} is missing; {_again(files.predictions)}") from None
+    except RunError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, RunError):
-            raise
-        what = f"no key {error}" if isinstance(error, KeyError) else str(error)
+        what = f"no key {error}" if isinstance(error, KeyError) else error
         raise RunError(f"{provenance}: {what}; {_again(files.predictions)}") from None
     _check(run, values, provenance)
     if keep is RowData.DETAILS:
@@ -207,9 +204,9 @@ def read_details(run: Run, places: Collection[int] | None = None) -> Sequence[Sc
     Raises:
         RunError: the details are gone.
     """
-    selected = None if places is None else frozenset(places)
+    selected = range(len(run.rows)) if places is None else frozenset(places)
     if run.details is None:
-        return [row for at, row in enumerate(run.rows) if selected is None or at in selected]
+        return [row for at, row in enumerate(run.rows) if at in selected]
     try:
         return list(_rows(run.details, selected))
     except FileNotFoundError:
@@ -237,23 +234,20 @@ def _again(predictions: Path, dataset: str | None = None) -> str:
 
 def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
     """Refuse details, provenance and predictions that are not of one scoring."""
-    recorded = values["totals"]
+    recorded, again = values["totals"], _again(run.path, run.question.name)
     sums = add_up(sums for row in run.rows for sums in (row.sums, *row.parts.values()))
     for name in {**recorded, **sums}:
         total, actual = recorded.get(name), sums.get(name, 0)
-        number = isinstance(total, (int, float))
-        if not number or not isclose(total, actual, rel_tol=1e-9, abs_tol=1e-9):
+        if total is None or not isclose(total, actual, rel_tol=1e-9, abs_tol=1e-9):
             raise RunError(
                 f"{provenance}: totals.{name} is {total}, but the details next to it "
-                f"add up to {actual}; {_again(run.path, run.question.name)}"
+                f"add up to {actual}; {again}"
             )
     if run.path.is_file() and file_sha256(run.path) != run.provenance.predictions_sha256:
-        raise RunError(
-            f"{run.path}: changed after it was scored; {_again(run.path, run.question.name)}"
-        )
+        raise RunError(f"{run.path}: changed after it was scored; {again}")
 
 
-def _rows(details: Path, places: Collection[int] | None = None) -> Iterator[ScoredRow]:
+def _rows(details: Path, places: Container[int] | None = None) -> Iterator[ScoredRow]:
     """Yield the rows of a file, or those at some places."""
     with details.open(encoding="utf-8") as lines:
         for place, line in enumerate(lines):
