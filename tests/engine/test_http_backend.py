@@ -6,6 +6,7 @@ import json
 import logging
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -175,19 +176,6 @@ def test_a_reply_that_quotes_a_key_is_a_failed_call(
         assert '{"key": "***", "bbox": [1, 2, 3, 4]}' in caplog.text
 
 
-def test_every_call_gets_the_answer_to_its_message() -> None:
-    def script(asked: Asked, number: int) -> Answer:
-        if number % 3 == 0:
-            return error(429, "slow down", Retry_After="0")
-        return completion(f"answer to {asked.body['messages'][0]['content'][0]['text']}")
-
-    patient = replace(QUICK, refusals=20, rest=(0.001, 0.002))
-    with ChatServer(script) as server:
-        messages = [(text(str(n)),) for n in range(40)]
-        answers = ask_calls(service(server.url, policy=patient), message=messages, at_once=8)
-    assert [answer.text for answer in answers] == [f"answer to {n}" for n in range(40)]
-
-
 # --- several servers ------------------------------------------------------------------------------
 
 
@@ -202,46 +190,32 @@ def test_the_next_attempt_goes_to_another_server_at_once() -> None:
     assert time.monotonic() - began < 30
 
 
-def test_a_hopeless_server_is_left_out_and_only_all_of_them_end_a_run() -> None:
-    pays_once = in_turn(completion("ok"), error(402, "pay"))
-    with ChatServer(in_turn(error(401, "who?"))) as refusing, ChatServer(pays_once) as good:
-        answers = ask_calls(service([refusing.url, good.url]), 12)
-        assert len(refusing.asked) == 3, "no further request"
-        assert len(good.asked) == 2, "no further request"
-    assert [answer.text for answer in answers if not answer.error] == ["ok"]
-    # Two calls are in flight at a time: either refusal may arrive last.
-    assert StopReason.HOPELESS in [answer.stop for answer in answers]
-
-
 # --- the end of a run -----------------------------------------------------------------------------
 
 
-def test_a_stopped_run_awaits_calls_in_flight_and_begins_none() -> None:
-    cancel, in_flight = CancelToken(), threading.Barrier(3)
-
-    def script(asked: Asked, number: int) -> Answer:
-        in_flight.wait(60)
-        cancel.request()
-        return completion("late")
-
-    with ChatServer(script) as server:
-        answers = ask_calls(service(server.url), 20, at_once=3, cancel=cancel)
-        assert [answer.text for answer in answers] == ["late"] * 3
-        assert len(server.asked) == 3
-
-
-def test_an_interruption_abandons_calls_in_flight_without_a_failure() -> None:
+@pytest.mark.parametrize(
+    ("stop", "reply", "answers"),
+    [
+        (CancelToken.request, completion("late"), ["late"] * 3),  # calls in flight are awaited
+        (CancelToken.interrupt, NEVER, []),  # they are abandoned, and have not failed
+    ],
+    ids=["stopped", "interrupted"],
+)
+def test_nothing_begins_after_a_stop(
+    stop: Callable[[CancelToken], None], reply: Answer, answers: list[str]
+) -> None:
     cancel, in_flight = CancelToken(), threading.Barrier(3)
 
     def script(asked: Asked, number: int) -> Answer:
         in_flight.wait(60)
         with suppress(KeyboardInterrupt):
-            cancel.interrupt()
-        return NEVER
+            stop(cancel)
+        return reply
 
     with ChatServer(script) as server:
-        assert ask_calls(service(server.url), 20, at_once=3, cancel=cancel) == []
-        assert len(server.asked) == 3, "nothing begins afterwards"
+        actual = ask_calls(service(server.url), 20, at_once=3, cancel=cancel)
+        assert len(server.asked) == 3
+    assert [answer.text for answer in actual] == answers
 
 
 def test_a_limit_in_dollars_is_an_answer_that_ends_the_run() -> None:
@@ -278,8 +252,7 @@ def test_the_other_field_for_the_limit_is_discovered_once() -> None:
 def test_a_limit_of_tokens_has_three_names_and_is_a_count() -> None:
     for name in ("max_new_tokens", "max_tokens", "max_completion_tokens"):
         assert token_limit({name: 64, "seed": 3}) == (64, {"seed": 3})
-    for given in ({"max_tokens": limit} for limit in (0, "64", True, 1.5)):
+    twice = {"max_tokens": 5, "max_new_tokens": 6}
+    for given in ({"max_tokens": 0}, {"max_tokens": "64"}, {"max_tokens": 1.5}, twice):
         with pytest.raises(ValueError, match="max_"):
             token_limit(given)
-    with pytest.raises(ValueError, match="max_"):
-        token_limit({"max_tokens": 5, "max_new_tokens": 6})

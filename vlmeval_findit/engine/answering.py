@@ -131,13 +131,8 @@ def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
         return record_of(call, answer, identities[id(call.cell)], call.cell.logprobs)
 
     finish = job.finish
-    sink = ResultSink(
-        journal,
-        left.waits,
-        record,
-        watcher,
-        None if finish is None else lambda at: finish(outputs[at]),
-    )
+    finish_at = None if finish is None else lambda at: finish(outputs[at])
+    sink = ResultSink(journal, left.waits, record, watcher, finish_at)
     # An interruption must not come between a reply and the journal.
     with cancel.shielded():
         run_sync(_answer(plan, job.backend, sink, cancel))
@@ -211,9 +206,8 @@ class Engine:
         """Make the calls of one model's cells; raises as :func:`answer`, and ModelStoppedError."""
         if not outputs:
             return []
-        answered = self.answer(
-            entry, outputs, self.factories[entry.name].backend(entry), finish=self.finish
-        )
+        backend = self.factories[entry.name].backend(entry)
+        answered = self.answer(entry, outputs, backend, finish=self.finish)
         results = [result for _, result in sorted(answered.results.items())]
         if answered.last is not None:
             raise ModelStoppedError(entry.name, answered.last, results)

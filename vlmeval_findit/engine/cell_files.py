@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import Any
 
 from ..benchmarks import benchmark_of, prefixes
 from ..core.answers import Answer
@@ -57,17 +57,14 @@ def finished_cell(output: Output, journal: JournalView) -> CellResult:
     keys = list(cell.call_keys())
     rows = partial(prediction_rows, cell, keys, journal)
     write_rows(path, rows)
-    with _details(path.parent) as details:
-        parts = _parts(output, rows(), details)
-        run = check_coordinates(joined(parts))
+    with TemporaryFile(
+        "w+", encoding="utf-8", errors="backslashreplace", dir=path.parent
+    ) as details:
+        run = check_coordinates(joined(_parts(output, rows(), details.writelines)))
         details.seek(0)
         write_score(run, path, details)
     failed = count_failed(cell, keys, journal)
     return replace(result_of(run, path), failed=failed, sample=cell.sample)
-
-
-def _details(folder: Path | None = None) -> IO[str]:
-    return TemporaryFile("w+", encoding="utf-8", errors="backslashreplace", dir=folder)
 
 
 def count_failed(cell: Cell, keys: Iterable[str], journal: JournalView) -> int:
@@ -78,51 +75,42 @@ def count_failed(cell: Cell, keys: Iterable[str], journal: JournalView) -> int:
 def in_memory(output: Output, journal: JournalView) -> RunScore:
     """Score a complete cell without writing its files."""
     rows = prediction_rows(output.cell, output.cell.call_keys(), journal)
-    with _details() as details:
-        return joined(_parts(output, rows, details))
+    return joined(_parts(output, rows, lambda details: None))
 
 
 def prediction_rows(
     cell: Cell, keys: Iterable[str], journal: JournalView
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a prediction file, with the columns of VLMEvalKit's runner."""
+    never_asked = {"error": "never asked", "extra_records": None}
     for index, key in zip(cell.rows, keys, strict=True):
-        yield _row(cell, index, journal.get(key))
+        query, record = cell.task.queries[index], journal.get(key) or never_asked
+        row = {"index": index, "label": query.label, "width": query.width, "height": query.height}
+        extra = record["extra_records"]
+        if why := record["error"]:
+            row |= {"prediction": f"{FAILED_CALL} {why}", "extra_records": with_error(extra, why)}
+        else:
+            row |= {"prediction": record["reply"]}
+            row |= {} if extra is None else {"extra_records": extra}
+        yield row
 
 
-def _parts(output: Output, rows: Iterable[dict[str, Any]], details: IO[str]) -> Iterator[RunScore]:
+def _parts(
+    output: Output, rows: Iterable[dict[str, Any]], write: Callable[[Iterable[str]], object]
+) -> Iterator[RunScore]:
+    """Yield the scores of a few rows at a time, at least one, and write their details."""
     cell = output.cell
-    for replies in _few(map(_reply, rows), benchmark_of(cell.question).at_a_time):
+    remaining = (Reply(r["index"], r["prediction"], recorded(r.get("extra_records"))) for r in rows)
+    most = benchmark_of(cell.question).at_a_time
+    replies = list(islice(remaining, most))
+    while True:
         run = score_rows(
             check_replies(cell.model, cell.task, replies, output.settings, output.identity)
         )
-        details.writelines(map(details_line, run.rows))
+        write(map(details_line, run.rows))
         yield without_details(run)
-
-
-def _few(replies: Iterable[Reply], most: int | None) -> Iterator[list[Reply]]:
-    """Group replies, at most ``most`` each (None: all); yields at least one group."""
-    remaining = iter(replies)
-    group = list(islice(remaining, most))
-    yield group
-    while group := list(islice(remaining, most)):
-        yield group
-
-
-def _row(cell: Cell, index: int, record: Mapping[str, Any] | None) -> dict[str, Any]:
-    query = cell.task.queries[index]
-    row = {"index": index, "label": query.label, "width": query.width, "height": query.height}
-    record = record or {"error": "never asked", "extra_records": None}
-    extra = record["extra_records"]
-    if why := record["error"]:
-        record_with_error = with_error(extra, why)
-        return {**row, "prediction": f"{FAILED_CALL} {why}", "extra_records": record_with_error}
-    more = {} if extra is None else {"extra_records": extra}
-    return {**row, "prediction": record["reply"], **more}
-
-
-def _reply(row: Mapping[str, Any]) -> Reply:
-    return Reply(row["index"], row["prediction"], recorded(row.get("extra_records")))
+        if not (replies := list(islice(remaining, most))):
+            return
 
 
 def clean_up(folder: Path) -> None:
@@ -148,9 +136,9 @@ def merge_predictions(output: Output, journal: Journal) -> None:
     keys = list(output.cell.call_keys()) if paths else []
     if not paths or holds_rows(output.path, prediction_rows(output.cell, keys, journal)):
         return
-    recorded, forced = read_identity(output.path), output.identity.forced
+    identity, forced = read_identity(output.path), output.identity.forced
     for path in paths:
-        if forced and (recorded is None or recorded.forced != forced):
+        if forced and (identity is None or identity.forced != forced):
             _set_aside(path)  # not of the run that was forced
             continue
         try:
@@ -159,14 +147,14 @@ def merge_predictions(output: Output, journal: Journal) -> None:
             log.warning("%s", error)
             _set_aside(path)
             continue
-        journal.append(_new_records(path, replies, output, recorded, keys, journal))
+        journal.append(_new_records(path, replies, output, identity, keys, journal))
 
 
 def _new_records(
     path: Path,
     replies: Iterable[Reply],
     output: Output,
-    recorded: Identity | None,
+    identity: Identity | None,
     keys: Sequence[str],
     journal: Journal,
 ) -> list[dict[str, Any]]:
@@ -191,14 +179,14 @@ def _new_records(
             continue  # only JSON holds every reply unchanged
         revisions = reply.recorded.model.get("revision"), output.identity.answering.revision
         is_other = None not in revisions and revisions[0] != revisions[1]
-        if known is not None or recorded is None or is_other:
+        if known is not None or identity is None or is_other:
             raise PredictionError(
                 f"{path} holds a reply to row {reply.index} that is not in the journal "
                 f"{journal.path}. {elsewhere}"
             )
         extra = reply.recorded.as_json() if reply.recorded != NOTHING_RECORDED else None
         logprobs = reply.recorded.token_logprobs is not None
-        records.append(record_of(call, Answer(reply.text, extra), recorded, logprobs))
+        records.append(record_of(call, Answer(reply.text, extra), identity, logprobs))
     if outdated:
         log.warning("%s: %d images were replaced since: their calls are repeated", path, outdated)
     return records

@@ -76,9 +76,8 @@ def prepare_output(
     # Hashing builds all messages once, for keys too; not where messages depend on the model.
     known = cell.prompts.hash if cell.rows and cell.task.base_task is None else None
     words, custom = cell.prompts.words, cell.prompts.custom
-    identity = run_identity(
-        cell.task, cell.model, described.answering, cell.rows, space, known, words
-    )
+    who = cell.task, cell.model, described.answering
+    identity = run_identity(*who, cell.rows, space, known, words)
     identity = replace(
         identity,
         left_out=cell.left_out,
@@ -116,12 +115,9 @@ def begin(
         now = replace(identity, answering=answering)
         identity = merge_for_resume(recorded, now, force, output.path)
     if recorded is None:
-        notes = apply_force(
-            _other_answers(identity, keys, journal),
-            force,
-            f"{output.path}: the journal {journal.path} has answers of another run",
-            "Use another journal.",
-        )
+        others = _other_answers(identity, keys, journal)
+        what = f"{output.path}: the journal {journal.path} has answers of another run"
+        notes = apply_force(others, force, what, "Use another journal.")
         identity = replace(identity, forced=tuple(notes))
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -54,9 +54,8 @@ class RayBackend:
         if scheduler.done:
             return
         with cluster(self._ray), replicas(self._ray, self._load, self._inference) as handles:
-            async with aclosing(
-                _RayRun(self._ray, scheduler, handles, cancel).results()
-            ) as results:
+            run = _RayRun(self._ray, scheduler, handles, cancel)
+            async with aclosing(run.results()) as results:
                 async for finished in results:
                     for result in finished:
                         yield result
@@ -162,11 +161,9 @@ class _RayRun(ScheduledRun[WorkResult]):
                 reason = failed[-1].error or ""
                 outcome = self._all_failed(assignment, WorkResult(calls, tuple(failed)))
         except Exception as error:
-            died = isinstance(error, self._ray.exceptions.RayActorError)
-            reason = (
-                f"its replica died ({type(error).__name__})" if died else error_line(_cause(error))
-            )
-            outcome = CallOutcome.FAILED
+            outcome, reason = CallOutcome.FAILED, error_line(_cause(error))
+            if died := isinstance(error, self._ray.exceptions.RayActorError):
+                reason = f"its replica died ({type(error).__name__})"
         if died:
             # Ray restarts it where there is room.
             log.warning("%s died and is started again", actor)
