@@ -29,13 +29,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "calls.jsonl"
 
 
-def filled(path: Path, count: int) -> list[str]:
-    names = [str(at) for at in range(count)]
-    with Journal(path, reserve=0) as journal:
-        journal.append(record(name, name) for name in names)
-    return names
-
-
 def encoded_calls(calls: list[tuple[str, str]], numbers: Iterator[int]) -> list[dict[str, Any]]:
     built = []
     for name, kind in calls:
@@ -59,10 +52,10 @@ def view(journal: JournalView) -> dict[str, Any]:
     return {**each, "all": list(journal.records())}
 
 
-def traces(folder: Path) -> dict[str, tuple[int, int, int]]:
+def traces(folder: Path) -> dict[Path, tuple[int, int, int]]:
     """Everything in a folder: which file it is, and when and how large it was written."""
-    states = {str(path): path.stat() for path in [folder, *folder.rglob("*")]}
-    return {name: (item.st_ino, item.st_mtime_ns, item.st_size) for name, item in states.items()}
+    states = {path: path.stat() for path in [folder, *folder.rglob("*")]}
+    return {path: (item.st_ino, item.st_mtime_ns, item.st_size) for path, item in states.items()}
 
 
 # --- a view ---------------------------------------------------------------------------------------
@@ -131,33 +124,34 @@ def test_events_are_read_back_in_order(path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_tail_yields_every_complete_line_once(path: Path) -> None:
     tail = JournalTail(path)
-    assert not list(tail.records())
+
+    def new() -> str:
+        assert not tail.is_another()
+        return "".join(record["prompt_sha256"] for record in tail.records())
+
+    assert new() == ""
     with Journal(path) as journal:
         for name in "abc":
             journal.append([record(name)])
-            assert not tail.is_another()
-            assert [r["prompt_sha256"] for r in tail.records()] == [name]
-        line = encode(record("d"))
-        with path.open("ab") as f:
-            f.write(line[:50])
-            f.flush()
-            assert not list(tail.records())
-            assert tail.left == 50
-            f.write(line[50:])
-        assert [r["prompt_sha256"] for r in tail.records()] == ["d"]
-        assert tail.left == 0
+            assert new() == name
+    line = encode(record("d"))
+    with path.open("ab", buffering=0) as f:
+        f.write(line[:50])
+        assert (new(), tail.left) == ("", 50)
+        f.write(line[50:])
+        assert (new(), tail.left) == ("d", 0)
 
 
 @pytest.mark.parametrize("change", ["replaced", "cut"])
 def test_another_journal_is_noticed(change: str, path: Path) -> None:
-    filled(path, 3)
+    path.write_bytes(b"".join(map(encode, map(record, "abc"))))
     tail = JournalTail(path)
     assert len(list(tail.records())) == 3
     if change == "cut":
-        os.truncate(path, len(path.read_bytes().splitlines(keepends=True)[0]))
+        os.truncate(path, len(encode(record("a"))))
     else:
         path.rename(path.with_name("old"))
-        filled(path, 1)
+        path.write_bytes(encode(record("a")))
     assert tail.is_another()
     assert len(list(tail.records())) == 1
     assert not tail.is_another()

@@ -105,16 +105,12 @@ class Silent:
     def __init__(self) -> None:
         self.finished: list[int] = []
         self.answers: list[Answer] = []
-        self.at_once: dict[str, int] = {}
 
     def planned(self, model: str, planned: PlannedCalls) -> None:
         self.finished.append(planned.finished)
 
     def answered(self, answers: Sequence[Answer]) -> None:
         self.answers += answers
-
-    def model_finished(self, model: str, servers: Mapping[str, int]) -> None:
-        self.at_once.update(servers)
 
     def scored(self, result: CellResult) -> None:
         pass

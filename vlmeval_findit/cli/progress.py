@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -125,8 +125,6 @@ class SweepProgress:
     def scored(self, result: CellResult) -> None:
         self.state.cells_done += 1
         self._show(now=self.state.cells_done == self.state.cells)
-
-    def model_finished(self, model: str, servers: Mapping[str, int]) -> None: ...
 
     def print_tokens(self) -> None:
         """Print the tokens of the whole sweep."""

@@ -136,7 +136,6 @@ def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
     # An interruption must not come between a reply and the journal.
     with cancel.shielded():
         run_sync(_answer(plan, job.backend, sink, cancel))
-    watcher.model_finished(model, job.backend.capacity)
     if sink.error is not None:
         raise sink.error
     if sink.last is None and cancel.requested and len(sink.complete) < len(outputs):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -66,10 +66,6 @@ class WorkResult(NamedTuple):
 class Backend(Protocol):
     """Answers calls: a model in this process, HTTP servers, a batch service, Ray."""
 
-    @property
-    def capacity(self) -> Mapping[str, int]:
-        """The most concurrent calls seen per server."""
-
     def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken
     ) -> AsyncGenerator[WorkResult, None]:
@@ -109,9 +105,9 @@ def batch_of(item: WorkItem) -> Batch:
     )
 
 
-def single_calls(item: WorkItem) -> list[WorkItem]:
-    """Split an item, so that each call can be stored once it is answered."""
-    return [WorkItem((call,), item.shares_images) for call in item.calls]
+def single_calls(items: Iterable[WorkItem]) -> Iterator[WorkItem]:
+    """Split items, so that each call can be stored once it is answered."""
+    return (WorkItem((call,), item.shares_images) for item in items for call in item.calls)
 
 
 def answers_of(client: ModelClient, batch: Batch) -> tuple[Answer, ...]:
@@ -160,7 +156,6 @@ class LocalBackend:
 
     def __init__(self, load: Loader) -> None:
         self._load = cache(load)
-        self.capacity: Mapping[str, int] = {}
 
     async def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken
@@ -195,13 +190,11 @@ class ThreadedBackend:
     def __init__(self, load: Loader, threads: int) -> None:
         self._load = cache(load)
         self._threads = threads
-        self.capacity: Mapping[str, int] = {}
 
     async def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken
     ) -> AsyncGenerator[WorkResult, None]:
-        loop, over = asyncio.get_running_loop(), asyncio.Event()
-        singles = (single for item in items for single in single_calls(item))
+        loop, over, singles = asyncio.get_running_loop(), asyncio.Event(), single_calls(items)
         running: dict[asyncio.Task[Any], WorkItem] = {}
 
         def give_up() -> None:
@@ -234,9 +227,6 @@ class ThreadedBackend:
                 task.cancel()
 
 
-# --- several servers ------------------------------------------------------------------------------
-
-
 class ScheduledRun(ABC, Generic[Result]):
     """The loop around a scheduler: its assignments are tasks, until it is done or cancelled."""
 
@@ -264,14 +254,13 @@ class ScheduledRun(ABC, Generic[Result]):
                     may_begin = self._begin()
                     if finished := self._finished():
                         yield finished
-                    elif self._scheduler.done:
+                        continue
+                    if self._scheduler.done:
                         return
-                    else:
-                        now = self._loop.time()
-                        wake_at = self._scheduler.wake_at(now) if may_begin else None
-                        with suppress(TimeoutError):
-                            async with asyncio.timeout_at(wake_at):
-                                await self._woken.wait()
+                    wake_at = self._scheduler.wake_at(self._loop.time()) if may_begin else None
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout_at(wake_at):
+                            await self._woken.wait()
                 if finished := self._finished():
                     yield finished
         finally:

@@ -95,15 +95,13 @@ class Ledger:
             self.batches[name] = replace(known, open=known.open.difference(gone), **ids)
 
 
+@dataclass(repr=False)
 class BatchBackend:
     """A model through a batch service; StopReason.LATER ends a run that cannot reach it."""
 
-    ledger: Ledger  # of the run's journal; set before anything is asked
-
-    def __init__(self, load: Callable[[], BatchService], poll: float) -> None:
-        self._load = load
-        self._poll = poll
-        self.capacity: Mapping[str, int] = {}
+    load: Callable[[], BatchService]
+    poll: float
+    ledger: Ledger = field(init=False)  # of the run's journal; set before anything is asked
 
     async def submit(self, items: Iterable[WorkItem], cancel: CancelToken) -> None:
         """Submit calls without waiting; ValueError if some are pending in other batches."""
@@ -124,7 +122,7 @@ class BatchBackend:
     def _run(self, items: Iterable[WorkItem], cancel: CancelToken) -> _BatchRun | None:
         if cancel.requested or next(iter(items), None) is None:
             return None
-        return _BatchRun(self._load(), self.ledger, items, cancel, self._poll)
+        return _BatchRun(self.load(), self.ledger, items, cancel, self.poll)
 
 
 @dataclass(slots=True)
@@ -147,12 +145,11 @@ class _BatchRun:
 
     def pending(self) -> Iterator[WorkItem]:
         """Yield unanswered calls one by one, in the order of the plan, until cancelled."""
-        for item in self.items:
+        for item in single_calls(self.items):
             if self.cancel.requested:
                 raise CancelledError
-            for single in single_calls(item):
-                if single.calls[0].key not in self.answered:
-                    yield single
+            if item.calls[0].key not in self.answered:
+                yield item
 
     def _call(self, item: WorkItem) -> ChatCall:
         (call,), cell = item.calls, item.calls[0].cell

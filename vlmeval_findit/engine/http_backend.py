@@ -75,18 +75,17 @@ class HttpService:
                 log.warning("%s: %s", call.server or call.model.name, message)
 
 
+@dataclass(repr=False)
 class HttpBackend:
     """Answers calls of a model over HTTP, with at most ``calls`` in flight per server."""
 
-    def __init__(self, load: Callable[[], HttpService], calls: int = 1) -> None:
-        self._load = load
-        self.calls = calls
-        self.capacity: dict[str, int] = {}
+    load: Callable[[], HttpService]
+    calls: int = 1
 
     @cached_property
     def service(self) -> HttpService:
         """Load the service; any exception of the loader passes through."""
-        return self._load()
+        return self.load()
 
     async def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken
@@ -135,8 +134,7 @@ _Asked = tuple[Any, ChatCall]  # a call of the engine (or None), and how it is m
 
 
 def _calls_of(items: Iterable[WorkItem], service: HttpService) -> Iterator[tuple[str, _Asked]]:
-    items = (single for item in items for single in single_calls(item))
-    single = ((image_name(item), item.calls[0]) for item in items)
+    single = ((image_name(item), item.calls[0]) for item in single_calls(items))
     end: tuple[str, Call | None] = ("", None)
     before = ""
     for (image, call), (after, _) in pairwise(chain(single, [end])):
@@ -175,7 +173,6 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
                         yield finished
         finally:
             self._images.close()
-            self._backend.capacity |= self._scheduler.capacity
 
     def _begin(self) -> bool:
         """Begin what may begin; False if the budget waits for the cost of other calls.

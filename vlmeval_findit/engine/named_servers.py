@@ -62,15 +62,10 @@ class ServerBackends:
                     )
             if self.batch is not None:
                 _refuse_batches(self.batch, entry.provider, self._urls_of(entry))
-            self._endpoints(entry)
-            self.check_limit(entry)
-
-    def check_limit(self, entry: ModelEntry) -> None:
-        chat = chat_of(entry)
-        if not math.isinf(self.budget.limit):
-            # The cost of a batch is not known beforehand.
-            servers = [] if self.batch else self._endpoints(entry, needs_key=False)
-            chat.check_limit(lasting(servers))
+            servers, chat = self._endpoints(entry), chat_of(entry)
+            if not math.isinf(self.budget.limit):
+                # The cost of a batch is not known beforehand.
+                chat.check_limit([] if self.batch else lasting(servers))
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return settings(entry)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +45,6 @@ class RayBackend:
         self._ray: Any = ray
         self._load = load
         self._inference = inference
-        self.capacity: Mapping[str, int] = {}
 
     async def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple, Protocol
 
@@ -38,9 +38,6 @@ class Watcher(Protocol):
     def scored(self, result: CellResult) -> None:
         """A cell's files are written."""
 
-    def model_finished(self, model: str, servers: Mapping[str, int]) -> None:
-        """A model's calls have ended, with each server's concurrency."""
-
 
 class ResultSink:
     """Stores the answers of a model's calls, and finishes each cell after its last call.
@@ -61,7 +58,7 @@ class ResultSink:
         finish: Callable[[int], CellResult] | None = None,
     ) -> None:
         self._journal = journal
-        self._waits = list(waits)
+        self._waits = Counter(dict(enumerate(waits)))
         self._record = record
         self._watcher = watcher
         self._finish = finish
@@ -81,7 +78,7 @@ class ResultSink:
     async def open(self, cancel: CancelToken) -> AsyncIterator[None]:
         """Start with the cells that need no call; at the end wait for all complete ones."""
         try:
-            self._completed(at for at, calls in enumerate(self._waits) if not calls)
+            self._completed(at for at, calls in self._waits.items() if not calls)
             yield
         except BaseException:
             self._queue.clear()
@@ -99,20 +96,15 @@ class ResultSink:
             if stored:
                 self._journal.append(self._record(*pair) for pair in stored)
             self._watcher.answered([answer for _, answer in stored])
-            self._completed(self._cells_completed_by(call for call, _ in stored))
+            needing = Counter(at for call, _ in stored for at in call.needed_by)
+            self._waits.subtract(needing)
+            self._completed(at for at in needing if not self._waits[at])
         except JournalError as error:
             self._failed(error)
         except OSError as error:
             self._failed(full_disk(error, self._journal.path))
         last = (answer for answer in result.answers if answer.stop is not None)
         self.last = self.last or next(last, None)
-
-    def _cells_completed_by(self, calls: Iterable[Call]) -> Iterable[int]:
-        for call in calls:
-            for at in call.needed_by:
-                self._waits[at] -= 1
-                if not self._waits[at]:
-                    yield at
 
     def _completed(self, cells: Iterable[int]) -> None:
         cells = list(cells)
