@@ -111,10 +111,7 @@ def test_the_values_are_those_of_the_command(world: World, name: str, kind: str)
     )
     # To the last digit.
     misses = BENCHMARK.with_failures
-    assert result.metric_values == {
-        **run.metric_values,
-        misses.name: misses.value(run.sums),
-    }
+    assert result.metric_values == {**run.metric_values, misses.name: misses.value(run.sums)}
     assert result.failed == run.failed
     expected = intervals(run)
     assert {name: result.intervals[name] for name in expected} == expected

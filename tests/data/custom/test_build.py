@@ -24,36 +24,27 @@ from vlmeval_findit.core.image_files import rows_to_leave_out
 pytestmark = pytest.mark.usefixtures("data_root")
 
 
-@pytest.fixture
-def images(tmp_path) -> Path:
-    return make_images(tmp_path / "images")
-
-
-def import_coco(folder: Path, images: Path, name: str = "MyData", *more: str) -> int:
-    path = str(folder / "instances.json")
-    return main(["data", "import", path, "--image-root", str(images), "--name", name, *more])
-
-
-def rounded(box: tuple[float, ...]) -> tuple[float, ...]:
-    return tuple(round(n, 6) for n in box)
+def import_coco(folder: Path, name: str = "MyData", *more: str, change: Any = None) -> int:
+    """Import the small COCO file, which ``change`` changes, and its images."""
+    values = coco_values()
+    if change is not None:
+        change(values)
+    path = write_coco(folder, values)
+    images = folder / "images"
+    if not images.exists():
+        make_images(images)
+    command = ["data", "import", str(path), "--image-root", str(images), "--name", name]
+    return main([*command, *more])
 
 
 def queries_of(table: str) -> list[Any]:
     return [
-        (q.label, q.width, q.height, q.images, q.truth.labels, *map(rounded, q.truth.boxes))
+        (
+            *(q.label, q.width, q.height, q.images, q.truth.labels),
+            *(tuple(round(n, 6) for n in box) for box in q.truth.boxes),
+        )
         for q in read_table(find_table(table))
     ]
-
-
-def arguments(kind: str, folder: Path) -> list[str]:
-    if kind == "coco":
-        return [str(write_coco(folder)), "--image-root", str(make_images(folder / "images"))]
-    if kind == "yolo":
-        return [str(custom_data.write_yolo(folder))]
-    if kind == "voc":
-        return [str(custom_data.write_voc(folder))]
-    listing = custom_data.write_listing(folder / f"boxes.{kind}")
-    return [str(listing), "--image-root", str(make_images(folder / "images"))]
 
 
 EXPECTED = [
@@ -67,7 +58,16 @@ EXPECTED = [
 def test_every_format_makes_the_same_queries(tmp_path, kind: str) -> None:
     folder = tmp_path / "source"
     folder.mkdir()
-    assert main(["data", "import", *arguments(kind, folder), "--name", "MyData"]) == 0
+    if kind == "coco":
+        assert import_coco(folder) == 0
+    elif kind in ("yolo", "voc"):
+        write = custom_data.write_yolo if kind == "yolo" else custom_data.write_voc
+        assert main(["data", "import", str(write(folder)), "--name", "MyData"]) == 0
+    else:
+        listing = custom_data.write_listing(folder / f"boxes.{kind}")
+        images = str(make_images(folder / "images"))
+        command = ["data", "import", str(listing), "--image-root", images, "--name", "MyData"]
+        assert main(command) == 0
     # In a YOLO folder the image without objects asks for a class, with nothing to find.
     empty = [("cat", 100, 100, ("three.jpg",), ())] if kind == "yolo" else []
     assert sorted(queries_of("MyData")) == sorted([*EXPECTED, *empty])
@@ -75,38 +75,30 @@ def test_every_format_makes_the_same_queries(tmp_path, kind: str) -> None:
     assert sorted(multi, key=lambda row: len(row[4])) == [
         ("traffic light", 64, 96, ("sub/two.png",), ("traffic light",), (4, 8, 44, 88)),
         (
-            "cat, traffic light",
-            120,
-            80,
-            ("one.jpg",),
-            ("cat", "cat", "traffic light"),
-            (10, 5, 40.5, 25.25),
-            (60, 40, 120, 80),
-            (0, 0, 12, 30),
+            *("cat, traffic light", 120, 80, ("one.jpg",), ("cat", "cat", "traffic light")),
+            *((10, 5, 40.5, 25.25), (60, 40, 120, 80), (0, 0, 12, 30)),
         ),
     ]
 
 
-def test_it_is_usable_at_once_with_all_variants(tmp_path, images: Path) -> None:
-    write_coco(tmp_path)
-    assert import_coco(tmp_path, images) == 0
+def test_it_is_usable_at_once_with_all_variants(tmp_path) -> None:
+    assert import_coco(tmp_path) == 0
     variants = list(grid([DATASETS["MyData"]]))
     assert len(variants) == len(list(grid([DATASETS["Pascal"]])))
     assert [parse(variant.name) for variant in variants] == variants
     task = load_task("FindIt_MyData_multilabel_cxcywh_json_bbox_2d_nested")
     folder = image_folder(task.question.data.images)
-    assert folder.path == images
+    assert folder.path == tmp_path / "images"
     assert rows_to_leave_out(list(task.queries.values()), folder, False) == frozenset()
 
 
 def test_it_is_replaced_only_when_told_and_a_kill_leaves_no_old_one_over_new_files(
-    tmp_path, images: Path, monkeypatch, capsys
+    tmp_path, monkeypatch, capsys
 ) -> None:
-    write_coco(tmp_path)
-    assert import_coco(tmp_path, images) == 0
-    assert import_coco(tmp_path, images) == 2
+    assert import_coco(tmp_path) == 0
+    assert import_coco(tmp_path) == 2
     assert "was imported before (--replace)" in capsys.readouterr().err
-    assert import_coco(tmp_path, images, "MyData", "--replace") == 0
+    assert import_coco(tmp_path, "MyData", "--replace") == 0
 
     def kill(*arguments: object) -> None:
         raise RuntimeError("killed")
@@ -114,10 +106,10 @@ def test_it_is_replaced_only_when_told_and_a_kill_leaves_no_old_one_over_new_fil
     with monkeypatch.context() as patch:
         patch.setattr("vlmeval_findit.data.custom.build._write_ids", kill)
         with pytest.raises(RuntimeError, match="killed"):
-            import_coco(tmp_path, images, "MyData", "--replace")
+            import_coco(tmp_path, "MyData", "--replace")
     with pytest.raises(VariantError, match="MyData"):
         parse("FindIt_MyData_xyxy_json")
-    assert import_coco(tmp_path, images) == 0
+    assert import_coco(tmp_path) == 0
     assert parse("FindIt_MyData_xyxy_json").name == "FindIt_MyData_xyxy_json"
 
 
@@ -133,20 +125,16 @@ def test_it_is_replaced_only_when_told_and_a_kill_leaves_no_old_one_over_new_fil
         ("../My", "only letters"),
     ],
 )
-def test_names_that_would_be_ambiguous_are_refused(
-    tmp_path, images: Path, name: str, why: str, capsys
-) -> None:
-    write_coco(tmp_path)
-    assert import_coco(tmp_path, images, name) == 2
+def test_names_that_would_be_ambiguous_are_refused(tmp_path, name: str, why: str, capsys) -> None:
+    assert import_coco(tmp_path, name) == 2
     assert why in capsys.readouterr().err
     assert not custom_datasets_file().exists()
 
 
-def test_names_that_begin_like_ours_leave_ours_as_they_are(tmp_path, images: Path) -> None:
+def test_names_that_begin_like_ours_leave_ours_as_they_are(tmp_path) -> None:
     before = [v.name for row in ("Pascal", "RefCOCO") for v in grid([DATASETS[row]])]
-    write_coco(tmp_path)
     for name in ("Pascal_night", "RefCOCO-mine", "pasca"):
-        assert import_coco(tmp_path, images, name) == 0
+        assert import_coco(tmp_path, name) == 0
     for name in before:
         assert parse(name).name == name
     assert parse("FindIt_Pascal_night_xyxy_json").dataset == "Pascal_night"
@@ -176,23 +164,21 @@ Change = Callable[[dict[str, Any]], object]
     ],
 )
 def test_annotations_that_cannot_be_used_are_refused_and_leave_nothing(
-    tmp_path, images: Path, change: Change, why: str | None, capsys
+    tmp_path, change: Change, why: str | None, capsys
 ) -> None:
-    values = coco_values()
-    change(values)
-    write_coco(tmp_path, values)
-    assert import_coco(tmp_path, images) == (0 if why is None else 2)
+    assert import_coco(tmp_path, change=change) == (0 if why is None else 2)
     if why is not None:
         assert why in capsys.readouterr().err
         assert not list(custom_datasets_file().parent.iterdir())
 
 
-def test_crowd_regions_are_ignored(tmp_path, images: Path, capsys) -> None:
-    values = coco_values()
-    # A cat next to another one, and the only traffic light of an image.
-    values["annotations"][0]["iscrowd"] = values["annotations"][3]["iscrowd"] = 1
-    write_coco(tmp_path, values)
-    assert import_coco(tmp_path, images) == 0
+def test_crowd_regions_are_ignored(tmp_path, capsys) -> None:
+    def make_crowds(values: dict[str, Any]) -> None:
+        # A cat next to another one, and the only traffic light of an image.
+        for at in (0, 3):
+            values["annotations"][at]["iscrowd"] = 1
+
+    assert import_coco(tmp_path, change=make_crowds) == 0
     output = capsys.readouterr().out
     assert "left out: 1 crowd regions in images with nothing else of their label" in output
     assert "2 boxes  (1 more ignored)" in output

@@ -15,15 +15,7 @@ from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
 from vlmeval_findit.core.folders import FolderError
 from vlmeval_findit.core.image_files import problem
 from vlmeval_findit.data.fetch.base_addresses import BASE_ADDRESSES, SourceError, base_addresses
-from vlmeval_findit.data.fetch.download import (
-    CHUNK,
-    Client,
-    DownloadError,
-    address,
-    fetch_file,
-    range_start,
-    validator_of,
-)
+from vlmeval_findit.data.fetch.download import CHUNK, Client, DownloadError, address, fetch_file
 from vlmeval_findit.data.fetch.fetch_images import fetch_images
 from vlmeval_findit.data.fetch.store import ImageStore, StoreError
 from vlmeval_findit.data.sources import SOURCES
@@ -32,32 +24,24 @@ PHOTO = jpeg()
 PAGE = b"<!DOCTYPE html><html><body>Please log in</body></html>"
 HALF = len(PHOTO) // 2
 
-
-def slow(seconds: float) -> Answer:
-    return Answer(PHOTO, slow=seconds)
-
-
 # What a server answers in order, the last again and again; the number of requests; why it fails.
 SERVERS: dict[str, tuple[list[Answer | bytes], int, str | None]] = {
-    "slow once": ([slow(0.8), PHOTO], 2, None),
-    "slow every time": ([slow(0.8)], 3, "timed out (3 attempts)"),
+    "slow once": ([Answer(PHOTO, slow=0.8), PHOTO], 2, None),
+    "slow every time": ([Answer(PHOTO, slow=0.8)], 3, "timed out (3 attempts)"),
     "slow but steady": ([Answer(PHOTO, pace=0.01)], 1, None),
     "cut off": ([Answer(PHOTO, cut=HALF), PHOTO], 2, None),
     "no ranges": ([Answer(PHOTO, cut=HALF, ranges=False), Answer(PHOTO, ranges=False)], 2, None),
     "no validator": ([Answer(PHOTO, cut=HALF, etag=""), Answer(PHOTO, etag="")], 2, None),
     "cut off, then changed": ([Answer(jpeg(9), cut=HALF), PHOTO], 2, None),
-    "cut off every time": ([Answer(PHOTO, cut=HALF, ranges=False)], 3, "(3 attempts)"),
     "404": ([Answer(b"", 404)], 1, "the server does not have it (404)"),
     "403": ([Answer(b"", 403)], 1, "status 403"),
     "429": ([Answer(b"", 429, {"Retry-After": "1"}), PHOTO], 2, None),
     "unreadable wait": ([Answer(b"", 429, {"Retry-After": "soon"}), PHOTO], 2, None),
     "too long a wait": ([Answer(b"", 429, {"Retry-After": "3600"})], 1, "it asks to wait 3600 s"),
-    "500 and 503": ([Answer(b"", 500), Answer(b"", 503), PHOTO], 3, None),
     "500 every time": ([Answer(b"", 500)], 3, "status 500 (3 attempts)"),
     "fewer bytes than announced": ([Answer(PHOTO, length=len(PHOTO) + 50)], 3, "(3 attempts)"),
     "too large": ([Answer(PHOTO, length=1 << 40)], 1, "more than 536870912"),
     "a web page": ([PAGE], 1, "is a web page, not an image"),
-    "truncated": ([PHOTO[:-HALF]], 1, "does not decode"),
     "another size": ([jpeg(1, (32, 32))], 1, "is 32x32, but its annotations are for 256x192"),
 }
 
@@ -85,54 +69,34 @@ def test_a_server_that_misbehaves(
     assert web.requests == requests
 
 
-def test_a_broken_download_is_resumed(tmp_path, web: Web) -> None:
-    url = web.serve("file", Answer(PHOTO, cut=HALF), PHOTO)
-    fetch(url, target=tmp_path / "a.jpg")
-    start = range_start({"Content-Range": str(web.asked[1][1]).replace("=", " ")})
-    assert start is not None
-    assert HALF - CHUNK <= start <= HALF
-    assert (tmp_path / "a.jpg").read_bytes() == PHOTO
-
-
-def test_headers_and_addresses() -> None:
-    assert range_start({"Content-Range": "bytes 5-9/10"}) == 5
-    assert validator_of({"ETag": '"a"', "Last-Modified": "b"}) == '"a"'
-    assert validator_of({"ETag": 'W/"a"', "Last-Modified": "b"}) == "b"
-    assert address("http://a/b/", "Santa Claus/1.jpg") == "http://a/b/Santa%20Claus/1.jpg"
-
-
-def test_a_resumed_file_that_is_wrong_is_tried_from_the_start(tmp_path, web: Web) -> None:
-    """A server may give other bytes the same ETag."""
+def test_a_broken_download_is_resumed_at_its_address_and_tried_anew_if_it_is_wrong(
+    tmp_path, web: Web
+) -> None:
+    target = tmp_path / "a.jpg"
+    fetch(web.serve("whole", Answer(PHOTO, cut=HALF), PHOTO), target=target)
+    asked = re.fullmatch(r"bytes=(\d+)-", str(web.asked[1][1]))
+    assert asked is not None
+    assert HALF - CHUNK <= int(asked[1]) <= HALF
+    # A server may give other bytes the same ETag.
     same = {"etag": '"same"'}
-    url = web.serve("file", Answer(jpeg(5), cut=30_000, **same), Answer(PHOTO, **same))
-    target = tmp_path / "target.jpg"
-
-    def check(path: Path) -> str | None:
-        return None if path.read_bytes() == PHOTO else "is not the photograph"
-
-    fetch_file(Client(QUICK), (url,), tmp_path / "part", target, check)
+    wrong = web.serve("wrong", Answer(jpeg(5), cut=30_000, **same), Answer(PHOTO, **same))
+    fetch_file(
+        *(Client(QUICK), (wrong,), tmp_path / "part", target),
+        lambda path: None if path.read_bytes() == PHOTO else "is not the photograph",
+    )
     assert target.read_bytes() == PHOTO
-
-
-def test_a_partial_file_of_another_address_is_not_resumed(tmp_path, web: Web) -> None:
     first = web.serve("first", Answer(jpeg(3), cut=30_000, etag='"e"'), Answer(b"", 404))
-    second = web.serve("second", Answer(PHOTO, etag='"e"'))
-    fetch(first, second, target=tmp_path / "a.jpg")
-    assert (tmp_path / "a.jpg").read_bytes() == PHOTO
+    fetch(first, web.serve("second", Answer(PHOTO, etag='"e"')), target=target)
     assert web.asked[-1] == ("/second", None)
-
-
-def test_a_link_where_a_part_is_written_is_not_followed(tmp_path, web: Web) -> None:
+    # A link where a part is written is not followed.
     outside, part = tmp_path / "secret", tmp_path / "part"
     outside.write_bytes(b"secret")
     part.symlink_to(outside)
     url = web.serve("file", PHOTO)
     part.with_name("part.json").write_text(f'{{"url": "{url}", "validator": "1"}}')
-    fetch(url, target=tmp_path / "a.jpg")
+    fetch(url, target=target)
     assert outside.read_bytes() == b"secret"
-
-
-# --- certificates -------------------------------------------------------------------------------
+    assert address("http://a/b/", "Santa Claus/1.jpg") == "http://a/b/Santa%20Claus/1.jpg"
 
 
 def test_only_trusted_certificates_and_no_redirect_away_from_https(
@@ -158,26 +122,7 @@ def test_only_trusted_certificates_and_no_redirect_away_from_https(
     assert not (tmp_path / "bad").exists()
 
 
-def test_the_proxy_of_the_environment_is_used(tmp_path, web: Web, monkeypatch) -> None:
-    url = "http://images.invalid/a.jpg"
-    monkeypatch.setenv("http_proxy", web.url)
-    monkeypatch.setenv("no_proxy", "")
-    web.answers[url] = [Answer(PHOTO)]
-    fetch(url, target=tmp_path / "a.jpg")
-    assert (tmp_path / "a.jpg").read_bytes() == PHOTO
-
-
 # --- many files ---------------------------------------------------------------------------------
-
-
-def test_files_are_fetched_in_parallel_up_to_the_limit(tmp_path, web: Web) -> None:
-    names = [f"{i}.jpg" for i in range(24)]
-    for i, name in enumerate(names):
-        web.serve(name, jpeg(i))
-    web.hold = 0.03
-    job = fetch_job(web, tmp_path, names)
-    assert fetch_images(job, SOURCES["COCO_train2014"], names, None) == {}
-    assert 1 < web.most_at_once <= QUICK.parallel
 
 
 def test_a_server_that_never_answers_is_given_up(tmp_path, web: Web) -> None:
@@ -190,9 +135,6 @@ def test_a_server_that_never_answers_is_given_up(tmp_path, web: Web) -> None:
     not_tried = [why for why in problems.values() if "not tried" in why]
     assert len(not_tried) >= 40 - QUICK.hopeless - QUICK.parallel
     assert web.requests <= (QUICK.hopeless + QUICK.parallel) * QUICK.attempts
-
-
-def test_a_host_that_cannot_be_reached_is_given_up_at_once(tmp_path) -> None:
     client, reasons = Client(QUICK), set()
     for name in "ab":
         with pytest.raises(DownloadError) as caught:
@@ -212,7 +154,7 @@ def test_every_address_of_a_row_is_tried(tmp_path, web: Web) -> None:
     assert "(sources.visual_genome in configs/datasets.yaml)" in problems["3.jpg"]
 
 
-@pytest.mark.parametrize("name", ["../out.jpg", "/out.jpg", "a/../../out.jpg", "link/out.jpg", ""])
+@pytest.mark.parametrize("name", ["../out.jpg", "/out.jpg", "link/out.jpg"])
 def test_nothing_is_written_outside_the_folder(tmp_path, name: str) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
@@ -237,22 +179,16 @@ def test_every_dataset_of_the_release_has_a_source() -> None:
         assert "{folder}" not in source.steps.format(folder="images")
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
+def test_addresses_of_the_configuration(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("FINDIT_CONFIG", str(ROOT / "configs" / "datasets.yaml"))
+    assert dict(base_addresses()) == dict(BASE_ADDRESSES)
+    config = tmp_path / "datasets.yaml"
+    monkeypatch.setenv("FINDIT_CONFIG", str(config))
+    for text, why in (
         ("coco_train: http://a/", "did you mean coco_train2014"),
         ("findit: ftp://a/", "is not an http"),
         ("findit: 5", "sources: findit: 5 should be text"),
-    ],
-)
-def test_a_wrong_address_names_its_key(tmp_path, monkeypatch, text: str, why: str) -> None:
-    config = tmp_path / "datasets.yaml"
-    config.write_text(f"sources:\n  {text}\n")
-    monkeypatch.setenv("FINDIT_CONFIG", str(config))
-    with pytest.raises((SourceError, FolderError), match=why):
-        base_addresses()
-
-
-def test_the_shipped_configuration_changes_no_address(monkeypatch) -> None:
-    monkeypatch.setenv("FINDIT_CONFIG", str(ROOT / "configs" / "datasets.yaml"))
-    assert dict(base_addresses()) == dict(BASE_ADDRESSES)
+    ):
+        config.write_text(f"sources:\n  {text}\n")
+        with pytest.raises((SourceError, FolderError), match=why):
+            base_addresses()

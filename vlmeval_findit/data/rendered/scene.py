@@ -189,12 +189,7 @@ def _seen(mask: drawing.Masks, least: float) -> Corners | None:
     if mask.sum() < max(least, 1.0):
         return None
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    return (
-        float(columns[0]),
-        float(rows[0]),
-        float(columns[-1] + 1),
-        float(rows[-1] + 1),
-    )
+    return (float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1))
 
 
 # --- clips ----------------------------------------------------------------------------------------
@@ -204,10 +199,7 @@ _LEAST_SEEN_IN_CLIP = 0.3
 
 
 def clip(
-    seed: int,
-    frames: int = 8,
-    count: tuple[int, int] = (2, 4),
-    size: tuple[int, int] | None = None,
+    seed: int, frames: int = 8, count: tuple[int, int] = (2, 4), size: tuple[int, int] | None = None
 ) -> Iterator[tuple[Floats, list[Placing], list[Corners | None]]]:
     """Paint the frames of the clip of a seed: canvas, objects and boxes, as :func:`composed`.
 
