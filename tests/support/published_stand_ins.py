@@ -21,10 +21,10 @@ OBJECT = [10.0, 20.0, 50.0, 40.0]
 OTHER = [100.0, 10.0, 60.0, 80.0]
 
 
-def picture(shade: int, kind: str = "JPEG", size: tuple[int, int] = (WIDTH, HEIGHT)) -> bytes:
+def picture(shade: int, kind: str = "JPEG") -> bytes:
     """Return a grey picture as the bytes of a file."""
     file = io.BytesIO()
-    Image.new("RGB", size, (shade, shade, shade)).save(file, kind)
+    Image.new("RGB", (WIDTH, HEIGHT), (shade, shade, shade)).save(file, kind)
     return file.getvalue()
 
 
@@ -32,23 +32,17 @@ def coco(images: Mapping[str, Sequence[tuple[str, list[float]]]], classes: Seque
     """Return COCO values of the objects of each image: class and [x, y, width, height]."""
     ids = {name: number for number, name in enumerate(images, 1)}
     objects = [(ids[name], *item) for name, items in images.items() for item in items]
+    size = {"width": WIDTH, "height": HEIGHT}
     return {
-        "images": [
-            {"id": number, "file_name": name, "width": WIDTH, "height": HEIGHT}
-            for name, number in ids.items()
-        ],
+        "images": [{"id": number, "file_name": name, **size} for name, number in ids.items()],
         "categories": [
             {"id": number, "name": name, "supercategory": "things"}
             for number, name in enumerate(classes, 1)
         ],
         "annotations": [
             {
-                "id": number,
-                "image_id": image,
-                "category_id": classes.index(label) + 1,
-                "bbox": box,
-                "area": box[2] * box[3],
-                "iscrowd": 0,
+                **{"id": number, "image_id": image, "category_id": classes.index(label) + 1},
+                **{"bbox": box, "area": box[2] * box[3], "iscrowd": 0},
             }
             for number, (image, label, box) in enumerate(objects, 1)
         ],
@@ -56,15 +50,12 @@ def coco(images: Mapping[str, Sequence[tuple[str, list[float]]]], classes: Seque
 
 
 def write_coco(instances: Path, images: Path, values: Any) -> None:
-    """Return a COCO file and grey pictures for it."""
+    """Write a COCO file and grey pictures for it."""
     instances.parent.mkdir(parents=True, exist_ok=True)
     images.mkdir(parents=True, exist_ok=True)
     instances.write_text(json.dumps(values))
     for shade, image in enumerate(values["images"]):
         (images / image["file_name"]).write_bytes(picture(shade))
-
-
-# --- COCO val2017 ---------------------------------------------------------------------------------
 
 
 def write_coco_val2017(folder: Path) -> Path:
@@ -109,9 +100,9 @@ def write_odinw(folder: Path, split: str = "test") -> Path:
     return folder
 
 
-def write_rf100vl(folder: Path, labels: Sequence[str] = ("bees", "-grccs", "mites")) -> Path:
-    for label in labels:
-        for split in ("train", "valid", "test"):
+def write_rf100vl(folder: Path) -> Path:
+    for label in ("bees", "-grccs", "mites"):
+        for split in ("train", "test"):
             images, values = folder / label / split, subset(label)
             # Roboflow's class 0 has the name of a class.
             values["categories"].insert(0, {"id": 0, "name": label, "supercategory": "none"})
@@ -131,7 +122,6 @@ def groundingme() -> list[dict[str, Any]]:
             "description": f"the {subtask.lower()} thing, which\nis number {number}",
             "image": {"bytes": picture(number, "JPEG" if number % 2 else "PNG"), "path": None},
             "bbox": [10, 20, 60, 60] if subtask != "Rejection" else None,
-            "detection_type": "thing",
             "subtask_l1": subtask,
             "subtask_l2": None if number == 12 else "colour",
             "width": WIDTH,
@@ -141,37 +131,27 @@ def groundingme() -> list[dict[str, Any]]:
     ]
 
 
-def upper_half(box: Sequence[float]) -> str:
-    """Return the mask of the upper half of a box, as COCO packs it."""
-    x, y, w, h = map(int, box)
-    mask = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
-    mask[y : y + h // 2, x : x + w] = 1
-    return packed_mask(mask).packed
-
-
 def refcoco_m() -> list[dict[str, Any]]:
-    """Return an image with two objects, the first with two expressions, and another image."""
+    """Return an image with two objects, the first with two expressions, and another image.
 
-    def sample(number: int, box: list[float], *sentences: str) -> dict[str, Any]:
-        return {
-            "id": number,
-            "image_id": 7,
-            "category": "person",
-            "supercategory": "person",
-            "label": "person",
-            "sentences": list(sentences),
-            "bbox": box,
-            "mask": {"counts": upper_half(box), "size": [HEIGHT, WIDTH]},
-        }
+    The mask of an object is the upper half of its box.
+    """
+
+    def sample(box: list[float], *sentences: str) -> dict[str, Any]:
+        x, y, w, h = map(int, box)
+        mask = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
+        mask[y : y + h // 2, x : x + w] = 1
+        runs = {"counts": packed_mask(mask).packed, "size": [HEIGHT, WIDTH]}
+        person = {"category": "person", "supercategory": "person"}
+        return {**person, "sentences": list(sentences), "bbox": box, "mask": runs}
 
     by_image = (
-        [sample(1, OBJECT, "man on the left", "left man"), sample(2, OTHER, "woman")],
-        [sample(3, OTHER, "child, in red")],
+        [sample(OBJECT, "man on the left", "left man"), sample(OTHER, "woman")],
+        [sample(OTHER, "child, in red")],
     )
     return [
         {
             "image": {"bytes": picture(number), "path": None},
-            "image_id": number,
             "file_name": f"COCO_train2014_{number:012}.jpg",
             "samples": samples,
         }

@@ -48,27 +48,24 @@ def answered(tmp_path, name: str, points: Mapping[int, Sequence[tuple[int, int]]
 # --- ScreenSpot-Pro -------------------------------------------------------------------------------
 
 
-WORD = {"img_filename": "word_macos/shot one.png", "application": "word"}
-WORD |= {"platform": "macos", "group": "Office", "img_size": [WIDTH, HEIGHT]}
-BLENDER = {**WORD, "img_filename": "blender_windows/two.png", "application": "blender"}
-BLENDER |= {"platform": "windows", "group": "Creative"}
-
-
 def screenspot() -> dict[str, Rows]:
-    def instruction(at: int, box: list[int], ui_type: str) -> dict[str, Any]:
-        words = {"instruction": f"do {at}", "instruction_cn": "做"}
-        return {"id": f"it_{at}", "bbox": box, "ui_type": ui_type, **words}
-
-    return {
-        "word_macos": [
-            {**WORD, **instruction(0, [10, 10, 30, 20], "text")},
-            {**WORD, **instruction(1, [100, 50, 104, 54], "icon")},
-        ],
-        "blender_windows": [
-            {**BLENDER, **instruction(2, [0, 0, 4, 4], "icon")},
-            {**BLENDER, **instruction(3, [150, 80, 200, 100], "text")},
-        ],
-    }
+    size = {"img_size": [WIDTH, HEIGHT], "instruction_cn": "做"}
+    word = {"img_filename": "word_macos/shot one.png", "platform": "macos", **size}
+    word |= {"application": "word", "group": "Office"}
+    blender = {"img_filename": "blender_windows/two.png", "platform": "windows", **size}
+    blender |= {"application": "blender", "group": "Creative"}
+    rows = [
+        {"id": f"it_{at}", "instruction": f"do {at}", "bbox": box, "ui_type": kind, **more}
+        for at, (box, kind, more) in enumerate(
+            [
+                ([10, 10, 30, 20], "text", word),
+                ([100, 50, 104, 54], "icon", word),
+                ([0, 0, 4, 4], "icon", blender),
+                ([150, 80, 200, 100], "text", blender),
+            ]
+        )
+    ]
+    return {"word_macos": rows[:2], "blender_windows": rows[2:]}
 
 
 def write_screenspot(folder: Path, rows: dict[str, Rows] | None = None) -> Path:
@@ -80,20 +77,16 @@ def write_screenspot(folder: Path, rows: dict[str, Rows] | None = None) -> Path:
     return folder
 
 
-def as_screenspot(
-    rows: Sequence[Mapping[str, Any]], points: Mapping[str, tuple[int, int]]
-) -> float:
+def as_screenspot(rows: Rows, points: Mapping[str, tuple[int, int]]) -> float:
     """The authors' accuracy: relative points in relative boxes, their edges included."""
     correct = 0
     for row in rows:
-        point = points.get(row["instruction"])
-        if point is None:
-            continue  # "wrong_format" to them, which is not correct either
-        x, y = point[0] / WIDTH, point[1] / HEIGHT
-        x1, y1, x2, y2 = (
-            n / side for n, side in zip(row["bbox"], (WIDTH, HEIGHT) * 2, strict=True)
-        )
-        correct += x1 <= x <= x2 and y1 <= y <= y2
+        # No point is "wrong_format" to them, which is not correct either.
+        if (point := points.get(row["instruction"])) is not None:
+            x1, y1, x2, y2 = row["bbox"]
+            correct += x1 / WIDTH <= point[0] / WIDTH <= x2 / WIDTH and (
+                y1 / HEIGHT <= point[1] / HEIGHT <= y2 / HEIGHT
+            )
     return 100 * correct / len(rows)
 
 
@@ -124,23 +117,20 @@ def test_screenspot_pro(tmp_path, monkeypatch) -> None:
     assert several.metric_values["Pointing accuracy"] == pytest.approx(40)
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        (lambda rows: rows[1].pop("bbox"), "word_macos.json[1]: bbox is missing"),
-        (lambda rows: rows[1].update(bbox=[1, 2]), "[1], bbox: [1, 2] should be [x1, y1, x2, y2]"),
-        (lambda rows: rows[1].update(img_size=[200]), "img_size: [200] should be [width, height]"),
-        (lambda rows: rows[1].update(img_size=[400, 200]), "one.png is 400x200 here, 200x100 bef"),
-    ],
-)
-def test_instructions_that_cannot_be_used(
-    tmp_path, change: Callable[[Rows], object], why: str, capsys
-) -> None:
-    rows = screenspot()
-    change(rows["word_macos"])
-    assert import_set("ScreenSpot-Pro", write_screenspot(tmp_path / "set", rows), "--partial") == 2
-    assert why in capsys.readouterr().err
-    assert not custom_datasets_file().exists()
+def test_instructions_that_cannot_be_used(tmp_path, capsys) -> None:
+    for at, (changed, why) in enumerate(
+        [
+            ({"bbox": [1, 2]}, "word_macos.json[1], bbox: [1, 2] should be [x1, y1, x2, y2]"),
+            ({"img_size": [200]}, "img_size: [200] should be [width, height]"),
+            ({"img_size": [400, 200]}, "one.png is 400x200 here, 200x100 before"),
+        ]
+    ):
+        rows = screenspot()
+        rows["word_macos"][1] |= changed
+        folder = write_screenspot(tmp_path / str(at), rows)
+        assert import_set("ScreenSpot-Pro", folder, "--partial") == 2
+        assert why in capsys.readouterr().err
+        assert not custom_datasets_file().exists()
 
 
 # --- RefSpatial-Bench -----------------------------------------------------------------------------
@@ -228,17 +218,11 @@ def test_refspatial(tmp_path, monkeypatch, capsys) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda folder, row: row.pop("mask_path"), "question.json[1]: mask_path is missing"),
-        (lambda folder, row: row.update(mask_path="../mask.png"), "climbs out of its folder"),
-        (
-            lambda folder, row: grey(folder / "mask" / "1.png", (20, 10)),
-            "the mask is 20x10, but image/1.png 200x100",
-        ),
-        (
-            lambda folder, row: Image.new("L", (WIDTH, HEIGHT)).save(folder / "mask" / "1.png"),
-            "the mask mask/1.png is empty",
-        ),
-        (lambda folder, row: (folder / "mask" / "1.png").write_text("x"), "mask_path: "),
+        (lambda mask, row: row.pop("mask_path"), "question.json[1]: mask_path is missing"),
+        (lambda mask, row: row.update(mask_path="../mask.png"), "climbs out of its folder"),
+        (lambda mask, row: grey(mask, (20, 10)), "the mask is 20x10, but image/1.png 200x100"),
+        (lambda mask, row: Image.new("L", (9, 9)).save(mask), "the mask mask/1.png is empty"),
+        (lambda mask, row: mask.write_text("x"), "mask_path: "),
     ],
 )
 def test_questions_that_cannot_be_used(
@@ -247,7 +231,7 @@ def test_questions_that_cannot_be_used(
     folder = write_refspatial(tmp_path / "set", ["Location"])
     path = folder / "Location" / "question.json"
     rows = json.loads(path.read_text())
-    change(folder / "Location", rows[1])
+    change(folder / "Location" / "mask" / "1.png", rows[1])
     path.write_text(json.dumps(rows))
     assert import_set("RefSpatial", folder, "--only", "Location", "--partial") != 0
     assert why in capsys.readouterr().out

@@ -24,7 +24,6 @@ from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data import sources
 from vlmeval_findit.data.annotated_samples import Counts
 from vlmeval_findit.data.sources import SOURCES, DataSource, published_sets
-from vlmeval_findit.runs.scored_run import Run
 
 pytestmark = pytest.mark.usefixtures("data_root")
 
@@ -39,13 +38,16 @@ def known(monkeypatch, name: str, **change: Any) -> None:
     monkeypatch.setattr(sources, "SOURCES", PluginTable(Group.SOURCES, rows, DataSource))
 
 
-def run(tmp_path, name: str, is_right: Callable[[FindItQuery], bool], model: str = "M") -> Run:
-    """Make a run whose answers are perfect, or an empty corner of the image."""
+def metrics_of(
+    tmp_path, name: str, is_right: Callable[[FindItQuery], bool], model: str = "M"
+) -> Mapping[str, float | None]:
+    """Score a run whose answers are perfect, or an empty corner of the image."""
     right = speaking(name, chance=1.0)
     wrong = write([BoxToWrite(grid((190, 95, 199, 99)), "", 0)], load_task(name).question.reply)
-    return World(tmp_path).run(
+    run = World(tmp_path).run(
         model, name, lambda query, random: right(query, random) if is_right(query) else wrong
     )
+    return run.metric_values
 
 
 def meta(table: str) -> Mapping[str, Any]:
@@ -59,7 +61,7 @@ def all_images_are_there(name: str) -> bool:
     return not rows_to_leave_out(list(task.queries.values()), folder, False)
 
 
-# --- COCO val2017 ---------------------------------------------------------------------------------
+# --- sets of COCO files ---------------------------------------------------------------------------
 
 
 def test_coco_val2017(tmp_path, monkeypatch, capsys) -> None:
@@ -74,22 +76,20 @@ def test_coco_val2017(tmp_path, monkeypatch, capsys) -> None:
     assert all_images_are_there(name)
     labels = [(query.label, len(query.truth.boxes)) for query in load_task(name).queries.values()]
     assert labels == [("cat", 1), ("cat", 2), ("dog", 1)]
-    assert run(tmp_path, name, lambda query: True, "Right").metric_values["F1@0.5"] == 100
-    half = run(tmp_path, name, lambda query: query.label == "dog")
+    assert metrics_of(tmp_path, name, lambda query: True, "Right")["F1@0.5"] == 100
+    half = metrics_of(tmp_path, name, lambda query: query.label == "dog")
     # One of four objects, and one of three boxes.
-    assert half.metric_values["Recall"] == 25
-    assert half.metric_values["F1@0.5"] == pytest.approx(200 * 1 / (4 + 3))
+    assert half["Recall"] == 25
+    assert half["F1@0.5"] == pytest.approx(200 * 1 / (4 + 3))
     assert "unlike published" not in meta("COCO_val2017")
     assert meta("COCO_val2017_multilabel")["licence"] == SOURCES["COCO_val2017"].licence
 
-
-# --- ODinW-13 and RF100-VL ------------------------------------------------------------------------
 
 HERE = ("Aquarium", "EgoHands", "PascalVOC", "pistols", "pothole")
 
 
 @pytest.mark.parametrize(("row", "split"), [("ODinW13", "test"), ("ODinW13_valid", "valid")])
-def test_odinw_13(tmp_path, row: str, split: str, capsys) -> None:
+def test_odinw_13(tmp_path, monkeypatch, row: str, split: str, capsys) -> None:
     folder = published.write_odinw(tmp_path / "odinw", split)
     assert import_set(row, folder) == 2
     error = capsys.readouterr().err
@@ -99,22 +99,17 @@ def test_odinw_13(tmp_path, row: str, split: str, capsys) -> None:
     assert sorted(custom_rows()) == [f"{row}_{name}" for name in HERE]
     name = f"FindIt_{row}_pistols_xyxy_json"
     assert all_images_are_there(name)
-    assert run(tmp_path, name, lambda query: query.index == 0).metric_values["F1@0.5"] == 50
+    assert metrics_of(tmp_path, name, lambda query: query.index == 0)["F1@0.5"] == 50
     assert meta(f"{row}_EgoHands")["unlike published"] == "2 images, published are 480"
     assert "classes" in meta(f"{row}_Aquarium")["unlike published"]
-
-
-def test_some_subsets_are_asked_for(tmp_path, monkeypatch, capsys) -> None:
-    folder = published.write_odinw(tmp_path / "odinw")
+    # Some subsets are asked for.
     two = Counts(images=2, classes=1)
-    known(monkeypatch, "ODinW13", parts={"pothole": two, "EgoHands": two})
-    assert import_set("ODinW13", folder, "--only", "EgoHands,pothole") == 0
-    assert sorted(custom_rows()) == ["ODinW13_EgoHands", "ODinW13_pothole"]
-    assert "unlike published" not in meta("ODinW13_pothole")
-    assert import_set("ODinW13", folder, "--only", "potholes") == 2
+    known(monkeypatch, row, parts={"pothole": two, "EgoHands": two})
+    assert import_set(row, folder, "--only", "potholes") == 2
     assert "no subset 'potholes': did you mean pothole?" in capsys.readouterr().err
-    assert import_set("ODinW13", folder, "--only", "pothole", "--name", "Holes") == 0
+    assert import_set(row, folder, "--only", "pothole", "--name", "Holes") == 0
     assert "Holes_pothole" in custom_rows()
+    assert "unlike published" not in meta("Holes_pothole")
 
 
 def test_a_subset_that_cannot_be_used_stops_no_other(tmp_path, capsys) -> None:
@@ -135,30 +130,25 @@ def test_a_subset_that_cannot_be_used_stops_no_other(tmp_path, capsys) -> None:
 def test_rf100_vl(tmp_path, capsys) -> None:
     folder = published.write_rf100vl(tmp_path / "rf100-vl")
     (folder / "notes").mkdir()
-    (folder / "README.txt").touch()
-    assert import_set("RF100-VL", folder) == 2
-    assert "3 subsets, published are 100" in capsys.readouterr().err
-    assert import_set("RF100-VL", folder, "--partial") == 0
-    assert sorted(custom_rows()) == ["RF100-VL_-grccs", "RF100-VL_bees", "RF100-VL_mites"]
-    name = "FindIt_RF100-VL_-grccs_xyxy_json"
-    assert image_folder(load_task(name).question.data.images).path == folder / "-grccs" / "test"
-    assert run(tmp_path, name, lambda query: True).metric_values["F1@0.5"] == 100
-
-
-def test_the_class_of_roboflow_stays_if_a_box_has_it(tmp_path) -> None:
-    folder = published.write_rf100vl(tmp_path / "rf100-vl", ["bees"])
+    # The class of Roboflow stays if a box has it; a box without an area is left out.
     file = folder / "bees" / "test" / "_annotations.coco.json"
     values = json.loads(file.read_text())
     values["categories"][0]["name"] = "swarm"
     values["annotations"][0]["category_id"] = 0
     values["annotations"].append({**values["annotations"][1], "id": 3, "bbox": [5, 5, 0, 9]})
     file.write_text(json.dumps(values))
+    assert import_set("RF100-VL", folder) == 2
+    assert "3 subsets, published are 100" in capsys.readouterr().err
     assert import_set("RF100-VL", folder, "--partial") == 0
+    assert sorted(custom_rows()) == ["RF100-VL_-grccs", "RF100-VL_bees", "RF100-VL_mites"]
+    name = "FindIt_RF100-VL_-grccs_xyxy_json"
+    assert image_folder(load_task(name).question.data.images).path == folder / "-grccs" / "test"
+    assert metrics_of(tmp_path, name, lambda query: True)["F1@0.5"] == 100
     boxes = [(q.label, len(q.truth.boxes)) for q in read_table(find_table("RF100-VL_bees"))]
     assert boxes == [("swarm", 1), ("bees", 1)]
 
 
-# --- GroundingME ----------------------------------------------------------------------------------
+# --- Parquet files --------------------------------------------------------------------------------
 
 
 def test_groundingme_and_its_rejections(tmp_path, monkeypatch, capsys) -> None:
@@ -178,12 +168,10 @@ def test_groundingme_and_its_rejections(tmp_path, monkeypatch, capsys) -> None:
     assert second.tags == {"subtask": "Limited"}
     assert third.truth.boxes == ()
     # A right answer to a rejection is an empty list, a wrong answer a box.
-    right = run(tmp_path, name, lambda query: True, "Right")
-    assert right.metric_values["F1@0.5"] == right.metric_values["Rejection accuracy"] == 100
-    half = run(tmp_path, name, lambda query: query.index in (0, 2))
-    assert half.metric_values["Rejection accuracy"] == half.metric_values["False-alarm rate"] == 50
-    assert half.metric_values["Recall"] == 50
-    assert half.sums["negatives_rejected[subtask=Rejection]"] == 1
+    right = metrics_of(tmp_path, name, lambda query: True, "Right")
+    assert right["F1@0.5"] == right["Rejection accuracy"] == 100
+    half = metrics_of(tmp_path, name, lambda query: query.index in (0, 2))
+    assert half["Rejection accuracy"] == half["False-alarm rate"] == half["Recall"] == 50
 
 
 def test_images_are_unpacked_once_and_only_for_a_set_that_is_imported(
@@ -197,13 +185,11 @@ def test_images_are_unpacked_once_and_only_for_a_set_that_is_imported(
     rows[2].update(width=201)
     rows[0]["image"]["bytes"] = published.picture(99)
     bad = published.write_groundingme(tmp_path / "bad", rows)
-    assert import_set("GroundingME", bad, "--partial") == 2
-    assert "its annotations are for 201x100" in capsys.readouterr().err
-    assert not files()
     good = published.write_groundingme(tmp_path / "good")
-    assert import_set("GroundingME", good) == 2
-    assert "published are" in capsys.readouterr().err
-    assert not files()
+    for folder, more, why in ((bad, ["--partial"], "are for 201x100"), (good, [], "published are")):
+        assert import_set("GroundingME", folder, *more) == 2
+        assert why in capsys.readouterr().err
+        assert not files()
     assert import_set("GroundingME", good, "--partial") == 0
     unpacked, before = data_root / "images" / "GroundingME", files()
     names = ["11.jpg", "12.png", "13.jpg", "14.png"]
@@ -233,9 +219,6 @@ def test_files_of_parquet_that_cannot_be_used(tmp_path, capsys) -> None:
     assert "test-00000-of-00001.parquet, row 0: id is missing" in capsys.readouterr().err
 
 
-# --- RefCOCO-M ------------------------------------------------------------------------------------
-
-
 def test_refcoco_m(tmp_path, monkeypatch) -> None:
     folder = published.write_refcoco_m(tmp_path / "hub")
     known(monkeypatch, "RefCOCO-M", counts=Counts(images=2, boxes=3, queries=4))
@@ -249,7 +232,7 @@ def test_refcoco_m(tmp_path, monkeypatch) -> None:
     assert queries[3].images == ("COCO_train2014_000000000001.jpg",)
     assert queries[3].tags == {"category": "person", "supercategory": "person"}
     assert DATASETS["RefCOCO-M"].family is Family.REFEXP
-    assert run(tmp_path, name, lambda query: query.index != 2).metric_values["F1@0.5"] == 75
+    assert metrics_of(tmp_path, name, lambda query: query.index != 2)["F1@0.5"] == 75
     # A point lies in an object's mask, here the upper half of its box, and not just in the box.
     (mask,) = queries[0].truth.masks
     assert (mask.covers(30, 30), mask.covers(30, 50)) == (True, False)
@@ -292,14 +275,14 @@ def test_rows_that_cannot_be_used(
     assert not list(tmp_path.rglob("x.jpg"))
 
 
-@pytest.mark.parametrize("name", published_sets())
-def test_another_folder(tmp_path, name: str, capsys) -> None:
+def test_another_folder(tmp_path, capsys) -> None:
     folder = tmp_path / "empty"
     folder.mkdir()
-    assert import_set(name, folder, "--partial") == 2
-    error = capsys.readouterr().err
-    assert str(folder) in error
-    assert f"the folder should hold {SOURCES[name].holds}" in error
+    for name, row in published_sets().items():
+        assert import_set(name, folder, "--partial") == 2
+        error = capsys.readouterr().err
+        assert str(folder) in error
+        assert f"the folder should hold {row.holds}" in error
 
 
 @pytest.mark.parametrize(
@@ -315,9 +298,8 @@ def test_another_folder(tmp_path, name: str, capsys) -> None:
     ],
 )
 def test_arguments_that_contradict_each_other(
-    arguments: list[str], why: str, capsys, tmp_path: Path, monkeypatch
+    arguments: list[str], why: str, capsys, tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "x.json").write_text("{}")
     assert main(["data", "import", *arguments]) == 2
     assert why in capsys.readouterr().err
@@ -329,5 +311,5 @@ def test_the_list_fits_a_terminal_and_names_every_licence(capsys) -> None:
     assert all(len(line) <= 80 for line in lines)
     words = " ".join(" ".join(lines).split())
     for row in published_sets().values():
-        assert {part in words for part in (row.licence, row.address, row.holds)} == {True}
+        assert all(part in words for part in (row.licence, row.address, row.holds))
     assert "13 datasets, 4,575 images" in words
