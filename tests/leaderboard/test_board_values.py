@@ -6,18 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from boards import (
-    FAILED_MISSED,
-    JSON,
-    LABELS_JSON,
-    METRICS,
-    NOW,
-    TEXT,
-    board,
-    many,
-    runs,
-    world,
-)
+from boards import FAILED_MISSED, JSON, LABELS_JSON, METRICS, NOW, TEXT, board, many, runs, world
 from scored_runs import World, query, speaking, two_labels
 
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery

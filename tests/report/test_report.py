@@ -70,10 +70,7 @@ def test_roles_of_boxes(world: World) -> None:
     hit = {"label": "Cat!", "bbox": grid(cat)}
     wrong = {"label": "cat", "bbox": grid(dog)}
     far = {"label": "dog", "bbox": [1e308, 1e308, 1e308, 1e308]}
-    expected = {
-        (Role.HIT, Role.WRONG_LABEL): [hit, wrong],
-        (Role.HIT, Role.MISS): [hit, far],
-    }
+    expected = {(Role.HIT, Role.WRONG_LABEL): [hit, wrong], (Role.HIT, Role.MISS): [hit, far]}
     for expected_roles, reply in expected.items():
         run = world.run("Some-Model", LABELS, saying(json.dumps(reply)))
         assert tuple(role for role, _ in roles(run.rows[0])) == expected_roles

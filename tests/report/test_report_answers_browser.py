@@ -113,8 +113,7 @@ def test_the_address_opens_its_answer(opened: Any, browser: Any, page: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "address",
-    ["Good/Pascal/xyxy_json/77", quote(EVIL), "%E0%A4%A/a/b/1", "__proto__/Pascal//1"],
+    "address", ["Good/Pascal/xyxy_json/77", quote(EVIL), "%E0%A4%A/a/b/1", "__proto__/Pascal//1"]
 )
 def test_an_address_of_no_answer_opens_none(browser: Any, page: Path, address: str) -> None:
     with opened_page(browser, page, f"#answer={address}"):

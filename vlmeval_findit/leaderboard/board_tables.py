@@ -47,10 +47,7 @@ def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) 
         rows.append(["published", model, *([""] * bool(tried)), *map(values.get, names)])
     return Table(
         next(each.title for each in board.metrics if each.name == metric),
-        [
-            *_leading(board),
-            *(value(x, (queries | means)[x], is_mean=x in means) for x in names),
-        ],
+        [*_leading(board), *(value(x, (queries | means)[x], is_mean=x in means) for x in names)],
         rows,
         notes_of(board),
         quoted=len(published),

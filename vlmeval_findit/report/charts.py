@@ -190,10 +190,7 @@ READ_IN_WHITE = 0.74
 
 
 def heat_maps(
-    metric: Metric,
-    axes: tuple[str, str],
-    cells: Sequence[FormatCell],
-    ends: tuple[float, float],
+    metric: Metric, axes: tuple[str, str], cells: Sequence[FormatCell], ends: tuple[float, float]
 ) -> Spec:
     """Draw a metric by formats, a map for each model, all on one scale.
 

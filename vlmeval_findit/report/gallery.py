@@ -94,11 +94,7 @@ def _run(run: Run) -> dict[str, str]:
 
 
 def _entry(
-    card: Card,
-    replies: Mapping[int, str],
-    texts: Numbered,
-    images: Numbered,
-    parts: Numbered,
+    card: Card, replies: Mapping[int, str], texts: Numbered, images: Numbered, parts: Numbered
 ) -> dict[str, Any]:
     transcript, row = card.transcript, card.row
     reply = replies.get(row.index)
