@@ -13,16 +13,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from .. import __version__
 from ..benchmarks.vpbench.mark_choices import MarkChoice
 from ..benchmarks.vpbench.question_tables import STAGE_2, VPQuestion
-from ..core.scored_row import ScoredRow
 from ..marks.style import COLOURS, Shape
 from ..runs.scored_run import Run
-from .comparable import ExcludedRun, by_model, group_comparable
+from .comparable import ExcludedRun, by_model, group_comparable, grouped
 from .result_table import Field, FieldType, Table, Value
 
 AT_LEAST = 20
@@ -32,7 +32,6 @@ RULE = (
     "accuracy with failed calls as wrong; then more questions; then the order of marks.style; good "
     "is what is not below the mean over all shapes, or colours, of the means over models"
 )
-
 
 SHAPES = tuple(shape.value for shape in Shape)
 
@@ -58,26 +57,20 @@ class ModelMarks:
 
     @property
     def best(self) -> MarkChoice:
-        shapes, colours = self.of(SHAPES), self.of(COLOURS)
         # max takes the first of equals.
-        return MarkChoice(
-            Shape(max(shapes, key=shapes.__getitem__)), max(colours, key=colours.__getitem__)
-        )
+        best_of = partial(max, key=self.accuracies.__getitem__)
+        shape, colour = best_of(self.of(SHAPES)), best_of(self.of(COLOURS))
+        return MarkChoice(Shape(shape), colour)
 
     def values(self) -> dict[str, Any]:
         """Return the model's entry of the file."""
+        facts = ("digest", "predictions_sha256", "table", "table_sha256")
         return {
             "best": self.best.name,
             "shapes": {name: each._asdict() for name, each in self.of(SHAPES).items()},
             "colours": {name: each._asdict() for name, each in self.of(COLOURS).items()},
             "runs": [
-                {
-                    "file": run.path.name,
-                    "digest": run.provenance.digest,
-                    "predictions_sha256": run.provenance.predictions_sha256,
-                    "table": run.provenance.table,
-                    "table_sha256": run.provenance.table_sha256,
-                }
+                {"file": run.path.name, **{name: getattr(run.provenance, name) for name in facts}}
                 for run in self.runs
             ],
         }
@@ -93,11 +86,9 @@ class BestMarks:
 
     def good(self, names: Iterable[str]) -> list[str]:
         """Return the shapes, or colours, that are not below the mean over all."""
-        means = {}
-        for name in names:
-            known = [m.accuracies[name].accuracy for m in self.models if name in m.accuracies]
-            if known:
-                means[name] = fmean(known)
+        known = [(name, mark) for model in self.models for name, mark in model.of(names).items()]
+        by_name = grouped(known, lambda item: item[0])
+        means = {x: fmean(m.accuracy for _, m in by_name[x]) for x in names if x in by_name}
         mean = fmean(means.values())
         return [name for name, value in means.items() if value >= mean - 1e-9]
 
@@ -159,10 +150,14 @@ def _is_stage_1(run: Run) -> bool:
     return isinstance(question, VPQuestion) and not question.original and question.table != STAGE_2
 
 
+_COLOURS = re.compile(rf"\b({'|'.join(COLOURS)})\b", re.IGNORECASE)
+
+
 def _accuracies(runs: Sequence[Run], at_least: int) -> dict[str, MarkAccuracy]:
     asked, right = Counter[str](), Counter[str]()
     for row in (row for run in runs for row in run.rows if row.slices.get("mark") != "absent"):
-        for mark in (row.slices.get("shape", ""), _colour(row)):
+        colours = {name.lower() for name in _COLOURS.findall(row.slices.get("property", ""))}
+        for mark in (row.slices.get("shape", ""), *(colours if len(colours) == 1 else ())):
             asked[mark] += int(row.sums.get("asked", 0))
             right[mark] += int(row.sums.get("right", 0))
     return {
@@ -170,12 +165,3 @@ def _accuracies(runs: Sequence[Run], at_least: int) -> dict[str, MarkAccuracy]:
         for name in (*SHAPES, *COLOURS)
         if asked[name] >= max(1, at_least)
     }
-
-
-_COLOURS = re.compile(rf"\b({'|'.join(COLOURS)})\b", re.IGNORECASE)
-
-
-def _colour(row: ScoredRow) -> str:
-    """Return the colour among a row's properties, if there is just one."""
-    names = {name.lower() for name in _COLOURS.findall(row.slices.get("property", ""))}
-    return names.pop() if len(names) == 1 else ""

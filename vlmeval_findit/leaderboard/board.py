@@ -13,7 +13,7 @@ from ..core.metric import Better, Metric
 from ..runs.run_statistics import estimate
 from ..runs.scored_run import Run
 from .comparable import ComparableRuns, ExcludedRun, group_comparable, grouped
-from .formats import FormatError, FormatRow, choose, formats_by_model, make_format_rows
+from .formats import FormatRow, choose, formats_by_model, make_format_rows
 
 HOME = "FindIt"
 """The benchmark that comes first; its files are in the folder itself."""
@@ -55,9 +55,7 @@ class BoardCell:
     run: Run | None  # None: a mean
     queries: int
     failures: int
-    tried: (
-        int  # Formats in which it was asked these queries, or some; for a mean the largest number
-    )
+    tried: int  # Formats in which it was asked these queries, or some; of a mean: the most
     entries: Mapping[str, RankedValue]  # By the names of metrics; only those with a value
 
     @property
@@ -107,6 +105,21 @@ class Board:
         """Return means, then datasets: the order in which tables show them."""
         return [mean.name for mean in self.means] + [each.name for each in self.datasets]
 
+    def ordered_cells(self) -> list[BoardCell]:
+        """Return the cells of models by mean and dataset, in the order of tables."""
+        places = ((model, name) for model in self.models for name in self.names())
+        return [self.cells[place] for place in places if place in self.cells]
+
+    def entry(self, model: str, name: str, metric: str) -> RankedValue | None:
+        """Return the value of a model on a dataset or mean; None without one."""
+        cell = self.cells.get((model, name))
+        return cell.entries.get(metric) if cell else None
+
+    def run(self, model: str, dataset: str) -> Run | None:
+        """Return the reported run of a model on a dataset; None without one."""
+        cell = self.cells.get((model, dataset))
+        return cell.run if cell else None
+
 
 def boards(runs: Iterable[Run], formats: Sequence[str] = ()) -> list[Board]:
     """Make the leaderboards of runs, one for each benchmark: FindIt's first, then by name.
@@ -119,22 +132,14 @@ def boards(runs: Iterable[Run], formats: Sequence[str] = ()) -> list[Board]:
         FormatError: a format that no run has.
     """
     groups = grouped(runs, lambda run: run.benchmark.name)
-    every = [run for group in groups.values() for run in group]
-    formats_by_model(formats, every)
+    formats_by_model(formats, [run for group in groups.values() for run in group])
     leaderboards = []
     for name in sorted(groups, key=lambda name: (name != HOME, name)):
-        group = groups[name]
-        known_formats = [entry for entry in formats if _has_format(entry, group)]
-        leaderboards.append(make_board(group, known_formats))
+        known = [("", run.question.format) for run in groups[name]]
+        known += [(run.model, run.question.format) for run in groups[name]]
+        chosen = [entry for entry in formats if entry.rpartition("=")[::2] in known]
+        leaderboards.append(make_board(groups[name], chosen))
     return leaderboards
-
-
-def _has_format(entry: str, runs: Sequence[Run]) -> bool:
-    try:
-        formats_by_model([entry], runs)
-    except FormatError:
-        return False
-    return True
 
 
 def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
@@ -147,36 +152,50 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
     Raises:
         FormatError: a format that no comparable run has.
     """
-    benchmark = runs[0].benchmark
-    metrics = benchmark.all_metrics
+    benchmark, metrics = runs[0].benchmark, runs[0].benchmark.all_metrics
     datasets, excluded = group_comparable(runs)
+    names = [dataset.name for dataset in datasets]
     comparable = [run for dataset in datasets for run in dataset.runs]
     reported = choose(datasets, formats_by_model(formats, comparable))
-    means = tuple(_means(datasets))
-    names = {dataset.name for dataset in datasets}
-    alike: dict[tuple[str, ...], list[Run]] = {}
-    for run in runs:
-        alike.setdefault(_asked(run), []).append(run)
+    models = sorted({model for model, _ in reported})
+    means = [DatasetMean(OVERALL, tuple(names))]
+    for family, inside in grouped(datasets, lambda dataset: dataset.family).items():
+        means.append(DatasetMean(family, tuple(dataset.name for dataset in inside)))
+    alike = grouped(runs, _asked)
     cells = {}
-    for name, group in _groups(datasets, means, reported).items():
-        entries = _entries(group, metrics)
-        for model, of_model in group.items():
-            cells[model, name] = BoardCell(
+    places = {name: (name,) for name in names} | {each.name: each.datasets for each in means}
+    for place, members in places.items():
+        # Models that lack a dataset of a mean would not be comparable with the others.
+        group = {
+            model: [reported[model, name] for name in members]
+            for model in models
+            if all((model, name) in reported for name in members)
+        }
+        for model, entries in _ranked_values(group, metrics).items():
+            of_model = group[model]
+            cells[model, place] = BoardCell(
                 model=model,
-                dataset=name,
-                run=of_model[0] if name in names else None,
+                dataset=place,
+                run=of_model[0] if place in names else None,
                 queries=sum(len(run.rows) for run in of_model),
                 failures=sum(run.failed for run in of_model),
                 tried=max(_formats_tried(run, alike[_asked(run)]) for run in of_model),
-                entries=entries[model],
+                entries=entries,
             )
-    any_failed = any(run.failed for run in comparable)
+    headline, sign = metrics[0].name, _sign(metrics[0])
+
+    def by_headline(model: str) -> tuple[bool, float, str]:
+        overall = cells.get((model, OVERALL))
+        if overall is not None and headline in overall.entries:
+            return False, sign * overall.entries[headline].value, model
+        return True, -sum((model, name) in cells for name in names), model
+
     return Board(
         benchmark=benchmark,
-        headline=metrics[0] if any_failed else benchmark.metrics[0],
-        models=tuple(_ordered({model for model, _ in reported}, datasets, cells, metrics[0].name)),
+        headline=metrics[0] if any(run.failed for run in comparable) else benchmark.metrics[0],
+        models=tuple(sorted(models, key=by_headline)),
         datasets=datasets,
-        means=means,
+        means=tuple(means),
         cells=cells,
         runs=tuple(make_format_rows(datasets, reported)),
         excluded=excluded,
@@ -184,66 +203,31 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
     )
 
 
-def _means(datasets: Sequence[ComparableRuns]) -> Iterable[DatasetMean]:
-    yield DatasetMean(OVERALL, tuple(dataset.name for dataset in datasets))
-    for family in dict.fromkeys(dataset.family for dataset in datasets):
-        yield DatasetMean(family, tuple(each.name for each in datasets if each.family == family))
-
-
-Group = Mapping[str, Sequence[Run]]
-"""The runs of models in a dataset (one run each), or in all datasets of a mean."""
-
-
-def _groups(
-    datasets: Sequence[ComparableRuns],
-    means: Sequence[DatasetMean],
-    reported: Mapping[tuple[str, str], Run],
-) -> dict[str, Group]:
-    """Group the reported runs by dataset and mean.
-
-    A mean has the models that have all of its datasets: others would not be comparable.
-    """
-    models = sorted({model for model, _ in reported})
-    places: list[tuple[str, Sequence[str]]] = [(each.name, [each.name]) for each in datasets]
-    places += [(each.name, each.datasets) for each in means]
-    return {
-        name: {
-            model: [reported[model, dataset] for dataset in inside]
-            for model in models
-            if all((model, dataset) in reported for dataset in inside)
-        }
-        for name, inside in places
-    }
-
-
 def _asked(run: Run) -> tuple[str, ...]:
     return run.model, run.question.board_dataset, run.provenance.table_sha256
 
 
 def _formats_tried(run: Run, alike: Iterable[Run]) -> int:
-    """Count the formats in which a run's model was asked its queries, or some of them.
+    """Count the formats in which a reported run's model was asked its queries, or some of them.
 
     A search over a part of the rows counts: it is not comparable, but it chose the format.
-
-    Args:
-        run: a reported run.
-        alike: all runs of its model over its table.
+    ``alike`` are all runs of the model over the table.
     """
-    rows = run.provenance.rows
-    return len(
-        {each.question.format for each in alike if not each.provenance.rows.isdisjoint(rows)}
-    )
+    tried = (each for each in alike if not each.provenance.rows.isdisjoint(run.provenance.rows))
+    return len({each.question.format for each in tried})
 
 
-def _entries(group: Group, metrics: Sequence[Metric]) -> dict[str, dict[str, RankedValue]]:
-    """Make the values of a group's models, with a rank by each metric.
+def _ranked_values(
+    group: Mapping[str, Sequence[Run]], metrics: Sequence[Metric]
+) -> dict[str, dict[str, RankedValue]]:
+    """Make the values of models, given their runs in a dataset or mean, with a rank by each metric.
 
     By the first metric, in which failed calls are misses, all are ranked. The others are over
     answered calls: a model that fails on hard images would gain, and has no rank.
     """
     entries: dict[str, dict[str, RankedValue]] = {}
     for model, runs in group.items():
-        of_model = _estimate(runs, metrics)
+        of_model = mean_estimate(runs, metrics)
         bounds = metric_intervals(of_model)
         values = {metric.name: of_model.value(metric.name) for metric in metrics}
         entries[model] = {
@@ -251,55 +235,29 @@ def _entries(group: Group, metrics: Sequence[Metric]) -> dict[str, dict[str, Ran
             for name, value in values.items()
             if value is not None
         }
+    answered = [model for model, runs in group.items() if not any(run.failed for run in runs)]
     for metric in metrics:
-        ranked = [
-            model
-            for model, runs in group.items()
-            if metric.name in entries[model]
-            and (metric is metrics[0] or not any(run.failed for run in runs))
-        ]
-        _rank(ranked, group, metric, entries)
+        name = metric.name
+        ranked = [m for m in (group if metric is metrics[0] else answered) if name in entries[m]]
+        # Rounded: equal values must not be ordered by their last bits.
+        ranked.sort(key=lambda m: (_sign(metric) * round(entries[m][name].value, 9), m))
+        # Two models at a time: a thousand estimates are as many numbers as all their images.
+        estimates = (mean_estimate(group[model], (metric,)) for model in ranked)
+        tests = correct(difference(lower, above, name) for above, lower in pairwise(estimates))
+        rank = 1
+        for place, (model, test) in enumerate(zip(ranked, [None, *tests], strict=False), 1):
+            if test is not None and abs(test.value) > 1e-9:
+                rank = place
+            entries[model][name] = replace(entries[model][name], rank=rank, to_above=test)
     return entries
 
 
-def _rank(
-    models: Iterable[str],
-    group: Group,
-    metric: Metric,
-    entries: Mapping[str, dict[str, RankedValue]],
-) -> None:
-    """Set ranks by a metric, and tests against the rank above, in the entries of models."""
-    # Rounded: equal values must not be ordered by their last bits.
-    sign = 1 if metric.better is Better.LOWER else -1
-    order = sorted(models, key=lambda m: (sign * round(entries[m][metric.name].value, 9), m))
-    # Two models at a time: a thousand estimates are as many numbers as all their images.
-    estimates = (_estimate(group[model], (metric,)) for model in order)
-    tests = correct(difference(lower, above, metric.name) for above, lower in pairwise(estimates))
-    rank = 1
-    for place, model in enumerate(order):
-        to_above = tests[place - 1] if place else None
-        if to_above is not None and abs(to_above.value) > 1e-9:
-            rank = place + 1
-        entry = entries[model][metric.name]
-        entries[model][metric.name] = replace(entry, rank=rank, to_above=to_above)
+def _sign(metric: Metric) -> int:
+    """Return what a value is multiplied by, so that the lowest product is the best."""
+    return 1 if metric.better is Better.LOWER else -1
 
 
-def _estimate(runs: Sequence[Run], metrics: Sequence[Metric]) -> Estimate:
+def mean_estimate(runs: Sequence[Run], metrics: Sequence[Metric]) -> Estimate:
+    """Estimate metrics of a run, or their mean over several."""
     estimates = [estimate(run, metrics) for run in runs]
     return mean(estimates) if len(estimates) > 1 else estimates[0]
-
-
-def _ordered(
-    models: Iterable[str],
-    datasets: Sequence[ComparableRuns],
-    cells: Mapping[tuple[str, str], BoardCell],
-    headline: str,
-) -> list[str]:
-    def place(model: str) -> tuple[float, float, str]:
-        overall = cells.get((model, OVERALL))
-        entry = overall.entries.get(headline) if overall is not None else None
-        if entry is not None:
-            return -1.0, -entry.value, model
-        return 0.0, -sum((model, dataset.name) in cells for dataset in datasets), model
-
-    return sorted(models, key=place)

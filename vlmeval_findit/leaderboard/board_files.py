@@ -44,8 +44,7 @@ def write_board(board: Board, out: Path, time: datetime | None = None) -> list[P
         "slices.csv": slices_table(board),
         "not_compared.csv": excluded_table(board),
     }
-    if not lists["slices.csv"].rows:
-        del lists["slices.csv"]
+    lists = {name: table for name, table in lists.items() if table.rows or name != "slices.csv"}
     texts = {name: to_csv(table) for name, table in lists.items()}
     content = to_json(lists["leaderboard.csv"])
     texts["leaderboard.json"] = json.dumps(content, indent=1, ensure_ascii=False)

@@ -15,7 +15,7 @@ from ..runs.scored_run import Run
 from .board import OVERALL, Board, RankedValue
 from .comparable import grouped
 from .formats import FormatRow
-from .notes import board_cells, format_note, formats_tried, formats_used, notes_of
+from .notes import format_note, formats_tried, formats_used, notes_of
 from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 # --- for people -----------------------------------------------------------------------------------
@@ -31,27 +31,21 @@ def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) 
     """
     names = board.names() if names is None else names
     tried = formats_tried(board)
-    means = {each.name: f"mean of {len(each.datasets)}" for each in board.means}
-    queries = {each.name: f"{each.family}, {each.queries} queries" for each in board.datasets}
     rows: list[list[Value]] = []
     ranks = {model: _rank_cell(board, model, metric) for model in board.models}
     for model in sorted(ranks, key=lambda model: float(ranks[model].value or "inf")):
         rows.append([ranks[model], model, *([tried[model]] if tried else [])])
-        rows[-1] += [_cell(_entry(board, model, name, metric)) for name in names]
-    published: dict[tuple[str, str], dict[str, float]] = {}
-    for each in board.published:
-        if metric in each.values:
-            by_dataset = published.setdefault((each.model, each.where), {})
-            by_dataset[each.dataset] = each.values[metric]
-    for (model, _), values in published.items():
+        rows[-1] += [_cell(board.entry(model, name, metric)) for name in names]
+    known = (each for each in board.published if metric in each.values)
+    quoted = grouped(known, lambda each: (each.model, each.where))
+    for (model, _), group in quoted.items():
+        values = {each.dataset: each.values[metric] for each in group}
         rows.append(["published", model, *([""] * bool(tried)), *map(values.get, names)])
-    return Table(
-        next(each.title for each in board.metrics if each.name == metric),
-        [*_leading(board), *(value(x, (queries | means)[x], is_mean=x in means) for x in names)],
-        rows,
-        notes_of(board),
-        quoted=len(published),
-    )
+    means = {each.name: f"mean of {len(each.datasets)}" for each in board.means}
+    notes = {each.name: f"{each.family}, {each.queries} queries" for each in board.datasets} | means
+    fields = [*_leading(board), *(value(x, notes[x], is_mean=x in means) for x in names)]
+    title = next(each.title for each in board.metrics if each.name == metric)
+    return Table(title, fields, rows, notes_of(board), quoted=len(quoted))
 
 
 def _leading(board: Board) -> list[Field]:
@@ -59,14 +53,9 @@ def _leading(board: Board) -> list[Field]:
     return [Field("rank", FieldType.RANK), Field("model"), *tried]
 
 
-def _entry(board: Board, model: str, name: str, metric: str) -> RankedValue | None:
-    cell = board.cells.get((model, name))
-    return cell.entries.get(metric) if cell else None
-
-
 def _rank_cell(board: Board, model: str, metric: str) -> TableCell:
     """Make ``2 ≈``; no rank for a model without a mean, or with failed calls in it."""
-    entry = _entry(board, model, OVERALL, metric)
+    entry = board.entry(model, OVERALL, metric)
     return TableCell(entry.rank, sign=entry.mark if entry.rank else "") if entry else TableCell()
 
 
@@ -81,15 +70,19 @@ def overall_table(board: Board) -> Table:
     names = [metric.name for metric in board.shown]
     tried = formats_tried(board)
     rows: list[list[Value]] = []
-    for model in board.models:
-        overall = board.cells.get((model, OVERALL))
-        have = [d.name for d in board.datasets if (model, d.name) in board.cells]
-        cells = [overall] if overall else [board.cells[model, name] for name in have]
-        rows.append([_rank_cell(board, model, names[0]), model])
-        rows[-1] += [tried[model]] if tried else []
-        rows[-1] += [_cell(_entry(board, model, OVERALL, name)) for name in names]
-        rows[-1] += [sum(cell.queries for cell in cells), sum(cell.failures for cell in cells)]
-        rows[-1].append(f"{len(have)}/{len(board.datasets)}")
+    on_datasets = (cell for cell in board.ordered_cells() if cell.run)
+    for model, cells in grouped(on_datasets, lambda cell: cell.model).items():
+        rows.append(
+            [
+                _rank_cell(board, model, names[0]),
+                model,
+                *([tried[model]] if tried else []),
+                *(_cell(board.entry(model, OVERALL, name)) for name in names),
+                sum(cell.queries for cell in cells),
+                sum(cell.failures for cell in cells),
+                f"{len(cells)}/{len(board.datasets)}",
+            ]
+        )
     fields = [*_leading(board), *(value(metric.title) for metric in board.shown)]
     fields += [count("queries"), count("failed calls"), Field("datasets")]
     return Table("Overall", fields, rows, notes_of(board))
@@ -109,35 +102,32 @@ def values_table(board: Board) -> Table:
     """Make a row for each model and dataset or mean, with all values; then published values."""
     datasets = {each.name: each for each in board.datasets}
     rows: list[list[Value]] = []
-    for cell in board_cells(board):
+    for cell in board.ordered_cells():
         dataset = datasets.get(cell.dataset)
         name = cell.dataset if dataset else f"mean: {cell.dataset}"
         family, images = (dataset.family, dataset.images) if dataset else ("", None)
         rows.append([cell.model, name, family, cell.format, cell.queries, images])
         rows[-1] += [cell.failures, cell.tried]
         for metric in board.metrics:
-            rows[-1] += _ranked(cell.entries.get(metric.name))
+            entry = cell.entries.get(metric.name)
+            if entry is None:
+                rows[-1] += [None, None, None, None, ""]
+            else:
+                rows[-1] += [TableCell(entry.value, entry.interval), entry.rank]
+                rows[-1] += [*_p_values(entry.to_above), entry.mark]
         rows[-1] += [""] * bool(board.published)
     for each in board.published:
         rows.append([each.model, each.dataset, datasets[each.dataset].family, "", *[None] * 4])
         for metric in board.metrics:
-            rows[-1] += [each.values.get(metric.name), *_ranked(None)[1:]]
+            rows[-1] += [each.values.get(metric.name), None, None, None, ""]
         rows[-1].append(each.where)
-    fields = [*map(Field, ("model", "dataset", "family", "format")), count("queries")]
-    fields += [count("images"), count("failed calls"), count("formats tried")]
-    for metric in board.metrics:
-        name = metric.name
+    fields = [*map(Field, ("model", "dataset", "family", "format"))]
+    fields += map(count, ("queries", "images", "failed calls", "formats tried"))
+    for name in (metric.name for metric in board.metrics):
         fields += [value(name), count(f"{name} rank"), *_tests(f"{name} p to rank above")]
         fields.append(Field(f"{name} tied"))
     fields += [Field("published in")] * bool(board.published)
     return Table("All values", fields, rows, notes_of(board), quoted=len(board.published))
-
-
-def _ranked(entry: RankedValue | None) -> list[Value]:
-    if entry is None:
-        return [None, None, None, None, ""]
-    tests = _p_values(entry.to_above)
-    return [TableCell(entry.value, entry.interval), entry.rank, *tests, entry.mark]
 
 
 def _tests(name: str) -> list[Field]:
@@ -162,13 +152,9 @@ def sweep_table(board: Board) -> Table:
     """Make a row for each comparable run: every format of every model."""
     rows: list[list[Value]] = []
     for row in board.runs:
-        rows.append(run_cells(row))
-        rows[-1] += [
-            TableCell(metric.value(row.run.sums), row.intervals.get(metric.name))
-            for metric in board.metrics
-        ]
-        rows[-1].append(row.to_reported.value if row.to_reported else None)
-        rows[-1] += _p_values(row.to_reported)
+        sums, test = row.run.sums, row.to_reported
+        cells = (TableCell(m.value(sums), row.intervals.get(m.name)) for m in board.metrics)
+        rows.append([*run_cells(row), *cells, test.value if test else None, *_p_values(test)])
         rows[-1] += [len(row.run.rows), row.run.failed]
     fields = [*RUN_FIELDS, *(value(metric.name) for metric in board.metrics)]
     fields.append(Field(f"{board.metrics[0].name} to reported", FieldType.DIFFERENCE))
@@ -186,9 +172,8 @@ def excluded_table(board: Board) -> Table:
     fields = [*map(Field, ("model", "dataset", "reason")), count("queries"), count("failed calls")]
     fields += [Field(metric.name, FieldType.VALUE), Field("file")]
     rows: list[list[Value]] = []
-    for each in board.excluded:
-        run = each.run
-        rows.append([run.model, run.question.name, each.reason, len(run.rows), run.failed])
+    for run, reason in ((each.run, each.reason) for each in board.excluded):
+        rows.append([run.model, run.question.name, reason, len(run.rows), run.failed])
         rows[-1] += [metric.value(run.sums), str(run.path)]
     return Table(f"Not compared: {counted(len(rows), 'run')}", fields, rows)
 
@@ -224,10 +209,8 @@ def slices_tables(board: Board) -> list[Table]:
     if not _plain([board.headline]):
         return []
     rows = grouped((row for row in board.runs if row.reported), lambda row: row.dataset)
-    tables = (
-        _slices_table(dataset, [row.run for row in members], board.headline)
-        for dataset, members in rows.items()
-    )
+    runs = {dataset: [row.run for row in members] for dataset, members in rows.items()}
+    tables = [_slices_table(dataset, of, board.headline) for dataset, of in runs.items()]
     return [table for table in tables if table.rows or table.notes]
 
 

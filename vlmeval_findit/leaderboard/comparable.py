@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from ..core.identity import SPACE, IdentityConflict, identity_conflicts
 from ..core.scored_row import sources
-from ..runs.provenance import UNKNOWN_PROMPTS, Provenance
+from ..runs.provenance import UNKNOWN_PROMPTS
 from ..runs.scored_run import Run
 
 _K = TypeVar("_K")
@@ -52,8 +52,7 @@ class ExcludedRun:
     reason: str
 
 
-Sorted = tuple[list[Run], list[ExcludedRun]]
-"""Comparable runs, and excluded ones."""
+Sorted = tuple[list[Run], list[ExcludedRun]]  # Comparable runs, and excluded ones
 
 
 def group_comparable(
@@ -81,70 +80,75 @@ def _with_rows(runs: Sequence[Run]) -> Sorted:
     return [run for run in runs if run.rows], empty
 
 
+def _alike(
+    runs: Sequence[Run],
+    among: Callable[[Run], Any],
+    key: Callable[[Run], Any],
+    why: Callable[[Run, Run], str],
+) -> Sorted:
+    """Keep the largest group by a key, the first of equals, of those that are alike ``among``.
+
+    ``why`` makes the reason to exclude a run, given one of the rest.
+    """
+
+    def size(group: Sequence[Run]) -> tuple[int, int, int]:
+        return len({run.model for run in group}), len(group[0].provenance.rows), len(group)
+
+    excluded: list[ExcludedRun] = []
+    for members in grouped(runs, among).values():
+        rest, *others = sorted(grouped(members, key).values(), key=size, reverse=True)
+        excluded += [ExcludedRun(run, why(run, rest[0])) for group in others for run in group]
+    left = {id(each.run) for each in excluded}
+    return [run for run in runs if id(run) not in left], excluded
+
+
 # --- the same questions ---------------------------------------------------------------------------
+
+_TASK = attrgetter("prompts", "table_sha256", "rows", "scored_under")
 
 
 def _same_task(runs: Sequence[Run]) -> Sorted:
-    key = attrgetter("prompts", "table_sha256", "rows", "scored_under")
-    return _largest(runs, lambda run: key(run.provenance), _task_reason)
+    return _alike(runs, lambda run: "", lambda run: _TASK(run.provenance), _task_reason)
 
 
 def _task_reason(run: Run, rest: Run) -> str:
-    provenance, other = run.provenance, rest.provenance
+    its, other = run.provenance, rest.provenance
     reasons = []
-    if provenance.prompts != other.prompts:
-        if provenance.prompts == UNKNOWN_PROMPTS:
+    if its.prompts != other.prompts:
+        if its.prompts == UNKNOWN_PROMPTS:
             reasons.append(f"it did not record its prompts, the rest was asked in {other.prompts}")
         else:
-            words = provenance.custom_words or f"other prompts: {provenance.prompts}"
+            words = its.custom_words or f"other prompts: {its.prompts}"
             reasons.append(f"{words}, the rest {other.custom_words or other.prompts}")
-    if provenance.table_sha256 != other.table_sha256:
+    if its.table_sha256 != other.table_sha256:
         reasons.append(
-            f"other subset: {provenance.table} has SHA-256 {_short(provenance.table_sha256)}, "
-            f"the rest {_short(other.table_sha256)}"
+            f"other subset: {its.table} has SHA-256 {_short(its.table_sha256)}, the rest "
+            f"{_short(other.table_sha256)}"
         )
-    if provenance.scored_under != other.scored_under:
-        reasons.append(_scorer_reason(provenance, other))
-    if provenance.rows != other.rows:
-        reasons.append(_rows_reason(provenance, other.rows))
+    if its.scored_under != other.scored_under:
+        settings = sorted({name for name, _ in its.scored_under ^ other.scored_under})
+        reasons.append(
+            f"scored by {its.scorer and its.scorer.name}, the rest by "
+            f"{other.scorer and other.scorer.name}: other {', '.join(settings)}; "
+            "score it again by that"
+        )
+    if its.rows != other.rows:
+        kinds = ("missing", other.rows - its.rows), ("that the rest lacks", its.rows - other.rows)
+        parts = [f"rows {what}: {len(some)} (first: {min(some)})" for what, some in kinds if some]
+        counts = f"other rows: {len(its.rows)} scored, the rest {len(other.rows)}"
+        reasons.append(f"{counts}; {', '.join(parts)}")
     return "; ".join(reasons)
-
-
-def _scorer_reason(provenance: Provenance, other: Provenance) -> str:
-    settings = sorted({name for name, _ in provenance.scored_under ^ other.scored_under})
-    return (
-        f"scored by {provenance.scorer and provenance.scorer.name}, the rest by "
-        f"{other.scorer and other.scorer.name}: other {', '.join(settings)}; score it again by that"
-    )
-
-
-def _rows_reason(provenance: Provenance, rest: frozenset[int]) -> str:
-    missing, extra = sorted(rest - provenance.rows), sorted(provenance.rows - rest)
-    parts = []
-    if missing:
-        parts.append(f"rows missing: {len(missing)} (first: {missing[0]})")
-    if extra:
-        parts.append(f"rows that the rest lacks: {len(extra)} (first: {extra[0]})")
-    return f"other rows: {len(provenance.rows)} scored, the rest {len(rest)}; {', '.join(parts)}"
 
 
 def _same_words(runs: Sequence[Run]) -> Sorted:
     """Keep runs of a question with the same words under the same name of a prompt set."""
-    comparable: list[Run] = []
-    excluded: list[ExcludedRun] = []
-    for members in grouped(runs, lambda run: run.question).values():
-        rest, others = _largest(
-            members,
-            lambda run: run.provenance.prompt_hash,
-            lambda run, other: (
-                f"other words under the same name {run.provenance.prompts}: prompts hash "
-                f"{_short(run.provenance.prompt_hash)}, the rest "
-                f"{_short(other.provenance.prompt_hash)}"
-            ),
-        )
-        comparable += rest
-        excluded += others
-    return comparable, excluded
+
+    def why(run: Run, rest: Run) -> str:
+        hashes = [_short(each.provenance.prompt_hash) for each in (run, rest)]
+        name = run.provenance.prompts
+        return f"other words under the same name {name}: prompts hash {', the rest '.join(hashes)}"
+
+    return _alike(runs, lambda run: run.question, lambda run: run.provenance.prompt_hash, why)
 
 
 def _short(checksum: str | None) -> str:
@@ -153,24 +157,21 @@ def _short(checksum: str | None) -> str:
 
 def _same_plugins(runs: Sequence[Run]) -> Sorted:
     """Keep runs that used the same version of each plug-in."""
-    comparable = list(runs)
-    excluded: list[ExcludedRun] = []
+    comparable, excluded = list(runs), list[ExcludedRun]()
     for name in sorted({name for run in runs for name in run.provenance.plugins}):
-
-        def version(run: Run, name: str = name) -> str:
-            return run.provenance.plugins[name]
-
-        _, others = _largest(
-            [run for run in comparable if name in run.provenance.plugins],
-            version,
-            lambda run, rest, name=name, version=version: (  # type: ignore[misc]
-                f"the plug-in {name} is {version(run)}, for the rest {version(rest)}"
-            ),
-        )
+        comparable, others = _same_plugin(comparable, name)
         excluded += others
-        left = {id(each.run) for each in others}
-        comparable = [run for run in comparable if id(run) not in left]
     return comparable, excluded
+
+
+def _same_plugin(runs: Sequence[Run], name: str) -> Sorted:
+    def version(run: Run) -> str | None:
+        return run.provenance.plugins.get(name)
+
+    def why(run: Run, rest: Run) -> str:
+        return f"the plug-in {name} is {version(run)}, for the rest {version(rest)}"
+
+    return _alike(runs, lambda run: name in run.provenance.plugins, version, why)
 
 
 # --- a single run of each model and format --------------------------------------------------------
@@ -213,21 +214,17 @@ def _asked_at(run: Run) -> str | None:
 def _unclear(run: Run, members: Sequence[Run]) -> str:
     """Return why it is not clear which run of a cell is meant; else empty."""
     for other in members:
-        if differences := _differences(run, other):
+        its, others = run.provenance.identity, other.provenance.identity
+        conflicts = identity_conflicts(its, others) if its and others else []
+        if not any(each.is_space for each in conflicts) and _spaces(run) != _spaces(other):
+            conflicts.append(IdentityConflict(SPACE, _spaces(run), _spaces(other)))
+        if conflicts:
+            differences = ", ".join(each.of_two_runs for each in conflicts)
             return f"another run under one name: {other.path} differs in {differences}; {_CHOOSE}"
         same = run.provenance.predictions_sha256 == other.provenance.predictions_sha256
         if not same and None in (_asked_at(run), _asked_at(other)):
             return f"it is not recorded whether {other.path} was asked later; {_CHOOSE}"
     return ""
-
-
-def _differences(run: Run, other: Run) -> str:
-    """Return the contradictions between two runs of a cell, with both values."""
-    identity, other_identity = run.provenance.identity, other.provenance.identity
-    conflicts = identity_conflicts(identity, other_identity) if identity and other_identity else []
-    if not any(each.is_space for each in conflicts) and _spaces(run) != _spaces(other):
-        conflicts.append(IdentityConflict(SPACE, _spaces(run), _spaces(other)))
-    return ", ".join(each.of_two_runs for each in conflicts)
 
 
 def _spaces(run: Run) -> str:
@@ -249,15 +246,3 @@ def grouped(values: Iterable[_T], key: Callable[[_T], _K]) -> dict[_K, list[_T]]
 def by_model(runs: Iterable[Run]) -> dict[str, list[Run]]:
     """Group runs by model."""
     return grouped(runs, lambda run: run.model)
-
-
-def _largest(
-    runs: Iterable[Run], key: Callable[[Run], Any], why: Callable[[Run, Run], str]
-) -> Sorted:
-    """Keep the largest group of runs by a key, the first of equals; ``why`` makes the reason."""
-
-    def size(group: Sequence[Run]) -> tuple[int, int, int]:
-        return len({run.model for run in group}), len(group[0].provenance.rows), len(group)
-
-    rest, *others = sorted(grouped(runs, key).values(), key=size, reverse=True) or [[]]
-    return rest, [ExcludedRun(run, why(run, rest[0])) for group in others for run in group]

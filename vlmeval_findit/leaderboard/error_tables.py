@@ -23,8 +23,6 @@ from ..runs.scored_run import Run
 from .board import Board
 from .board_tables import RUN_FIELDS, run_cells
 from .comparable import by_model
-from .formats import FormatRow
-from .notes import board_cells
 from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 _POINTS = Field("points", FieldType.DIFFERENCE, interval=True)
@@ -42,7 +40,7 @@ def lost_table(board: Board) -> Table:
     analysis = board.benchmark.errors
     names = {each.key: each.name for each in analysis.error_types}
     rows: list[list[Value]] = []
-    reported = by_model(cell.run for cell in board_cells(board) if cell.run is not None)
+    reported = by_model(cell.run for cell in board.ordered_cells() if cell.run is not None)
     for model, of_model in reported.items():
         try:
             lost = [points_of(run) for run in of_model]
@@ -60,35 +58,28 @@ def lost_table(board: Board) -> Table:
 def errors_table(board: Board) -> Table:
     """Make a row for each comparable run: its score, and the cost of every error type.
 
-    Types that no run has are left out.
+    Types that no run has are left out; a run that was scored before there were any has no costs.
     """
     analysis = board.benchmark.errors
-    costs = [_costs(row) for row in board.runs]
-    error_types = [
-        each
-        for each in analysis.error_types
-        if any(by_key[each.key].events for by_key in costs if by_key)
-    ]
+    costs: list[Mapping[str, ErrorCost]] = []
+    for row in board.runs:
+        try:
+            costs.append({cost.error_type.name: cost for cost in errors_of(row.run)})
+        except StatisticsError:
+            costs.append({})
+    occurring = {name for by_name in costs for name, cost in by_name.items() if cost.events}
+    names = [each.name for each in analysis.error_types if each.name in occurring]
     rows: list[list[Value]] = []
-    for row, by_key in zip(board.runs, costs, strict=True):
+    for row, by_name in zip(board.runs, costs, strict=True):
         rows.append([*run_cells(row), analysis.score.value(row.run.sums)])
-        for each in error_types:
-            cost = by_key.get(each.key)
-            rows[-1] += (
-                [TableCell(cost.points, cost.interval), cost.events] if cost else [None, None]
-            )
+        for name in names:
+            cost = by_name.get(name)
+            rows[-1] += [TableCell(cost.points, cost.interval) if cost else None]
+            rows[-1] += [cost.events if cost else None]
     fields = [*RUN_FIELDS, Field(analysis.score.name, FieldType.VALUE)]
-    for each in error_types:
-        fields += [value(each.name), count(f"{each.name} events")]
+    for name in names:
+        fields += [value(name), count(f"{name} events")]
     return Table("Errors", fields, rows)
-
-
-def _costs(row: FormatRow) -> Mapping[str, ErrorCost]:
-    """Return the costs of error types by their keys; empty if the run does not have them."""
-    try:
-        return {cost.error_type.key: cost for cost in errors_of(row.run)}
-    except StatisticsError:
-        return {}
 
 
 # --- of a run -------------------------------------------------------------------------------------
@@ -149,7 +140,7 @@ def lenient_table(run: Run) -> Table:
     if gain.replies and lenient is not None:
         gains = {**gain_by_repair(run.rows), "in all (some need several)": gain}
         rows = [[name, each.replies, each.boxes, each.objects, ""] for name, each in gains.items()]
-        rows += _metric_rows(run, (run.benchmark.metrics[0], lenient), 3)
+        rows += _metric_rows(run, (run.benchmark.metrics[0], lenient), ["", "", ""])
     fields = [Field("repair"), count("replies"), count("boxes"), count("objects"), value("percent")]
     not_adherent = sum(row.reason is not None and not row.failed for row in run.rows)
     title = f"What lenient parsing would take of {not_adherent:,} replies that do not adhere"
@@ -163,19 +154,13 @@ def rejection_table(run: Run) -> Table:
         [each.outcome.value, each.queries, TableCell(each.share, each.interval)] for each in shares
     ]
     if shares:
-        rows += _metric_rows(run, (REJECTION_ACCURACY, FALSE_ALARM_RATE), 1)
+        rows += _metric_rows(run, (REJECTION_ACCURACY, FALSE_ALARM_RATE), [""])
     total = sum(each.queries for each in shares)
     title = f"{total:,} of {len(run.rows):,} queries have nothing to find"
     return Table(title, [Field("outcome"), count("queries"), value("percent")], rows)
 
 
-def _metric_rows(run: Run, metrics: Sequence[Metric], empty: int) -> list[list[Value]]:
-    bounds = intervals(run)
-    return [
-        [
-            metric.name,
-            *[""] * empty,
-            TableCell(run.metric_values[metric.name], bounds.get(metric.name)),
-        ]
-        for metric in metrics
-    ]
+def _metric_rows(run: Run, metrics: Sequence[Metric], empty: list[Value]) -> list[list[Value]]:
+    bounds, values = intervals(run), run.metric_values
+    names = [metric.name for metric in metrics]
+    return [[name, *empty, TableCell(values[name], bounds.get(name))] for name in names]

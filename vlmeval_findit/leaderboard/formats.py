@@ -61,23 +61,14 @@ def choose(
     """
     fixed = fixed or {}
     reported: dict[tuple[str, str], Run] = {}
-    by_dataset = {dataset.name: by_model(dataset.runs) for dataset in datasets}
     every = by_model(run for dataset in datasets for run in dataset.runs)
     for model, runs in sorted(every.items()):
-        order = [
-            average.format
-            for average in ranked(runs[0].benchmark, [(run.question, run.sums) for run in runs])
-        ]
+        averages = ranked(runs[0].benchmark, [(run.question, run.sums) for run in runs])
         only = fixed.get(model, fixed.get(EVERY_MODEL))
-        for name, of_models in by_dataset.items():
-            by_format = {
-                run.question.format: run
-                for run in of_models.get(model, ())
-                if only in (None, run.question.format)
-            }
-            best = next((each for each in (only, *order) if each in by_format), None)
-            if best is not None:
-                reported[model, name] = by_format[best]
+        order = {average.format: place for place, average in enumerate(averages)}
+        for run in sorted(runs, key=lambda run: order[run.question.format]):
+            if only in (None, run.question.format):
+                reported.setdefault((model, run.question.board_dataset), run)
     return reported
 
 
@@ -105,12 +96,9 @@ def make_format_rows(
             chosen = reported.get((model, dataset.name))
             best = next((at for at, run in enumerate(runs) if run is chosen), None)
             tests = _tests_to_reported(estimates, best) if best is not None else {}
-            rows += [
-                FormatRow(
-                    run, dataset.name, metric_intervals(estimates[at]), at == best, tests.get(at)
-                )
-                for at, run in enumerate(runs)
-            ]
+            for at, run in enumerate(runs):
+                bounds = metric_intervals(estimates[at])
+                rows.append(FormatRow(run, dataset.name, bounds, at == best, tests.get(at)))
     return rows
 
 

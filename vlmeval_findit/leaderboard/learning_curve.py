@@ -97,16 +97,10 @@ def _curve(name: str, runs: Mapping[int, Run]) -> LearningCurve:
     pairs = [(b, a) if a == best else (a, b) for a, b in combinations(valued, 2)]
     tests = correct(difference(estimates[a], estimates[b], metric.name) for a, b in pairs)
     of_pair = dict(zip(pairs, tests, strict=True))
-    points = (
-        CurvePoint(
-            step=step,
-            run=runs[step],
-            value=valued[step],
-            interval=metric_intervals(estimates[step])[metric.name],
-            to_best=of_pair.get((step, best)),
-        )
-        for step in valued
-    )
+    points = []
+    for step, known in valued.items():
+        interval = metric_intervals(estimates[step])[metric.name]
+        points.append(CurvePoint(step, runs[step], known, interval, of_pair.get((step, best))))
     return LearningCurve(name, metric, tuple(points))
 
 
@@ -117,9 +111,13 @@ def curve_table(curve: LearningCurve) -> Table:
     """
     rows: list[list[Value]] = []
     for point in curve.points:
-        row: list[Value] = [point.step, len(point.run.rows), point.run.failed]
-        row += [TableCell(point.value, point.interval, best=point.to_best is None)]
-        rows.append([*row, *(_compared(point.to_best) if point.to_best else (None, None))])
+        rows.append([point.step, len(point.run.rows), point.run.failed])
+        rows[-1] += [TableCell(point.value, point.interval, best=point.to_best is None)]
+        if (test := point.to_best) is None:
+            rows[-1] += [None, None]
+        else:
+            sign = "" if test.significant else "≈" if test.p_value is not None else "?"
+            rows[-1] += [TableCell(test.value, test.interval, sign=sign), test.corrected]
     fields = [count("step"), count("queries"), count("failed calls"), value(curve.title)]
     fields += [Field("minus best", FieldType.DIFFERENCE, interval=True), Field("p", FieldType.P)]
     notes = (
@@ -129,8 +127,3 @@ def curve_table(curve: LearningCurve) -> Table:
         Note("p", ["paired over images; corrected (Holm) for all pairs of checkpoints"]),
     )
     return Table(f"{curve.name} on {curve.dataset}", fields, rows, notes)
-
-
-def _compared(test: Difference) -> tuple[TableCell, TableCell]:
-    sign = "" if test.significant else "≈" if test.p_value is not None else "?"
-    return TableCell(test.value, test.interval, sign=sign), TableCell(test.corrected)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 
 from ..benchmarks.findit.box_metrics import rejection_line
@@ -31,8 +31,6 @@ NOTE = (
     "answered calls only, and rank no model that has failed calls. "
     "Means are given for models that have every dataset in them."
 )
-
-
 MOST = 12
 """Most models that notes name; the tables have all."""
 
@@ -45,23 +43,18 @@ def format_note(board: Board) -> str:
     )
 
 
-def board_cells(board: Board) -> Iterator[BoardCell]:
-    """Yield the cells of models by dataset and mean, in the order of tables."""
-    for model in board.models:
-        for name in board.names():
-            if (model, name) in board.cells:
-                yield board.cells[model, name]
-
-
 def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
     """Return (model, format, datasets) of reported formats.
 
     Empty if the benchmark has a single format without a name.
     """
-    cells = (cell for cell in board_cells(board) if cell.run is not None)
-    used = grouped(cells, lambda cell: (cell.model, cell.format))
+    used = grouped(_on_datasets(board), lambda cell: (cell.model, cell.format))
     named = any(name for _, name in used)
     return [(*key, [cell.dataset for cell in group]) for key, group in used.items() if named]
+
+
+def _on_datasets(board: Board) -> list[BoardCell]:
+    return [cell for cell in board.ordered_cells() if cell.run is not None]
 
 
 def formats_chosen(board: Board) -> list[str]:
@@ -87,40 +80,47 @@ def formats_tried(board: Board) -> dict[str, int]:
 
     Empty if each was asked in one format only.
     """
-    tried: dict[str, int] = {}
-    for cell in board_cells(board):
-        tried[cell.model] = max(tried.get(cell.model, 0), cell.tried)
+    cells = grouped(board.ordered_cells(), lambda cell: cell.model)
+    tried = {model: max(cell.tried for cell in of_model) for model, of_model in cells.items()}
     return tried if any(number > 1 for number in tried.values()) else {}
 
 
 def notes_of(board: Board) -> list[Note]:
     """Return all notes, first how to read the values."""
-    sources: dict[str, dict[str, None]] = {}
-    for each in board.published:
-        sources.setdefault(each.where, {})[each.model] = None
-    published = [f"{where}: {', '.join(models)}" for where, models in sources.items()]
+    sources = grouped(board.published, lambda each: each.where)
+    published = [
+        f"{where}: {', '.join(dict.fromkeys(each.model for each in group))}"
+        for where, group in sources.items()
+    ]
     notes = [Note("", [NOTE]), *remarks(board), Note("Published values, not ranked", published)]
     return [note for note in notes if note.lines]
 
 
 def remarks(board: Board) -> list[Note]:
     """Return the doubts about values, by kind; every output shows them."""
-    notes = (
-        Note("Failed calls", failure_lines(board)),
-        Note("Coordinate space in doubt", coordinate_lines(board)),
-        Note("Formats tried", tried_lines(board)),
-        Note("Part of a table", _by_dataset(board, _part)),
-        Note(
-            "Intervals",
-            _by_dataset(board, lambda d: board.benchmark.interval_note(d.runs[0].question)),
-        ),
-        Note("Scored by", _by_dataset(board, lambda d: d.runs[0].provenance.scorer)),
-        Note("Queries with nothing to find", rejection_lines(board)),
-        Note("Sampled", _by_run(board, _sampled)),
-        Note("Custom prompts", _by_run(board, lambda run: run.provenance.custom_words)),
-        Note("Forced", _by_run(board, _forced)),
-    )
-    return [note for note in notes if note.lines]
+
+    def by_dataset(remark_of: Callable[[ComparableRuns], object]) -> list[str]:
+        named = [(dataset.name, remark_of(dataset)) for dataset in board.datasets]
+        return _together((name, f": {remark}") for name, remark in named if remark)
+
+    def by_run(remark_of: Callable[[Run], str | None]) -> list[str]:
+        runs = [row.run for row in board.runs]
+        named = [(run.model, run.question.name, remark_of(run) or "") for run in runs]
+        return condensed(each for each in named if each[2])
+
+    lines = {
+        "Failed calls": _failure_lines(board),
+        "Coordinate space in doubt": by_run(_doubt),
+        "Formats tried": _tried_lines(board),
+        "Part of a table": by_dataset(_part),
+        "Intervals": by_dataset(lambda d: board.benchmark.interval_note(d.runs[0].question)),
+        "Scored by": by_dataset(lambda dataset: dataset.runs[0].provenance.scorer),
+        "Queries with nothing to find": _rejection_lines(board),
+        "Sampled": by_run(_sampled),
+        "Custom prompts": by_run(lambda run: run.provenance.custom_words),
+        "Forced": by_run(_forced),
+    }
+    return [Note(title, of_kind) for title, of_kind in lines.items() if of_kind]
 
 
 def condensed(remarks: Iterable[tuple[str, str, str]]) -> list[str]:
@@ -149,15 +149,14 @@ def _together(remarks: Iterable[tuple[str, str]]) -> list[str]:
     return lines
 
 
-# --- by dataset -----------------------------------------------------------------------------------
+# --- of a dataset or a run ------------------------------------------------------------------------
+
+_AGREE = re.compile(r" \([^()]+ agree\)$")
+"""The counts of a run at the end of a doubt of :func:`..coords.score_check.warning_line`."""
 
 
-def _by_dataset(board: Board, remark_of: Callable[[ComparableRuns], object]) -> list[str]:
-    return _together(
-        (dataset.name, f": {remark}")
-        for dataset in board.datasets
-        if (remark := remark_of(dataset))
-    )
+def _doubt(run: Run) -> str:
+    return _AGREE.sub("", run.provenance.coords_doubt or "")
 
 
 def _part(dataset: ComparableRuns) -> str:
@@ -165,75 +164,6 @@ def _part(dataset: ComparableRuns) -> str:
     provenance = dataset.runs[0].provenance
     asked, missing = len(provenance.rows), len(provenance.missing)
     return f"{asked} of the {asked + missing} queries of its table" if missing else ""
-
-
-# --- by model -------------------------------------------------------------------------------------
-
-
-def tried_lines(board: Board) -> list[str]:
-    """Return lines on models that were asked in several formats."""
-    optimistic = "on the queries that it is reported on: the best of many is optimistic"
-    return _together(
-        (model, f": one of {tried} formats that were tried, {optimistic}")
-        for model, tried in formats_tried(board).items()
-        if tried > 1
-    )
-
-
-def failure_lines(board: Board) -> list[str]:
-    """Return lines on failed calls and their cost in the headline metric.
-
-    Of many models only the total: the tables have each.
-    """
-    failed = (cell for cell in board_cells(board) if cell.run is not None and cell.failures)
-    by_model = grouped(failed, lambda cell: cell.model)
-    if len(by_model) > MOST:
-        every = [cell for cells in by_model.values() for cell in cells]
-        failures, queries = sum(c.failures for c in every), sum(c.queries for c in every)
-        return [
-            f"{len(by_model):,} models: {failures:,} of {queries:,} calls failed, which count as "
-            f"misses in the ranking; the table {OVERALL} has each"
-        ]
-    lines = []
-    for model, cells in by_model.items():
-        single = cells[0] if len(cells) == 1 else None
-        where = single.dataset if single else f"{len(cells)} datasets"
-        failures, queries = sum(c.failures for c in cells), sum(c.queries for c in cells)
-        line = f"{model}, {where}: {failures:,} of {queries:,} calls failed"
-        lines.append(line + _cost(board, single or board.cells.get((model, OVERALL))))
-    return lines
-
-
-def _cost(board: Board, cell: BoardCell | None) -> str:
-    missed, answered = (
-        cell.entries.get(metric.name) if cell else None for metric in board.metrics[:2]
-    )
-    if missed is None or cell is None:
-        return ""
-    whose = "its" if cell.run else "its mean"
-    without = f", {answered.value:.1f} without them" if answered else ""
-    return f"; {whose} {board.metrics[1].name} is {missed.value:.1f} with them as misses{without}"
-
-
-def rejection_lines(board: Board) -> list[str]:
-    """Return lines on answers to queries with nothing to find; of many models, the total."""
-    asked = [
-        (cell, line)
-        for cell in board_cells(board)
-        if cell.run is not None and (line := rejection_line(cell.run.sums))
-    ]
-    if (count := len({cell.model for cell, _ in asked})) > MOST:
-        total = add_up(cell.run.sums for cell, _ in asked if cell.run is not None)
-        return [f"{count:,} models: {rejection_line(total)}"]
-    return condensed((cell.model, cell.dataset, line) for cell, line in asked)
-
-
-def _by_run(board: Board, remark_of: Callable[[Run], str | None]) -> list[str]:
-    return condensed(
-        (row.run.model, row.run.question.name, remark)
-        for row in board.runs
-        if (remark := remark_of(row.run))
-    )
 
 
 def _sampled(run: Run) -> str | None:
@@ -245,10 +175,50 @@ def _forced(run: Run) -> str:
     return f"contradicts the record: {forced}" if forced else ""
 
 
-_AGREE = re.compile(r" \([^()]+ agree\)$")
-"""The counts of a run at the end of a doubt of :func:`..coords.score_check.warning_line`."""
+# --- by model -------------------------------------------------------------------------------------
 
 
-def coordinate_lines(board: Board) -> list[str]:
-    """Return lines on models that do not answer in the declared convention."""
-    return _by_run(board, lambda run: _AGREE.sub("", run.provenance.coords_doubt or ""))
+def _tried_lines(board: Board) -> list[str]:
+    optimistic = "on the queries that it is reported on: the best of many is optimistic"
+    return _together(
+        (model, f": one of {tried} formats that were tried, {optimistic}")
+        for model, tried in formats_tried(board).items()
+        if tried > 1
+    )
+
+
+def _failure_lines(board: Board) -> list[str]:
+    """Return lines on failed calls and their cost in the headline; of many models, the total."""
+
+    def counts(cells: Sequence[BoardCell]) -> str:
+        failures, queries = (sum(getattr(c, of) for c in cells) for of in ("failures", "queries"))
+        return f"{failures:,} of {queries:,} calls failed"
+
+    failed = [cell for cell in _on_datasets(board) if cell.failures]
+    by_model = grouped(failed, lambda cell: cell.model)
+    if len(by_model) > MOST:
+        return [
+            f"{len(by_model):,} models: {counts(failed)}, which count as "
+            f"misses in the ranking; the table {OVERALL} has each"
+        ]
+    lines = []
+    for model, cells in by_model.items():
+        where, whose, place = cells[0].dataset, "its", cells[0].dataset
+        if len(cells) > 1:
+            where, whose, place = f"{len(cells)} datasets", "its mean", OVERALL
+        line = f"{model}, {where}: {counts(cells)}"
+        missed, answered = (board.entry(model, place, m.name) for m in board.metrics[:2])
+        if missed:
+            line += f"; {whose} {board.metrics[1].name} is {missed.value:.1f} with them as misses"
+            line += f", {answered.value:.1f} without them" if answered else ""
+        lines.append(line)
+    return lines
+
+
+def _rejection_lines(board: Board) -> list[str]:
+    """Return lines on answers to queries with nothing to find; of many models, the total."""
+    runs = [(cell.dataset, cell.run) for cell in board.ordered_cells() if cell.run]
+    asked = [(name, run, line) for name, run in runs if (line := rejection_line(run.sums))]
+    if (count := len({run.model for _, run, _ in asked})) > MOST:
+        return [f"{count:,} models: {rejection_line(add_up(run.sums for _, run, _ in asked))}"]
+    return condensed((run.model, name, line) for name, run, line in asked)

@@ -19,26 +19,17 @@ def to_openvlm(board: Board, time: datetime) -> str:
     ``time`` is ``yymmddHHMMSS``; ``results[model]`` has ``META`` and an object for each dataset, in
     which ``Overall`` is the headline metric.
     """
-    results = {model: {"META": _meta(model), **_datasets(board, model)} for model in board.models}
+    results: dict[str, dict[str, Any]] = {}
+    for model in board.models:
+        known = {"Method": [model, ""], **dict.fromkeys(UNKNOWN, "")}
+        results[model] = {"META": {**known, "Verified": "No", "dir_name": model}}
+    means = {mean.name for mean in board.means}
+    for cell in board.ordered_cells():
+        prefix = prefix_of(board.datasets[0].runs[0].question.name)
+        name = f"average_{cell.dataset}" if cell.dataset in means else cell.dataset
+        results[cell.model][f"{prefix}{name}"] = _dataset(board, cell)
     content = {"time": time.strftime("%y%m%d%H%M%S"), "results": results}
     return json.dumps(content, indent=1, ensure_ascii=False)
-
-
-def _meta(model: str) -> dict[str, Any]:
-    unknown = dict.fromkeys(UNKNOWN, "")
-    return {"Method": [model, ""], **unknown, "Verified": "No", "dir_name": model}
-
-
-def _datasets(board: Board, model: str) -> dict[str, Any]:
-    means = {mean.name for mean in board.means}
-    prefix = prefix_of(board.datasets[0].runs[0].question.name)
-    return {
-        f"{prefix}{f'average_{name}' if name in means else name}": _dataset(
-            board, board.cells[model, name]
-        )
-        for name in board.names()
-        if (model, name) in board.cells
-    }
 
 
 def _dataset(board: Board, cell: BoardCell) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.formatting import printable
@@ -87,6 +88,11 @@ class TableCell:
     sign: str = ""
     best: bool = False
 
+    @property
+    def ends(self) -> tuple[float | None, float | None]:
+        """The ends of the interval; None without one."""
+        return (self.interval.low, self.interval.high) if self.interval else (None, None)
+
 
 Value = TableCell | str | float | None
 
@@ -118,6 +124,11 @@ class Table:
         return replace(self, rows=self.rows[:most])
 
     @property
+    def keys(self) -> int:
+        """Number of leading columns that identify a row."""
+        return len(list(takewhile(lambda field: field.is_key, self.fields)))
+
+    @property
     def header(self) -> list[str]:
         """The columns of :meth:`records`."""
         ends = ("", " low", " high")
@@ -127,14 +138,8 @@ class Table:
         """Return the rows for programs: an interval adds two columns, ``low`` and ``high``."""
         records = []
         for row in self.cells():
-            record: dict[str, Any] = {}
-            for field, cell in row:
-                record[field.name] = cell.value
-                if field.interval:
-                    bounds = cell.interval
-                    record[f"{field.name} low"] = bounds.low if bounds else None
-                    record[f"{field.name} high"] = bounds.high if bounds else None
-            records.append(record)
+            values = (v for f, cell in row for v in (cell.value, *cell.ends[: 2 * f.interval]))
+            records.append(dict(zip(self.header, values, strict=True)))
         return records
 
     def frame(self) -> Any:
@@ -178,11 +183,9 @@ _DIGITS = {
 
 def bounds_of(field: Field, cell: TableCell) -> str:
     """Format the interval of a value: ``61.2–70.5``, ``-1.5 to +3.2``; empty without one."""
-    if cell.interval is None:
-        return ""
-    bounds = (cell.interval.low, cell.interval.high)
     between = " to " if field.kind is FieldType.DIFFERENCE else "–"
-    return between.join(format(bound, _DIGITS.get(field.kind, ".1f")) for bound in bounds)
+    ends = (format(end, _DIGITS.get(field.kind, ".1f")) for end in cell.ends if end is not None)
+    return between.join(ends)
 
 
 def sign_of(cell: TableCell) -> str:

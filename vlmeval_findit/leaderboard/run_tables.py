@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from ..boxes.confidences import MEANS
 from ..core.influences import FEWEST, Estimate
 from ..core.intervals import ALPHA, DRAWN, INTERVALS, Difference, correct, metric_intervals
-from ..runs.average_precision import APValue, RankingResult
-from ..runs.run_calibration import CalibrationResult, DefinitionResult
+from ..runs.average_precision import APValue
+from ..runs.run_calibration import CalibrationResult
 from ..runs.run_statistics import estimate, intervals
 from ..runs.sample_scores import SamplesScore
 from ..runs.scored_run import Run
@@ -52,18 +52,18 @@ def datasets_table(
     pairs: Sequence[tuple[Run, Run]], differences: Sequence[Mapping[str, Difference]]
 ) -> Table:
     """Make a row for each dataset of the runs of two models: their headline metric."""
+    headlines = [run.benchmark.metrics[0] for run, _ in pairs]
     shown = [
-        (pair, by_metric[name])
-        for pair, by_metric in zip(pairs, differences, strict=True)
-        if (name := pair[0].benchmark.metrics[0].name) in by_metric
+        (pair, metric, by_metric[metric.name])
+        for pair, metric, by_metric in zip(pairs, headlines, differences, strict=True)
+        if metric.name in by_metric
     ]
     rows = []
-    tests = correct(difference for _, difference in shown)
-    for ((run, other), _), test in zip(shown, tests, strict=True):
-        metric = run.benchmark.metrics[0]
+    tests = correct(test for *_, test in shown)
+    for ((run, other), metric, _), test in zip(shown, tests, strict=True):
         values = metric.value(run.sums), metric.value(other.sums)
         rows.append(_compared(run.question.board_dataset, values, test, test.corrected))
-    (run, other), metric = pairs[0], pairs[0][0].benchmark.metrics[0]
+    (run, other), metric = pairs[0], headlines[0]
     title = f"{run.model} minus {other.model}: {metric.title}"
     return Table(title, _comparison_fields("dataset", "p (Holm)"), rows, _NOTES)
 
@@ -86,17 +86,15 @@ def _compared(
 
 def samples_table(score: SamplesScore, consensus: Run | None) -> Table:
     """Make a row for the mean of several samples, their consensus, and the best by truth."""
-    count = len(score.runs)
-
     names = [metric.name for metric in score.metrics]
 
     def row(name: str, summary: Estimate) -> list[Value]:
         bounds = metric_intervals(summary)
         return [name, *(TableCell(summary.value(each), bounds.get(each)) for each in names)]
 
-    each_value = [[sample.value(name) for sample in score.each] for name in names]
+    each_value = ([sample.value(name) for sample in score.each] for name in names)
     known = [[number for number in values if number is not None] for values in each_value]
-    rows = [row(f"mean of {count} samples", score.mean)]
+    rows = [row(f"mean of {len(score.runs)} samples", score.mean)]
     rows.append(["lowest sample", *(min(values, default=None) for values in known)])
     rows.append(["highest sample", *(max(values, default=None) for values in known)])
     if consensus is not None:
@@ -130,25 +128,20 @@ def samples_legend(score: SamplesScore, consensus: Run | None) -> Note:
 
 def ranking_table(run: CalibrationResult) -> Table:
     """Make a row for each order of the boxes: average precision, and its gain over the output's."""
-    rows: list[list[Value]] = [["as output", *_ranked(run.as_output)]]
-    rows += [[f"by {each.definition}", *_ranked(each.ranking)] for each in run.by_definition]
+    rankings = [("as output", run.as_output)]
+    rankings += [(f"by {each.definition}", each.ranking) for each in run.by_definition]
+    rows = [[name, *_with_gain(each.ap), *_with_gain(each.ap50)] for name, each in rankings]
     fields = [Field("boxes ranked")]
     for name in ("AP", "AP50"):
         fields += [value(name), Field(f"{name} gain", FieldType.DIFFERENCE)]
     return Table(f"{run.model} on {run.dataset}", fields, rows)
 
 
-def _ranked(ranking: RankingResult) -> list[Value]:
-    return [*_with_gain(ranking.ap), *_with_gain(ranking.ap50)]
-
-
 def _with_gain(precision: APValue) -> list[Value]:
-    if precision.gain is None:
-        return [TableCell(precision.value, precision.interval), ""]
-    bounds = precision.gain_interval
+    value, bounds = TableCell(precision.value, precision.interval), precision.gain_interval
     is_chance = bounds is not None and bounds.low <= 0 <= bounds.high
     gain = TableCell(precision.gain, sign="≈" if is_chance else "")
-    return [TableCell(precision.value, precision.interval), gain]
+    return [value, "" if precision.gain is None else gain]
 
 
 def calibration_table(run: CalibrationResult) -> Table:
@@ -160,16 +153,15 @@ def calibration_table(run: CalibrationResult) -> Table:
         *(Field(name, FieldType.VALUE) for name in ("F1 there", "elsewhere", "uncut")),
         count("unsure"),
     ]
-    return Table("Calibration", fields, list(map(_calibrated, run.by_definition)))
-
-
-def _calibrated(result: DefinitionResult) -> list[Value]:
-    error = None if result.error is None else 100 * result.error
-    cut = result.threshold
-    if cut is None:
-        return [result.definition, error, None, None, None, None, None]
-    best = TableCell(cut.value, cut.interval)
-    return [result.definition, error, best, cut.f1, cut.elsewhere, cut.without, result.unsure]
+    rows: list[list[Value]] = []
+    for result in run.by_definition:
+        rows.append([result.definition, None if result.error is None else 100 * result.error])
+        if (cut := result.threshold) is None:
+            rows[-1] += [None] * 5
+        else:
+            best = TableCell(cut.value, cut.interval)
+            rows[-1] += [best, cut.f1, cut.elsewhere, cut.without, result.unsure]
+    return Table("Calibration", fields, rows)
 
 
 def legend(runs: Sequence[CalibrationResult]) -> Note:

@@ -56,9 +56,8 @@ def _json_value(field: Field, cell: TableCell) -> Any:
         return _finite(value)
     entry = {"value": _finite(value)}
     if field.interval:
-        bounds = cell.interval
-        entry["low"] = _finite(bounds.low) if bounds else None
-        entry["high"] = _finite(bounds.high) if bounds else None
+        low, high = cell.ends
+        entry |= {"low": _finite(low), "high": _finite(high)}
     return {**entry, "sign": cell.sign} if cell.sign else entry
 
 
@@ -205,7 +204,6 @@ def _html_cell(field: Field, cell: TableCell, is_heading: bool) -> Markup:
 
 # --- the terminal ---------------------------------------------------------------------------------
 
-
 _GAP = 2
 _SHORTEST = 16
 """Characters of a name, below which it is not shortened."""
@@ -218,6 +216,8 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
     in the middle, and finally columns are spread over several tables with the same names.
     """
     from rich.cells import cell_len
+    from rich.table import Table as RichTable
+    from rich.text import Text
 
     rows = [[cell for _, cell in row] for row in table.cells()]
     for between in (" ", "\n"):
@@ -228,21 +228,24 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
         widths = [max(cell_len(s) for x in column for s in x.split("\n")) for column in columns]
         if sum(widths) + _GAP * (len(widths) - 1) <= width:
             break
-    keys = [at for at, field in enumerate(table.fields) if field.is_key]
-    keys = keys[: next((n for n, at in enumerate(keys) if n != at), len(keys))]
-    others = range(len(keys), len(table.fields))
+    keys, others = widths[: table.keys], widths[table.keys :]
     room = width - _GAP * len(keys)
-    free = room - sum(widths[at] for at in others) - _GAP * (len(others) - 1)
-    least = sum(min(widths[at], _SHORTEST) for at in keys)
-    widest = max((widths[at] for at in others), default=0)
-    most = free if free >= least else min(room - widest, max(room // 2, least))
-    while sum(widths[at] for at in keys) > most:
-        longest = max(keys, key=lambda at: widths[at])
-        if widths[longest] <= _SHORTEST:
-            break
-        widths[longest] -= 1
-    for block in _blocks([widths[at] for at in others], room - sum(widths[at] for at in keys)):
-        yield _rich_table(table, columns, widths, [*keys, *(len(keys) + at for at in block)])
+    free = room - sum(others) - _GAP * (len(others) - 1)
+    least = sum(min(each, _SHORTEST) for each in keys)
+    most = free if free >= least else min(room - max(others, default=0), max(room // 2, least))
+    while sum(keys) > most and max(keys, default=0) > _SHORTEST:
+        keys[keys.index(max(keys))] -= 1
+    for block in _blocks(others, room - sum(keys)):
+        part = RichTable(box=None, header_style="bold", pad_edge=False, padding=(0, _GAP, 0, 0))
+        shown = [*range(len(keys)), *(len(keys) + at for at in block)]
+        for at in shown:
+            side: Any = "left" if table.fields[at].kind is FieldType.TEXT else "right"
+            part.add_column(Text(columns[at][0]), justify=side, no_wrap=True)
+        for texts in zip(*(columns[at][1:] for at in shown), strict=True):
+            names = map(short, texts, keys)
+            # Text: a model's name is never markup.
+            part.add_row(*map(Text, [*names, *texts[len(keys) :]]))
+        yield part
 
 
 def _terminal_column(field: Field, cells: Sequence[TableCell], between: str) -> list[str]:
@@ -269,26 +272,3 @@ def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
         block.append(at)
         left -= width + _GAP
     yield block
-
-
-def _rich_table(
-    table: Table, columns: Sequence[Sequence[str]], widths: Sequence[int], shown: Sequence[int]
-) -> RichTable:
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    rich_table = RichTable(box=None, header_style="bold", pad_edge=False, padding=(0, _GAP, 0, 0))
-    for at in shown:
-        is_text = table.fields[at].kind is FieldType.TEXT
-        rich_table.add_column(
-            Text(columns[at][0]), justify="left" if is_text else "right", no_wrap=True
-        )
-    for texts in zip(*(columns[at][1:] for at in shown), strict=True):
-        # Text: a model's name is never markup.
-        rich_table.add_row(
-            *(
-                Text(short(text, widths[at]) if table.fields[at].is_key else text)
-                for at, text in zip(shown, texts, strict=True)
-            )
-        )
-    return rich_table

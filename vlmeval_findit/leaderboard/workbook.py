@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +41,8 @@ def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
         _fill(_sheet(book, name), table)
     notes = _sheet(book, "Notes")
     notes.column_dimensions["A"].width = _NOTES_WIDTH
-    lines = [
-        f"{title}: {line}" if title else line
-        for title, lines in all_notes(tables.values())
-        for line in lines
-    ]
+    all_lines = ((title, line) for title, lines in all_notes(tables.values()) for line in lines)
+    lines = [f"{title}: {line}" if title else line for title, line in all_lines]
     for row, line in enumerate(lines, 1):
         _put(notes, row, 1, line).alignment = Alignment(wrap_text=True, vertical="top")
         # Not every program computes the height of folded text.
@@ -81,8 +77,7 @@ def _fill(sheet: Any, table: Table) -> None:
     for at, field in enumerate(table.fields):
         _fill_column(sheet, left, field, [row[at] for row in rows], table.quoted)
         left += 1 + field.interval
-    keys = len(list(takewhile(lambda field: field.is_key, table.fields)))
-    sheet.freeze_panes = sheet.cell(_FIRST, keys + 1)
+    sheet.freeze_panes = sheet.cell(_FIRST, table.keys + 1)
     sheet.row_dimensions[2].height = 36
     sheet.row_dimensions[_NAMES].height = 38  # Three lines: a metric's name may be long.
     end = sheet.cell(max(_NAMES, sheet.max_row), left - 1).coordinate
