@@ -18,7 +18,7 @@ from vlmeval_findit.cli.leaderboard import print_remarks
 from vlmeval_findit.leaderboard import notes
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown, write_board
-from vlmeval_findit.leaderboard.notes import coordinate_lines, failure_lines, remarks, tried_lines
+from vlmeval_findit.leaderboard.notes import remarks
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.scored_run import Run, load_runs
 
@@ -122,7 +122,7 @@ def test_every_output_shows_the_number_of_tried_formats(world: World, tmp_path, 
     world.predict("Asked once", JSON, speaking(JSON, 0.7))
     assert main(["leaderboard", str(world.runs), "--out", str(tmp_path)]) == 0
     board = make_board(load_runs([world.runs]))
-    [line] = tried_lines(board)
+    [line] = dict(remarks(board))["Formats tried"]
     assert line.startswith("Searched: one of 3 formats that were tried, on the queries that it is")
     assert line in capsys.readouterr().out
     rows = csv_rows(tmp_path / "leaderboard.csv")
@@ -147,7 +147,7 @@ def test_doubts_of_coordinates_are_a_line_for_each_cause(runs: list[Run]) -> Non
 
     doubt = "declared a, x, but the answers follow b, x"
     both = [run for model in ("Poor", "Poor2") for run in doubted(model, doubt)]
-    assert coordinate_lines(make_board(both)) == [f"Poor, Poor2 (2 runs): {doubt}"]
+    assert dict(remarks(make_board(both)))["Coordinate space in doubt"] == [f"Poor, Poor2 (2 runs): {doubt}"]
 
 
 def test_failed_calls_of_several_datasets_are_a_line(world: World) -> None:
@@ -157,7 +157,7 @@ def test_failed_calls_of_several_datasets_are_a_line(world: World) -> None:
     cells = [board.cells["Fails", name] for name in ("Pascal", "Pascal_multilabel", OVERALL)]
     failures, queries = (sum(getattr(c, n) for c in cells[:2]) for n in ("failures", "queries"))
     missed = cells[2].entries[board.metrics[0].name].value
-    [line] = failure_lines(board)
+    [line] = dict(remarks(board))["Failed calls"]
     assert line.startswith(
         f"Fails, 2 datasets: {failures} of {queries} calls failed; its mean F1@0.5 is {missed:.1f} "
     )
@@ -169,9 +169,9 @@ def test_a_cause_of_many_models_is_a_line(world: World, monkeypatch) -> None:
     board = make_board([world.run(model, name, failing) for model in "ABC" for name in names])
     cells = [board.cells[model, "Pascal"] for model in board.models]
     failed, queries = sum(c.failures for c in cells), sum(c.queries for c in cells)
-    [line] = failure_lines(board)
+    [line] = dict(remarks(board))["Failed calls"]
     assert line.startswith(f"3 models: {failed} of {queries} calls failed, ")
-    (line,) = notes.tried_lines(board)
+    (line,) = dict(remarks(board))["Formats tried"]
     assert line.startswith("A and 2 more: one of 2 formats that were tried, ")
     assert notes.formats_chosen(board) == [f"{cells[0].format} (3 models)"]
 

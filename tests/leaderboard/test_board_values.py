@@ -17,7 +17,7 @@ from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.leaderboard.board import OVERALL, TIED, Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown
 from vlmeval_findit.leaderboard.board_tables import sweep_table, values_table
-from vlmeval_findit.leaderboard.notes import failure_lines, format_note, remarks
+from vlmeval_findit.leaderboard.notes import format_note, remarks
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.run_statistics import compare, estimate
 from vlmeval_findit.runs.scored_run import Run, load_runs
@@ -127,7 +127,7 @@ def test_failed_calls_lower_a_rank_and_are_in_every_output(world: World, tmp_pat
             ranks = {m: board.cells[m, name].entries[metric].rank for m in board.models}
             # Values over answered calls only give no rank.
             assert ranks == {"Whole": 1, "Hardly": 2 if metric == FAILED_MISSED else None}
-    [line] = failure_lines(board)
+    [line] = dict(remarks(board))["Failed calls"]
     outputs = [(tmp_path / f"leaderboard.{end}").read_text("utf-8") for end in ("md", "tex")]
     printed = capsys.readouterr().out
     assert all(line in text for text in (*outputs, printed, make_page(board, NOW)))

@@ -23,7 +23,7 @@ from vlmeval_findit.leaderboard.board_tables import (
     values_table,
 )
 from vlmeval_findit.leaderboard.formats import FormatError
-from vlmeval_findit.leaderboard.notes import failure_lines
+from vlmeval_findit.leaderboard.notes import remarks
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.score_files import score_row
@@ -96,7 +96,7 @@ def test_a_metric_that_some_lack_ranks_the_others(letters: World) -> None:
     assert ranks == {"Good": 1, "Poor": 2}
     assert "Accuracy" not in board.cells["Fails", "Giants"].entries
     assert board.models[-1] == "Fails"
-    [line] = failure_lines(board)
+    [line] = dict(remarks(board))["Failed calls"]
     assert line.endswith("24 of 24 calls failed; its Accuracy is 0.0 with them as misses")
     for text in (as_markdown(board), as_latex(board), make_page(board, NOW)):
         assert not re.search(r"[>\s&|]nan[<\s&|]", text)

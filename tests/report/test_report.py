@@ -17,6 +17,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.box_drawing import THRESHOLDS, curve, roles
 from vlmeval_findit.core.benchmark_protocol import Role
 from vlmeval_findit.core.formatting import printable, short
+from vlmeval_findit.core.intervals import Interval
 from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.learning_curve import learning_curves
@@ -107,7 +108,7 @@ def test_a_heat_map_has_a_title_and_texts_of_its_cells(
     metric: Metric, values: tuple[float, float], texts: tuple[str, str]
 ) -> None:
     cells = [
-        FormatCell("A <b> & more", name, "text", value, "1.0 to 20.0", 1200, reported=not at)
+        FormatCell("A <b> & more", name, "text", value, Interval(1.0, 20.0), 1200, reported=not at)
         for at, (name, value) in enumerate(zip(("xyxy", "xywh"), values, strict=True))
     ]
     spec = heat_maps(metric, ("representation", "output"), cells, values)

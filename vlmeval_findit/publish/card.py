@@ -72,19 +72,13 @@ def make_card(runs: Sequence[Run], licence: str | None, hidden: Sequence[str]) -
 
 def _front(models: Sequence[str], licence: str | None) -> str:
     configs = [
-        {
-            "config_name": name,
-            "data_files": [{"split": "test", "path": path}],
-            **({"default": True} if name == "queries" else {}),
-        }
+        {"config_name": name, "data_files": [{"split": "test", "path": path}]}
+        | ({"default": True} if name == "queries" else {})
         for name, path in TABLES.items()
     ]
-    values: dict[str, Any] = {
-        "pretty_name": printable(f"FindIt runs: {', '.join(models)}"),
-        **({"license": licence} if licence else {}),
-        "tags": list(_TAGS),
-        "configs": configs,
-    }
+    values: dict[str, Any] = {"pretty_name": printable(f"FindIt runs: {', '.join(models)}")}
+    values |= {"license": licence} if licence else {}
+    values |= {"tags": list(_TAGS), "configs": configs}
     text: str = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=1000)
     return text
 

@@ -7,6 +7,7 @@ run that are needed to check its values are copied into it.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -126,16 +127,14 @@ def unique_names(runs: Sequence[Run]) -> list[str]:
     Raises:
         RunError: a run occurs twice.
     """
-    stems = [run.path.stem for run in runs]
-    names = [
-        stem if stems.count(stem) == 1 else f"{run.provenance.digest}/{stem}"
-        for stem, run in zip(stems, runs, strict=True)
-    ]
-    for at, name in enumerate(names):
-        if name in names[:at]:
-            twice = runs[names.index(name)].path
-            raise RunError(f"{twice} and {runs[at].path} are the same run: name one of them")
-    return names
+    counts = Counter(run.path.stem for run in runs)
+    names: dict[str, Run] = {}
+    for run in runs:
+        stem = run.path.stem
+        name = stem if counts[stem] == 1 else f"{run.provenance.digest}/{stem}"
+        if (twice := names.setdefault(name, run)) is not run:
+            raise RunError(f"{twice.path} and {run.path} are the same run: name one of them")
+    return list(names)
 
 
 def copy_run(run: Run, folder: Path, private: Private) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,7 +31,7 @@ def to_wandb(
     there.mkdir(exist_ok=True)
 
     @contextmanager
-    def offline_run(name: str, key: str, config: dict[str, str]) -> Iterator[Any]:
+    def new_run(name: str, key: str, config: dict[str, str]) -> Iterator[Any]:
         # Written elsewhere first: runs in the folder are complete.
         with TemporaryDirectory(prefix=".", dir=there) as temporary:
             # No name, hardware, code, output or packages of this machine.
@@ -60,18 +60,11 @@ def to_wandb(
     def known(key: str) -> bool:
         return any(there.glob(f"offline-run-*-{key}"))
 
-    def log(tracked: TrackedRun) -> None:
-        with offline_run(tracked.name, tracked.key, _config(tracked)) as run:
-            run.log(_logged(tracked, wandb.Image))
-
-    def log_curve(curve: TrackedCurve) -> None:
-        for older in there.glob(f"offline-run-*-{curve.curve}-*"):
+    def remove(curve: str) -> None:
+        for older in there.glob(f"offline-run-*-{curve}-*"):
             shutil.rmtree(older)
-        with offline_run(curve.name, f"{curve.curve}-{curve.key}", {KEY: curve.key}) as run:
-            for step, values in curve.points:
-                run.log(values, step=step)
 
-    yield from log_new(runs, pictures, known, log, log_curve)
+    yield from log_new(runs, pictures, known, *_loggers(new_run, wandb.Image, remove))
     yield "send them, for whoever may see the project, with:"
     yield f"  wandb sync {there}/offline-run-*"
 
@@ -89,33 +82,20 @@ def to_trackio(
         return []
 
     @contextmanager
-    def new_run(name: str, config: dict[str, str]) -> Iterator[Any]:
+    def new_run(name: str, key: str, config: dict[str, str]) -> Iterator[Any]:
+        quiet = {"embed": False, "auto_log_cpu": False, "auto_log_gpu": False}
         with redirect_stdout(StringIO()):
-            yield trackio.init(
-                project=project,
-                name=name,
-                config=config,
-                embed=False,
-                auto_log_cpu=False,
-                auto_log_gpu=False,
-            )
+            yield trackio.init(project=project, name=name, config=config, **quiet)
             trackio.finish()
-
-    def log(tracked: TrackedRun) -> None:
-        with new_run(tracked.name, _config(tracked)) as run:
-            run.log(_logged(tracked, trackio.Image))
-
-    def log_curve(curve: TrackedCurve) -> None:
-        for older in logged(CURVE, curve.curve):
-            older.delete()
-        with new_run(curve.name, {KEY: curve.key, CURVE: curve.curve}) as run:
-            for step, values in curve.points:
-                run.log(values, step=step)
 
     def known(key: str) -> bool:
         return bool(logged(KEY, key))
 
-    yield from log_new(runs, pictures, known, log, log_curve)
+    def remove(curve: str) -> None:
+        for older in logged(CURVE, curve):
+            older.delete()
+
+    yield from log_new(runs, pictures, known, *_loggers(new_run, trackio.Image, remove))
     yield "show them with:"
     yield f"  TRACKIO_DIR={out.absolute()} trackio show --project {project}"
 
@@ -133,14 +113,27 @@ def _trackio(out: Path) -> Any:
     return trackio
 
 
-def _config(tracked: TrackedRun) -> dict[str, str]:
-    return {KEY: tracked.key, **tracked.params}
+def _loggers(
+    new_run: Callable[[str, str, dict[str, str]], AbstractContextManager[Any]],
+    image: Any,
+    remove: Callable[[str], None],
+) -> tuple[Callable[[TrackedRun], None], Callable[[TrackedCurve], None]]:
+    """Return what logs runs and curves; ``remove`` removes earlier records of a curve."""
 
+    def log(tracked: TrackedRun) -> None:
+        values = dict(tracked.metric_values)
+        for answer in tracked.worst:
+            if answer.picture:
+                picture = image(answer.picture, caption=answer.caption)
+                values[f"worst/{answer.place:02}"] = picture
+        with new_run(tracked.name, tracked.key, {KEY: tracked.key, **tracked.params}) as run:
+            run.log(values)
 
-def _logged(tracked: TrackedRun, image: Any) -> dict[str, Any]:
-    worst = {
-        f"worst/{answer.place:02}": image(answer.picture, caption=answer.caption)
-        for answer in tracked.worst
-        if answer.picture
-    }
-    return {**tracked.metric_values, **worst}
+    def log_curve(curve: TrackedCurve) -> None:
+        remove(curve.curve)
+        tags = {KEY: curve.key, CURVE: curve.curve}
+        with new_run(curve.name, f"{curve.curve}-{curve.key}", tags) as run:
+            for step, values in curve.points:
+                run.log(values, step=step)
+
+    return log, log_curve

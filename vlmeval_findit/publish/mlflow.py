@@ -82,23 +82,26 @@ def _log_curve(client: Any, experiment: str, curve: TrackedCurve) -> None:
     for older in client.search_runs([experiment], f"tags.`{CURVE}` = '{curve.curve}'"):
         client.delete_run(older.info.run_id)
     tags = {KEY: curve.key, CURVE: curve.curve}
-    run_id = client.create_run(experiment, tags=tags, run_name=curve.name).info.run_id
-    metrics = [Metric(n, value, 0, step) for step, v in curve.points for n, value in v.items()]
+    at = client.create_run(experiment, tags=tags, run_name=curve.name).info.run_id
+    _log_metrics(
+        client, at, [Metric(n, v, 0, step) for step, of in curve.points for n, v in of.items()]
+    )
+    client.set_terminated(at, "FINISHED")
+
+
+def _log_metrics(client: Any, at: str, metrics: Sequence[Any]) -> None:
     for start in range(0, len(metrics), _AT_ONCE):
-        client.log_batch(run_id, metrics=metrics[start : start + _AT_ONCE])
-    client.set_terminated(run_id, "FINISHED")
+        client.log_batch(at, metrics=metrics[start : start + _AT_ONCE])
 
 
 def _log(client: Any, experiment: str, tracked: TrackedRun) -> None:
-    from mlflow.entities import Metric, Param, RunTag
+    from mlflow.entities import Metric, Param
 
-    created = client.create_run(experiment, tags={KEY: tracked.key}, run_name=tracked.name)
-    at = created.info.run_id
-    metrics = [Metric(name, value, 0, 0) for name, value in tracked.metric_values.items()]
+    tags = {KEY: tracked.key, "model": tracked.run.model}
+    at = client.create_run(experiment, tags=tags, run_name=tracked.name).info.run_id
     params = [Param(name, text[:_LONGEST]) for name, text in tracked.params.items()]
-    client.log_batch(at, params=params, tags=[RunTag("model", tracked.run.model)])
-    for start in range(0, len(metrics), _AT_ONCE):
-        client.log_batch(at, metrics=metrics[start : start + _AT_ONCE])
+    client.log_batch(at, params=params)
+    _log_metrics(client, at, [Metric(n, v, 0, 0) for n, v in tracked.metric_values.items()])
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         copy_run(tracked.run, folder / "run", tracked.private)

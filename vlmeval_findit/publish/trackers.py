@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from ..core.formatting import counted
 from ..core.image_files import decode
 from ..core.scored_row import ScoredRow
 from ..leaderboard.board_tables import run_slices_table
-from ..leaderboard.learning_curve import CurvePoint, learning_curves
+from ..leaderboard.learning_curve import learning_curves
 from ..report.transcripts import Transcript, gather
 from ..runs.scored_run import Run
 from .export_folder import check_whole, private_of
@@ -109,51 +110,44 @@ def log_new(
         check_whole(run)
     private = private_of(runs)
     new = 0
-    without: dict[str, int] = {}
+    without = Counter[str]()
     for run in runs:
         key = key_of(run)
         if known(key):
             continue
-        row = named_run_row(run, run.path.stem)
         transcripts, missing = gather([run])
-        for entry in missing:
-            without[entry.reason] = without.get(entry.reason, 0) + 1
+        without.update(entry.reason for entry in missing)
+        params: dict[str, str] = {}
+        metric_values: dict[str, float] = {}
+        for column, value in named_run_row(run, run.path.stem).items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                metric_values[plain_name(column)] = float(value)
+            elif isinstance(value, str | dict | list) and value:
+                text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                params[plain_name(column)] = private.in_record(text)
+        metric_values |= _of_slices(run)
         worst = [answer for t in transcripts for answer in worst_answers(t, pictures, private)]
-        metric_values = dict(_numbers(row)) | dict(_of_slices(run_slices_table(run).records()))
         name = private.in_record(f"{run.model} {run.question.name}")
-        params = {name: private.in_record(text) for name, text in _params(row)}
         log(TrackedRun(run, key, name, params, metric_values, worst, private))
         new += 1
     before = "" if new == len(runs) else "; the others were logged before"
     yield f"{new:,} of {counted(len(runs), 'run')} logged now{before}"
     for reason, count in list(without.items())[:3]:
         yield f"{counted(count, 'run')} without answers: {reason}"
-    yield from _log_curves(runs, private, known, log_curve)
-
-
-def _log_curves(
-    runs: Sequence[Run],
-    private: Private,
-    known: Callable[[str], bool],
-    log: Callable[[TrackedCurve], None],
-) -> Iterator[str]:
     for curve in learning_curves(runs):
         steps = [(point.step, key_of(point.run)) for point in curve.points]
-        tracked = TrackedCurve(
-            curve=_digest([curve.name, curve.dataset]),
-            key=_digest([curve.name, curve.dataset, steps]),
-            name=private.in_record(f"{curve.name} {curve.dataset} by step"),
-            points=[(point.step, _point_values(curve.title, point)) for point in curve.points],
-        )
-        if len(steps) > 1 and not known(tracked.key):
-            log(tracked)
-            yield f"curve of {len(steps)} checkpoints logged: {tracked.name}"
-
-
-def _point_values(title: str, point: CurvePoint) -> dict[str, float]:
-    bounds = point.interval
-    values = {"": point.value} | ({" low": bounds.low, " high": bounds.high} if bounds else {})
-    return {plain_name(f"{title}{end}"): value for end, value in values.items()}
+        key = _digest([curve.name, curve.dataset, steps])
+        if len(steps) > 1 and not known(key):
+            points = []
+            for point in curve.points:
+                values = {plain_name(curve.title): point.value}
+                if bounds := point.interval:
+                    values[plain_name(f"{curve.title} low")] = bounds.low
+                    values[plain_name(f"{curve.title} high")] = bounds.high
+                points.append((point.step, values))
+            name = private.in_record(f"{curve.name} {curve.dataset} by step")
+            log_curve(TrackedCurve(_digest([curve.name, curve.dataset]), key, name, points))
+            yield f"curve of {len(steps)} checkpoints logged: {name}"
 
 
 def key_of(run: Run) -> str:
@@ -178,26 +172,13 @@ def plain_name(text: str) -> str:
     return re.sub(r"[^\w\-. :/]", "_", text)
 
 
-def _numbers(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    for name, value in row.items():
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            yield plain_name(name), float(value)
-
-
-def _of_slices(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
-    for row in rows:
-        before = plain_name(f"{row['slice']}={row['value']}".replace("/", "_").replace("=", ": "))
-        for name, value in row.items():
-            if name not in ("slice", "value") and isinstance(value, int | float):
-                yield f"{before}/{plain_name(name)}", float(value)
-
-
-def _params(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name, value in row.items():
-        if isinstance(value, str) and value:
-            yield plain_name(name), value
-        elif isinstance(value, dict | list) and value:
-            yield plain_name(name), json.dumps(value, ensure_ascii=False)
+def _of_slices(run: Run) -> dict[str, float]:
+    values: dict[str, float] = {}
+    for row in run_slices_table(run).records():
+        place = f"{row.pop('slice')}={row.pop('value')}".replace("/", "_").replace("=", ": ")
+        known = {name: value for name, value in row.items() if isinstance(value, int | float)}
+        values |= {f"{plain_name(place)}/{plain_name(n)}": float(v) for n, v in known.items()}
+    return values
 
 
 # --- the worst answers ----------------------------------------------------------------------------
@@ -210,14 +191,9 @@ def worst_answers(transcript: Transcript, most: int, private: Private) -> Iterat
     answered = [row for row in transcript.run.rows if not row.failed]
     worst = sorted(answered, key=lambda row: (score_of(row), row.index))[:most]
     for place, row in enumerate(worst, 1):
-        yield LoggedAnswer(
-            place,
-            row,
-            score_of(row),
-            private.in_reply(transcript.prompt(row.index)),
-            private.in_reply(replies.get(row.index, "")),
-            _drawn(transcript, row),
-        )
+        texts = (transcript.prompt(row.index), replies.get(row.index, ""))
+        prompt, reply = map(private.in_reply, texts)
+        yield LoggedAnswer(place, row, score_of(row), prompt, reply, _drawn(transcript, row))
 
 
 def _drawn(transcript: Transcript, row: ScoredRow) -> Image | None:
@@ -227,10 +203,9 @@ def _drawn(transcript: Transcript, row: ScoredRow) -> Image | None:
     if shown is None:
         return None
     try:
-        image = decode(transcript.images / shown.path, enough=(SIDE, SIDE))
+        image = decode(transcript.images / shown.path, enough=(SIDE, SIDE)).convert("RGB")
     except OSError:
         return None
-    image = image.convert("RGB")
     original = (shown.width or image.width, shown.height or image.height)
     image.thumbnail((SIDE, SIDE))
     draw_boxes(image, shown.boxes, original)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..benchmarks.findit.findit_query import FindItQuery
@@ -67,10 +67,12 @@ class _Asked:
 
     def __init__(self, run: Run, reply: Reply, query: Any) -> None:
         self.model, self.query = run.model, query
-        self.row = _row(run, reply)
         identity = run.provenance.identity
         recorded = identity.space if identity else None
         self.space = space_from(recorded or reply.recorded.space or {})
+        # The row of the model table by which a reply is read
+        row = identity.answering.row if identity else None
+        self.row = reply.recorded.model.get("row") or row or ""
 
     @property
     def usual_step(self) -> float:
@@ -86,39 +88,23 @@ class _Asked:
         return Reply(self.query.index, text, recorded)
 
 
-def _row(run: Run, reply: Reply) -> str:
-    """Return the row of the model table by which a reply is read."""
-    identity = run.provenance.identity
-    return reply.recorded.model.get("row") or (identity and identity.answering.row) or ""
-
-
 def _answer(query: FindItQuery, fmt: ReplyFormat, space: Space, step: float) -> str:
     """Write the boxes of a query by frame, by label in the order of the prompt, from the left."""
     truth = query.truth
-    place = _placing(query, space)
+    width, height, left, top = reference(space, query.width, query.height)
+    across, down = width / query.width, height / query.height
+
+    def rounded(box: Corners) -> Corners:
+        """Turn pixels of the original image into numbers of a reply."""
+        x1, y1, x2, y2 = box
+        placed = x1 * across + left, y1 * down + top, x2 * across + left, y2 * down + top
+        numbers = fmt.numbers.from_corners(placed)
+        return fmt.numbers.to_corners([step * round(n / step) for n in numbers])
+
     labels = truth.labels or ("",) * len(truth.boxes)
     objects = sorted(
         zip(truth.frames, labels, truth.boxes, strict=True),
         key=lambda each: (each[0], query.label.find(each[1]), each[2]),
     )
-    rounded = [
-        BoxToWrite(_multiples(place(box), fmt, step), label, frame) for frame, label, box in objects
-    ]
-    return write(rounded, fmt, digits=max(0, len(f"{step:g}") - 2) if step < 1 else 0)
-
-
-def _placing(query: FindItQuery, space: Space) -> Callable[[Corners], Corners]:
-    """Return the map from pixels of the original image to numbers of a reply."""
-    width, height, left, top = reference(space, query.width, query.height)
-    across, down = width / query.width, height / query.height
-
-    def place(box: Corners) -> Corners:
-        x1, y1, x2, y2 = box
-        return x1 * across + left, y1 * down + top, x2 * across + left, y2 * down + top
-
-    return place
-
-
-def _multiples(box: Corners, fmt: ReplyFormat, step: float) -> Corners:
-    numbers = fmt.numbers.from_corners(box)
-    return fmt.numbers.to_corners([step * round(n / step) for n in numbers])
+    boxes = [BoxToWrite(rounded(box), label, frame) for frame, label, box in objects]
+    return write(boxes, fmt, digits=max(0, len(f"{step:g}") - 2) if step < 1 else 0)

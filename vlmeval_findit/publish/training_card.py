@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -19,8 +19,7 @@ ROWS = "train.jsonl"
 IMAGE_MARK = "<image>"
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingSample:
+class TrainingSample(NamedTuple):
     """A query with its right answer."""
 
     message: Message  # Its images are files
@@ -31,41 +30,31 @@ class TrainingSample:
 # --- trainers -------------------------------------------------------------------------------------
 
 
-def _images(sample: TrainingSample) -> list[str]:
-    return [part.value for part in sample.message if part.kind is PartKind.IMAGE]
-
-
 def _trl(sample: TrainingSample) -> dict[str, Any]:
-    system, message = split_system(sample.message)
-    content = [
-        {"type": "image"} if part.kind is PartKind.IMAGE else {"type": "text", "text": part.value}
-        for part in message
-    ]
-    opening = [] if system is None else [_message("system", [{"type": "text", "text": system}])]
-    return {
-        "prompt": [*opening, _message("user", content)],
-        "completion": [_message("assistant", sample.answer)],
-        "images": _images(sample),
-        **sample.columns,
-    }
+    def content(kind: PartKind, text: str) -> dict[str, str]:
+        return {"type": "image"} if kind is PartKind.IMAGE else {"type": "text", "text": text}
+
+    *asked, answer = _turns(sample, lambda parts: [content(p.kind, p.value) for p in parts])
+    return {"prompt": asked, "completion": [answer], **_images(sample), **sample.columns}
 
 
 def _messages(sample: TrainingSample) -> dict[str, Any]:
+    def text(parts: Message) -> str:
+        return "".join(IMAGE_MARK if p.kind is PartKind.IMAGE else p.value for p in parts)
+
+    return {"messages": _turns(sample, text), **_images(sample)}
+
+
+def _turns(sample: TrainingSample, content: Callable[[Message], Any]) -> list[dict[str, Any]]:
     system, message = split_system(sample.message)
-    text = "".join(IMAGE_MARK if part.kind is PartKind.IMAGE else part.value for part in message)
-    opening = [] if system is None else [_message("system", system)]
-    return {
-        "messages": [*opening, _message("user", text), _message("assistant", sample.answer)],
-        "images": _images(sample),
-    }
+    turns = [("user", content(message)), ("assistant", sample.answer)]
+    if system is not None:
+        turns.insert(0, ("system", content(sample.message[:1])))
+    return [{"role": role, "content": said} for role, said in turns]
 
 
-def _message(role: str, content: Any) -> dict[str, Any]:
-    return {"role": role, "content": content}
-
-
-def _ms_swift(sample: TrainingSample) -> dict[str, Any]:
-    return {**_messages(sample), **sample.columns}
+def _images(sample: TrainingSample) -> dict[str, list[str]]:
+    return {"images": [part.value for part in sample.message if part.kind is PartKind.IMAGE]}
 
 
 _LLAMA_FACTORY = {
@@ -73,55 +62,48 @@ _LLAMA_FACTORY = {
         "file_name": ROWS,
         "formatting": "sharegpt",
         "columns": {"messages": "messages", "images": "images"},
-        "tags": {
-            "role_tag": "role",
-            "content_tag": "content",
-            "user_tag": "user",
-            "assistant_tag": "assistant",
-            "system_tag": "system",
-        },
+        "tags": {f"{x}_tag": x for x in ("role", "content", "user", "assistant", "system")},
     }
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TrainerFormat:
+class TrainerFormat(NamedTuple):
     """The format of a training set for a trainer."""
 
     row: Callable[[TrainingSample], dict[str, Any]]
     use: str  # Command or setting that uses the set
-    files: Mapping[str, str]  # Text of further files, by name
+    files: Mapping[str, str] = {}  # Text of further files, by name
 
 
 FORMATS: Mapping[str, TrainerFormat] = {
-    "trl": TrainerFormat(_trl, 'datasets.load_dataset("{out}", split="train")', {}),
+    "trl": TrainerFormat(_trl, 'datasets.load_dataset("{out}", split="train")'),
     "llama-factory": TrainerFormat(
         _messages,
         "dataset_dir: {out}, dataset: findit",
         {"dataset_info.json": json.dumps(_LLAMA_FACTORY, indent=2) + "\n"},
     ),
-    "ms-swift": TrainerFormat(_ms_swift, "swift sft --dataset {out}/" + ROWS, {}),
+    "ms-swift": TrainerFormat(
+        lambda sample: {**_messages(sample), **sample.columns}, "swift sft --dataset {out}/" + ROWS
+    ),
 }
 """By :data:`.targets.TRAINERS`."""
 
 
-def _text(name: str) -> dict[str, Any]:
-    return {"name": name, "dtype": "string"}
+def _column(name: str, dtype: str = "string") -> dict[str, Any]:
+    return {"name": name, "dtype": dtype}
 
 
+_CONTENT = {"name": "content", "list": [_column("type"), _column("text")]}
 _FEATURES = [
-    {
-        "name": "prompt",
-        "list": [_text("role"), {"name": "content", "list": [_text("type"), _text("text")]}],
-    },
-    {"name": "completion", "list": [_text("role"), _text("content")]},
+    {"name": "prompt", "list": [_column("role"), _CONTENT]},
+    {"name": "completion", "list": [_column("role"), _column("content")]},
     {"name": "images", "list": "image"},
-    _text("truth"),
+    _column("truth"),
     {"name": "size", "list": "int64"},
-    _text("format"),
-    _text("space"),
-    {"name": "frames", "dtype": "int64"},
-    {"name": "multilabel", "dtype": "bool"},
+    _column("format"),
+    _column("space"),
+    _column("frames", "int64"),
+    _column("multilabel", "bool"),
 ]
 """Columns for TRL, in the words of ``datasets``; without them images would be names of files."""
 
@@ -147,13 +129,13 @@ def make_card(facts: SetFacts) -> str:
     """Make the card of a training set: Markdown below front matter that ``datasets`` reads."""
     # ``datasets`` caches by this name, whatever the rows are.
     name = facts.rows_sha256[:12]
-    config = {"config_name": name, "data_files": ROWS, "default": True}
-    front: dict[str, Any] = {"configs": [config]}
+    front: dict[str, Any] = {
+        "configs": [{"config_name": name, "data_files": ROWS, "default": True}]
+    }
     if facts.trainer == "trl":
         front["dataset_info"] = {"config_name": name, "features": _FEATURES}
-    return (
-        f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n\n" + "\n\n".join(_parts(facts)) + "\n"
-    )
+    parts = [f"---\n{yaml.safe_dump(front, sort_keys=False)}---", *_parts(facts)]
+    return "\n\n".join(parts) + "\n"
 
 
 def _parts(facts: SetFacts) -> Iterator[str]:
@@ -169,9 +151,8 @@ def _parts(facts: SetFacts) -> Iterator[str]:
             f"**Test data** (`--yes-test-data`): {', '.join(map(md, facts.test_data))}. Do not "
             "report scores on it of a model that was trained on this."
         )
-    yield "| queries with | |\n|---|---|\n" + "\n".join(
-        f"| {name} | {count} |" for name, count in facts.errors.items()
-    )
+    rows = (f"| {name} | {count} |" for name, count in facts.errors.items())
+    yield "\n".join(["| queries with | |", "|---|---|", *rows])
     yield "\n".join(
         f"* {md(run.question.name)} (table {run.provenance.table_sha256[:12]}…, "
         f"run {run.provenance.digest})"

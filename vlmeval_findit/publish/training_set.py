@@ -61,8 +61,7 @@ def to_training(
         RunError: what a run was asked is not at hand.
     """
     with_boxes = [run for run in runs if isinstance(run.question, Variant)]
-    names = _chosen_types(with_boxes, errors)
-    names = {**names, RIGHT: RIGHT} if right else names
+    names = {**_chosen_types(with_boxes, errors), **({RIGHT: RIGHT} if right else {})}
     tested = list(dict.fromkeys(filter(None, map(_test_data, with_boxes))))
     if tested and not yes_test_data:
         raise NotExportableError(
@@ -89,16 +88,8 @@ def to_training(
         why = "".join(f"; left out: {count} {why}" for why, count in left_out.items())
         raise NotExportableError(f"no query has an error of {', '.join(names.values())}{why}")
     rows = "".join(f"{_json(FORMATS[trainer].row(each))}\n" for each in samples.values())
-    facts = SetFacts(
-        with_boxes,
-        trainer,
-        len(samples),
-        sha256_of(rows.encode()),
-        list(written_in),
-        types,
-        left_out,
-        tested,
-    )
+    asked = with_boxes, trainer, len(samples), sha256_of(rows.encode())
+    facts = SetFacts(*asked, list(written_in), types, left_out, tested)
     files = {ROWS: rows, "README.md": make_card(facts), **FORMATS[trainer].files}
     with rewrite_folder(out, "training") as folder:
         for name, text in files.items():

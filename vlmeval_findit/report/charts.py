@@ -1,7 +1,6 @@
 """Charts in the grammar of Vega-Lite (plain dicts that contain their data), and their pictures.
 
-``usermeta`` fits a chart to the page: the number of ``panels``, the width of a ``panel`` in pixels,
-whether they ``stretch`` to the width of the page, and the width of ``labels`` left of them.
+``usermeta`` fits a chart to the page; see :class:`Fit`.
 """
 
 from __future__ import annotations
@@ -12,14 +11,17 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.formatting import printable, short
+from ..core.intervals import Interval
 from ..core.metric import Metric
-from .standings import ALIKE, BEST, LOWER, STANDINGS, UNTESTED, Panel, with_unit
+from .standings import ALIKE, BEST, LOWER, STANDINGS, UNTESTED, Panel
+from .values import ends as ends_of
+from .values import spread, with_unit
 
 Spec = Mapping[str, Any]
-"""A chart in the grammar of Vega-Lite."""
+"""A chart in the grammar of Vega-Lite, or a part of it."""
 
 # Text and lines have the colour of the text around them; in a file that is black.
 INK = "currentColor"
@@ -40,7 +42,6 @@ CONFIG: Spec = {
     "title": {"color": INK},
 }  # fmt: skip
 
-
 COLOURS = (
     "#3b86c8", "#d97b20", "#2b9a73", "#c9618f", "#8f7bd8", "#9a8a34", "#d0695f", "#3f9aab",
 )  # fmt: skip
@@ -54,21 +55,54 @@ _WIDE = 1150
 """Width of a page in pixels, for the pictures that it shows until the script draws."""
 
 
-def name(text: str) -> str:
-    """Return a name as charts show it."""
-    return short(printable(text), _LONGEST)
+class Fit(NamedTuple):
+    """How a chart fits the page: its panels, their width and that of labels left of them.
+
+    Widths are in pixels; panels that ``stretch`` fill the width of the page.
+    """
+
+    panels: int
+    panel: int
+    labels: int
+    stretch: bool = True
+
+    @property
+    def columns(self) -> int:
+        """Return the number of panels in a row; all rows have about the same."""
+        most = max(1, (_WIDE - self.labels) // self.panel)
+        return ceil(self.panels / ceil(self.panels / most))
 
 
-def chart(alt: str, fit: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a chart with its text for screen readers, its fit to the page, and its contents."""
+def chart(alt: str, fit: Fit, rows: Sequence[Spec], **body: Any) -> dict[str, Any]:
+    """Return a chart with its text for screen readers, its fit to the page, and its data."""
     return {
-        "description": printable(alt), "usermeta": dict(fit), "config": dict(CONFIG), **body
+        "description": printable(alt), "usermeta": fit._asdict(), "config": dict(CONFIG),
+        "data": {"values": rows}, **body,
     }  # fmt: skip
 
 
-def _columns(count: int, panel: int, labels: int) -> int:
-    most = max(1, (_WIDE - labels) // panel)
-    return ceil(count / ceil(count / most))  # Rows of about the same length
+def nominal(field: str, **more: Any) -> dict[str, Any]:
+    """Return the channel of a field of names."""
+    return {"field": field, "type": "nominal", **more}
+
+
+def number(field: str, **more: Any) -> dict[str, Any]:
+    """Return the channel of a field of numbers."""
+    return {"field": field, "type": "quantitative", **more}
+
+
+def layer(mark: str, encoding: Spec, **look: Any) -> dict[str, Any]:
+    """Return a layer of marks."""
+    return {"mark": {"type": mark, **look}, "encoding": encoding}
+
+
+TEXT: Spec = {"description": {"field": "text"}}
+"""The channel of a mark's text for screen readers."""
+
+
+def name(text: str) -> str:
+    """Return a name as charts show it."""
+    return short(printable(text), _LONGEST)
 
 
 @cache
@@ -99,9 +133,14 @@ def svg(spec: Spec, name: str = "chart") -> str:
 
 # --- standings ------------------------------------------------------------------------------------
 
-_FILLED = {BEST: COLOURS[0], ALIKE: COLOURS[0], LOWER: "transparent", UNTESTED: "transparent"}
-_STROKES = {BEST: COLOURS[0], ALIKE: COLOURS[0], LOWER: "#7d8896", UNTESTED: "#7d8896"}
-_DOTS = {BEST: "diamond", ALIKE: "circle", LOWER: "circle", UNTESTED: "triangle-up"}
+_GREY = "#7d8896"
+_LOOKS = {
+    BEST: (COLOURS[0], COLOURS[0], "diamond"),
+    ALIKE: (COLOURS[0], COLOURS[0], "circle"),
+    LOWER: ("transparent", _GREY, "circle"),
+    UNTESTED: ("transparent", _GREY, "triangle-up"),
+}
+"""Fill, stroke and shape of dots."""
 
 
 def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Spec:
@@ -114,56 +153,41 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
     rows = []
     for panel in panels:
         for dot in panel.dots:
-            bounds = dot.entry.interval
-            spread = f" ({bounds.low:.1f} to {bounds.high:.1f})" if bounds else ""
+            low, high = ends_of(dot.entry.interval)
+            value = f"{with_unit(metric, dot.entry.value)}{spread(dot.entry.interval)}"
             rows.append({
                 "panel": name(panel.name), "model": name(dot.model), "standing": dot.standing,
-                "value": round(dot.entry.value, 4),
-                "low": round(bounds.low, 4) if bounds else None,
-                "high": round(bounds.high, 4) if bounds else None,
-                "text": f"{name(dot.model)}, {name(panel.name)}: "
-                f"{with_unit(metric, dot.entry.value)}{spread}; {dot.standing}",
+                "value": round(dot.entry.value, 4), "low": low, "high": high,
+                "text": f"{name(dot.model)}, {name(panel.name)}: {value}; {dot.standing}",
             })  # fmt: skip
     shown = [standing for standing in STANDINGS if any(row["standing"] == standing for row in rows)]
-    y = {"field": "model", "type": "nominal", "title": None, "sort": [*map(name, order)],
-         "axis": {"grid": True, "ticks": False, "domain": False, "labelPadding": 8}}  # fmt: skip
-    best = "; ".join(f"{panel.name}: {panel.dots[0].model}" for panel in panels)
+    legend = {"title": None, "orient": "top", "symbolSize": 110, "symbolStrokeWidth": 2}
     fill, stroke, shape = (
-        {"field": "standing", "type": "nominal", "scale": {"domain": shown,
-         "range": [table[standing] for standing in shown]},
-         "legend": {"title": None, "orient": "top", "symbolSize": 110, "symbolStrokeWidth": 2}}
-        for table in (_FILLED, _STROKES, _DOTS)
-    )  # fmt: skip
-    x = {"field": "low", "type": "quantitative", "title": None, "scale": {"zero": False},
-         "axis": {"tickCount": 4, "labelFlush": False}}  # fmt: skip
+        nominal("standing", scale={"domain": shown, "range": list(looks)}, legend=legend)
+        for looks in zip(*(_LOOKS[standing] for standing in shown), strict=True)
+    )
+    plain = {"grid": True, "ticks": False, "domain": False, "labelPadding": 8}
+    y = nominal("model", title=None, sort=[*map(name, order)], axis=plain)
+    x = {"title": None, "scale": {"zero": False}, "axis": {"tickCount": 4, "labelFlush": False}}
+    best = "; ".join(f"{panel.name}: {panel.dots[0].model}" for panel in panels)
     labels = min(200, 30 + 7 * max(len(name(model)) for model in order))
-    across = _columns(len(panels), 190, labels)
+    fit = Fit(len(panels), 190, labels)
+    dots = {"x": number("value", **x), "fill": fill, "stroke": stroke, "shape": shape, **TEXT}
+    bounds = {"x": number("low", **x), "x2": {"field": "high"}, "stroke": stroke}
     return chart(
-        f"{metric.title} with 95 % intervals; best: {best}",
-        {"panel": 190, "panels": len(panels), "labels": labels, "stretch": True},
-        {
-            "data": {"values": rows},
-            "facet": {"field": "panel", "type": "nominal", "title": None,
-                      "sort": [name(panel.name) for panel in panels]},
-            "columns": across,
-            "spec": {
-                "width": min(420, (_WIDE - labels) // across - 20),
-                "height": {"step": 26},
-                "encoding": {"y": y},
-                "layer": [
-                    {"mark": {"type": "rule", "strokeWidth": 2.5, "aria": False},
-                     "encoding": {"x": x, "x2": {"field": "high"}, "stroke": stroke}},
-                    {"mark": {"type": "point", "size": 110, "strokeWidth": 2, "opacity": 1},
-                     "encoding": {"x": {**x, "field": "value"}, "fill": fill, "stroke": stroke,
-                                  "shape": shape, "description": {"field": "text"}}},
-                ],
-            },
+        f"{metric.title} with 95 % intervals; best: {best}", fit, rows,
+        facet=nominal("panel", title=None, sort=[name(panel.name) for panel in panels]),
+        columns=fit.columns,
+        spec={
+            "width": min(420, (_WIDE - labels) // fit.columns - 20),
+            "height": {"step": 26},
+            "encoding": {"y": y},
+            "layer": [
+                layer("rule", bounds, strokeWidth=2.5, aria=False),
+                layer("point", dots, size=110, strokeWidth=2, opacity=1),
+            ],
         },
     )  # fmt: skip
-
-
-def _unit(metric: Metric) -> str:
-    return f"{metric.title} (%)" if metric.share else metric.title
 
 
 # --- formats --------------------------------------------------------------------------------------
@@ -177,7 +201,7 @@ class FormatCell:
     row: str
     column: str
     value: float
-    bounds: str  # "" without an interval
+    bounds: Interval | None
     queries: int
     reported: bool
 
@@ -210,51 +234,41 @@ def heat_maps(
             "model": name(cell.model), "row": cell.row, "column": cell.column,
             "value": round(cell.value, 4), "reported": cell.reported,
             "text": f"{name(cell.model)}, {cell.row} {cell.column}: {with_unit(metric, cell.value)}"
-            + f" ({cell.bounds})" * bool(cell.bounds) + f", {cell.queries:,} queries"
-            + ", reported" * cell.reported,
+            f"{spread(cell.bounds)}, {cell.queries:,} queries" + ", reported" * cell.reported,
         }
         for cell in cells
     ]  # fmt: skip
     # From here on white is easier to read than black.
     middle = ends[0] + READ_IN_WHITE * (ends[1] - ends[0])
     reported = [f"{cell.model} {cell.row} {cell.column}" for cell in cells if cell.reported]
-    x = {"field": "column", "type": "nominal", "title": axes[1] or None, "sort": columns,
-         "axis": {"labelAngle": 0, "labelExpr": "split(datum.label, ' ')", "titlePadding": 16,
-                  "domain": False, "ticks": False}}  # fmt: skip
-    y = {"field": "row", "type": "nominal", "title": axes[0] or None, "sort": rows,
-         "axis": {"domain": False, "ticks": False}}  # fmt: skip
-    colour = {
-        "field": "value", "type": "quantitative",
-        "scale": {"domain": list(ends), "range": list(RAMP), "clamp": True},
-        "legend": {"title": _unit(metric), "orient": "bottom", "gradientLength": 240,
-                   "gradientThickness": 12},
-    }  # fmt: skip
-    frame = {"filter": "datum.reported"}
+    plain = {"domain": False, "ticks": False}
+    split = {"labelAngle": 0, "labelExpr": "split(datum.label, ' ')", "titlePadding": 16, **plain}
+    colour = number(
+        "value",
+        scale={"domain": list(ends), "range": list(RAMP), "clamp": True},
+        legend={"title": f"{metric.title} (%)" if metric.share else metric.title,
+                "orient": "bottom", "gradientLength": 240, "gradientThickness": 12},
+    )  # fmt: skip
+    white = {"value": "black", "condition": {"test": f"datum.value > {middle}", "value": "white"}}
+    fit = Fit(len(models), step * len(columns) + 24, 110, stretch=False)
+    by = " and ".join(filter(None, axes)) or "format"
     return chart(
-        f"{metric.title} by {' and '.join(filter(None, axes)) or 'format'}; "
-        f"reported: {', '.join(reported)}",
-        {"panel": step * len(columns) + 24, "panels": len(models), "labels": 110,
-         "stretch": False},
-        {
-            "data": {"values": values},
-            "facet": {"field": "model", "type": "nominal", "title": None,
-                      "sort": [*map(name, models)], "header": {"labelAnchor": "start"}},
-            "columns": _columns(len(models), step * len(columns) + 24, 110),
-            "spacing": 24,
-            "spec": {
-                "width": {"step": step}, "height": {"step": 30},
-                "encoding": {"x": x, "y": y},
-                "layer": [
-                    {"mark": {"type": "rect", "stroke": "white", "strokeWidth": 1},
-                     "encoding": {"fill": colour, "description": {"field": "text"}}},
-                    {"mark": {"type": "text", "fontSize": 12, "aria": False},
-                     "encoding": {"text": {"field": "value", "format": ".1f"},
-                                  "color": {"value": "black", "condition": {
-                                      "test": f"datum.value > {middle}", "value": "white"}}}},
-                    {"transform": [frame],
-                     "mark": {"type": "rect", "fill": None, "stroke": "#d9480f",
-                              "strokeWidth": 3.5, "aria": False}},
-                ],
-            },
+        f"{metric.title} by {by}; reported: {', '.join(reported)}", fit, values,
+        facet=nominal("model", title=None, sort=[*map(name, models)],
+                      header={"labelAnchor": "start"}),
+        columns=fit.columns,
+        spacing=24,
+        spec={
+            "width": {"step": step}, "height": {"step": 30},
+            "encoding": {"x": nominal("column", title=axes[1] or None, sort=columns, axis=split),
+                         "y": nominal("row", title=axes[0] or None, sort=rows, axis=plain)},
+            "layer": [
+                layer("rect", {"fill": colour, **TEXT}, stroke="white", strokeWidth=1),
+                layer("text", {"text": {"field": "value", "format": ".1f"}, "color": white},
+                      fontSize=12, aria=False),
+                {"transform": [{"filter": "datum.reported"}],
+                 "mark": {"type": "rect", "fill": None, "stroke": "#d9480f", "strokeWidth": 3.5,
+                          "aria": False}},
+            ],
         },
     )  # fmt: skip

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from ..core.influences import Estimate
 from ..core.intervals import ALPHA, Difference, correct, difference
@@ -14,29 +13,16 @@ from ..runs.run_errors import error_estimate
 from ..runs.run_statistics import StatisticsError, compare_hits, estimate, scores_by_index
 from ..runs.scored_run import Run
 from .pairs import MODELS, Pair, key_of
+from .values import ends, rounded
 
 
-@dataclass(frozen=True)
-class _Answers:
-    """A run with values for its pairs, calculated once."""
+class _Answers(NamedTuple):
+    """A run with values for its pairs."""
 
     run: Run
-
-    @cached_property
-    def estimate(self) -> Estimate:
-        return estimate(self.run)
-
-    @cached_property
-    def losses(self) -> Estimate | None:
-        """Return the points of every error type; None if the run has no error types."""
-        try:
-            return error_estimate(self.run)
-        except StatisticsError:
-            return None
-
-    @cached_property
-    def query_scores(self) -> dict[int, float]:
-        return scores_by_index(self.run)
+    metrics: Estimate
+    losses: Estimate | None  # Points of every error type; None if the run has no error types
+    scores: dict[int, float]
 
 
 def pair_values(
@@ -53,15 +39,20 @@ def pair_values(
 
     # Pairs come dataset by dataset, so a few runs are needed again soon; all do not fit.
     @lru_cache(2 * MODELS)
-    def of(at: int) -> _Answers:
-        return _Answers(runs[at])
+    def answers(at: int) -> _Answers:
+        run = runs[at]
+        try:
+            losses = error_estimate(run)
+        except StatisticsError:
+            losses = None
+        return _Answers(run, estimate(run), losses, scores_by_index(run))
 
-    sides = [(place[key_of(pair.left)], place[key_of(pair.right)]) for pair in pairs]
-    return [
-        {"dataset": pair.dataset, "left": left, "right": right}
-        | _values(of(left), of(right), metrics)
-        for pair, (left, right) in zip(pairs, sides, strict=True)
-    ]
+    values = []
+    for pair in pairs:
+        left, right = place[key_of(pair.left)], place[key_of(pair.right)]
+        places = {"dataset": pair.dataset, "left": left, "right": right}
+        values.append(places | _values(answers(left), answers(right), metrics))
+    return values
 
 
 def opening_pair(pairs: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> int:
@@ -79,52 +70,37 @@ def opening_pair(pairs: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> int
 
 
 def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[str, Any]:
+    rows = []
+    for metric in metrics:
+        known = {metric.value(left.run.sums), metric.value(right.run.sums)}
+        if known != {None}:
+            both = left.metrics, right.metrics
+            test = None if None in known else difference(*both, metric.name)
+            rows.append(_difference(metric.title, metric.name, *both, test))
+    losses = []
+    if left.losses is not None and right.losses is not None:
+        both = left.losses, right.losses
+        names = {each.key: each.name for each in left.run.benchmark.errors.error_types}
+        # As runs.run_errors.compare_errors does
+        keys = [key for key in names if both[0].value(key) or both[1].value(key)]
+        tests = correct(difference(*both, key) for key in keys)
+        for key, test in zip(keys, tests, strict=True):
+            losses.append(_difference(names[key], key, *both, test))
+    queries = compare_hits(left.scores, right.scores)
+    groups = ("both", "left", "right", "neither")
+    counts = {name: len(getattr(queries, name)) for name in groups}
+    whole = {"queries": len(left.run.rows), "answered": sum(counts.values())}
     return {
-        "metrics": [
-            _metric(metric, left.estimate, right.estimate)
-            for metric in metrics
-            if {metric.value(left.run.sums), metric.value(right.run.sums)} != {None}
-        ],
-        "losses": _losses(left, right),
-        "counts": {"queries": len(left.run.rows), **_counts(left.query_scores, right.query_scores)},
+        "metrics": rows,
+        "losses": losses,
+        "counts": {**whole, **counts, "differ": queries.differ},
     }
-
-
-def _metric(metric: Metric, left: Estimate, right: Estimate) -> list[Any]:
-    known = None not in (left.value(metric.name), right.value(metric.name))
-    test = difference(left, right, metric.name) if known else None
-    return _difference(metric.title, metric.name, left, right, test)
-
-
-def _losses(left: _Answers, right: _Answers) -> list[list[Any]]:
-    """Compare the error types of both, as :func:`..runs.run_errors.compare_errors` does."""
-    left_losses, right_losses = left.losses, right.losses
-    if left_losses is None or right_losses is None:
-        return []
-    names = {type_.key: type_.name for type_ in left.run.benchmark.errors.error_types}
-    keys = [key for key in names if left_losses.value(key) or right_losses.value(key)]
-    tests = correct(difference(left_losses, right_losses, key) for key in keys)
-    return [
-        _difference(names[key], key, left_losses, right_losses, test)
-        for key, test in zip(keys, tests, strict=True)
-    ]
 
 
 def _difference(
     title: str, metric: str, left: Estimate, right: Estimate, test: Difference | None
 ) -> list[Any]:
-    value = low = high = p_value = None
-    if test is not None:
-        value, p_value = test.value, test.corrected
-        if test.interval is not None:
-            low, high = test.interval.low, test.interval.high
-    numbers = (left.value(metric), right.value(metric), value, low, high)
-    rounded = [None if number is None else round(number, 4) for number in numbers]
-    return [title, *rounded, p_value]
-
-
-def _counts(left: dict[int, float], right: dict[int, float]) -> dict[str, int]:
-    queries = compare_hits(left, right)
-    groups = ("both", "left", "right", "neither")
-    counts = {name: len(getattr(queries, name)) for name in groups}
-    return {**counts, "differ": queries.differ, "answered": sum(counts.values())}
+    both = rounded(left.value(metric), right.value(metric))
+    if test is None:
+        return [title, *both, None, None, None, None]
+    return [title, *both, *rounded(test.value), *ends(test.interval), test.corrected]

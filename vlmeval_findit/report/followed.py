@@ -7,8 +7,7 @@ whether the sweep is running.
 from __future__ import annotations
 
 import csv
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -19,7 +18,7 @@ from ..core.identity import SAMPLE, Identity, read_identity
 from ..core.lock import is_held
 from ..core.question import Question
 from ..core.replies import recorded
-from ..core.run_files import MORE_SAMPLES, RunFiles
+from ..core.run_files import RunFiles, files_below, run_of
 from ..engine.calls import CellBuilder
 from ..engine.journal.view import JournalTail
 from ..engine.journal.writer import lock_path
@@ -51,8 +50,7 @@ class CellView:
     seconds: float = 0.0  # of all attempts
     finished: bool = False
     begun: bool = True
-    metric_values: Mapping[str, float] = field(default_factory=dict)
-    """Of a finished cell, by the names of metrics."""
+    metric_values: Mapping[str, float] = field(default_factory=dict)  # of a finished cell
 
     @property
     def left(self) -> int | None:
@@ -124,26 +122,27 @@ class Followed:
         Raises:
             ValueError, OSError: a file cannot be read.
         """
-        identities, journals, locks = _files_of(self._files)
+        named = self._files.journal
+        paths = sorted(files_below(self._files.folder))
+        journals = dict.fromkeys(path for path in paths if path.name.endswith(JOURNAL))
+        if named is not None:
+            journals = {named: None} | journals
+        locks = {path for path in paths if path.name.endswith(_LOCKS)}
         # First: records that are written before the lock is released are read below.
-        running = any(is_held(lock) for lock in locks)
+        running = any(map(is_held, locks | ({lock_path(named)} if named else set())))
         for path in journals:
             self._journals.setdefault(path, _Journal(path)).read()
+        # VLMEvalKit links files of a run's folder into the model's: one run, two paths.
+        identities = [p for p in paths if p.name.endswith(IDENTITY) and not p.is_symlink()]
         cells = tuple(self._views(identities))
         unread = sum(journal.tail.left for journal in self._journals.values())
-        state = self._state(running, cells)
-        if not running:
-            self._start = None
         speed = self._speed(now, cells) if running and not unread else None
-        return Snapshot(state, cells, speed, unread)
-
-    def _state(self, running: bool, cells: tuple[CellView, ...]) -> SweepState:
-        if running:
-            self._was_running = True
-            return SweepState.RUNNING
+        self._start = self._start if running else None
+        self._was_running |= running
         begun = [cell for cell in cells if cell.begun]
-        over = begun and all(cell.finished for cell in begun)
-        return SweepState.ENDED if self._was_running or over else SweepState.WAITING
+        over = self._was_running or (begun and all(cell.finished for cell in begun))
+        idle = SweepState.ENDED if over else SweepState.WAITING
+        return Snapshot(SweepState.RUNNING if running else idle, cells, speed, unread)
 
     def _speed(self, now: float, cells: tuple[CellView, ...]) -> float | None:
         """Return calls per second since the sweep was first seen running."""
@@ -152,24 +151,24 @@ class Followed:
         start, before = self._start
         return (attempts - before) / (now - start) if now > start else None
 
-    def _identity(self, path: Path) -> Identity | None:
-        key = path, path.stat().st_mtime_ns
-        if key not in self._identities:
-            self._identities[key] = read_identity(_predictions(path))
-        return self._identities[key]
-
-    def _views(self, identities: list[Path]) -> Iterator[CellView]:
-        folder, cells = self._files.folder, []
-        for path in identities:
-            if (identity := self._identity(path)) is not None:
+    def _views(self, paths: Sequence[Path]) -> Iterator[CellView]:
+        """Yield the cells of identities, then those that are planned and have none."""
+        cells = []
+        for path in paths:
+            key, predictions = (path, path.stat().st_mtime_ns), run_of(path).predictions
+            if key not in self._identities:
+                self._identities[key] = read_identity(predictions)
+            if (identity := self._identities[key]) is not None:
                 question = benchmarks.parse(identity.dataset)
-                cells.append((identity, question, _predictions(path)))
-        cells.sort(key=lambda cell: _order(*cell))
-        for cell in cells:
-            yield self._view(*cell)
-        begun = {(path.parent, identity.model, question) for identity, question, path in cells}
+                order = (identity.model, question.board_dataset, question.format_place, str(path))
+                cells.append((order, identity, question, predictions))
+        begun = set()
+        for _, identity, question, predictions in sorted(cells, key=lambda cell: cell[0]):
+            begun.add((predictions.parent, identity.model, question))
+            yield self._view(identity, question, predictions)
         for planned in self._files.planned:
-            if (folder / planned.model, planned.model, planned.question) not in begun:
+            folder = self._files.folder / planned.model
+            if (folder, planned.model, planned.question) not in begun:
                 yield planned
 
     def _view(self, identity: Identity, question: Question, predictions: Path) -> CellView:
@@ -181,42 +180,26 @@ class Followed:
             if is_named or predictions.is_relative_to(journal.tail.path.parent):
                 calls = journal.calls.get((identity.model, question.name))
                 view = view if calls is None else calls.added_to(view, identity.rows)
-        return _scored(view, RunFiles(predictions))
-
-
-def _predictions(identity: Path) -> Path:
-    return identity.with_name(f"{identity.name.removesuffix(IDENTITY)}.json")
-
-
-def _order(identity: Identity, question: Question, predictions: Path) -> tuple[object, ...]:
-    return identity.model, question.board_dataset, question.format_place, str(predictions)
-
-
-def _scored(view: CellView, files: RunFiles) -> CellView:
-    """Add the score of a cell, if it is finished."""
-    if not files.provenance.is_file():
-        return view
-    with files.score.open(encoding="utf-8", newline="") as f:
-        (score,) = csv.DictReader(f)
-    names = [metric.name for metric in benchmarks.benchmark_of(view.question).metrics]
-    return replace(
-        view,
-        answered=int(score["answered"]),
-        failed=int(score["failed calls"]),
-        finished=True,
-        metric_values={name: float(score[name]) for name in names if score.get(name)},
-    )
-
-
-# --- files ----------------------------------------------------------------------------------------
+        files = RunFiles(predictions)
+        if not files.provenance.is_file():
+            return view
+        with files.score.open(encoding="utf-8", newline="") as f:
+            (score,) = csv.DictReader(f)
+        names = [metric.name for metric in benchmarks.benchmark_of(question).metrics]
+        return replace(
+            view,
+            answered=int(score["answered"]),
+            failed=int(score["failed calls"]),
+            finished=True,
+            metric_values={name: float(score[name]) for name in names if score.get(name)},
+        )
 
 
 @dataclass(slots=True)
 class _CellCalls:
     """The calls of a cell in a journal."""
 
-    answers: dict[int, float | None] = field(default_factory=dict)
-    """By row, seconds of its answer; None: it failed."""
+    answers: dict[int, float | None] = field(default_factory=dict)  # seconds by row; None: failed
     attempts: int = 0
     cost: float | None = None
     seconds: float = 0.0
@@ -261,25 +244,6 @@ class _Journal:
             if SAMPLE not in record.get("settings", {}):
                 key = record["model"], record["dataset"]
                 self.calls.setdefault(key, _CellCalls()).add(record)
-
-
-def _files_of(place: SweepFiles) -> tuple[list[Path], list[Path], list[Path]]:
-    """Return identities, journals and locks of a sweep, each file once."""
-    identities: list[Path] = []
-    journals = [] if place.journal is None else [place.journal]
-    locks = [lock_path(path) for path in journals]
-    for folder, folders, names in os.walk(place.folder):
-        folders[:] = [inner for inner in folders if inner != MORE_SAMPLES]
-        for name in sorted(names):
-            path = Path(folder, name)
-            # VLMEvalKit links files of a run's folder into the model's: one run, two paths.
-            if name.endswith(IDENTITY) and not path.is_symlink():
-                identities.append(path)
-            elif name.endswith(JOURNAL) and path not in journals:
-                journals.append(path)
-            elif name.endswith(_LOCKS) and path not in locks:
-                locks.append(path)
-    return identities, journals, locks
 
 
 def planned_rows(tables: CellBuilder, question: Question, limit: int | None) -> int | None:

@@ -60,36 +60,20 @@ def gallery_data(cards: Sequence[Card], runs: Sequence[Run]) -> dict[str, Any]:
         entries += [
             {"run": run, **_entry(card, replies, texts, images, parts)} for card in cards_of_run
         ]
-    shrunk = thumbnails(path for path, *_ in images.values)
+    shrunk, drawn = thumbnails(path for path, *_ in images.values), []
+    for path, width, height in images.values:
+        small = shrunk.get(path, Thumbnail("", 4, 3))
+        # The size of the original in pixels: the annotation's, if known
+        size = {"w": width or small.width, "h": height or small.height}
+        drawn.append({"name": path.name, **size, "src": small.address})
+    named = [(printable(run.model), run.question) for run in runs]
     return {
         "metric": runs[0].benchmark.metrics[0].name if runs else "",
-        "runs": [_run(run) for run in runs],
+        "runs": [{"model": m, "dataset": q.board_dataset, "format": q.format} for m, q in named],
         "texts": texts.values,
         "parts": parts.values,
-        "images": [_image(shrunk, *entry) for entry in images.values],
+        "images": drawn,
         "cards": entries,
-    }
-
-
-def _image(shrunk: Mapping[Path, Thumbnail], path: Path, width: int, height: int) -> dict[str, Any]:
-    """Return the original's size in pixels (the annotation's, if known) and the address."""
-    thumbnail = shrunk.get(path)
-    if thumbnail is None:
-        return {"name": path.name, "w": width or 4, "h": height or 3, "src": ""}
-    return {
-        "name": path.name,
-        "w": width or thumbnail.width,
-        "h": height or thumbnail.height,
-        "src": thumbnail.address,
-    }
-
-
-def _run(run: Run) -> dict[str, str]:
-    question = run.question
-    return {
-        "model": printable(run.model),
-        "dataset": question.board_dataset,
-        "format": question.format,
     }
 
 
@@ -97,7 +81,7 @@ def _entry(
     card: Card, replies: Mapping[int, str], texts: Numbered, images: Numbered, parts: Numbered
 ) -> dict[str, Any]:
     transcript, row = card.transcript, card.row
-    reply = replies.get(row.index)
+    reply = replies.get(row.index, "The prediction file does not exist any more.")
     return {
         "index": row.index,
         "label": card.query.label,
@@ -109,9 +93,7 @@ def _entry(
         "error_types": card.error_types,
         "parts": [parts.place(printable(f"{kind}: {part}")) for kind, part in row.slices.items()],
         "prompt": texts.place(_cut(transcript.prompt(row.index))),
-        "reply": texts.place(
-            "The prediction file does not exist any more." if reply is None else _cut(reply)
-        ),
+        "reply": texts.place(_cut(reply)),
         **drawn_values(transcript.draw(row), transcript.images, images.place),
     }
 
@@ -139,23 +121,15 @@ def thumbnails(paths: Iterable[Path], budget: int = BUDGET) -> dict[Path, Thumbn
     The longer side is the largest of a few sides that, by a sample, fit the budget.
     """
     unique = list(dict.fromkeys(paths))
+    sample = unique[:: max(1, len(unique) // _SAMPLE)]
+    for side in _SIDES:
+        sizes = [len(small.address) for path in sample if (small := _thumbnail(path, side))]
+        if not sizes or len(unique) * sum(sizes) / len(sizes) <= budget:
+            break
     with ThreadPoolExecutor(2) as pool:
-        shrunk = pool.map(_thumbnail, unique, repeat(_side_within(unique, budget)))
+        shrunk = pool.map(_thumbnail, unique, repeat(side))
         pairs = zip(unique, shrunk, strict=True)
         return {path: thumbnail for path, thumbnail in pairs if thumbnail is not None}
-
-
-def _side_within(paths: Sequence[Path], budget: int) -> int:
-    """Estimate from a sample the longer side, in pixels, with which images fit a budget."""
-    step = max(1, len(paths) // _SAMPLE)
-    sample = paths[::step]
-    for side in _SIDES[:-1]:
-        shrunk = [small for path in sample if (small := _thumbnail(path, side)) is not None]
-        if not shrunk:
-            break
-        if len(paths) * sum(len(small.address) for small in shrunk) / len(shrunk) <= budget:
-            return side
-    return _SIDES[-1]
 
 
 def _thumbnail(path: Path, side: int) -> Thumbnail | None:

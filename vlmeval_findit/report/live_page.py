@@ -6,14 +6,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from math import ceil
 
-from markupsafe import Markup
-
-from .. import __version__
 from ..benchmarks import benchmark_of
 from ..core.formatting import counted, duration
 from ..core.metric import Metric
+from ..leaderboard.comparable import grouped
 from .followed import CellView, Snapshot, SweepState
-from .page import csp_hash, environment, template_text
+from .page import render, template_text
 
 _STATES = {
     SweepState.WAITING: "Waiting: nobody works on it.",
@@ -30,41 +28,32 @@ def make_live_page(snapshot: Snapshot, time: datetime, every: float | None) -> s
         time: of the snapshot.
         every: seconds until the page loads itself again (None: it is no longer updated).
     """
-    script = template_text("live.js")
-    page: str = (
-        environment()
-        .get_template("live.html.j2")
-        .render(
-            snapshot=snapshot,
-            state_text=_state_text(snapshot, every),
-            blocks=list(_blocks(snapshot.cells)),
-            facts=list(_facts(snapshot)),
-            total=snapshot.answered + snapshot.failed + snapshot.left,
-            refresh=None if every is None else max(1, ceil(every)),
-            seconds_a_call=seconds_a_call,
-            script=Markup(script),
-            script_hash=csp_hash(script),
-            style=Markup(template_text("report.css") + template_text("live.css")),
-            time=time.strftime("%Y-%m-%d %H:%M:%S UTC"),
-            version=__version__,
-        )
+    return render(
+        "live.html.j2",
+        time.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        [template_text("live.js")],
+        ["report.css", "live.css"],
+        snapshot=snapshot,
+        state_text=_state_text(snapshot, every),
+        blocks=list(_blocks(snapshot.cells)),
+        facts=list(_facts(snapshot)),
+        total=snapshot.answered + snapshot.failed + snapshot.left,
+        refresh=None if every is None else max(1, ceil(every)),
+        seconds_a_call=_seconds_a_call,
     )
-    return page
 
 
 def _state_text(snapshot: Snapshot, every: float | None) -> str:
     """Describe the state in a sentence or two."""
     state = _STATES[snapshot.state]
-    if every is None and snapshot.state is not SweepState.ENDED:
-        return f"{state} No longer watched: this page is as it was left."
-    if snapshot.state is SweepState.ENDED:
-        unfinished = sum(not cell.finished for cell in snapshot.cells)
-        if unfinished:
-            return f"{state} {counted(unfinished, 'cell')} not finished: run it again to go on."
-        if snapshot.failed:
-            return f"{state} {counted(snapshot.failed, 'call')} failed: run it again to ask them."
-        return f"{state} Every call was answered."
-    return state
+    if snapshot.state is not SweepState.ENDED:
+        left = " No longer watched: this page is as it was left."
+        return state + (left if every is None else "")
+    if unfinished := sum(not cell.finished for cell in snapshot.cells):
+        return f"{state} {counted(unfinished, 'cell')} not finished: run it again to go on."
+    if snapshot.failed:
+        return f"{state} {counted(snapshot.failed, 'call')} failed: run it again to ask them."
+    return f"{state} Every call was answered."
 
 
 def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
@@ -86,22 +75,20 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         yield "Still to be read", f"{snapshot.unread / 1e6:,.0f} MB of the journal"
 
 
-def _blocks(
-    cells: Sequence[CellView],
-) -> Iterator[tuple[str, Sequence[Metric], Sequence[CellView]]]:
+Block = tuple[str, Sequence[Metric], Sequence[CellView]]
+
+
+def _blocks(cells: Sequence[CellView]) -> Iterator[Block]:
     """Yield each model on each benchmark, with the metrics that its cells have."""
-    groups: dict[tuple[str, str], list[CellView]] = {}
-    for cell in cells:
-        groups.setdefault((benchmark_of(cell.question).name, cell.model), []).append(cell)
+    groups = grouped(cells, lambda cell: (benchmark_of(cell.question).name, cell.model))
     for (_, model), group in groups.items():
         metrics = [m for m in benchmark_of(group[0].question).metrics if m.in_short_tables]
         present = [m for m in metrics if any(m.name in cell.metric_values for cell in group)]
         yield model, present, group
 
 
-def seconds_a_call(cell: CellView) -> str:
-    """Return the mean time of a call; empty if there was none."""
-    if not cell.attempts:
+def _seconds_a_call(cell: CellView) -> str:
+    seconds = cell.seconds / cell.attempts if cell.attempts else None
+    if seconds is None:
         return ""
-    seconds = cell.seconds / cell.attempts
     return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)

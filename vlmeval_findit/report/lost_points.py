@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..core.error_analysis import ErrorType
 from ..core.formatting import printable
-from ..core.influences import Estimate, mean
+from ..core.influences import mean
 from ..core.intervals import metric_intervals
 from ..core.metric import Better
-from ..leaderboard.board import Board, DatasetMean
+from ..leaderboard.board import Board
 from ..runs.run_errors import ErrorCost, error_estimate, errors_of
 from ..runs.run_statistics import StatisticsError
 from ..runs.scored_run import Run
+from .values import ends
 
 MODELS = 100
 """Most models with bars: the first of a board."""
@@ -47,18 +48,16 @@ class Losses:
         type among ``error_types``, points, events, low, high]; low and high are None without an
         interval.
         """
-        return {"score": self.score, "bars": [_values(bar, error_types) for bar in self.bars]}
-
-
-def _values(bar: LossBar, error_types: Sequence[ErrorType]) -> list[Any]:
-    segments = []
-    for cost in bar.segments:
-        bounds = cost.interval
-        low, high = (round(bounds.low, 4), round(bounds.high, 4)) if bounds else (None, None)
-        place = error_types.index(cost.error_type)
-        segments.append([place, round(cost.points, 4), round(cost.events, 2), low, high])
-    name = printable(bar.model)
-    return [name, bar.where, bar.is_average, bar.format, round(bar.score, 4), segments]
+        bars: list[list[Any]] = []
+        for bar in self.bars:
+            bars.append([printable(bar.model), bar.where, bar.is_average, bar.format])
+            segments = []
+            for cost in bar.segments:
+                place = error_types.index(cost.error_type)
+                numbers = round(cost.points, 4), round(cost.events, 2), *ends(cost.interval)
+                segments.append([place, *numbers])
+            bars[-1] += [round(bar.score, 4), segments]
+        return {"score": self.score, "bars": bars}
 
 
 def losses_of(board: Board) -> Losses:
@@ -67,79 +66,53 @@ def losses_of(board: Board) -> Losses:
     Only its first :data:`MODELS` models have bars.
     """
     lacking: list[str] = []
-    costs: dict[tuple[str, str], Sequence[ErrorCost]] = {}
-    models = {*board.models[:MODELS]}
+    known: dict[tuple[str, str], tuple[Run, Sequence[ErrorCost]]] = {}
+    models = board.models[:MODELS]
     for (model, name), cell in board.cells.items():
         if model in models and cell.run is not None:
             try:
-                costs[model, name] = errors_of(cell.run)
+                known[model, name] = cell.run, errors_of(cell.run)
             except StatisticsError as error:
                 lacking.append(f"{model}, {name}: {error}")
-    bars = (*_averages(board, costs), *_datasets(board, costs))
-    score = board.benchmark.errors.score
-    return Losses(
-        score=score.name if score.better is Better.HIGHER else f"100 − {score.name}",
-        bars=bars,
-        lacking=tuple(lacking),
-    )
-
-
-Costs = dict[tuple[str, str], Sequence[ErrorCost]]
-
-
-def _datasets(board: Board, costs: Costs) -> Iterator[LossBar]:
-    for dataset in board.datasets:
-        for model in board.models:
-            if (model, dataset.name) in costs:
-                run = _run(board, model, dataset.name)
-                yield _bar(model, dataset.name, False, [run], costs[model, dataset.name])
-
-
-def _averages(board: Board, costs: Costs) -> Iterator[LossBar]:
-    """Yield the averages over several datasets, each set of datasets once."""
-    first: dict[tuple[str, ...], DatasetMean] = {}
+    averages: dict[tuple[str, ...], str] = {}
     for average in board.means:
         if len(average.datasets) > 1:
-            first.setdefault(average.datasets, average)
-    for average in first.values():
-        for model in board.models:
-            places = [(model, name) for name in average.datasets]
-            if all(place in costs for place in places):
-                runs = [_run(board, *place) for place in places]
-                over = mean([error_estimate(run) for run in runs])
-                losses = _mean(over, [costs[place] for place in places])
-                yield _bar(model, average.name, True, runs, losses)
+            averages.setdefault(average.datasets, average.name)
+    bars = []
+    for datasets, name in averages.items():
+        for model in models:
+            places = [(model, dataset) for dataset in datasets]
+            if known.keys() >= {*places}:
+                runs, costs = zip(*(known[place] for place in places), strict=True)
+                bars.append(_bar(model, name, runs, _mean(runs, costs)))
+    for dataset in board.datasets:
+        for model in models:
+            if (model, dataset.name) in known:
+                run, of_run = known[model, dataset.name]
+                bars.append(_bar(model, dataset.name, [run], of_run))
+    score = board.benchmark.errors.score
+    lost_by = score.name if score.better is Better.HIGHER else f"100 − {score.name}"
+    return Losses(lost_by, tuple(bars), tuple(lacking))
 
 
-def _run(board: Board, model: str, dataset: str) -> Run:
-    run = board.cells[model, dataset].run
-    assert run is not None
-    return run
-
-
-def _mean(over: Estimate, parts: Sequence[Sequence[ErrorCost]]) -> list[ErrorCost]:
+def _mean(runs: Sequence[Run], parts: Sequence[Sequence[ErrorCost]]) -> Iterator[ErrorCost]:
     """Average points over datasets, as their scores are; events add up."""
+    over = mean([error_estimate(run) for run in runs])
     bounds = metric_intervals(over)
-    return [
-        ErrorCost(
-            of_type[0].error_type,
-            sum(cost.events for cost in of_type),
-            over.value(of_type[0].error_type.key) or 0.0,
-            bounds.get(of_type[0].error_type.key),
-        )
-        for of_type in zip(*parts, strict=True)
-    ]
+    for of_type in zip(*parts, strict=True):
+        error_type, events = of_type[0].error_type, sum(cost.events for cost in of_type)
+        points = over.value(error_type.key) or 0.0
+        yield ErrorCost(error_type, events, points, bounds.get(error_type.key))
 
 
-def _bar(
-    model: str, where: str, is_average: bool, runs: Sequence[Run], losses: Sequence[ErrorCost]
-) -> LossBar:
+def _bar(model: str, where: str, runs: Sequence[Run], costs: Iterable[ErrorCost]) -> LossBar:
+    costs = tuple(costs)
     formats = {run.question.format for run in runs}
     return LossBar(
         model=model,
         where=where,
-        is_average=is_average,
+        is_average=len(runs) > 1,
         format=formats.pop() if len(formats) == 1 else "",
-        score=100 - sum(cost.points for cost in losses),
-        segments=tuple(cost for cost in losses if cost.events or cost.points),
+        score=100 - sum(cost.points for cost in costs),
+        segments=tuple(cost for cost in costs if cost.events or cost.points),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,12 @@ from markupsafe import Markup
 
 from .. import __version__
 from ..core.formatting import counted, printable
-from ..core.metric import Metric
 from ..leaderboard.board import Board
 from ..leaderboard.board_tables import EXCLUDED, excluded_table, metric_table, slices_tables
+from ..leaderboard.comparable import grouped
 from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
 from ..leaderboard.table_output import to_html
 from ..runs.run_statistics import HIT_SCORE
-from ..runs.scored_run import Run
 from .cards import CARDS, FEWEST, choose_cards
 from .charts import script as charts_script
 from .differences import opening_pair, pair_values
@@ -31,7 +30,7 @@ from .lost_points import losses_of
 from .pairs import Side, first_pairs, key_of, pair_runs, pairs_note
 from .sections import Details, forest_of, heat_maps_of, reasons_of, short_metrics
 from .standings import MODELS, headlines_of, panels_of
-from .transcripts import Missing, gather
+from .transcripts import gather
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _SCRIPTS = (
@@ -53,17 +52,16 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         sides: two sides to compare first; the gallery has the answers in which they differ most.
     """
     runs = [row.run for row in board.runs]
-    details = Details(board)
-    first = first_pairs(board, sides)
+    details, first = Details(board), first_pairs(board, sides)
     keys = details.keys | {key_of(run) for pair in first for run in (pair.left, pair.right)}
+    rank = {model: at for at, model in enumerate(board.models)}
+    by_rank = sorted(runs, key=lambda run: rank.get(run.model, len(rank)))
     most = max(cards, CARDS) // FEWEST  # The others have no answer on the page.
     transcripts, missing = gather(
-        [run for at, run in enumerate(_by_rank(board)) if at < most or key_of(run) in keys],
-        details.add,
+        [run for at, run in enumerate(by_rank) if at < most or key_of(run) in keys], details.add
     )
     losses, panels = losses_of(board), panels_of(board)
-    forest, heat_maps = forest_of(board, panels), heat_maps_of(board)
-    charts = details.drawn()
+    forest, heat_maps, charts = forest_of(board, panels), heat_maps_of(board), details.drawn()
     drawn = [group for group in (forest, heat_maps, *(chart for _, chart in charts)) if group]
     pairs = pair_runs(board, sides)
     compared = pair_values(pairs, board.shown, runs)
@@ -78,12 +76,15 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         "opening_pair": 0 if first else opening_pair(compared, runs),
         "charts": {group.key: [spec for _, spec in group.charts] for group in drawn},
     }
-    vega, script = charts_script() if drawn else "", _script()
+    parts = "\n".join(template_text(f"{name}.js") for name in _SCRIPTS)
+    script = f'"use strict";\n(() => {{\n{parts}}})();\n'
     reason_rows = [*reasons_of(board)]
-    template = environment().get_template("report.html.j2")
-    page: str = template.render(
+    return render(
+        "report.html.j2",
+        time.strftime("%Y-%m-%d %H:%M UTC"),
+        [charts_script(), script] if drawn else [script],
+        ["report.css", "gallery.css"],
         board=board,
-        title=f"{board.benchmark.name} report",
         headlines=headlines_of(board, panels, losses),
         forest=forest,
         drawn_models=MODELS,
@@ -101,9 +102,9 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         apart=excluded_table(board).only(*EXCLUDED),
         notes=[note for note in notes_of(board) if note.title],
         to_html=to_html,
-        missing=_by_reason(missing),
-        runs=[_run_row(run, short_metrics(board)) for run in runs[:_RUNS]],
-        short=[metric.name for metric in short_metrics(board)],
+        missing=grouped(missing, lambda each: each.reason),
+        runs=runs[:_RUNS],
+        short=short_metrics(board),
         pairs=pairs,
         pairs_note=pairs_note(board),
         found_at=HIT_SCORE,
@@ -111,21 +112,19 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         format_note=format_note(board),
         counted=counted,
         answers=sum(len(run.rows) for run in runs),
-        style=Markup(template_text("report.css") + template_text("gallery.css")),
-        time=time.strftime("%Y-%m-%d %H:%M UTC"),
-        version=__version__,
         shown=len(gallery["cards"]),
         data=Markup(json_in_html(data)),
-        vega=Markup(vega),
-        script=Markup(script),
-        script_hashes=[csp_hash(code) for code in (vega, script) if code],
     )
-    return page
 
 
-def environment() -> Environment:
-    """Return the templates' environment: text is escaped, control characters become visible."""
-    return Environment(
+def render(
+    template: str, time: str, scripts: Sequence[str], styles: Sequence[str], **values: Any
+) -> str:
+    """Fill a template: text is escaped, control characters become visible.
+
+    No scripts run but these, by their hashes in the page's policy; ``styles`` are files.
+    """
+    environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
@@ -133,6 +132,16 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    digests = [base64.b64encode(hashlib.sha256(code.encode()).digest()) for code in scripts]
+    page: str = environment.get_template(template).render(
+        time=time,
+        version=__version__,
+        scripts=list(map(Markup, scripts)),
+        script_hashes=[f"sha256-{digest.decode('ascii')}" for digest in digests],
+        style=Markup("".join(map(template_text, styles))),
+        **values,
+    )
+    return page
 
 
 def _shown(value: Any) -> Any:
@@ -145,17 +154,6 @@ def template_text(name: str) -> str:
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def _script() -> str:
-    parts = "\n".join(template_text(f"{name}.js") for name in _SCRIPTS)
-    return f'"use strict";\n(() => {{\n{parts}}})();\n'
-
-
-def csp_hash(script: str) -> str:
-    """Return the hash that allows a script in the page's policy: no other script runs."""
-    digest = hashlib.sha256(script.encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
-
-
 def json_in_html(value: Any) -> str:
     """Return JSON that cannot end its HTML element, whatever a reply contains."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -163,40 +161,3 @@ def json_in_html(value: Any) -> str:
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     # Half a surrogate pair is no text in UTF-8, but a reply can contain it.
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _by_rank(board: Board) -> list[Run]:
-    rank = {model: at for at, model in enumerate(board.models)}
-    return sorted((row.run for row in board.runs), key=lambda run: rank.get(run.model, len(rank)))
-
-
-# --- tables ---------------------------------------------------------------------------------------
-
-
-def _by_reason(missing: Iterable[Missing]) -> Mapping[str, list[str]]:
-    """Group the runs without a gallery by reason: a missing table is one line."""
-    names: dict[str, list[str]] = {}
-    for entry in missing:
-        names.setdefault(entry.reason, []).append(f"{entry.run.model} {entry.run.question.name}")
-    return names
-
-
-def _run_row(run: Run, short: Sequence[Metric]) -> dict[str, Any]:
-    provenance = run.provenance
-    numbers = {**provenance.versions, **provenance.plugins}
-    versions = ", ".join(f"{name} {number}" for name, number in numbers.items())
-    return {
-        "model": run.model,
-        "dataset": run.question.board_dataset,
-        "format": run.question.format,
-        "metrics": {metric.name: metric.value(run.sums) for metric in short},
-        "queries": len(run.rows),
-        "failed": run.failed,
-        "left_out": len(provenance.left_out),
-        "prompts": provenance.prompts,
-        "prompt_hash": (provenance.prompt_hash or "unknown")[:12],
-        "table_sha256": provenance.table_sha256[:12],
-        "spaces": "; ".join(provenance.spaces),
-        "versions": versions,
-        "scored_at": provenance.scored_at,
-    }

@@ -91,39 +91,28 @@ def pair_runs(board: Board, sides: Sequence[Side] = ()) -> list[Pair]:
 
 def first_pairs(board: Board, sides: Sequence[Side]) -> list[Pair]:
     """Return the pairs that ``sides`` name, one for each dataset."""
-    runs_of_sides = (
-        (name, [_run_of(board, name, side) for side in sides])
-        for name in (dataset.name for dataset in board.datasets if sides)
-    )
-    return [
-        Pair(name, left, right)
-        for name, (left, right) in runs_of_sides
-        if left is not None and right is not None and left is not right
-    ]
-
-
-def _run_of(board: Board, dataset: str, side: Side) -> Run | None:
-    if not side.format:
-        cell = board.cells.get((side.model, dataset))
-        return cell.run if cell else None
-    runs = next(each for each in board.datasets if each.name == dataset).runs
-    named = (run for run in runs if (run.model, run.question.format) == side)
-    return next(named, None)
+    pairs = []
+    for dataset in board.datasets if sides else ():
+        by_format = {(run.model, run.question.format): run for run in dataset.runs}
+        reported = {(model, ""): board.run(model, dataset.name) for model in board.models}
+        left, right = ((reported | by_format).get(side) for side in sides)
+        if left is not None and right is not None and left is not right:
+            pairs.append(Pair(dataset.name, left, right))
+    return pairs
 
 
 def _of_models(board: Board) -> Iterator[Pair]:
     for dataset in board.datasets:
-        reported = (_run_of(board, dataset.name, Side(m, "")) for m in board.models[:MODELS])
-        for left, right in combinations((run for run in reported if run is not None), 2):
+        runs = (board.run(model, dataset.name) for model in board.models[:MODELS])
+        for left, right in combinations(filter(None, runs), 2):
             yield Pair(dataset.name, left, right)
 
 
 def _of_formats(board: Board) -> Iterator[Pair]:
-    models = {*board.models[:MODELS]}
     for dataset in board.datasets:
         for run in dataset.runs:
-            reported = _run_of(board, dataset.name, Side(run.model, ""))
-            if run.model in models and reported is not None and run is not reported:
+            reported = board.run(run.model, dataset.name)
+            if run.model in board.models[:MODELS] and reported and run is not reported:
                 yield Pair(dataset.name, reported, run)
 
 

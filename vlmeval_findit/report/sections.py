@@ -12,9 +12,9 @@ from ..core.benchmark_protocol import Curve
 from ..core.metric import Metric
 from ..core.scored_row import ScoredRow
 from ..leaderboard.board import Board
-from ..leaderboard.comparable import ComparableRuns
+from ..leaderboard.comparable import grouped
 from ..leaderboard.formats import FormatRow
-from ..leaderboard.learning_curve import LearningCurve, learning_curves
+from ..leaderboard.learning_curve import learning_curves
 from ..runs.coco_boxes import boxes_of_rows, definitions_in
 from ..runs.run_calibration import Bin, reliability
 from ..runs.scored_run import Run
@@ -57,50 +57,39 @@ def heat_maps_of(board: Board) -> Drawn | None:
 
     None if no model was run in more than one format.
     """
-    by_dataset: dict[str, dict[str, list[FormatRow]]] = {}
-    for row in board.runs:
-        by_dataset.setdefault(row.dataset, {}).setdefault(row.run.model, []).append(row)
-    maps_by_dataset: dict[str, list[list[FormatCell]]] = {}
-    for dataset, runs in by_dataset.items():
-        maps = (
-            _cells(board, runs[model]) for model in board.models if len(runs.get(model, ())) > 1
-        )
-        if filled := [cells for cells in maps if cells]:
-            maps_by_dataset[dataset] = filled
+    runs = grouped(board.runs, lambda row: (row.dataset, row.run.model))
+    maps: dict[str, list[list[FormatCell]]] = {}
+    for dataset in board.datasets:
+        for model in board.models:
+            rows = runs.get((dataset.name, model), [])
+            if len(rows) > 1 and (cells := _cells(board, rows)):
+                maps.setdefault(dataset.name, []).append(cells)
 
     # With equally many formats, the order of the board.
     def formats(name: str) -> int:
-        return len({cell.row + cell.column for map_ in maps_by_dataset[name] for cell in map_})
+        return len({cell.row + cell.column for map_ in maps[name] for cell in map_})
 
-    order = sorted(maps_by_dataset, key=formats, reverse=True)
-    values = [cell.value for maps in maps_by_dataset.values() for map_ in maps for cell in map_]
+    values = [cell.value for of_dataset in maps.values() for map_ in of_dataset for cell in map_]
     ends = (0.0, 100.0) if board.headline.share or not values else (min(values), max(values))
     charts = []
-    for dataset in order:
-        maps_of = maps_by_dataset[dataset]
-        for first in range(0, min(len(maps_of), _PAGES * MAPS), MAPS):
-            some = maps_of[first : first + MAPS]
-            which = f", models {first + 1}–{first + len(some)}" if len(maps_of) > MAPS else ""
+    for name in sorted(maps, key=formats, reverse=True):
+        for first in range(0, min(len(maps[name]), _PAGES * MAPS), MAPS):
+            some = maps[name][first : first + MAPS]
+            which = f", models {first + 1}–{first + len(some)}" if len(maps[name]) > MAPS else ""
             cells = [cell for map_ in some for cell in map_]
             spec = heat_maps(board.headline, board.benchmark.format_axes, cells, ends)
-            charts.append((dataset + which, spec))
+            charts.append((name + which, spec))
     return Drawn("formats", tuple(charts)) if charts else None
 
 
-def _cells(board: Board, runs: Sequence[FormatRow]) -> list[FormatCell]:
+def _cells(board: Board, rows: Sequence[FormatRow]) -> list[FormatCell]:
     """Return the values of a model's formats, in the benchmark's order."""
-    cells = []
-    for row in sorted(runs, key=lambda row: row.run.question.format_place):
-        value = board.headline.value(row.run.sums)
-        if value is not None:
-            bounds = row.intervals.get(board.headline.name)
-            cells.append(
-                FormatCell(
-                    row.run.model, *row.run.question.format_cell, value,
-                    f"{bounds.low:.1f} to {bounds.high:.1f}" if bounds else "",
-                    len(row.run.rows), row.reported,
-                )
-            )  # fmt: skip
+    cells, metric = [], board.headline
+    for row in sorted(rows, key=lambda row: row.run.question.format_place):
+        if (value := metric.value(row.run.sums)) is not None:
+            bounds, place = row.intervals.get(metric.name), row.run.question.format_cell
+            queries = len(row.run.rows)
+            cells.append(FormatCell(row.run.model, *place, value, bounds, queries, row.reported))
     return cells
 
 
@@ -112,7 +101,10 @@ class Details:
 
     def __init__(self, board: Board) -> None:
         self.board = board
-        self.keys = {key_of(run) for dataset in board.datasets for run in _first(board, dataset)}
+        self.runs: dict[str, list[Run]] = {}  # By dataset, by the rank of their models
+        for name in (dataset.name for dataset in board.datasets):
+            self.runs[name] = [run for model in board.models if (run := board.run(model, name))]
+        self.keys = {key_of(run) for runs in self.runs.values() for run in runs[:CURVES]}
         self.curves: dict[Key, Curve] = {}
         self.bins: dict[Key, dict[str, Sequence[Bin]]] = {}
 
@@ -128,43 +120,29 @@ class Details:
 
     def drawn(self) -> list[tuple[str, Drawn]]:
         """Return the charts by their titles, of every dataset that has them."""
+        learning = learning_curves([row.run for row in self.board.runs])
+        trainings = grouped((c for c in learning if len(c.points) > 1), lambda c: c.dataset)
+        checkpoints = [(name, learning_chart(of_name)) for name, of_name in trainings.items()]
         thresholds: list[tuple[str, Spec]] = []
         calibration: list[tuple[str, Spec]] = []
-        for dataset in self.board.datasets:
-            runs = {key_of(run): run.model for run in _first(self.board, dataset)}
-            if lines := {m: self.curves[key] for key, m in runs.items() if key in self.curves}:
-                thresholds.append((dataset.name, curves(dataset.name, lines)))
-            if bins := {m: self.bins[key] for key, m in runs.items() if key in self.bins}:
-                calibration.append((dataset.name, reliability_chart(bins)))
-        kinds = (("Checkpoints", "checkpoints", _learning_charts(self.board)),
-                 ("IoU thresholds", "thresholds", thresholds),
-                 ("Calibration", "calibration", calibration))  # fmt: skip
-        return [(title, Drawn(key, tuple(charts))) for title, key, charts in kinds if charts]
+        for name, runs in self.runs.items():
+            keys = {key_of(run): run.model for run in runs[:CURVES]}
+            if lines := {m: self.curves[key] for key, m in keys.items() if key in self.curves}:
+                thresholds.append((name, curves(name, lines)))
+            if bins := {m: self.bins[key] for key, m in keys.items() if key in self.bins}:
+                calibration.append((name, reliability_chart(bins)))
+        kinds = {
+            "Checkpoints": Drawn("checkpoints", tuple(checkpoints)),
+            "IoU thresholds": Drawn("thresholds", tuple(thresholds)),
+            "Calibration": Drawn("calibration", tuple(calibration)),
+        }
+        return [(title, drawn) for title, drawn in kinds.items() if drawn.charts]
 
     @property
     def note(self) -> str:
         """A sentence if models are left out of charts, else empty."""
-        more = any(len(_reported(self.board, dataset)) > CURVES for dataset in self.board.datasets)
+        more = any(len(runs) > CURVES for runs in self.runs.values())
         return f"Of every dataset the first {CURVES} models." if more else ""
-
-
-def _learning_charts(board: Board) -> list[tuple[str, Spec]]:
-    """Draw the trainings whose checkpoints were run, by dataset and format."""
-    by_dataset: dict[str, list[LearningCurve]] = {}
-    for curve in learning_curves([row.run for row in board.runs]):
-        if len(curve.points) > 1:
-            by_dataset.setdefault(curve.dataset, []).append(curve)
-    return [(dataset, learning_chart(curves)) for dataset, curves in by_dataset.items()]
-
-
-def _first(board: Board, dataset: ComparableRuns) -> list[Run]:
-    return _reported(board, dataset)[:CURVES]
-
-
-def _reported(board: Board, dataset: ComparableRuns) -> list[Run]:
-    """Return the reported runs of a dataset, by the rank of their models."""
-    cells = (board.cells.get((model, dataset.name)) for model in board.models)
-    return [cell.run for cell in cells if cell is not None and cell.run is not None]
 
 
 def reasons_of(board: Board) -> Iterator[tuple[FormatRow, dict[str, float]]]:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..core.formatting import counted
-from ..core.influences import Estimate, mean
 from ..core.intervals import Difference, correct, difference
-from ..core.metric import Metric
-from ..leaderboard.board import Board, RankedValue
+from ..leaderboard.board import Board, RankedValue, mean_estimate
 from ..leaderboard.notes import formats_tried, formats_used
-from ..runs.run_statistics import estimate
 from .lost_points import Losses
+from .values import spread, with_unit
 
 MODELS = 24
 """The first models of a board are drawn and tested against the best; the table has all."""
 
 _PANELS = 8
+
+BEST, ALIKE, LOWER, UNTESTED = STANDINGS = (
+    "best", "not told apart from the best", "significantly worse", "too few images to test",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +41,6 @@ class Dot:
         return LOWER if self.to_best.significant else ALIKE
 
 
-BEST, ALIKE, LOWER, UNTESTED = (
-    "best", "not told apart from the best", "significantly worse", "too few images to test",
-)  # fmt: skip
-STANDINGS = (BEST, ALIKE, LOWER, UNTESTED)
-
-
 @dataclass(frozen=True, slots=True)
 class Panel:
     """The models of one average or dataset, the best first."""
@@ -59,50 +56,31 @@ def panels_of(board: Board) -> list[Panel]:
     A panel is ranked as in :class:`.Board`, by the headline with failed calls as misses. Tests are
     paired over images and corrected (Holm) for the models of their panel.
     """
-    panels = (_panel(board, name, datasets) for name, datasets in _names(board))
+    several = len({dataset.family for dataset in board.datasets}) > 1
+    groups = [(average.datasets, average.name) for average in board.means]
+    groups += [((each.name,), each.name) for each in board.datasets if not several]
+    names: dict[Sequence[str], str] = {}
+    for datasets, name in groups:
+        # The name of a single dataset says more than "Overall".
+        names.setdefault(datasets, name if several or len(datasets) != 1 else datasets[0])
+    panels = (Panel(name, places, _dots(board, name, places)) for places, name in names.items())
     return [panel for panel in panels if panel.dots][:_PANELS]
 
 
-def _names(board: Board) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield each set of datasets once: its name, and the datasets."""
-    known = set()
-    several = len({dataset.family for dataset in board.datasets}) > 1
-    groups = [(average.name, average.datasets) for average in board.means]
-    if not several:
-        groups += [(dataset.name, (dataset.name,)) for dataset in board.datasets]
-    for name, datasets in groups:
-        if datasets not in known:
-            known.add(datasets)
-            # The name of a single dataset says more than "Overall".
-            yield (datasets[0] if len(datasets) == 1 and not several else name), datasets
-
-
-def _panel(board: Board, name: str, datasets: Sequence[str]) -> Panel:
+def _dots(board: Board, name: str, datasets: Sequence[str]) -> tuple[Dot, ...]:
     metric = board.metrics[0]
-    entries = {
-        model: cell.entries[metric.name]
-        for model in board.models
-        if (cell := board.cells.get((model, name))) and metric.name in cell.entries
-    }
+    known = ((model, board.entry(model, name, metric.name)) for model in board.models)
+    entries = {model: entry for model, entry in known if entry}
     ranked = sorted(entries, key=lambda model: (entries[model].rank or 0, model))
     # The same models in every panel, and the best of the panel.
     drawn = {*board.models[:MODELS], *ranked[:1]}
     order = [model for model in ranked if model in drawn]
-    if not order:
-        return Panel(name, datasets, ())
-    best = _estimate(board, order[0], datasets, metric)
-    tests = correct(
-        difference(_estimate(board, model, datasets, metric), best, metric.name)
-        for model in order[1:]
-    )
-    dots = zip(order, [None, *tests], strict=True)
-    return Panel(name, datasets, tuple(Dot(model, entries[model], test) for model, test in dots))
-
-
-def _estimate(board: Board, model: str, datasets: Sequence[str], metric: Metric) -> Estimate:
-    runs = [run for name in datasets if (run := board.cells[model, name].run) is not None]
-    estimates = [estimate(run, (metric,)) for run in runs]
-    return estimates[0] if len(estimates) == 1 else mean(estimates)
+    runs = ([run for x in datasets if (run := board.run(model, x))] for model in order)
+    estimates = (mean_estimate(of_model, (metric,)) for of_model in runs)
+    best = next(estimates, None)
+    tests = correct(difference(each, best, metric.name) for each in estimates if best)
+    dots = zip(order, [None, *tests], strict=False)
+    return tuple(Dot(model, entries[model], test) for model, test in dots)
 
 
 # --- the first screen -----------------------------------------------------------------------------
@@ -124,79 +102,64 @@ def headlines_of(board: Board, panels: Sequence[Panel], losses: Losses) -> list[
     """
     if not panels:
         return []
-    panel = panels[0]
-    return [
-        _best(board, panel),
-        *_certain(board, panel),
-        *_format(board, panel),
-        *_error(panel, losses),
-    ]
+    parts = (_best(board, panels[0]), _certain(board, panels[0]), _format(board, panels[0]))
+    return [headline for part in (*parts, _error(panels[0], losses)) for headline in part]
 
 
-def _best(board: Board, panel: Panel) -> Headline:
+def _best(board: Board, panel: Panel) -> Iterator[Headline]:
     best, *others = panel.dots
-    bounds = best.entry.interval
-    spread = f" (95 % interval {bounds.low:.1f} to {bounds.high:.1f})" if bounds else ""
+    interval = spread(best.entry.interval).replace("(", "(95 % interval ")
     over = f"mean over {counted(len(panel.datasets), 'dataset')}"
     where = over if len(panel.datasets) > 1 else panel.datasets[0]
-    because = (
-        f"{board.headline.name} {with_unit(board.headline, best.entry.value)}{spread}, {where}"
-    )
-    if others:
-        because += (
-            f"; next is {others[0].model}: {with_unit(board.headline, others[0].entry.value)}"
-        )
-    return Headline("Which model is best?", best.model, because)
+    value = with_unit(board.headline, best.entry.value)
+    because = f"{board.headline.name} {value}{interval}, {where}"
+    for dot in others[:1]:
+        because += f"; next is {dot.model}: {with_unit(board.headline, dot.entry.value)}"
+    yield Headline("Which model is best?", best.model, because)
 
 
 def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
     best, *others = panel.dots
     question = "Is that certain?"
-    if not others:
+    if not others or (test := others[0].to_best) is None:
         return
-    next_, test = others[0], others[0].to_best
-    assert test is not None
+    next_ = others[0]
     points = "points" if board.headline.share else board.headline.unit
     by = f"{abs(test.value):.1f} {points}".rstrip()
-    if test.interval is not None:
+    if test.interval is not None and test.significant:
         low, high = sorted((abs(test.interval.low), abs(test.interval.high)))
-        by += f" ({low:.1f} to {high:.1f})" if test.significant else ""
-    p = "" if test.corrected is None else f", p {_p(test.corrected)}"
+        by += f" ({low:.1f} to {high:.1f})"
+    p = test.corrected
+    p_text = "" if p is None else f", p {'below 0.001' if p < 0.001 else f'= {p:.3f}'}"
     if next_.standing == UNTESTED:
         why = f"too few images to test the {by} between {best.model} and {next_.model}"
         yield Headline(question, "Not known", why)
     elif next_.standing == LOWER:
-        yield Headline(question, "Yes", f"{by} ahead of {next_.model}{p}")
+        yield Headline(question, "Yes", f"{by} ahead of {next_.model}{p_text}")
     else:
         alike = sum(dot.standing == ALIKE for dot in others)
         # Models that are not tested may be as good.
         least = "at least " if alike + 1 >= MODELS < len(board.models) else ""
         whom = f"; {least}{alike} models may be as good" if alike > 1 else ""
         lead = f"{by} ahead of" if round(test.value, 1) else "the same score as"
-        yield Headline(question, "No, it may be chance", f"{lead} {next_.model}{p}{whom}")
-
-
-def _p(value: float) -> str:
-    return "below 0.001" if value < 0.001 else f"= {value:.3f}"
+        yield Headline(question, "No, it may be chance", f"{lead} {next_.model}{p_text}{whom}")
 
 
 def _format(board: Board, panel: Panel) -> Iterator[Headline]:
-    formats: dict[str, dict[str, int]] = {}
+    counts: dict[str, Counter[str]] = {}
     for model, name, datasets in formats_used(board):
-        formats.setdefault(model, {})[name] = len(datasets)
+        counts.setdefault(model, Counter())[name] = len(datasets)
     best, *others = (dot.model for dot in panel.dots)
-    by_count = formats.get(best)
-    if not by_count:
+    if best not in counts:
         return
-    name = max(by_count, key=lambda form: by_count[form])
+    ((name, most),) = counts[best].most_common(1)
     tried = formats_tried(board).get(best, 1)
     why = f"the best of {tried} formats for {best}" if tried > 1 else "the only format asked"
-    if rest := sum(by_count.values()) - by_count[name]:
+    if rest := counts[best].total() - most:
         why += f"; on {counted(rest, 'dataset')} another"
     for model in others[:1]:
-        other_formats = formats[model]
-        other_name = max(other_formats, key=lambda form: other_formats[form])
-        why += f"; for {model}, too" if other_name == name else f"; for {model} it is {other_name}"
+        ((other, _),) = counts[model].most_common(1)
+        why += f"; for {model}, too" if other == name else f"; for {model} it is {other}"
     yield Headline("In which format?", name, why)
 
 
@@ -212,15 +175,10 @@ def _error(panel: Panel, losses: Losses) -> Iterator[Headline]:
         return
     lost = f"{worst.points:.1f} of the {100 - bar.score:.1f} points that it lost"
     name = worst.error_type.name
-    answer = name[:1].upper() + name[1:]
     # What costs nothing, as a right rejection, is no error.
     costly = [segment for segment in bar.segments if segment.points > 0]
     commonest = max(costly, key=lambda segment: segment.events).error_type
     is_worst = commonest == worst.error_type
     often = "it is the commonest, too" if is_worst else f"the commonest is {commonest.name}"
-    yield Headline(question, answer, f"{lost} ({worst.error_type.meaning}); {often}")
-
-
-def with_unit(metric: Metric, value: float) -> str:
-    """Format a value with its unit."""
-    return f"{value:.1f} {metric.unit}".rstrip()
+    because = f"{lost} ({worst.error_type.meaning}); {often}"
+    yield Headline(question, name[:1].upper() + name[1:], because)

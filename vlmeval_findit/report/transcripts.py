@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,16 +57,11 @@ class Transcript:
         return self.run.benchmark.draw(self.task, row)
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(NamedTuple):
     """A run without answers and curves on the page."""
 
     run: Run
     reason: str
-
-
-class TranscriptError(ValueError):
-    """A file is not the file that was scored; the message says what differs."""
 
 
 Visitor = Callable[[Transcript, Sequence[ScoredRow]], None]
@@ -109,27 +104,19 @@ def gather(
 def _transcript(run: Run, task: AnyTask) -> Transcript:
     checksum = file_sha256(task.table)
     if checksum != run.provenance.table_sha256:
-        raise TranscriptError(
+        raise ValueError(
             f"{task.table} has SHA-256 {checksum[:12]}…, but the run was scored over a table with "
             f"{run.provenance.table_sha256[:12]}…"
         )
-    return Transcript(
-        run=run,
-        task=task,
-        prompts=_prompts(run, task),
-        images=image_folder(run.question.images).path,
-    )
-
-
-def _prompts(run: Run, task: AnyTask) -> PromptSet | None:
-    """Find the prompt set of a run: it gives the recorded hash."""
     identity = run.provenance.identity
     known = list(run.benchmark.prompts())
     if identity is not None and identity.custom_prompt:
         known = [prompt_set(run.benchmark, CustomPrompt(**identity.custom_prompt))]
-    name, checksum = run.provenance.prompts, run.provenance.prompt_hash
+    # The prompt set of a run gives the recorded hash.
+    name, recorded = run.provenance.prompts, run.provenance.prompt_hash
     named = (each for each in known if each.name == name)
-    return next((each for each in named if each.hash(task) == checksum), None)
+    prompts = next((each for each in named if each.hash(task) == recorded), None)
+    return Transcript(run, task, prompts, image_folder(run.question.images).path)
 
 
 # --- drawings -------------------------------------------------------------------------------------
@@ -175,9 +162,6 @@ def drawn_values(drawing: Drawing, folder: Path, number: NumberOf) -> dict[str, 
 
 def _box(box: DrawnBox) -> list[Any]:
     overlap = None if box.value is None else round(box.value, 3)
-    return [box.role.value, *_near(box.box), str(box.label), overlap]
-
-
-def _near(numbers: Iterable[float]) -> list[float]:
-    """Round numbers and limit them: answered boxes may lie anywhere."""
-    return [round(min(max(n, -_FAR), _FAR), 1) for n in numbers]
+    # Answered boxes may lie anywhere.
+    near = [round(min(max(n, -_FAR), _FAR), 1) for n in box.box]
+    return [box.role.value, *near, str(box.label), overlap]
