@@ -147,7 +147,9 @@ def test_doubts_of_coordinates_are_a_line_for_each_cause(runs: list[Run]) -> Non
 
     doubt = "declared a, x, but the answers follow b, x"
     both = [run for model in ("Poor", "Poor2") for run in doubted(model, doubt)]
-    assert dict(remarks(make_board(both)))["Coordinate space in doubt"] == [f"Poor, Poor2 (2 runs): {doubt}"]
+    assert dict(remarks(make_board(both)))["Coordinate space in doubt"] == [
+        f"Poor, Poor2 (2 runs): {doubt}"
+    ]
 
 
 def test_failed_calls_of_several_datasets_are_a_line(world: World) -> None:
