@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from vlmeval_findit.core.error_analysis import AnswerErrors, with_events
 from vlmeval_findit.core.influences import ClusteredSums, clustered_sums, estimate_metrics
 from vlmeval_findit.core.metric import Metric
-from vlmeval_findit.core.scored_row import ScoredRow, failures, sources, table_of, totals, totals_of
+from vlmeval_findit.core.scored_row import ScoredRow, failures, sources, table_of, totals
 from vlmeval_findit.runs.score_files import details_line, read_details_line
 
 numbers = st.one_of(
@@ -68,7 +68,7 @@ def test_rows_are_what_was_put_in_but_for_the_details(rows: list[ScoredRow]) -> 
     assert same([in_order(row) for row in table], bare)
     assert len(table) == len(rows)
     assert same([in_order(row) for row in table[1:]], bare[1:])
-    assert same(dict(sorted(totals_of(table).items())), dict(sorted(totals(rows).items())))
+    assert same(dict(sorted(totals(table).items())), dict(sorted(totals(rows).items())))
     assert same(as_lists(clustered_sums(table, "x")), as_lists(clustered_sums(rows, "x")))
     assert (failures(table), sources(table)) == (failures(rows), sources(rows))
 
@@ -122,8 +122,8 @@ def test_events_that_need_details_are_counted_before_those_go() -> None:
     analysis = FromDetails(Metric("Accuracy", {"right": 1}, {"asked": 1}))
     rows = [ScoredRow(i, "a", {"asked": 1}, details={"metres": i}) for i in range(3)]
     table = table_of(rows, with_events(analysis, rows))
-    assert totals_of(table) == {"asked": 3}
+    assert totals(table) == {"asked": 3}
     counted = with_events(analysis, table)
-    assert totals_of(counted) == {"asked": 21, "lost: far": 3}
-    assert totals_of(counted) == totals_of(with_events(analysis, rows))
+    assert totals(counted) == {"asked": 21, "lost: far": 3}
+    assert totals(counted) == totals(with_events(analysis, rows))
     assert same(list(with_events(analysis, counted)), list(counted))

@@ -307,16 +307,16 @@ class Benchmark(ABC):
                 needed |= names
         for row in rows:
             stated = {*row.sums}.union(*row.parts.values())
-            wrong = min(stated - known, default=None)
-            # Failed calls have few sums; rows that cannot be judged have none of these.
-            judged = not (row.failed or row.parts or needed.isdisjoint(stated))
-            missing = min(needed - stated, default=None) if judged else None
-            if wrong is not None:
+            if unknown := stated - known:
+                wrong = min(unknown)
                 raise ValueError(
                     f"row {row.index}: no metric of {self.name} has a sum {wrong!r}"
                     f"{nearest(wrong, sorted(known))}"
                 )
-            if missing is not None:
+            # Failed calls have few sums; rows that cannot be judged have none of these.
+            judged = not (row.failed or row.parts or needed.isdisjoint(stated))
+            if judged and (lacking := needed - stated):
+                missing = min(lacking)
                 raise ValueError(
                     f"row {row.index}: lacks the sum {missing!r}, which a metric of {self.name} "
                     f"needs{nearest(missing, sorted(stated))}"

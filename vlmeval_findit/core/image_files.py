@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,17 +67,11 @@ def check(path: Path | str) -> None:
     decode(path, enough=(max(1, width // 8), max(1, height // 8)))
 
 
-def decode(path: Path | str, enough: Size | None = None) -> Image.Image:
+def decode(source: Path | str | io.BytesIO, enough: Size | None = None) -> Image.Image:
     """Decode the stored pixels as RGB; detail beyond the size ``enough`` may be left out."""
-    with _opened(path) as image:
+    with _opened(source) as image:
         if enough is not None:
             image.draft("RGB", enough)
-        return image.convert("RGB")
-
-
-def from_bytes(data: bytes) -> Image.Image:
-    """Decode an image file in memory, as RGB."""
-    with _opened(io.BytesIO(data)) as image:
         return image.convert("RGB")
 
 
@@ -222,17 +216,14 @@ def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
     # Rows may state several sizes for one image: each is checked.
     images = list(dict.fromkeys(chain.from_iterable(stated)))
     with ThreadPoolExecutor(8) as pool:
-        problems_ = pool.map(lambda image: _problem(folder / image[0], image[1]), images)
-        problems = dict(zip(images, problems_, strict=True))
-
-    def first(query: Query, images: Sequence[_Stated]) -> Iterator[Unusable]:
-        for name, size in images:
-            why = problems[name, size]
-            if why:
-                yield Unusable(query.index, folder / name, why)
-
-    rows = zip(queries, stated, strict=True)
-    return [bad for row in rows if (bad := next(first(*row), None)) is not None]
+        whys = pool.map(lambda image: _problem(folder, *image), images)
+        problems = dict(zip(images, whys, strict=True))
+    bad = []
+    for query, shown in zip(queries, stated, strict=True):
+        wrong = next((each for each in shown if problems[each]), None)
+        if wrong is not None:
+            bad.append(Unusable(query.index, folder / wrong[0], str(problems[wrong])))
+    return bad
 
 
 _Stated = tuple[str, Size | None]  # An image and the size that a row states of it
@@ -255,9 +246,9 @@ def rows_to_leave_out(queries: Collection[Query], folder: Folder, skip: bool) ->
     return frozenset(row.index for row in bad)
 
 
-def _problem(path: Path, size: Size | None) -> str | None:
+def _problem(folder: Path, name: str, size: Size | None) -> str | None:
     try:
-        return misfit(header(path), size)
+        return misfit(header(folder / name), size)
     except ImageFileError as error:
         return error.why
 

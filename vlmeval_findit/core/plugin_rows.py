@@ -13,8 +13,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +25,10 @@ from .files import sha256_of
 from .redaction import quoted, scrub
 
 log = logging.getLogger(__name__)
+
+K = TypeVar("K")
+V = TypeVar("V")
+Row = TypeVar("Row")
 
 FILES_VARIABLE = "FINDIT_PLUGINS"  # Paths joined by ``os.pathsep``; worker processes inherit it
 
@@ -81,12 +86,25 @@ class Broken(NamedTuple):
 
 
 class _State:
+    """What was looked for so far."""
+
     def __init__(self) -> None:
         self.loading = 0
         self.entry_points: dict[Group, tuple[Offer, ...]] = {}
         self.files: dict[str, tuple[Plugin, ModuleType] | None] = {}
         self.broken: dict[Broken, None] = {}
         self.reports = True
+
+    def once(self, cache: dict[K, V], key: K, make: Callable[[], V], meanwhile: V) -> V:
+        """Make a value once; who asks for it meanwhile gets another."""
+        if key not in cache:
+            cache[key] = meanwhile
+            self.loading += 1
+            try:
+                cache[key] = make()
+            finally:
+                self.loading -= 1
+        return cache[key]
 
 
 _STATE = _State()
@@ -145,41 +163,23 @@ def forget() -> None:
         _STATE = _State()
 
 
-@contextmanager
-def _loading() -> Iterator[None]:
-    _STATE.loading += 1
-    try:
-        yield
-    finally:
-        _STATE.loading -= 1
-
-
 def _of_entry_points(group: Group) -> tuple[Offer, ...]:
-    if group not in _STATE.entry_points:
-        _STATE.entry_points[group] = ()  # for its packages while they load
-        with _loading():
-            entries = importlib.metadata.entry_points(group=group.entry_points)
-            ordered = sorted(
-                entries, key=lambda entry: (entry.dist.name if entry.dist else "", entry.name)
+    def make() -> tuple[Offer, ...]:
+        result: list[Offer] = []
+        entries = importlib.metadata.entry_points(group=group.entry_points)
+        for entry in sorted(entries, key=lambda e: (e.dist.name if e.dist else "", e.name)):
+            name, version = (
+                (entry.dist.name, entry.dist.version) if entry.dist else (entry.module, "")
             )
-            _STATE.entry_points[group] = tuple(
-                offer for entry in ordered for offer in _of_entry_point(entry, group)
-            )
-    return _STATE.entry_points[group]
+            plugin = Plugin(name, version, f"entry point {group.entry_points}: {entry.name}")
+            result += _offers(group, plugin, entry.value, entry.load)
+        return tuple(result)
 
-
-def _of_entry_point(entry: importlib.metadata.EntryPoint, group: Group) -> Sequence[Offer]:
-    name, version = (entry.dist.name, entry.dist.version) if entry.dist else (entry.module, "")
-    plugin = Plugin(name, version, f"entry point {group.entry_points}: {entry.name}")
-    return _offers(group, plugin, entry.value, entry.load)
+    return _STATE.once(_STATE.entry_points, group, make, ())
 
 
 def _of_file(path: str, group: Group) -> Sequence[Offer]:
-    if path not in _STATE.files:
-        _STATE.files[path] = None
-        with _loading():
-            _STATE.files[path] = _loaded(path)
-    loaded = _STATE.files[path]
+    loaded = _STATE.once(_STATE.files, path, partial(_loaded, path), None)
     if loaded is None:
         return ()
     plugin, module = loaded
@@ -224,9 +224,8 @@ def why(error: BaseException) -> str:
 
 # --- tables ---------------------------------------------------------------------------------------
 
-Row = TypeVar("Row")
 
-
+@dataclass(eq=False)
 class PluginTable(Mapping[str, Row]):
     """Built-in rows and, on a miss or when listed, those of plug-ins.
 
@@ -238,22 +237,14 @@ class PluginTable(Mapping[str, Row]):
     (1, False, ['a'])
     """
 
-    def __init__(
-        self,
-        group: Group,
-        builtin: Mapping[str, Row],
-        kind: type,
-        problem: Callable[[Any], str | None] = lambda row: None,
-        name: Callable[[Any], str] = attrgetter("name"),
-    ) -> None:
-        self.group = group
-        self.builtin = builtin
-        self._kind = kind
-        self._problem = problem
-        self._name = name
-        self._asked: tuple[object, ...] = ()
-        self._added: Mapping[str, Offer] = {}
-        self._asking: dict[str, Offer] | None = None
+    group: Group
+    builtin: Mapping[str, Row]
+    kind: type
+    problem: Callable[[Any], str | None] = lambda row: None
+    name: Callable[[Any], str] = attrgetter("name")
+    _asked: tuple[object, ...] = field(default=(), init=False)
+    _added: Mapping[str, Offer] = field(default_factory=dict, init=False)
+    _asking: dict[str, Offer] | None = field(default=None, init=False)
 
     def __getitem__(self, name: str) -> Row:
         if name in self.builtin:
@@ -286,39 +277,34 @@ class PluginTable(Mapping[str, Row]):
             asked = (_STATE, named_files())
             if asked == self._asked:
                 return self._added
-            self._asking = {}
+            offers = self._asking = {}
             try:
                 for offer in offered(self.group):
-                    self._take(offer)
-                offers = self._asking
+                    self._take(offer, offers)
             finally:
                 self._asking = None
             if not _STATE.loading:  # while plug-ins load, this may be incomplete
                 self._asked, self._added = asked, offers
             return offers
 
-    def _take(self, offer: Offer) -> None:
-        assert self._asking is not None
+    def _take(self, offer: Offer, taken: dict[str, Offer]) -> None:
         row, name, reason = offer.row, "", None
         try:
-            if not isinstance(row, self._kind):
-                reason = f"should be a {self._kind.__name__}, and is {row!r:.60}"
+            if isinstance(row, self.kind):
+                name = self.name(row)
+                reason = self._no_name(name, taken) or self.problem(row)
             else:
-                name = self._name(row)
-                reason = self._no_name(name) or self._problem(row)
+                reason = f"should be a {self.kind.__name__}, and is {row!r:.60}"
         except (Exception, SystemExit) as error:
             reason = why(error)
         if reason is None:
-            self._asking[name] = Offer(offer.plugin, row)
+            taken[name] = Offer(offer.plugin, row)
         else:
             report(Broken(self.group, offer.plugin, str(name), reason))
 
-    def _no_name(self, name: object) -> str | None:
-        assert self._asking is not None
+    def _no_name(self, name: object, taken: Mapping[str, Offer]) -> str | None:
         if not isinstance(name, str) or not name or not name.isprintable() or name != name.strip():
             return f"{name!r} is no name"
         if name in self.builtin:
             return f"{name} is a row of vlmeval_findit"
-        if name in self._asking:
-            return f"{name} is a row of {self._asking[name].plugin}"
-        return None
+        return f"{name} is a row of {taken[name].plugin}" if name in taken else None

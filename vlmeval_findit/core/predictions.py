@@ -98,19 +98,14 @@ STATED = ("label", "width", "height")
 
 def _index(where: str, value: object) -> int:
     """Read a row's number, which sheets hold as 3.0 and some programs as text."""
-    number = _whole(value)
-    if number is None or not is_index(number):
-        why = "a whole number" if number is None else "the number of a row: they begin at 0"
-        raise PredictionError(f"{where}, column index: {reprlib.repr(value)} is not {why}")
-    return number
-
-
-def _whole(value: object) -> int | None:
-    if isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value):
-        return int(value)
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    number = value
+    is_text = isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value)
+    if is_text or (isinstance(value, float) and value.is_integer()):
+        number = int(value)  # type: ignore[call-overload]
+    if type(number) is int and is_index(number):
+        return number
+    why = "the number of a row: they begin at 0" if type(number) is int else "a whole number"
+    raise PredictionError(f"{where}, column index: {reprlib.repr(value)} is not {why}")
 
 
 def _text(value: object) -> str:
@@ -243,9 +238,7 @@ def _write_sheet(path: Path, rows: Sequence[PredictionRow]) -> None:
         log.warning(
             "%s: a cell holds %d characters, and the records of %d replies are longer: their "
             "log-probabilities or thoughts are left out (PRED_FORMAT=json holds them)",
-            path,
-            XLSX_CELL_LIMIT,
-            lost,
+            *(path, XLSX_CELL_LIMIT, lost),
         )
     for row in shortened:
         cells = []
@@ -275,9 +268,5 @@ def _with_fitting_record(row: PredictionRow) -> PredictionRow:
 
 def _for_cell(text: str) -> str:
     """Cut a text to fit a cell, and escape characters that XML cannot hold."""
-    shown = re.sub(
-        "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]",
-        lambda result: f"\\u{ord(result[0]):04x}",
-        text,
-    )
-    return shown[:XLSX_CELL_LIMIT]
+    unfit = "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]"
+    return re.sub(unfit, lambda found: f"\\u{ord(found[0]):04x}", text)[:XLSX_CELL_LIMIT]

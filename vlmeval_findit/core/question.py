@@ -114,9 +114,8 @@ class Task(Generic[QuestionT, QueryT]):
     question: QuestionT
     table: Path
     queries: Mapping[int, QueryT]
-    resolved_options: Mapping[str, str] = field(
-        default_factory=dict
-    )  # Settled options ("mark": "oval-red")
+    # Settled options ("mark": "oval-red")
+    resolved_options: Mapping[str, str] = field(default_factory=dict)
     base_task: Task[QuestionT, QueryT] | None = None  # The task before :meth:`.Benchmark.for_model`
 
     def __post_init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from math import isfinite
 from typing import Any, NamedTuple, TypeVar
@@ -163,26 +163,17 @@ class Recorded:
     ends_in_thought: bool = False  # And so has no answer
     tokens: Mapping[str, int] = field(default_factory=dict)  # Of the prompt and the reply
     model: Mapping[str, str] = field(default_factory=dict)  # Identifier, revisions, provider, row
-    call: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # HTTP: id, ``cost`` in USD, error, status
+    # Of HTTP: id, ``cost`` in USD, error, status
+    call: Mapping[str, Any] = field(default_factory=dict)
     token_logprobs: TokenLogprobs | None = None  # None: not asked for, or not available
 
     def as_json(self) -> str:
         """Return the value for the column ``extra_records``; :func:`recorded` reads it back."""
-        record = {
-            "space": self.space and dict(self.space),
-            "finish_reason": self.finish_reason,
-            "images": [dict(image) for image in self.images],
-            "thought": self.thought,
-            "ends_in_thought": self.ends_in_thought,
-            "tokens": dict(self.tokens),
-            "model": dict(self.model),
-            "call": dict(self.call),
-            "logprobs": self.token_logprobs and self.token_logprobs.as_json(),
-        }
-        filled = {name: value for name, value in record.items() if value}
-        return json.dumps({RECORD_KEY: filled})
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        logprobs = values.pop("token_logprobs")
+        values["logprobs"] = logprobs and logprobs.as_json()
+        filled = {name: value for name, value in values.items() if value}
+        return json.dumps({RECORD_KEY: filled}, default=dict)
 
 
 NOTHING_RECORDED = Recorded()  # Shared by replies of other models
@@ -262,23 +253,16 @@ def read_reply(reply: Reply, read: Callable[[str], Answer | ParseFailure]) -> An
 
 def recorded(value: object) -> Recorded:
     """Read our record in ``extra_records``."""
-    record = record_in(value)
+    record = dict(record_in(value))
     if not record:
         return NOTHING_RECORDED
-    logprobs = record.get("logprobs")
-    return Recorded(
-        space=record.get("space") or None,
-        finish_reason=record.get("finish_reason") or "",
-        images=tuple(record.get("images") or ()),
-        thought=record.get("thought") or "",
-        ends_in_thought=record.get("ends_in_thought") is True,
-        tokens=record.get("tokens") or {},
-        model=record.get("model") or {},
-        call=record.get("call") or {},
-        token_logprobs=TokenLogprobs(tuple(logprobs["ends"]), tuple(logprobs["logprobs"]))
-        if logprobs
-        else None,
-    )
+    if logprobs := record.pop("logprobs", None):
+        record["token_logprobs"] = TokenLogprobs(
+            *map(tuple, (logprobs["ends"], logprobs["logprobs"]))
+        )
+    record["images"] = tuple(record.get("images") or ())
+    known = {field.name for field in fields(Recorded)}
+    return Recorded(**{name: each for name, each in record.items() if name in known and each})
 
 
 def with_error(value: object, why: str) -> str:

@@ -32,36 +32,29 @@ class ScoredRow:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be added up or stored, with a ValueError that names row and key."""
-        self._check_sums(self.sums)
-        if self.slices or self.parts:
-            self._check_slices()
-
-    def _check_sums(self, sums: Sums) -> None:
-        for name, value in sums.items():
-            if type(value) is not int and not (type(value) is float and isfinite(value)):
-                raise self._wrong(f"the sum {name!r} is {value!r}, no finite plain number")
-            if "[" in name or "]" in name:
-                raise self._wrong(
-                    f"the sum {name!r} has brackets, by which slices are told apart: pass "
-                    "slices={kind: value} instead"
-                )
-
-    def _check_slices(self) -> None:
-        for sums in self.parts.values():
-            self._check_sums(sums)
+        for sums in (self.sums, *self.parts.values()):
+            for name, value in sums.items():
+                if type(value) is not int and not (type(value) is float and isfinite(value)):
+                    raise self._wrong(f"the sum {name!r} is {value!r}, no finite plain number")
+                if "[" in name or "]" in name:
+                    raise self._wrong(
+                        f"the sum {name!r} has brackets, by which slices are told apart: pass "
+                        "slices={kind: value} instead"
+                    )
         for kind, part in (*self.slices.items(), *self.parts):
-            if _SIGNS.intersection(kind):
+            if any(sign in kind for sign in "[]="):
                 raise self._wrong(
                     f"the kind of slices {kind!r} has one of [ ] =, by which slices are told "
                     "apart: name it without"
                 )
             if type(part) is not str:
                 raise self._wrong(f"the slice {kind!r} is {part!r}, no text: write {str(part)!r}")
-        kinds = [*self.slices, *{kind for kind, _ in self.parts}]
-        if len({*kinds}) < len(kinds) or len(kinds) > len(self.slices) + 1:
-            raise self._wrong(
-                f"parts are of one kind that is none of its slices: {', '.join(sorted(kinds))}"
-            )
+        if self.parts:
+            kinds = [*self.slices, *{kind for kind, _ in self.parts}]
+            if len({*kinds}) < len(kinds) or len(kinds) > len(self.slices) + 1:
+                raise self._wrong(
+                    f"parts are of one kind that is none of its slices: {', '.join(sorted(kinds))}"
+                )
 
     def _wrong(self, what: str) -> ValueError:
         return ValueError(f"row {self.index}: {what}")
@@ -72,12 +65,13 @@ class ScoredRow:
             yield replace(self, sums=sums, slices={**self.slices, kind: value}, parts={})
 
 
-_SIGNS = frozenset("[]=")
+def totals(rows: Sequence[ScoredRow]) -> dict[str, float]:
+    """Return the sums of all rows, and of every slice under `name[kind=value]`.
 
-
-def totals(rows: Iterable[ScoredRow]) -> dict[str, float]:
-    """Return the sums of all rows, and of every slice under `name[kind=value]`."""
-    rows = list(rows)
+    Those of a table are identical to the last bit: added up row by row.
+    """
+    if isinstance(rows, RowTable):
+        return _totals_of(rows)
     sums = _totals(rows)
     parts = [part for row in rows if row.parts for part in row.part_rows()]
     return add_up((sums, _totals(parts))) if parts else sums
@@ -238,10 +232,7 @@ def _at(columns: Mapping[str, Sequence[Any]], at: int) -> dict[str, Any]:
 # --- of rows, whether they are a table or not -----------------------------------------------------
 
 
-def totals_of(rows: Sequence[ScoredRow]) -> dict[str, float]:
-    """Return :func:`totals`, identical to the last bit: added up row by row."""
-    if not isinstance(rows, RowTable):
-        return totals(rows)
+def _totals_of(rows: RowTable) -> dict[str, float]:
     sums: dict[str, float] = {}
     for name, column in rows.sums.items():
         values = column.tolist()
@@ -249,7 +240,7 @@ def totals_of(rows: Sequence[ScoredRow]) -> dict[str, float]:
         for kind, slicing in rows.slices.items():
             keys = [sys.intern(sliced(name, kind, value)) for value in slicing.values]
             sums |= _added_up(values, slicing.of.tolist(), keys)
-    return sums if rows.parts is None else add_up((sums, totals_of(rows.parts)))
+    return sums if rows.parts is None else add_up((sums, _totals_of(rows.parts)))
 
 
 def _added_up(
@@ -273,13 +264,9 @@ def indices(rows: Sequence[ScoredRow]) -> list[int]:
 
 def failures(rows: Sequence[ScoredRow]) -> int:
     """Count failed calls."""
-    if isinstance(rows, RowTable):
-        return int(rows.failed.sum())
-    return sum(row.failed for row in rows)
+    return int(rows.failed.sum()) if isinstance(rows, RowTable) else sum(r.failed for r in rows)
 
 
 def sources(rows: Sequence[ScoredRow]) -> int:
     """Count the images or videos of rows."""
-    if isinstance(rows, RowTable):
-        return len(rows.source.values)
-    return len({row.source for row in rows})
+    return len(rows.source.values if isinstance(rows, RowTable) else {row.source for row in rows})

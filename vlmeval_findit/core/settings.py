@@ -67,24 +67,21 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         try:
             space = json.loads(space)
         except ValueError as error:
-            where = SPACE_VARIABLE if source == SPACE_VARIABLE else "space"
+            where = "space" if source == "setting" else source
             raise SettingsError(f"{where}={space}: not JSON: {error}") from None
     reads_like = values.get("reads_like") or os.environ.get("FINDIT_READS_LIKE") or None
     if not isinstance(reads_like, str | None):
         raise SettingsError(f"reads_like: {reads_like!r} is no name")
     if not isinstance(force := values.get("force") or False, bool):
         raise SettingsError(f"force: {force!r} should be true or false")
-    encoder = _encoder(values.get("encoder"))
-    return Settings(space or None, reads_like, force or _is_on(FORCE_VARIABLE), source, encoder)
-
-
-def _encoder(value: object) -> ChosenEncoder | None:
-    if value and not isinstance(value, str):
-        raise SettingsError(f"encoder: {value!r} is no name")
-    if isinstance(value, str) and value:
-        return ChosenEncoder(value)
+    encoder = values.get("encoder")
+    if encoder and not isinstance(encoder, str):
+        raise SettingsError(f"encoder: {encoder!r} is no name")
     named = os.environ.get(ENCODER_VARIABLE)
-    return ChosenEncoder(named, ENCODER_VARIABLE) if named else None
+    chosen = ChosenEncoder(encoder) if encoder else None
+    if chosen is None and named:
+        chosen = ChosenEncoder(named, ENCODER_VARIABLE)
+    return Settings(space or None, reads_like, force or _is_on(FORCE_VARIABLE), source, chosen)
 
 
 def wants_logprobs() -> bool:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from enum import Enum
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -88,19 +88,14 @@ def _columns(kind: Any) -> tuple[_Column, ...]:
 def _column(field: Field[Any], kind: Any) -> _Column:
     from pydantic import TypeAdapter
 
-    default = field.default
-    if field.default_factory is not MISSING:
-        default = field.default_factory()
+    has_factory = field.default_factory is not MISSING
+    default = field.default_factory() if has_factory else field.default  # type: ignore[operator]
     plain = get_args(kind)[0] if get_origin(kind) is Annotated else kind
     is_text = isinstance(plain, type) and issubclass(plain, (str, Enum))
-    nested = isinstance(plain, type) and hasattr(plain, "__dataclass_fields__")
-    config: Any = None if nested else {"allow_inf_nan": False}
+    config: Any = None if hasattr(plain, "__dataclass_fields__") else {"allow_inf_nan": False}
     adapter = TypeAdapter(kind, config=config)
-    if is_text:
-        return _Column(field.name, default, True, adapter.validate_strings)
-    return _Column(
-        field.name, default, False, lambda cell: adapter.validate_json(cell, strict=True)
-    )
+    read = adapter.validate_strings if is_text else partial(adapter.validate_json, strict=True)
+    return _Column(field.name, default, is_text, read)
 
 
 def _cell(column: _Column, value: Any) -> str:
@@ -117,11 +112,11 @@ def json_cell(value: Any) -> str:
     >>> json_cell(("a", "ü"))
     '["a","ü"]'
     """
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
 
+    def plain(value: Any) -> Any:
+        return value.value if isinstance(value, Enum) else vars(value)
 
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else vars(value)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain)
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -176,9 +171,13 @@ def read_table(
     Raises:
         TableError: naming file, line and column; or the checksum in ``.meta.json`` differs.
     """
-    sha256 = file_sha256(path)
-    if wrong := checksum_conflict(path, sha256):
-        raise TableError(f"{wrong}: {how_to_make}")
+    sha256, facts = file_sha256(path), _facts(path)
+    if facts is not None and facts.get("table_sha256") != sha256:
+        raise TableError(
+            f"{path}: SHA-256 is {sha256}, but {meta_path(path).name} records "
+            f"{facts.get('table_sha256')}: the table was changed after it was made; make it again "
+            f"with: {how_to_make}"
+        )
     return list(_queries(path, sha256, kind, how_to_make, query))
 
 
@@ -198,52 +197,43 @@ def _lines(
     path: Path, data: bytes, columns: Sequence[_Column], how_to_make: str
 ) -> Iterator[tuple[int, Mapping[str, str]]]:
     csv.field_size_limit(2**31 - 1)
+    again = f"make it again with: {how_to_make}"
     try:
         lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter="\t")
         header = next(lines, [])
         known = [column.name for column in columns]
-        missing = [
-            column.name
-            for column in columns
-            if column.default is MISSING and column.name not in header
-        ]
+        needed = [column.name for column in columns if column.default is MISSING]
+        missing = [name for name in needed if name not in header]
         if missing or not {*header} <= {*known} or len({*header}) != len(header):
-            raise TableError(
-                f"{path}: columns are {header}, should be {known}"
-                + (f" (missing: {', '.join(missing)})" if missing else "")
-                + f"; make it again with: {how_to_make}"
-            )
+            lacking = f" (missing: {', '.join(missing)})" if missing else ""
+            raise TableError(f"{path}: columns are {header}, should be {known}{lacking}; {again}")
         for cells in filter(None, lines):
             if len(cells) != len(header):
                 raise TableError(
                     f"{path}, line {lines.line_num}: {len(cells)} cells for {len(header)} columns: "
-                    f"is the file cut off? Make it again with: {how_to_make}"
+                    f"is the file cut off? M{again[1:]}"
                 )
             yield lines.line_num, dict(zip(header, cells, strict=True))
     except (csv.Error, UnicodeDecodeError) as error:
-        raise TableError(f"{path}: {error}; make it again with: {how_to_make}") from None
+        raise TableError(f"{path}: {error}; {again}") from None
 
 
 def _query(where: str, kind: Any, cells: Mapping[str, str], query: Any) -> Any:
-    column = "index"
+    column, values = "", {}
     try:
-        values = {}
-        for column_ in _columns(kind):
-            column = column_.name
+        for column, default, _, read in _columns(kind):
             if cell := cells.get(column, ""):
-                values[column] = column_.read(cell)
-            elif column_.default is MISSING:
+                values[column] = read(cell)
+            elif default is MISSING:
                 raise ValueError("is empty")
         query_ = kind(**values) if query is None else query(kind(**values))
-        column = "index"
         if not is_index(query_.index):
-            raise ValueError(f"{query_.index} is no number of a row: they begin at 0")
-        column = "images"
+            raise CellError("index", f"{query_.index} is no number of a row: they begin at 0")
         if not query_.images:
-            raise ValueError("names no image")
-        column = "cluster"
+            raise CellError("images", "names no image")
         if not query_.cluster.strip():
-            raise ValueError("is empty: it says what is not independent, as the image or the video")
+            why = "is empty: it says what is not independent, as the image or the video"
+            raise CellError("cluster", why)
         return query_
     except CellError as error:
         raise TableError(f"{where}, column {error.column}: {error}") from None
@@ -280,17 +270,6 @@ def source_checksum(table: Path) -> str | None:
     """Return the checksum of a table's source; None if unknown."""
     facts = _facts(table)
     return facts.get("source_sha256") if facts is not None and table.is_file() else None
-
-
-def checksum_conflict(table: Path, sha256: str) -> str | None:
-    """Say how a table's checksum contradicts its facts; else None."""
-    facts = _facts(table)
-    if facts is None or facts.get("table_sha256") == sha256:
-        return None
-    return (
-        f"{table}: SHA-256 is {sha256}, but {meta_path(table).name} records "
-        f"{facts.get('table_sha256')}: the table was changed after it was made; make it again with"
-    )
 
 
 def _facts(table: Path) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from ..core.formatting import nearest
 from ..core.influences import Estimate, clustered_sums, estimate_metrics
 from ..core.intervals import Difference, Interval, correct, difference, metric_intervals
 from ..core.metric import Sums
-from ..core.scored_row import ScoredRow, totals_of
+from ..core.scored_row import ScoredRow, totals
 from .prediction_names import score_command
 from .run_statistics import StatisticsError, check_comparable
 from .scored_run import Run
@@ -99,7 +99,7 @@ def _sums_with_events(run: Run) -> Mapping[str, float]:
     analysis = run.benchmark.errors
     if not run.rows:
         raise StatisticsError(f"{run.path}: a run without rows has no errors")
-    sums = totals_of(with_events(analysis, run.rows))
+    sums = totals(with_events(analysis, run.rows))
     if not isclose(sum(analysis.points(sums).values()), analysis.lost(sums), abs_tol=1e-6):
         raise StatisticsError(
             f"{run.path}: its score does not say what it lost; score it again: "

@@ -26,7 +26,7 @@ from ..core.metric import metric_values
 from ..core.predictions import PredictionError
 from ..core.question import Question, QuestionError
 from ..core.run_files import PROVENANCE, files_below, marked, run_of
-from ..core.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals_of
+from ..core.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals
 from .prediction_names import prediction_files, score_command
 from .provenance import Provenance, provenance_from
 from .run_identity import plugin_conflicts
@@ -66,7 +66,7 @@ class Run:
     @cached_property
     def sums(self) -> Mapping[str, float]:
         """The sums of all rows, of their slices too."""
-        return totals_of(self.rows)
+        return totals(self.rows)
 
     @cached_property
     def metric_values(self) -> Mapping[str, float | None]:

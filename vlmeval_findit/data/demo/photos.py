@@ -26,7 +26,7 @@ from ...benchmarks.findit.annotation_tables import PreparedTable, read_table, wr
 from ...benchmarks.findit.findit_datasets import BENCHMARK, Dataset
 from ...core.files import sha256_of, write_once
 from ...core.folders import image_folder, lmu_data_root
-from ...core.image_files import from_bytes
+from ...core.image_files import decode
 from ...core.table_files import source_checksum
 
 Pixels = npt.NDArray[np.uint8]  # height x width x 3, RGB
@@ -74,7 +74,7 @@ def read_photo(photo: Photo) -> Pixels:
             f"photo {photo.name!r}: {photo.path} of the package {photo.package!r} has the sha256 "
             f"{digest}, but {photo.sha256} was annotated; try: pip install --upgrade {photo.pip}"
         )
-    return np.asarray(from_bytes(data))
+    return np.asarray(decode(io.BytesIO(data)))
 
 
 def _locate(photo: Photo) -> Path:
