@@ -18,8 +18,7 @@ WIDTH, HEIGHT = 160, 120
 
 SOURCES = ("MIA", "SD-100", "emotic", "mapillary_vistas", "see_click", "SGG")
 
-XYXY = ("emotic", "see_click")
-"""The sources whose boxes are two corners here."""
+XYXY = ("emotic", "see_click")  # their boxes are two corners here
 
 A_QUESTION = "What is in the <color> <vp>?"
 
@@ -64,40 +63,37 @@ def triangle(box: Sequence[float]) -> list[list[float]]:
 
 def row(source: str, number: int, layout: Layout, **changed: Any) -> dict[str, Any]:
     """Return a row; every third has no answer."""
+    in_json = layout is Layout.JSON
     boxes = boxes_of(source, number)
     written = [as_written(source, box) for box in boxes]
-    outlined = source == "mapillary_vistas"
+    outlines = [[triangle(box)] for box in boxes] if source == "mapillary_vistas" else None
     count = 2 if source == "SD-100" else 1
     files = [f"{source}/{number}_{at}.jpg" for at in range(count)]
     pictures = [picture(10 * number + at) for at in range(count)]
+    options = {"A": "a car", "B": "a bus", "C": "a dog", "D": "" if source == "emotic" else "a hat"}
     columns: dict[str, Any] = {
         "meta_source": source,
         "data_file": json.dumps(files) if count > 1 else files[0],
         "question": QUESTIONS.get(source, A_QUESTION),
-        "A": "A. a car" if layout is Layout.JSON else "a car",
-        "B": "B. a bus" if layout is Layout.JSON else "a bus",
-        "C": "C. a dog" if layout is Layout.JSON else "a dog",
-        "D": "" if source == "emotic" else "D. a hat" if layout is Layout.JSON else "a hat",
+        **{k: f"{k}. {text}" if in_json and text else text for k, text in options.items()},
         "answer": None if number % 3 == 2 else "ABC"[number % 3],
+        "image": pictures,
+        "meta_bbox": written,
+        "meta_polygon": outlines,
     }
-    if layout is Layout.LISTS:
-        columns |= {
-            "image": pictures,
-            "meta_bbox": written,
-            "meta_polygon": [[triangle(box)] for box in boxes] if outlined else None,
-        }
-    else:
+    if in_json:
         roles = ("subject", "object") if source == "SGG" else ("default",) * len(boxes)
-        by_file: dict[str, dict[str, Any]] = {}
-        outlines: dict[str, dict[str, Any]] = {}
-        for at, (role, box) in enumerate(zip(roles, written, strict=True)):
-            by_file.setdefault(files[at % count], {})[role] = box
-            if outlined:
-                outlines.setdefault(files[at % count], {})[role] = [triangle(boxes[at])]
+
+        def by_file(values: list[Any]) -> str:
+            cell: dict[str, dict[str, Any]] = {}
+            for at, (role, value) in enumerate(zip(roles, values, strict=True)):
+                cell.setdefault(files[at % count], {})[role] = value
+            return json.dumps(cell)
+
         columns |= {
             "image": json.dumps(dict(zip(files, pictures, strict=True))),
-            "meta_bbox": json.dumps(by_file),
-            "meta_polygon": json.dumps(outlines) if outlined else None,
+            "meta_bbox": by_file(written),
+            "meta_polygon": outlines and by_file(outlines),
         }
     return {**columns, **changed}
 
@@ -119,12 +115,10 @@ _SCHEMAS = {
 _TEXTS = ("meta_source", "data_file", "question", "A", "B", "C", "D", "answer")
 
 
-def write_part(
-    folder: Path, number: int, rows: Sequence[dict[str, Any]], layout: Layout, **types: Any
-) -> Path:
+def write_part(folder: Path, number: int, rows: Sequence[dict[str, Any]], layout: Layout) -> Path:
     """Return a part of the release."""
-    fields = {**dict.fromkeys(_TEXTS, _TEXT), **_SCHEMAS[layout], **types}
+    schema = pa.schema({**dict.fromkeys(_TEXTS, _TEXT), **_SCHEMAS[layout]})
     path = folder / f"vp_bench_stage_2_meta.part{number:04}.parquet"
     folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(list(rows), pa.schema(fields)), path)
+    pq.write_table(pa.Table.from_pylist(list(rows), schema), path)
     return path

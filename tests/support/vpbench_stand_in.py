@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import base64
-import csv
 import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from PIL import Image
-
-COLUMNS = (
-    *("index", "context", "question", "A", "B", "C", "D", "answer", "image"),
-    *("vp_amount", "vp_shape", "vp_properties"),
-)
 
 
 def picture(number: int, format: str = "JPEG") -> bytes:
@@ -61,22 +56,11 @@ ROWS = (
 
 def write_tsv(path: Path, rows: Iterable[Mapping[str, Any]] = ROWS) -> Path:
     """As data frames write it: a NaN is an empty cell."""
-    rows = list(rows)
-    with path.open("w", encoding="utf-8", newline="") as f:
-        out = csv.writer(f, delimiter="\t", lineterminator="\n")
-        out.writerow(rows[0])
-        for row in rows:
-            out.writerow(["" if value != value else value for value in row.values()])
+    pd.DataFrame(list(rows)).to_csv(path, sep="\t", index=False)
     return path
 
 
 def write_parquet(path: Path, rows: Iterable[Mapping[str, Any]] = ROWS) -> Path:
     """As data sets are published: texts with holes in them."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    columns = {
-        name: [None if row[name] != row[name] else row[name] for row in rows] for name in COLUMNS
-    }
-    parquet.write_table(pa.table(columns), path)
+    pd.DataFrame(list(rows)).to_parquet(path)
     return path
