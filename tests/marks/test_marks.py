@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.marks.region import RLEError, packed_mask, rle_of
 from vlmeval_findit.marks.scribble import curve, thinned
-from vlmeval_findit.marks.style import COLOURS, Shape, Style, StyleError, contrasting, lab
+from vlmeval_findit.marks.style import COLOURS, Shape, Style, StyleError, contrasting
 
 
 @pytest.mark.parametrize(
@@ -74,16 +74,6 @@ def test_the_colour_that_differs_most() -> None:
         (grey, tuple(COLOURS), "black"),  # all have been used: again from the first
     ]:
         assert contrasting(np.array([pixel], dtype=np.uint8), used) == expected
-
-
-def test_lab() -> None:
-    """CIE L*a*b* of sRGB under D65."""
-    for rgb, expected in {
-        (255, 255, 255): (100, 0, 0),
-        (0, 128, 0): (46.23, -51.70, 49.90),
-        (0, 0, 255): (32.30, 79.19, -107.86),
-    }.items():
-        assert lab(rgb) == pytest.approx(expected, abs=0.02)
 
 
 # --- thinning and curves --------------------------------------------------------------------------
