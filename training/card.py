@@ -87,10 +87,8 @@ column shows what features are worth without the padding that they were trained 
 def write_card(training: Path, runs: Sequence[Run] = (), *, scores: bool = False) -> Path:
     """Write ``README.md`` into the checkpoint of a training's folder.
 
-    Args:
-        training: the folder.
-        runs: scored runs of the checkpoint, for a vision-language model.
-        scores: whether to score a dual encoder.
+    It has the scores of ``runs`` of a vision-language model; with ``scores`` a dual encoder is
+    scored.
     """
     text = (training / RECIPE).read_text(encoding="utf-8").strip()
     recipe = yaml.safe_load(text)

@@ -56,13 +56,10 @@ _COLOURS_TRIED = 8  # Attempts at a question about a mark of random colour
 
 
 def mark_sample(seed: int, turns: int, count: tuple[int, int], size: tuple[int, int]) -> Sample:
-    """Return several questions about one set of marks on one scene, each answered by a letter.
+    """Return at most ``turns`` questions about one set of marks, each answered by a letter.
 
-    Args:
-        seed: of the scene; the next seeds are tried if its scene cannot be marked.
-        turns: the most questions.
-        count: fewest and most objects.
-        size: (width, height) of the scene in pixels.
+    They are about the scene of ``seed`` or, if it cannot be marked, of the next one; it has
+    ``count`` objects (fewest and most) and ``size`` (width and height in pixels).
     """
     questions = marked_questions(seed, turns, count, size)
     opening = message(questions.queries[0], QUESTION)[:-1]

@@ -29,7 +29,6 @@ from vlmeval_findit.core.question import Message, PartKind
 from vlmeval_findit.data.rendered.scene import SIZES, Stream, rng_of
 from vlmeval_findit.data.rendered.scene_drawing import Rng
 from vlmeval_findit.marks.style import Shape
-from vlmeval_findit.models.model_row import ModelRow
 from vlmeval_findit.models.model_table import MODELS, NANO, NANO_PX
 
 
@@ -41,11 +40,8 @@ class Units(Enum):
     PIXELS = "pixels"  # Of the image as the model sees it; scenes are not resized
 
 
-UNIT_ROWS: Mapping[Units, ModelRow] = {
-    Units.THOUSANDTHS: MODELS[NANO],
-    Units.PIXELS: MODELS[NANO_PX],
-}
-"""The model that answers in these units, by which replies are read."""
+# The models that answer in these units, by which replies are read
+UNIT_ROWS = {Units.THOUSANDTHS: MODELS[NANO], Units.PIXELS: MODELS[NANO_PX]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +110,8 @@ def draw_variant(
     """Draw a variant of a dataset by its shares; draw again if it is outside the grid."""
     while True:
         output = draw(rng, shares.output)
-        chosen = Variant(
-            dataset=dataset,
-            representation=draw(rng, shares.representation),
-            output=output,
-            multilabel=multilabel,
-            frames=frames,
-        )
+        representation = draw(rng, shares.representation)
+        chosen = Variant(dataset, representation, output, multilabel=multilabel, frames=frames)
         if output == "json":
             structure = draw(rng, shares.structure)
             key = "bbox" if structure == "decomposed" else draw(rng, shares.key)
@@ -160,35 +151,26 @@ def turn_of(
     units: Units,
     first: int = 0,
 ) -> Turn:
-    """Return the turn of a question in a variant.
+    """Return the turn of a question about a scene, or about a clip with its frame ``shown``.
 
-    Args:
-        question: the question.
-        variant: its format.
-        shown: the scene, or any frame of the clip.
-        frames: the frame of every box, counted from 0.
-        units: of the answer.
-        first: the place of the scene, or of the first frame, among the images of the message.
+    ``frames`` are those of the boxes, counted from 0; ``first`` is the place of the scene, or of
+    the first frame, among the images of the message.
     """
+    names, size = question.label.split(", "), (shown.width, shown.height)
+    step = 10 if variant.representation == "cxcywh" else 5
     labels = question.labels or ("",) * len(question.boxes)
-    names = question.label.split(", ")
-    order = sorted(
-        range(len(question.boxes)),
-        key=lambda i: (frames[i], names.index(labels[i]) if labels[i] else 0, question.boxes[i]),
-    )
-    size = (shown.width, shown.height)
-    if units is Units.PIXELS:
-        boxes = question.boxes
-    else:
-        step = 10 if variant.representation == "cxcywh" else 5
-        boxes = tuple(_grid(box, *size, step) for box in question.boxes)
-    boxes_written = [BoxToWrite(boxes[i], labels[i], frames[i]) for i in order]
+    rows = []
+    for box, frame, label in zip(question.boxes, frames, labels, strict=True):
+        written = box if units is Units.PIXELS else _grid(box, *size, step)
+        rank = names.index(label) if label else 0
+        rows.append((frame, rank, box, BoxToWrite(written, label, frame)))
+    rows.sort(key=lambda row: row[:3])
     reply_format = UNIT_ROWS[units].reads(variant.reply)
     query = FindItQuery(0, question.label, *size, ("",) * variant.frames, Truth((), ()))
     return Turn(
         prompts.request(query, variant),
-        write(boxes_written, reply_format, digits=0),
-        tuple((first + frames[i], question.boxes[i]) for i in order),
+        write([row[3] for row in rows], reply_format, digits=0),
+        tuple((first + frame, box) for frame, _, box, _ in rows),
         reply_format.numbers.width,
     )
 
@@ -233,12 +215,8 @@ def instance_sample(
         posed = asking.instance(rng, shown)
         seed += 1
     question, target = posed
-    drawn = tuple(
-        turn_of(
-            question, draw_variant(rng, shares, "Scenes_insdet"), shown, [0], shares.units, first=1
-        )
-        for _ in range(turns)
-    )
+    variants = [draw_variant(rng, shares, "Scenes_insdet") for _ in range(turns)]
+    drawn = tuple(turn_of(question, v, shown, [0], shares.units, first=1) for v in variants)
     return Sample((shot(seed, target), shown), opening("Scenes_insdet"), drawn)
 
 

@@ -174,13 +174,8 @@ class Muon(torch.optim.Optimizer):  # type: ignore[misc]
     """Orthogonalise the updates of momentum: every direction of a matrix learns as fast.
 
     torch has a Muon too, but it orthogonalises in bfloat16, which some processors cannot multiply.
-
-    Args:
-        params: matrices (more dimensions are flattened into the second).
-        lr: the root mean square of an update's entries is about 0.2 of it, as AdamW's is.
-        momentum: Nesterov's.
-        weight_decay: decoupled.
-        precision: in which updates are orthogonalised.
+    ``params`` are matrices (more dimensions are flattened into the second). The root mean square of
+    an update's entries is about 0.2 of ``lr``, as AdamW's is; momentum is Nesterov's.
     """
 
     def __init__(
@@ -240,15 +235,9 @@ def train(
 ) -> None:
     """Train to a recipe's end, from the last save in ``out`` if there is one.
 
-    ``out`` gets the checkpoint with its card, the curve, the validation's metrics and the recipe.
-
-    Args:
-        recipe_file: the recipe.
-        out: the folder.
-        device: ``cpu``, ``cuda``.
-        report_every: steps per line of the curve.
-        workers: processes that make batches while the model learns; 0 makes them in between, which
-            is as fast if all cores are busy.
+    ``out`` gets the checkpoint with its card, the curve (a line after ``report_every`` steps), the
+    validation's metrics and the recipe. ``workers`` make batches while the model learns; without
+    any they are made in between, which is as fast if all cores are busy.
 
     Raises:
         ValueError: the recipe is invalid, or ``out`` was begun with another recipe.

@@ -38,13 +38,8 @@ COORDINATE_STYLES = ("{}", ", {}")
 """A coordinate is one token with or without a comma before it, so replies get shorter."""
 
 _SPECIAL = (
-    "<|endoftext|>",
-    "<|im_start|>",
-    "<|im_end|>",
-    "<|vision_start|>",
-    "<|vision_end|>",
-    "<|image_pad|>",
-    "<|video_pad|>",
+    *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>"),
+    *("<|image_pad|>", "<|video_pad|>"),
 )
 
 CHAT_TEMPLATE = (
@@ -72,21 +67,17 @@ def words() -> list[str]:
 
 
 def build_tokenizer(corpus: Iterable[str], size: int) -> Any:
-    """Train a tokenizer on a corpus.
+    """Train a tokenizer on requests and replies.
 
-    Args:
-        corpus: requests and replies.
-        size: tokens of words and parts of words; phrases and coordinates are not counted.
+    ``size`` counts tokens of words and parts of words, not phrases and coordinates.
     """
     names = "|".join(sorted(words(), key=len, reverse=True))
     separators = rf" ?\b(?:{names})\b|{_FIELDS}|{_DIGIT}|\n"
     texts = list(corpus)
-    counts = Counter(
-        piece for text in texts for piece in re.split(f"{separators}|{_SENTENCE}", text)
-    )
-    phrases = [
-        piece for piece, n in counts.items() if len(piece) >= _SHORTEST_PHRASE and n >= _LEAST_TEXTS
-    ]
+    pieces = re.compile(f"{separators}|{_SENTENCE}")
+    counts = Counter(piece for text in texts for piece in pieces.split(text))
+    often = [piece for piece, n in counts.items() if n >= _LEAST_TEXTS]
+    phrases = [piece for piece in often if len(piece) >= _SHORTEST_PHRASE]
     # Sorted, so that the result does not depend on the order of the corpus.
     phrases.sort(key=lambda phrase: (-len(phrase), phrase))
     tokenizer = Tokenizer(models.BPE())
@@ -110,12 +101,8 @@ def build_tokenizer(corpus: Iterable[str], size: int) -> Any:
     tokenizer.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
     alone, following = COORDINATE_STYLES
     for n in COORDINATES:
-        tokenizer.add_tokens(
-            [
-                AddedToken(alone.format(n), single_word=True, normalized=False),
-                AddedToken(following.format(n), normalized=False),
-            ]
-        )
+        first = AddedToken(alone.format(n), single_word=True, normalized=False)
+        tokenizer.add_tokens([first, AddedToken(following.format(n), normalized=False)])
     return hf.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         eos_token="<|im_end|>",
@@ -146,12 +133,10 @@ def build_processor(tokenizer: Any) -> Any:
 
 
 def build_model(tokenizer: Any, text: Mapping[str, int], vision: Mapping[str, int]) -> Any:
-    """Build a Qwen3-VL of these shapes, initialised from torch's current seed.
+    """Build a Qwen3-VL, initialised from torch's current seed.
 
-    Args:
-        tokenizer: of :func:`build_tokenizer`.
-        text: ``width``, ``depth`` and ``heads`` of the language model.
-        vision: the same of the vision tower.
+    ``text`` has ``width``, ``depth`` and ``heads`` of the language model, ``vision`` the same of
+    the vision tower.
     """
     token = tokenizer.convert_tokens_to_ids
     config = hf.Qwen3VLConfig(

@@ -36,15 +36,7 @@ def attend(
     turns: Layout,
     **_: Any,
 ) -> tuple[Any, None]:
-    """Compute attention as transformers calls it: (B, heads, T, D) each, out (B, T, heads, D).
-
-    Args:
-        module: the caller.
-        query, key, value: of whole rows.
-        attention_mask: ignored.
-        scaling: of the scores.
-        turns: the rows' layout.
-    """
+    """Compute attention as transformers calls it: (B, heads, T, D) each, out (B, T, heads, D)."""
     opening, slots, length = turns.opening, turns.slots, turns.length
     batch, heads, _, size = query.shape
     query = query * scaling

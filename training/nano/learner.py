@@ -268,17 +268,11 @@ def evaluate(
     longest: int | None = None,
     model: str = NANO,
 ) -> list[RunScore]:
-    """Return the scores of a checkpoint on datasets.
+    """Return the scores of a checkpoint's folder on datasets.
 
     Replies come from the package's runner and are scored by its scorer, without VLMEvalKit: that is
-    fast enough during a training.
-
-    Args:
-        checkpoint: a folder.
-        names: of datasets.
-        device: ``cpu``, ``cuda``.
-        longest: most new tokens of a reply (default: the protocol's).
-        model: the row of the model table that says how it answers.
+    fast enough during a training. ``longest`` are the most new tokens of a reply (default: the
+    protocol's), ``model`` is the row of the model table that says how it answers.
     """
     settings = RunSettings(device=device, max_new_tokens=longest)
     runner = load_local(str(checkpoint), MODELS[model], settings)
@@ -287,9 +281,7 @@ def evaluate(
         task = load_task(name)
         prompts = prompts_of(task)
         answers = runner.answer_batch([prompts.message(i) for i in task.queries], task.question)
-        replies = [
-            Reply(index, answer.text, answer.recorded)
-            for index, answer in zip(task.queries, answers, strict=True)
-        ]
+        pairs = zip(task.queries, answers, strict=True)
+        replies = [Reply(index, answer.text, answer.recorded) for index, answer in pairs]
         scores.append(score_rows(check_replies(model, task, replies, Settings())))
     return scores

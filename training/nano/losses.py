@@ -60,20 +60,12 @@ class Losses(NamedTuple):
     off: float  # mean error of coordinates, in their units
 
     def as_numbers(self) -> dict[str, float]:
-        return {
-            name: float(torch.as_tensor(part).detach()) for name, part in self._asdict().items()
-        }
+        parts = self._asdict().items()
+        return {name: float(torch.as_tensor(part).detach()) for name, part in parts}
 
 
 class Grader:
-    """Computes the losses of a batch.
-
-    Args:
-        model: the language model with its vision tower.
-        heads: trained with it.
-        tokenizer: whose coordinates are ordered.
-        numbers: the coordinates of the model's replies, in order.
-    """
+    """Computes the losses of a batch; ``numbers`` are the coordinates of replies, in order."""
 
     def __init__(self, model: Any, heads: Heads, tokenizer: Any, numbers: Sequence[int]) -> None:
         self._model, self._heads = model, heads
@@ -93,10 +85,8 @@ class Grader:
     def grade(self, batch: Batch, softness: float) -> Losses:
         """Return the losses of a batch; gradients flow through all of them.
 
-        Args:
-            batch: of the model's tokenizer.
-            softness: width, in the coordinate's units, of the bell around the right coordinate
-                that is its target: near misses cost less than far ones.
+        ``softness`` is the width, in the coordinate's units, of the bell around the right
+        coordinate that is its target: near misses cost less than far ones.
         """
         self._visual.clear()
         out = self._model.model(
@@ -150,12 +140,10 @@ class Grader:
             return loss
         guess, truth = guess[there], cells[there]
         loss = loss + 2 * functional.l1_loss(guess[:, 1:5], truth[:, :4] / _FAR)
-        first = 0
-        for size in (len(SHAPES), len(COLOURS), len(TEXTURES)):
-            scores = guess[:, 5 + first : 5 + first + size]
-            values = truth[:, 4 + first : 4 + first + size].argmax(-1)
-            loss = loss + functional.cross_entropy(scores, values)
-            first += size
+        sizes = [len(SHAPES), len(COLOURS), len(TEXTURES)]
+        scores_and_truths = guess[:, 5:].split(sizes, -1), truth[:, 4:].split(sizes, -1)
+        for scores, values in zip(*scores_and_truths, strict=True):
+            loss = loss + functional.cross_entropy(scores, values.argmax(-1))
         return loss
 
     def _pointers(self, layers: Sequence[Any], batch: Batch) -> Any:

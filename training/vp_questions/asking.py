@@ -82,11 +82,7 @@ class ShownQuestion(NamedTuple):
 def choices(slot: Slot, image: AnnotatedImage, field: str | None, rng: Rng) -> Iterator[MarkChoice]:
     """Yield objects that could be marked, in random order, by the boxes of an image.
 
-    Args:
-        slot: the planned question.
-        image: the image.
-        field: field in which the object must lie, if the question is about fields.
-        rng: random numbers.
+    ``field`` is where the object must lie if the question is about fields.
     """
     alone = [i for i, _ in enumerate(image.objects) if can_be_marked(image, i)]
     alone = [alone[i] for i in rng.permutation(len(alone))]
@@ -116,12 +112,11 @@ def can_be_marked(image: AnnotatedImage, place: int) -> bool:
     """Return whether an object has a suitable size and overlaps no other object of its class."""
     target = image.objects[place]
     x1, y1, x2, y2 = target.box
-    if min(x2 - x1, y2 - y1) < LEAST_SIDE:
-        return False
-    if (x2 - x1) * (y2 - y1) > MOST_AREA * image.width * image.height:
+    is_large = _area(target.box) > MOST_AREA * image.width * image.height
+    if min(x2 - x1, y2 - y1) < LEAST_SIDE or is_large:
         return False
     return not any(
-        other.label == target.label and _meet(other.box, target.box)
+        other.label == target.label and _common(other.box, target.box) > 0
         for i, other in enumerate(image.objects)
         if i != place
     )
@@ -138,18 +133,13 @@ def is_partly_hidden(image: AnnotatedImage, place: int) -> bool:
     """
     box = image.objects[place].box
     return any(
-        _meet(other.box, box)
-        and _common(other.box, box) < _WHOLE * min(_area(other.box), _area(box))
+        0 < _common(other.box, box) < _WHOLE * min(_area(other.box), _area(box))
         for i, other in enumerate(image.objects)
         if i != place
     )
 
 
 _WHOLE = 0.9
-
-
-def _meet(a: Corners, b: Corners) -> bool:
-    return _common(a, b) > 0.0
 
 
 def _common(a: Corners, b: Corners) -> float:
@@ -189,7 +179,8 @@ def posed(
     marked = marker.marked(choice.places, colours)
     if marked is None or not _are_alone(image, choice, marked):
         return None
-    drawn = MarkName(slot.style, marked.colour if len(targets) == 1 else _named_colour(slot.colour))
+    named_colour = None if slot.colour == CONTRAST else slot.colour
+    drawn = MarkName(slot.style, marked.colour if len(targets) == 1 else named_colour)
     there = {name.bare for name in (drawn, *(MarkName(slot.style, c) for c in colours[counted:]))}
     named = undrawn_mark(drawn, there, rng) if slot.absence is Absence.TRUE else drawn
     options = _options(slot, image, choice, classes, marked, drawn, rng)
@@ -210,18 +201,13 @@ def posed(
     return ShownQuestion(question, marked.pixels, marked.regions, tuple(colours))
 
 
-def _named_colour(colour: str) -> str | None:
-    return None if colour == CONTRAST else colour
-
-
 def _are_alone(image: AnnotatedImage, choice: MarkChoice, marked: MarkedImage) -> bool:
     """Return whether no other object of a marked class lies under its mark."""
     for place, cover in zip(choice.places, marked.covers, strict=True):
-        target = image.objects[place]
-        for i, other in enumerate(image.objects):
-            same = i != place and other.label == target.label
-            if same and lies_under(other.box, cover, target.box):
-                return False
+        label, box = image.objects[place]
+        others = [other for i, other in enumerate(image.objects) if i != place]
+        if any(each.label == label and lies_under(each.box, cover, box) for each in others):
+            return False
     return True
 
 
@@ -267,15 +253,11 @@ def _other_classes(
     image: AnnotatedImage, place: int, classes: ClassCounts, marked: MarkedImage, rng: Rng
 ) -> list[str]:
     """Return other classes: of the image first, then those often together with the marked class."""
-    target = image.objects[place]
-    under = {
-        other.label
-        for other in image.objects
-        if lies_under(other.box, marked.covers[0], target.box)
-    }
+    marked_label, box = image.objects[place]
+    cover = marked.covers[0]
+    under = {other.label for other in image.objects if lies_under(other.box, cover, box)}
     present = sorted({other.label for other in image.objects} - under)
     present = [present[i] for i in rng.permutation(len(present))]
-    further = [
-        label for label in classes.likely_with(target.label) if label not in {*present, *under}
-    ]
-    return [label for label in (*present, *further) if label != target.label]
+    further = classes.likely_with(marked_label)
+    together = dict.fromkeys((*present, *further))
+    return [label for label in together if label not in {marked_label, *under}]

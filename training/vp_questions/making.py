@@ -22,14 +22,7 @@ _MOST_READ = 12  # Images that are read before an easier question is asked
 def questions(
     images: Sequence[AnnotatedImage], count: int, seed: int, shapes: Sequence[Shape] = tuple(Shape)
 ) -> Iterator[ShownQuestion]:
-    """Yield the questions of a set, in order, without those that no image allows.
-
-    Args:
-        images: to ask about.
-        count: number of questions.
-        seed: of all random choices.
-        shapes: of marks.
-    """
+    """Yield the questions of a set, in order, without those that no image allows."""
     search = _Search(images)
     for slot in plan(count, seed, shapes):
         shown = search.find(slot, np.random.RandomState([seed, count, slot.number]))
@@ -42,10 +35,8 @@ def lettered(posed_marks: Sequence[PosedMarks], seed: int) -> list[str]:
 
     Questions with two options have A and B in turn, separately for "yes" and for "no".
     """
-    share = {
-        letter: (len(posed_marks) + LETTERS[::-1].index(letter)) // len(LETTERS)
-        for letter in LETTERS
-    }
+    count = len(posed_marks)
+    share = {letter: (count + 3 - place) // 4 for place, letter in enumerate(LETTERS)}
     letters = [""] * len(posed_marks)
     turns: dict[str, int] = {}
     for i, question in enumerate(posed_marks):

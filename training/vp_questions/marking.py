@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
+from itertools import combinations
 from typing import NamedTuple
 
 import cv2
@@ -63,39 +65,20 @@ class Hidden(Enum):
     LITTLE = 0.13  # So that the object can be named
 
 
+@dataclass
 class Marker:
-    """Draws marks of one style on an image.
+    """Draws marks of one style on an image."""
 
-    Args:
-        pixels: the image.
-        regions: all that could be marked.
-        style: of all marks.
-        hidden: how much of an object may be covered.
-    """
-
-    def __init__(
-        self, pixels: Pixels, regions: Sequence[Region], style: Style, hidden: Hidden
-    ) -> None:
-        self._pixels = pixels
-        self._regions = regions
-        self._style = style
-        self._hidden = hidden
-        self._covers: dict[int, Cover | None] = {}
+    _pixels: Pixels
+    _regions: Sequence[Region]  # all that could be marked
+    _style: Style
+    _hidden: Hidden  # how much of an object may be covered
+    _covers: dict[int, Cover | None] = field(default_factory=dict)
 
     def marked(self, places: Sequence[int], colours: Sequence[str]) -> MarkedImage | None:
-        """Return the image with a mark on every region; None if a mark cannot be recognised.
-
-        Args:
-            places: of the regions.
-            colours: one for each region.
-        """
-        covers = []
-        for place in places:
-            cover = self._cover(place)
-            if cover is None:
-                return None
-            covers.append(cover)
-        if not _apart(covers):
+        """Return the image with marks on the regions; None if a mark cannot be recognised."""
+        covers = [cover for cover in map(self._cover, places) if cover is not None]
+        if len(covers) < len(places) or not _apart(covers):
             return None
         regions = tuple(self._regions[i] for i in places)
         drawn = draw_marks(self._pixels, regions, self._style, colours)
@@ -103,10 +86,8 @@ class Marker:
             return None
         first = drawn.colours_used[0]
         named = [first] if len(places) == 1 else colours
-        shows = all(
-            self._is_visible(drawn.pixels, cover, colour)
-            for cover, colour in zip(covers, named, strict=True)
-        )
+        both = zip(covers, named, strict=True)
+        shows = all(self._is_visible(drawn.pixels, cover, colour) for cover, colour in both)
         return MarkedImage(drawn.pixels, first, tuple(covers), regions) if shows else None
 
     def _cover(self, place: int) -> Cover | None:
@@ -183,10 +164,7 @@ def _has_room(region: Region, style: Style, width: int, height: int) -> bool:
 
 
 def _apart(covers: Sequence[Cover]) -> bool:
-    near = [_wider(cover) for cover in covers]
-    return not any(
-        (near[i] & covers[j]).any() for i in range(len(covers)) for j in range(i + 1, len(covers))
-    )
+    return not any((_wider(one) & other).any() for one, other in combinations(covers, 2))
 
 
 def _wider(cover: Cover) -> Cover:
