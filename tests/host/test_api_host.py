@@ -18,45 +18,23 @@ from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.models.model_client import to_host_message
 from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.models.model_table import find_model
 
 pytestmark = pytest.mark.host
 
 DATA = "FindIt_Demo_xyxy_json"
 SHOWN = "FindIt_Demo_insdet_xywh_text"
-LETTERS = "VPBench_Stage1"
 MODEL = "GPT-5.4"
 KEY = "sk-or-v1-c0ffee-SECRET"
-ROWS = 19
 
 
-@pytest.fixture(scope="module")
-def answers(lmu: Path) -> dict[str, str]:
-    row = find_model(MODEL)
-    assert row is not None
-    assert row.api is not None
-    return perfect_answers(MODEL, [DATA, SHOWN], "openrouter")
-
-
-def ask(
-    server: ChatServer, cwd: Path, lmu: Path, *arguments: str
-) -> subprocess.CompletedProcess[str]:
+def ask(server: ChatServer, cwd: Path, lmu: Path) -> subprocess.CompletedProcess[str]:
     """Return a run of GPT-5.4 against a server, its key looked for in everything that it leaves."""
-    done = run(
-        RUN_FINDIT,
-        ["--model", MODEL, *arguments],
-        cwd,
-        environment(lmu, OPENROUTER_API_KEY=KEY, OPENROUTER_BASE_URL=server.url),
-    )
-    assert_no_key(done.stdout, cwd)
+    env = environment(lmu, OPENROUTER_API_KEY=KEY, OPENROUTER_BASE_URL=server.url)
+    done = run(RUN_FINDIT, ["--model", MODEL, "--data", DATA, SHOWN], cwd, env)
+    assert "SECRET" not in done.stdout
+    for path in cwd.rglob("*"):
+        assert not path.is_file() or b"SECRET" not in path.read_bytes(), path
     return done
-
-
-def assert_no_key(text: str, *folders: Path) -> None:
-    assert "SECRET" not in text
-    for folder in folders:
-        for path in folder.rglob("*"):
-            assert not path.is_file() or b"SECRET" not in path.read_bytes(), path
 
 
 # --- one process ----------------------------------------------------------------------------------
@@ -148,39 +126,19 @@ def test_the_engine_has_a_backend_for_each_kind_of_model(
     assert isinstance(backend, HttpBackend)
     assert (backend.service.budget, backend.service.timeout) == (budget, 5.0)
     assert isinstance(host.backend(ModelEntry("FullImage")), LocalBackend)
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "why"),
-    [
+    host.check(ModelEntry(MODEL, {"max_new_tokens": 64}))
+    for name, settings, why in (
         (MODEL, {"max_tokens": "64"}, "whole number"),
         (MODEL, {"top_p": 1}, "no setting 'top_p'"),
         ("FullImage", {"max_new_tokens": 64}, "unexpected keyword"),
-    ],
-)
-def test_unknown_settings_of_a_sweep_are_refused_before_the_first_call(
-    registered: dict[str, Any], name: str, settings: dict[str, Any], why: str
-) -> None:
-    from vlmeval_findit.host.vlmevalkit_backends import VLMEvalKitBackends
-
-    host = VLMEvalKitBackends(CallOptions())
-    with pytest.raises(ValueError, match=f"line 7: settings of {name}: .*{why}"):
-        host.check(ModelEntry(name, settings, line=7))
-    host.check(ModelEntry(MODEL, {"max_new_tokens": 64}))
-    host.check(ModelEntry(name))
-
-
-def test_a_limit_in_dollars_is_refused_where_costs_are_not_known(
-    registered: dict[str, Any],
-) -> None:
-    from vlmeval_findit.host.vlmevalkit_backends import VLMEvalKitBackends
-
-    expected = next(
-        name for name, maker in registered.items() if "GPT4o" in name and hasattr(maker, "func")
-    )
-    VLMEvalKitBackends(CallOptions()).check(ModelEntry(expected))
+    ):
+        with pytest.raises(ValueError, match=f"line 7: settings of {name}: .*{why}"):
+            host.check(ModelEntry(name, settings, line=7))
+    # The costs of VLMEvalKit's own models are not known.
+    theirs = next(n for n, maker in registered.items() if "GPT4o" in n and hasattr(maker, "func"))
+    VLMEvalKitBackends(CallOptions()).check(ModelEntry(theirs))
     with pytest.raises(ValueError, match="is not known: no limit"):
-        VLMEvalKitBackends(CallOptions(), budget=Budget(1.0)).check(ModelEntry(expected))
+        host.check(ModelEntry(theirs))
 
 
 # --- whole runs -----------------------------------------------------------------------------------
@@ -188,8 +146,9 @@ def test_a_limit_in_dollars_is_refused_where_costs_are_not_known(
 
 @pytest.mark.slow
 def test_a_run_to_a_score_with_failed_calls_that_the_next_run_repeats(
-    lmu: Path, tmp_path: Path, answers: dict[str, str]
+    lmu: Path, tmp_path: Path
 ) -> None:
+    answers = perfect_answers(MODEL, [DATA, SHOWN], "openrouter")
     shaky = True
 
     def script(asked: Asked, number: int) -> Answer:
@@ -199,11 +158,10 @@ def test_a_run_to_a_score_with_failed_calls_that_the_next_run_repeats(
             return error(429, "slow down", Retry_After="0")
         return completion(answers[content(asked.body)])
 
-    outputs = tmp_path / "outputs"
     with ChatServer(script) as server:
-        done = ask(server, tmp_path, lmu, "--data", DATA, SHOWN)
+        done = ask(server, tmp_path, lmu)
         first = len(server.asked)
-        path = predictions(outputs, MODEL, DATA)
+        path, shown = (predictions(tmp_path / "outputs", MODEL, name) for name in (DATA, SHOWN))
         failed = sum(text.startswith("Failed to obtain") for text in replies(path).values())
         assert done.returncode == 1, "some calls failed"
         assert done.stdout.count("WARNING - http_backend.py") == 1, "one line for all of them"
@@ -213,13 +171,11 @@ def test_a_run_to_a_score_with_failed_calls_that_the_next_run_repeats(
         assert provenance["totals"]["failed"] == failed
         assert metric_values(path)["f1"] == 100.0, "of the calls that were answered"
         shaky = False
-        done = ask(server, tmp_path, lmu, "--data", DATA, SHOWN)
+        done = ask(server, tmp_path, lmu)
         assert done.returncode == 0, done.stdout
         again = len(server.asked) - first
-    for name in (DATA, SHOWN):
-        path = predictions(outputs, MODEL, name)
-        assert metric_values(path)["f1"] == metric_values(path)["f1_failed_missed"] == 100.0
-        for row in json.loads(path.read_text()):
-            record = json.loads(row["extra_records"])["findit"]
-            assert record["call"]["cost"] == 0.01, "none was lost"
+    for file in (path, shown):
+        assert metric_values(file)["f1"] == metric_values(file)["f1_failed_missed"] == 100.0
+        records = [json.loads(row["extra_records"]) for row in json.loads(file.read_text())]
+        assert {record["findit"]["call"]["cost"] for record in records} == {0.01}, "none was lost"
     assert 0 < again - failed < 3, "the other dataset's failed calls, no other"

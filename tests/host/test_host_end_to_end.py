@@ -44,28 +44,24 @@ def finished(lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cwd / "outputs"
 
 
-def test_a_run_leaves_score_details_and_provenance(finished: Path) -> None:
+def beside(path: Path, suffix: str) -> str:
+    return path.with_name(f"{path.stem}_{suffix}").read_text()
+
+
+def test_a_run_leaves_score_details_provenance_and_its_f1_in_the_summary(finished: Path) -> None:
     path = predictions(finished, MODEL, DATA)
     assert path.suffix == ".json", "xlsx would cut replies"
-    details = [
-        json.loads(line)
-        for line in path.with_name(f"{path.stem}_details.jsonl").read_text().splitlines()
-    ]
-    provenance = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
+    details = [json.loads(line) for line in beside(path, "details.jsonl").splitlines()]
+    provenance = json.loads(beside(path, "provenance.json"))
     assert len(details) == len(replies(path)) == provenance["predictions"]["rows"] == 19
     assert provenance["spaces"] == [{"kind": "grid1000", "source": "recorded by the run"}]
     assert provenance["identity"]["prompts"].startswith("findit-own-")
     assert provenance["identity"]["host"]["ms-vlmeval"]
     assert sum(d["tp"] for d in details) == provenance["totals"]["tp"]
-
-
-def test_the_run_summary_shows_f1(finished: Path) -> None:
     status = json.loads(next(finished.glob(f"{MODEL}/**/status.json")).read_text())
     entry = status["datasets"][DATA]
     assert entry["primary_metric"] == "F1@0.5"
-    assert entry["metrics"][entry["primary_metric"]] == pytest.approx(
-        metric_values(predictions(finished, MODEL, DATA))["f1"], abs=1e-3
-    )
+    assert entry["metrics"]["F1@0.5"] == pytest.approx(metric_values(path)["f1"], abs=1e-3)
 
 
 # --- the life of a run ----------------------------------------------------------------------------
@@ -109,9 +105,8 @@ def test_the_life_of_a_run(program: str, finished: Path, lmu: Path, tmp_path: Pa
     journal = next((tmp_path / "outputs").rglob("*calls.jsonl"))
     assert journal.read_bytes().count(b"\n") == LIFE_ROWS, "no call was made twice"
 
-    again = run(
-        command[:1], [*command[1:], *["--reuse"] * (program == "ms-vlmeval")], tmp_path, env
-    )
+    reuse = ["--reuse"] * (program == "ms-vlmeval")
+    again = run(command[:1], [*command[1:], *reuse], tmp_path, env)
     assert again.returncode == 0, again.stdout
     assert journal.read_bytes().count(b"\n") == LIFE_ROWS
     if program != "sweep":
@@ -132,11 +127,7 @@ def test_the_life_of_a_run(program: str, finished: Path, lmu: Path, tmp_path: Pa
     export = ["export", str(path), "--to", "coco", "--out", "coco"]
     assert run(RUN_FINDIT, export, tmp_path, env).returncode == 0
     boxes = json.loads((tmp_path / "coco" / f"{path.stem}_coco_results.json").read_text())
-    assert len(boxes) == totals_of(path)["n_pred"]
-
-
-def totals_of(path: Path) -> dict[str, int]:
-    return json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())["totals"]
+    assert len(boxes) == json.loads(beside(path, "provenance.json"))["totals"]["n_pred"]
 
 
 def test_a_run_goes_on_under_any_program(finished: Path, lmu: Path, tmp_path: Path) -> None:
@@ -181,33 +172,27 @@ def test_a_config_file_names_classes(finished: Path, lmu: Path, tmp_path: Path) 
     assert metric_values(again) == metric_values(predictions(finished, "FullImage", DATA))
 
 
-def test_the_stock_runner_refuses_an_unknown_space_before_any_call(
-    lmu: Path, tmp_path: Path
-) -> None:
-    arguments = ["--data", DATA, "--model", "Qwen2-VL-7B-Instruct"]
-    done = run(STOCK, arguments, tmp_path, environment(lmu))
-    assert "it is not guessed" in done.stdout
-    assert "Infer" not in done.stdout
-
-
 def test_a_failure_ends_the_stock_runner_with_a_status(
     finished: Path, lmu: Path, tmp_path: Path
 ) -> None:
-    shutil.copytree(finished, tmp_path / "outputs")
+    env = environment(lmu)
+    done = run(STOCK, ["--data", DATA, "--model", "Qwen2-VL-7B-Instruct"], tmp_path, env)
+    assert "it is not guessed" in done.stdout
+    assert "Infer" not in done.stdout, "an unknown space is refused before any call"
+    shutil.copytree(finished, tmp_path / "outputs", dirs_exist_ok=True)
     recorded = tmp_path / "outputs" / MODEL / f"{MODEL}_{DATA}_identity.json"
     recorded.write_text(json.dumps({**json.loads(recorded.read_text()), "prompt_hash": "others"}))
     arguments = ["--data", DATA, "--model", MODEL]
-    done = run(STOCK, arguments, tmp_path, environment(lmu))
+    done = run(STOCK, arguments, tmp_path, env)
     assert done.returncode == 1
     assert f"FindIt: {MODEL} on {DATA}: " in done.stdout
-    done = run(RUN_FINDIT, arguments, tmp_path, environment(lmu))
+    done = run(RUN_FINDIT, arguments, tmp_path, env)
     assert done.returncode == 2, "refused before the host starts"
     assert "hash of the prompts: recorded others" in done.stdout
-    done = run(
-        STOCK, ["--data", "FindIt_Pascal_xyxy_json", "--model", MODEL], tmp_path, environment(lmu)
-    )
+    pascal = "FindIt_Pascal_xyxy_json"
+    done = run(STOCK, ["--data", pascal, "--model", MODEL], tmp_path, env)
     assert done.returncode == 1, "its images are missing"
-    assert "FindIt: any model on FindIt_Pascal_xyxy_json: " in done.stdout
+    assert f"FindIt: any model on {pascal}: " in done.stdout
 
 
 def test_switched_off_the_host_knows_nothing_of_us(lmu: Path, tmp_path: Path) -> None:
@@ -217,18 +202,18 @@ def test_switched_off_the_host_knows_nothing_of_us(lmu: Path, tmp_path: Path) ->
     assert "built None" in done.stdout, done.stdout
 
 
-@pytest.mark.parametrize("module", ["datasets", "inference", "vlmevalkit_backends"])
+@pytest.mark.parametrize("module", ["inference", "vlmevalkit_backends"])
 def test_our_modules_may_be_imported_before_the_host(
     module: str, lmu: Path, tmp_path: Path
 ) -> None:
     """The start-up hook asks for our classes while one of our own modules imports the host."""
-    code = (
-        "import warnings; warnings.filterwarnings('error', message='vlmeval_findit could not')\n"
-        f"import vlmeval_findit.host.{module}\n"
-        "import vlmeval.dataset, vlmeval.config\n"
-        f"dataset = vlmeval.dataset.build_dataset('{DATA}')\n"
-        "assert type(dataset).__name__ == 'FindItObjectDetection'\n"
-        "assert 'FullImage' in vlmeval.config.supported_VLM"
-    )
+    code = f"""
+import warnings; warnings.filterwarnings('error', message='vlmeval_findit could not')
+import vlmeval_findit.host.{module}
+import vlmeval.dataset, vlmeval.config
+dataset = vlmeval.dataset.build_dataset('{DATA}')
+assert type(dataset).__name__ == 'FindItObjectDetection'
+assert 'FullImage' in vlmeval.config.supported_VLM
+"""
     done = run(["-c", code], [], tmp_path, environment(lmu))
     assert done.returncode == 0, done.stdout

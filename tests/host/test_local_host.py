@@ -101,30 +101,22 @@ def test_the_hosts_class_is_given_a_system_text(host: SimpleNamespace) -> None:
     from vlmeval_findit.core.custom_prompt import CustomPrompt
     from vlmeval_findit.host.vlmevalkit_entries import entry_of, with_system
 
-    prompt = CustomPrompt("You are a detector.")
     for name, is_given in (("Qwen3-VL-8B-Instruct", True), ("Qwen3-VL-8B", False)):
-        entry = with_system(entry_of(name), prompt)
+        entry = with_system(entry_of(name), CustomPrompt("You are a detector."))
         assert ("system_prompt" in entry.arguments) is is_given, name
         assert ("system_prompt" in entry.given) is is_given, "it is part of every key"
         assert with_system(entry_of(name), CustomPrompt(template="x")) == entry_of(name)
 
 
-def test_show_prints_what_a_model_sees(
-    checkpoint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_show_prints_what_a_model_sees(checkpoint: str, tmp_path: Path) -> None:
     require_host()
-    env = environment(tmp_path / "lmu")
-    source = f"Qwen3-VL={checkpoint}"
-    done = run(RUN_FINDIT, ["data", "show", DATA, "--index", "3", "--model", source], tmp_path, env)
+    env = environment(tmp_path / "lmu", HF_HUB_OFFLINE="1")
+    words = ["data", "show", DATA, "--index", "3", "--model"]
+    done = run(RUN_FINDIT, [*words, f"Qwen3-VL={checkpoint}"], tmp_path, env)
     assert done.returncode == 0, done.stdout
     assert "<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>Find every" in done.stdout
     assert "image 1: original " in done.stdout
     assert "bounds {'min_pixels': 200704, 'max_pixels': 1605632}" in done.stdout
-    elsewhere = run(
-        RUN_FINDIT,
-        ["data", "show", DATA, "--model", "Gemma4"],
-        tmp_path,
-        {**env, "HF_HUB_OFFLINE": "1"},
-    )
+    elsewhere = run(RUN_FINDIT, [*words, "Gemma4"], tmp_path, env)
     assert elsewhere.returncode == 0, elsewhere.stdout
     assert "cannot be shown here: google/gemma-4-E4B-it" in elsewhere.stdout

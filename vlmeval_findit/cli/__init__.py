@@ -18,7 +18,17 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem, shell_complete
 
-from ..core.command import INTERRUPTED, NO_MORE, REFUSED, SOME_FAILED, as_called, program
+from ..core.command import (
+    INTERRUPTED,
+    NO_MORE,
+    REFUSED,
+    SOME_FAILED,
+    as_called,
+    install,
+    missing,
+    program,
+)
+from ..core.formatting import nearest
 from .shared_options import HELP, PLUGIN, is_verbose, print_note, shared_options
 
 GROUPS = {
@@ -125,9 +135,8 @@ class Commands(click.Group):
         name = f"{self.prefix}{cmd_name}"
         if name in COMMANDS:
             module, _, attribute = COMMANDS[name][0].partition(".")
-            command: click.Command = getattr(
-                import_module(f"{__name__}.{module}"), attribute or "command"
-            )
+            imported = import_module(f"{__name__}.{module}")
+            command: click.Command = getattr(imported, attribute or "command")
             command.name = cmd_name
             return command
         if cmd_name in self.list_commands(ctx):
@@ -137,18 +146,12 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if name not in self.list_commands(ctx):
-            from ..core.formatting import nearest
-
-            full = f"{self.prefix}{name}"
-            if full in RENAMED:
-                new_name = RENAMED[full]
-                raise ValueError(
-                    f"{full} is {new_name} now: python run_findit.py {new_name} --help"
-                )
-            raise ValueError(f"no command {full!r}{nearest(full, COMMANDS)}")
-        return super().resolve_command(ctx, args)
+        name = f"{self.prefix}{args[0]}"
+        if args[0] in self.list_commands(ctx):
+            return super().resolve_command(ctx, args)
+        if new_name := RENAMED.get(name):
+            raise ValueError(f"{name} is {new_name} now: python run_findit.py {new_name} --help")
+        raise ValueError(f"no command {name!r}{nearest(name, COMMANDS)}")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, rows in GROUPS.items():
@@ -162,6 +165,48 @@ class Commands(click.Group):
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         helps = {name: COMMANDS.get(f"{self.prefix}{name}", ("", ""))[1] for name in names}
         return [CompletionItem(name, help=helps[name]) for name in names]
+
+
+def _print_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    """Print the versions of this package, VLMEvalKit, Python and the engines; import none."""
+    if not value:
+        return
+    import platform
+
+    from .. import __version__
+    from ..core.command import installed
+    from ..core.identity import ENGINES
+    from ..core.vlmevalkit import host_version, package_folder
+
+    print(f"vlmeval-findit {__version__}, {Path(__file__).resolve().parents[1]}")
+    folder = package_folder()
+    for name, number in host_version().items():
+        print(f"{name} {number}, {folder}")
+    if folder is None:
+        print(f"VLMEvalKit is not installed: {install('run')}")
+    for name, number in {"Python": platform.python_version(), **installed(ENGINES)}.items():
+        print(f"{name} {number}")
+    ctx.exit()
+
+
+ROOT = Commands(
+    "findit",
+    help="Measure where a multimodal model puts its boxes: FindIt and other benchmarks, "
+    "on VLMEvalKit.",
+    epilog=as_called(_EPILOG),
+)
+"""The command ``findit``."""
+
+_VERSION = click.Option(
+    ["--version"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_versions,
+    help="What is installed: this package, VLMEvalKit, Python, torch.",
+    show_default=False,
+)
+ROOT.params += [_VERSION, *shared_options()]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -194,73 +239,21 @@ def _lacks_command(arguments: Sequence[str]) -> bool:
     return False
 
 
-def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    if value:
-        _print_versions()
-        ctx.exit()
-
-
-def _print_versions() -> None:
-    """Print the versions of this package, VLMEvalKit, Python and the engines; import none."""
-    import platform
-
-    from .. import __version__
-    from ..core.command import install, installed
-    from ..core.identity import ENGINES
-    from ..core.vlmevalkit import host_version, package_folder
-
-    print(f"vlmeval-findit {__version__}, {Path(__file__).resolve().parents[1]}")
-    folder = package_folder()
-    for name, number in host_version().items():
-        print(f"{name} {number}, {folder}")
-    if folder is None:
-        print(f"VLMEvalKit is not installed: {install('run')}")
-    print(f"Python {platform.python_version()}")
-    for name, number in installed(ENGINES).items():
-        print(f"{name} {number}")
-
-
-def _root() -> Commands:
-    root = Commands(
-        "findit",
-        help="Measure where a multimodal model puts its boxes: FindIt and other benchmarks, "
-        "on VLMEvalKit.",
-        epilog=as_called(_EPILOG),
-    )
-    version = click.Option(
-        ["--version"],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_version,
-        help="What is installed: this package, VLMEvalKit, Python, torch.",
-        show_default=False,
-    )
-    root.params += [version, *shared_options()]
-    return root
-
-
-ROOT = _root()
-"""The command ``findit``."""
-
-
-def _print_commands() -> None:
-    context = click.Context(ROOT, info_name=program())
-    formatter = context.make_formatter()
-    ROOT.format_usage(context, formatter)
-    ROOT.format_help_text(context, formatter)
-    ROOT.format_commands(context, formatter)
-    print(formatter.getvalue())
-    print(f"Begin with: {program()} demo")
-    print(f"Options, examples, names of datasets, exit statuses: {program()} --help")
-
-
 def _run(arguments: list[str]) -> int:
     try:
-        if not arguments and _COMPLETE not in os.environ:
+        if instruction := os.environ.get(_COMPLETE):
+            return shell_complete(ROOT, {}, program(), _COMPLETE, instruction)
+        if not arguments:
             _print_commands()
             return 0
-        return _invoke(ROOT, arguments)
+        with ROOT.make_context(program(), arguments) as context:
+            try:
+                status: int = ROOT.invoke(context)
+            except (ValueError, OSError):
+                if is_verbose():
+                    traceback.print_exc()
+                raise
+        return status
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
@@ -274,10 +267,7 @@ def _run(arguments: list[str]) -> int:
         print("stopped", file=sys.stderr)
         return INTERRUPTED
     except ModuleNotFoundError as error:
-        from ..core.command import missing
-
-        line = missing(error)
-        if line is None:
+        if (line := missing(error)) is None:
             raise
         print_note(f"error: {line}")
         return REFUSED
@@ -292,17 +282,15 @@ def _run(arguments: list[str]) -> int:
         return NO_MORE if is_disk_full(error) else REFUSED
 
 
-def _invoke(root: Commands, arguments: list[str]) -> int:
-    if instruction := os.environ.get(_COMPLETE):
-        return shell_complete(root, {}, program(), _COMPLETE, instruction)
-    with root.make_context(program(), arguments) as context:
-        try:
-            status: int = root.invoke(context)
-        except (ValueError, OSError):
-            if is_verbose():
-                traceback.print_exc()
-            raise
-    return status
+def _print_commands() -> None:
+    context = click.Context(ROOT, info_name=program())
+    formatter = context.make_formatter()
+    ROOT.format_usage(context, formatter)
+    ROOT.format_help_text(context, formatter)
+    ROOT.format_commands(context, formatter)
+    print(formatter.getvalue())
+    print(f"Begin with: {program()} demo")
+    print(f"Options, examples, names of datasets, exit statuses: {program()} --help")
 
 
 def error_text(error: ValueError | OSError) -> str:

@@ -16,7 +16,7 @@ from ..core.benchmark_protocol import Benchmark, Drawing
 from ..core.command import SOME_FAILED, as_called
 from ..core.custom_prompt import CustomPrompt, custom_prompt
 from ..core.formatting import nearest
-from ..core.plugin_rows import Broken, reported, unreported
+from ..core.plugin_rows import reported, unreported
 from ..core.redaction import scrub
 from ..core.settings import settings_from
 from ..data.sources import published_sets
@@ -80,11 +80,7 @@ def _findings(
     out: Path,
     prompt: CustomPrompt | None,
 ) -> benchmark_check.Findings:
-    """Return the check of the row that has a name.
-
-    Raises:
-        ValueError: no table has a row of this name.
-    """
+    """Return the check of the row that has a name; a ValueError if no table has one."""
     name, _, checkpoint = target.partition("=")
     known = {benchmark.name: benchmark for benchmark in benchmarks()}
     is_dataset = begins_with_prefix(name) or name in known
@@ -97,23 +93,27 @@ def _findings(
         question = parse(_first_with_table(known[name]) if name in known else name)
         space = "pixels" if question.in_boxes else None
         settings = settings_from({"space": space, "encoder": encoder})
-        return benchmark_check.check_benchmark(question.name, settings, out, _draw)
+
+        def draw(drawing: Drawing, folder: Path) -> None:
+            drawn_values(drawing, folder, lambda image: 0)
+
+        return benchmark_check.check_benchmark(question.name, settings, out, draw)
     if (model := find_model(name) or row_of_base(checkpoint)) is not None:
         checkpoints = model.local.checkpoints if model.local else {}
         path = checkpoint or checkpoints.get(name)
         return plugin_row_check.check_model(model, path, parse(data).name, prompt=prompt)
+    sets = published_sets()
     if name in KINDS:
         return plugin_row_check.check_space(KINDS[name])
     if name in REPRESENTATIONS:
         return plugin_row_check.check_representation(REPRESENTATIONS[name])
-    sets = published_sets()
     if name in sets:
         return plugin_row_check.check_source(sets[name], folder)
     of_this_set = f"_{name}_".casefold()
-    for dataset in (dataset for benchmark in known.values() for dataset in benchmark.listed()):
-        if of_this_set in f"{dataset}_".casefold():
-            command = as_called(f"python run_findit.py check {dataset}")
-            raise ValueError(f"{name!r} is only a part of a dataset's name: type {command}")
+    listed = (dataset for benchmark in known.values() for dataset in benchmark.listed())
+    if dataset := next((each for each in listed if of_this_set in f"{each}_".casefold()), None):
+        command = as_called(f"python run_findit.py check {dataset}")
+        raise ValueError(f"{name!r} is only a part of a dataset's name: type {command}")
     near = nearest(name, [*known, *MODELS, *KINDS, *REPRESENTATIONS, *sets])
     near = near or as_called("; for names type python run_findit.py models, or data list")
     raise ValueError(f"no benchmark, model, space, representation or set {name!r}{near}")
@@ -126,10 +126,6 @@ def _first_with_table(benchmark: Benchmark) -> str:
             benchmark.load(name)
             return name
     return benchmark.listed()[0]
-
-
-def _draw(drawing: Drawing, folder: Path) -> None:
-    drawn_values(drawing, folder, lambda image: 0)
 
 
 # --- plugins ---
@@ -145,31 +141,23 @@ def plugins() -> int:
     docs/how-to/benchmarks.md says how to write a plug-in. Exit status 1: something is broken.
     """
     with unreported():
-        rows = [
-            (group.value, name, added.plugin)
-            for group, table in plugin_tables().items()
-            for name, added in table.added().items()
-        ]
-    for group, name, plugin in rows:
+        tables = {group.value: table.added() for group, table in plugin_tables().items()}
+    rows = [(group, *row) for group, added in tables.items() for row in added.items()]
+    for group, name, added in rows:
+        plugin = added.plugin
         row, version = f"{group:<{_GROUP}}{name:<{_ROW}}", f"{plugin.name} {plugin.version}"
         fits = len(name) < _ROW and len(row) + len(version) <= _WIDTH
         _print_indented(*([row + version] if fits else [row.rstrip(), version]), plugin.origin)
     broken = reported()
+    for each in broken:
+        plugin, group = each.plugin, each.group.value if each.group else "file"
+        why = wrap(scrub(each.why), _WIDTH - _GROUP, break_long_words=False, break_on_hyphens=False)
+        first = f"{group:<{_GROUP}}{f'broken: {each.what}'.rstrip()}"
+        _print_indented(first, f"{plugin.name} {plugin.version}".rstrip(), plugin.origin, *why)
     if not rows and not broken:
         print("No plug-in adds a row: docs/how-to/benchmarks.md says how to write a plug-in.")
-    for each in broken:
-        _print_broken(each)
     return SOME_FAILED if broken else 0
 
 
-def _print_broken(broken: Broken) -> None:
-    plugin, group = broken.plugin, broken.group.value if broken.group else "file"
-    why = wrap(scrub(broken.why), _WIDTH - _GROUP, break_long_words=False, break_on_hyphens=False)
-    first = f"{group:<{_GROUP}}{f'broken: {broken.what}'.rstrip()}"
-    _print_indented(first, f"{plugin.name} {plugin.version}".rstrip(), plugin.origin, *why)
-
-
 def _print_indented(first: str, *rest: str) -> None:
-    print(first)
-    for line in rest:
-        print(f"{'':<{_GROUP}}{line}")
+    print("\n".join([first, *(f"{'':<{_GROUP}}{line}" for line in rest)]))

@@ -6,9 +6,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 
 from rich.console import Console
 from rich.progress import (
@@ -33,47 +32,17 @@ _LINE_EVERY = 10.0
 """Seconds between lines without a terminal."""
 
 
-@dataclass(slots=True)
-class ProgressCounts:
-    """Counts of the model at work; failures and tokens of the whole sweep."""
-
-    model: str = ""
-    cells: int = 0
-    cells_done: int = 0
-    calls: int = 0
-    calls_done: int = 0
-    calls_before: int = 0
-    failures: int = 0
-    started: float = 0.0
-    tokens: Counter[str] = field(default_factory=Counter)
-
-    def line(self, now: float) -> str:
-        """Return the state in words."""
-        calls, seconds = self.calls_done - self.calls_before, max(now - self.started, 1e-9)
-        rate = calls / seconds
-        left = (self.calls - self.calls_done) / rate if calls else None
-        return (
-            f"{self.model}  cells {self.cells_done}/{self.cells}  "
-            f"calls {self.calls_done}/{self.calls}  {rate:.1f}/s  "
-            f"left {duration(left)}  failed {self.failures}"
-        )
-
-
 class SweepProgress:
     """Shows a sweep (:class:`..engine.answering.Watcher`).
 
     Args:
         lines: whether lines are printed without a terminal, and bars stay at the end.
-        clock: seconds.
     """
 
-    def __init__(self, lines: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
-        self.state = ProgressCounts()
-        self._clock = clock
-        self._last_line = 0.0
+    def __init__(self, lines: bool = True) -> None:
         # Passed explicitly: the demonstration redirects sys.stderr to a log during calls.
         console = Console(file=sys.stderr)
-        self.bars = Progress(
+        self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(20),
             MofNCompleteColumn(),
@@ -85,63 +54,67 @@ class SweepProgress:
         )
         self._prints_lines = lines and not (console.is_terminal or is_quiet())
         self._tasks: dict[str, TaskID] = {}
+        self._tokens = Counter[str]()
+        self._failures = self._cells = self._calls = 0  # Of the sweep, of the model at work
+        self._last_line = 0.0
 
     def __enter__(self) -> SweepProgress:
-        self.bars.start()
-        self._starting = self.bars.add_task("starting", total=None, note="")
+        self._bars.start()
+        self._starting = self._bars.add_task("starting", total=None, note="")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.bars.stop()
+        self._bars.stop()
 
     def planned(self, model: str, planned: PlannedCalls) -> None:
-        self.bars.update(self._starting, visible=False)
-        self.state = replace(
-            self.state,
-            model=model,
-            cells=planned.cells,
-            cells_done=0,
-            calls=planned.calls,
-            calls_done=planned.finished,
-            calls_before=planned.finished,
-            started=self._clock(),
-        )
-        task = self._tasks.get(model)
-        if task is None:
-            task = self._tasks[model] = self.bars.add_task(model, total=0, note="")
+        self._bars.update(self._starting, visible=False)
+        self._model, self._planned, self._began = model, planned, time.monotonic()
+        self._cells, self._calls = 0, planned.finished
+        if model not in self._tasks:
+            self._tasks[model] = self._bars.add_task(model, total=0, note="")
         # A search plans each of its stages: the bar of a model covers all of them.
-        (before,) = (each.total or 0 for each in self.bars.tasks if each.id == task)
-        self.bars.update(task, total=before + planned.calls, advance=planned.finished)
+        (before,) = (task.total or 0 for task in self._bars.tasks if task.id == self._tasks[model])
+        total = before + planned.calls
+        self._bars.update(self._tasks[model], total=total, advance=planned.finished)
         self._show(now=True)
 
     def answered(self, answers: Sequence[Answer]) -> None:
-        self.state.calls_done += len(answers)
-        self.state.failures += sum(answer.error is not None for answer in answers)
+        self._calls += len(answers)
+        self._failures += sum(answer.error is not None for answer in answers)
         for answer in answers:
-            self.state.tokens.update(recorded(answer.extra).tokens)
-        self.bars.advance(self._tasks[self.state.model], len(answers))
+            self._tokens.update(recorded(answer.extra).tokens)
+        self._bars.advance(self._tasks[self._model], len(answers))
         self._show()
 
     def scored(self, result: CellResult) -> None:
-        self.state.cells_done += 1
-        self._show(now=self.state.cells_done == self.state.cells)
+        self._cells += 1
+        self._show(now=self._cells == self._planned.cells)
 
     def print_tokens(self) -> None:
         """Print the tokens of the whole sweep."""
-        tokens = self.state.tokens
+        tokens = self._tokens
         if tokens["prompt"]:
             cached = f", {tokens['cached']:,} of them from a cache" if tokens["cached"] else ""
             out = tokens["completion"] or tokens["reply"]
             print(f"tokens: {tokens['prompt']:,} in{cached}; {out:,} out", file=sys.stderr)
 
     def _show(self, now: bool = False) -> None:
-        state = self.state
-        note = f"cells {state.cells_done}/{state.cells}, failed {state.failures}"
-        self.bars.update(self._tasks[state.model], note=note)
-        clock = self._clock()
-        if self._prints_lines and (now or clock - self._last_line >= _LINE_EVERY):
-            self._last_line = clock
-            print(state.line(clock), file=sys.stderr, flush=True)
+        planned, clock = self._planned, time.monotonic()
+        cells = f"cells {self._cells}/{planned.cells}"
+        note = f"{cells}, failed {self._failures}"
+        self._bars.update(self._tasks[self._model], note=note)
+        if not self._prints_lines or not (now or clock - self._last_line >= _LINE_EVERY):
+            return
+        self._last_line = clock
+        made = self._calls - planned.finished
+        rate = made / max(clock - self._began, 1e-9)
+        left = duration((planned.calls - self._calls) / rate if made else None)
+        print(
+            f"{self._model}  {cells}  calls {self._calls}/{planned.calls}  {rate:.1f}/s  "
+            f"left {left}  failed {self._failures}",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 class DownloadProgress:
@@ -160,31 +133,27 @@ class DownloadProgress:
 
     def got(self, count: int) -> None:
         """Count bytes that arrived."""
-        with self._lock:
-            self._bytes += count
-            self._show()
+        self._show(got=count)
 
     def expect(self, remaining: int) -> None:
         """Set the remaining bytes of an archive."""
-        with self._lock:
-            self._announced = self._bytes + remaining
-            self._show()
+        self._show(remaining=remaining)
 
     def finished(self, name: str) -> None:
         """Count a file that arrived, or failed for good."""
-        with self._lock:
-            self._done += 1
-            self._show()
+        self._show(done=1)
 
-    def _show(self) -> None:
-        mean = self._bytes / self._done if self._done else self._typical
-        estimate = self._bytes + (self._files - self._done) * mean
-        self._bar.update(
-            self._task,
-            completed=self._bytes,
-            total=max(self._bytes, self._announced or estimate),
-            files=f"{self._done}/{self._files}",
-        )
+    def _show(self, got: int = 0, done: int = 0, remaining: int | None = None) -> None:
+        with self._lock:
+            self._bytes += got
+            self._done += done
+            if remaining is not None:
+                self._announced = self._bytes + remaining
+            mean = self._bytes / self._done if self._done else self._typical
+            estimate = self._bytes + (self._files - self._done) * mean
+            total = max(self._bytes, self._announced or estimate)
+            files = f"{self._done}/{self._files}"
+            self._bar.update(self._task, completed=self._bytes, total=total, files=files)
 
 
 @contextmanager
