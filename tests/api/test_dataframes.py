@@ -91,9 +91,7 @@ def test_two_runs_are_compared(world: World) -> None:
 
 def test_runs_are_compared_by_their_paths(world: World, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)  # Without a folder "outputs"
-    run, other = (
-        world.run(name, JSON, how) for name, how in (("A", speaking(JSON, 1)), ("B", failing))
-    )
+    run, other = world.run("A", JSON, speaking(JSON, 1)), world.run("B", JSON, failing)
     runs = findit.open_runs(world.runs)
     expected = findit.compare(runs[0], runs[1])
     assert findit.compare(run.path, str(other.path)).equals(expected)

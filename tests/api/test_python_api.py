@@ -55,7 +55,6 @@ def test_every_public_name_is_there_and_documented() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "FindIt_Pascal_xyxy_json_bbox_2d",
         "FindIt_Pascal_multilabel_cxcywh_json_nested",
         "FindIt_RefCOCO_cxcywh_json_cx-formula",
     ],

@@ -61,23 +61,18 @@ def test_labels_and_frames() -> None:
     ("change", "message"),
     [
         ({"format": "xyxy_jsn"}, "no output format 'jsn': did you mean json"),
-        ({"format": "xyxxy_json"}, "did you mean xyxy"),
         ({"format": "multilabel_xyxy_json"}, "multilabel=True"),
-        ({"format": ""}, "representation is missing"),
         ({"space": "grid100"}, "did you mean grid1000"),
         ({"space": None}, "not guessed(.|\n)*grid1000"),
-        ({"space": "smart_resize"}, "min_pixels"),
         ({"frames": 0}, "frames: 0"),
         ({"text": b"[]"}, "bytes is neither a text nor"),
-        ({"size": (0, 480)}, r"size \(0, 480\)"),
         ({"size": (640.5, 480)}, "whole pixels"),
     ],
 )
 def test_what_cannot_be_read(change: dict[str, Any], message: str) -> None:
+    asked = {"text": "[]", "format": "xyxy_json", "size": SIZE, "space": "unit"}
     with pytest.raises((ValueError, TypeError), match=message):
-        findit.read(
-            **{"text": "[]", "format": "xyxy_json", "size": SIZE, "space": "unit", **change}
-        )
+        findit.read(**{**asked, **change})
 
 
 def test_the_space_that_a_reply_recorded_is_never_overruled_in_silence() -> None:
@@ -115,13 +110,11 @@ def test_the_values_are_those_of_the_command(world: World, name: str, kind: str)
     assert result.failed == run.failed
     expected = intervals(run)
     assert {name: result.intervals[name] for name in expected} == expected
-    for row, recorded in zip(result.queries, run.rows, strict=True):
-        assert (row.sums, row.reason, row.failed, row.details["ious"]) == (
-            recorded.sums,
-            recorded.reason,
-            recorded.failed,
-            recorded.details["ious"],
-        )
+    ours, theirs = (
+        [(row.sums, row.reason, row.failed, row.details["ious"]) for row in rows]
+        for rows in (result.queries, run.rows)
+    )
+    assert ours == theirs
 
 
 def test_boxes_in_another_space_are_doubted() -> None:
@@ -133,13 +126,9 @@ def test_boxes_in_another_space_are_doubted() -> None:
     right = findit.score(replies, space="pixels", **arguments)
     assert (right.metric_values["F1@0.5"], right.coords_doubt) == (100, None)
     wrong = findit.score(replies, space="grid1000", **arguments)
-    assert wrong.coords_doubt is not None
-    assert "pixels" in wrong.coords_doubt
-
-
-def test_nothing_to_score() -> None:
-    result = findit.score([], [], "xyxy_json", sizes=[], space="unit")
-    assert (result.queries, result.intervals, result.failed) == ((), {}, 0)
+    assert "pixels" in str(wrong.coords_doubt)
+    nothing = findit.score([], [], "xyxy_json", sizes=[], space="unit")
+    assert (nothing.queries, nothing.intervals, nothing.failed) == ((), {}, 0)
 
 
 @pytest.mark.parametrize(
@@ -147,15 +136,12 @@ def test_nothing_to_score() -> None:
     [
         ({"truths": []}, "0 truths for 2 replies"),
         ({"sizes": [SIZE]}, "1 sizes for 2 replies"),
-        ({"sizes": [SIZE, (640, -1)]}, r"size \(640, -1\)"),
         ({"images": ["a"]}, "1 images for 2"),
         ({"truths": [BOX, [64, 48, 320, 240]]}, "truth 1: boxes should be"),
         ({"truths": [BOX, [[320, 48, 64, 240]]]}, "truth 1: .*x1 <= x2"),
-        ({"truths": [BOX, [[float("nan"), 0, 1, 1]]]}, "truth 1"),
         ({"truths": [BOX, findit.truth(BOX, ["cat"])]}, "truth 1: it has labels, but multilabel=F"),
         ({"multilabel": True}, "truth 0: it has no labels"),
         ({"truths": [BOX, findit.truth(BOX, frames=[1])]}, r"truth 1: it is in frames \{1\}"),
-        ({"space": None}, "not guessed"),
     ],
 )
 def test_what_cannot_be_scored(change: dict[str, Any], message: str) -> None:

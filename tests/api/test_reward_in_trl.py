@@ -37,16 +37,9 @@ def tiny_model() -> tuple[Any, Any]:
     )
     tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
     torch.manual_seed(0)
-    config = hf.LlamaConfig(
-        vocab_size=len(words),
-        hidden_size=32,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        pad_token_id=0,
-        eos_token_id=1,
-        bos_token_id=1,
-    )
+    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_attention_heads": 2}
+    ids = {"pad_token_id": 0, "eos_token_id": 1, "bos_token_id": 1}
+    config = hf.LlamaConfig(vocab_size=len(words), num_hidden_layers=1, **sizes, **ids)
     return hf.LlamaForCausalLM(config), tokenizer
 
 
@@ -64,16 +57,10 @@ def test_the_reward_rises(tmp_path: Path) -> None:
         for place, box in PLACES.items()
     ]
     reward = findit.reward_function("trl", space="grid1000")
-    adherence = findit.reward_function("trl", "adherence", space="grid1000")
-
-    async def later(**columns: Any) -> list[float]:
-        values: list[float] = adherence(**columns)
-        return values
-
     model, tokenizer = tiny_model()
     trainer = trl.GRPOTrainer(
         model,
-        reward_funcs=[reward, later],
+        reward_funcs=[reward],
         args=trl.GRPOConfig(
             str(tmp_path),
             max_steps=40,
@@ -95,6 +82,5 @@ def test_the_reward_rises(tmp_path: Path) -> None:
     )
     trainer.train()
     steps = [line for line in trainer.state.log_history if "rewards/findit_f1/mean" in line]
-    for name, least in (("findit_f1", 0.9), ("later", 0.9)):
-        rewards = [step[f"rewards/{name}/mean"] for step in steps]
-        assert sum(rewards[:3]) / 3 < 0.5 < least < sum(rewards[-3:]) / 3, rewards
+    rewards = [step["rewards/findit_f1/mean"] for step in steps]
+    assert sum(rewards[:3]) / 3 < 0.5 < 0.9 < sum(rewards[-3:]) / 3, rewards

@@ -65,7 +65,7 @@ class Tensor:
         return self.values.tolist()
 
 
-def test_sizes_and_truths_may_be_tensors() -> None:
+def test_sizes_and_truths_may_be_tensors_and_arrays() -> None:
     replies, boxes = ["[0, 0, 500, 500]"] * 2, [[0, 0, 50, 100]]
     for sizes in (
         *(Tensor([100, 200]), Tensor([[100, 200], [100, 200]]), np.array([[100, 200]] * 2)),
@@ -76,15 +76,11 @@ def test_sizes_and_truths_may_be_tensors() -> None:
             assert findit.reward(replies, [truth] * 2, "xyxy_text", **options).tolist() == [1, 1]
     with pytest.raises(ValueError, match=r"should be .width, height. in whole pixels"):
         findit.reward(replies, [boxes] * 2, "xyxy_text", sizes=Tensor([0.5, 1]), space="grid1000")
-
-
-def test_arrays_are_truths_too() -> None:
     # The rows of an array are new objects at every access.
     truths = np.array([BOX, [[0, 0, 9, 9]], BOX, [[5, 5, 9, 9]]])
-    for sizes in (SIZE, np.array([SIZE] * 4)):
-        rewards = findit.reward([HIT] * 4, truths, "xyxy_text", sizes=sizes, space="grid1000")
-        assert rewards.tolist() == [1, 0, 1, 0]
-        assert (rewards.dtype, rewards.shape) == (np.float64, (4,))
+    rewards = findit.reward([HIT] * 4, truths, "xyxy_text", **OPTIONS)
+    assert rewards.tolist() == [1, 0, 1, 0]
+    assert (rewards.dtype, rewards.shape) == (np.float64, (4,))
     assert findit.reward([], [], "xyxy_text", **OPTIONS).shape == (0,)
     with pytest.raises(ValueError, match="1 truths for 2"):
         findit.reward([HIT, HIT], [BOX], "xyxy_text", **OPTIONS)
@@ -106,10 +102,8 @@ def test_completions_of_a_chat_are_replies() -> None:
     ]
     assert findit.reward(many, [boxes] * 4, **options).tolist() == [1, 1, 1, 0]
     assert findit.score(many, [boxes] * 4, **options).metric_values["Recall"] == 75
-    assert findit.reward([message for (message,) in many[:2]], [boxes] * 2, **options).tolist() == [
-        1,
-        1,
-    ]
+    messages = [message for (message,) in many[:2]]
+    assert findit.reward(messages, [boxes] * 2, **options).tolist() == [1, 1]
     for reply in (many[0], many[0][0], many[2]):
         assert findit.reward(reply, boxes, **options) == 1
     with pytest.raises(TypeError, match="reply 0: no message of the assistant among 1"):

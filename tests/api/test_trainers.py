@@ -22,17 +22,12 @@ __all__ = ["world"]
 DATA = "FindIt_Pascal_xyxy_json_bbox_2d"
 
 BOX = [[64.0, 48.0, 320.0, 240.0]]
-QUERY: dict[str, Any] = {
-    "truth": BOX,
-    "size": [640, 480],
-    "format": "xyxy_text",
-    "space": "grid1000",
-}
+QUERY: dict[str, Any] = {"truth": BOX, "size": [640, 480]}
+QUERY |= {"format": "xyxy_text", "space": "grid1000"}
 TWO = {"boxes": [*BOX, [0, 0, 9, 9]], "labels": ["cat", "dog"], "frames": [0, 2], "ignored": None}
 # Each is read in another format or space, and is right or wrong by its columns alone.
 MIXED: list[tuple[str, dict[str, Any], float]] = [
     ("[100, 100, 500, 500]", {}, 1.0),
-    ("[100, 100, 999, 999]", {"format": "xywh_text"}, 0.0),
     ("[100, 100, 400, 400]", {"format": "xywh_text"}, 1.0),
     ('[{"bbox_2d": [0.1, 0.1, 0.5, 0.5]}]', {"format": "xyxy_json_bbox_2d", "space": "unit"}, 1.0),
     ("[64, 48, 320, 240]", {"space": {"kind": "no_rescale", "side": None}}, 1.0),
@@ -56,14 +51,11 @@ QUERIES = [{**QUERY, **change} for _, change, _ in MIXED]
 RIGHT = [value for _, _, value in MIXED]
 
 
-def as_columns(queries: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """As ``datasets`` gives them: what a query lacks is None."""
-    names = {name: None for query in queries for name in query}
-    return {name: [query.get(name) for query in queries] for name in names}
-
-
 def test_trl_passes_columns_and_more() -> None:
     function = findit.reward_function("trl")
+    # As ``datasets`` gives them: what a query lacks is None.
+    names = {name: None for query in QUERIES for name in query}
+    columns = {name: [query.get(name) for query in QUERIES] for name in names}
     chats = [[{"role": "assistant", "content": reply}] for reply in REPLIES]
     for completions in (REPLIES, chats):
         rewards = function(
@@ -71,10 +63,8 @@ def test_trl_passes_columns_and_more() -> None:
             completions=completions,
             completion_ids=[[1]] * len(MIXED),
             trainer_state=object(),
-            log_extra=print,
-            log_metric=print,
             image=[None] * len(MIXED),
-            **as_columns(QUERIES),
+            **columns,
         )
         assert rewards == pytest.approx(RIGHT)
         assert {type(value) for value in rewards} == {float}
@@ -124,9 +114,8 @@ def test_openrlhf_passes_decoded_queries_and_labels() -> None:
 
 
 def test_fixed_columns_and_other_rewards() -> None:
-    iou = findit.reward_function(
-        "trl", "iou", format="xyxy_text", space="grid1000", size=(640, 480)
-    )
+    fixed: Any = {"format": "xyxy_text", "space": "grid1000", "size": (640, 480)}
+    iou = findit.reward_function("trl", "iou", **fixed)
     assert iou(prompts=[""], completions=["[100, 100, 500, 300]"], truth=[BOX]) == [0.5]
     adherence = findit.reward_function("verl", by="adherence")
     assert adherence("mine", "[0, 0, 9, 9]", BOX, QUERY) == 1
@@ -141,7 +130,6 @@ def test_fixed_columns_and_other_rewards() -> None:
         ("trl", "miou", {}, "by: no reward 'miou': did you mean iou"),
         ("trl", "pointing", {"format": "xyxy_text"}, "xyxy has no pointing"),
         ("trl", "f1", {"sizes": (1, 1)}, "no column 'sizes': did you mean size"),
-        ("trl", "f1", {"format": "xyxy_jsn"}, "no output format 'jsn': did you mean json"),
         ("trl", "f1", {"space": "grid100"}, "no coordinate space 'grid100': did you mean grid1000"),
     ],
 )
@@ -150,12 +138,12 @@ def test_what_is_refused_before_training(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         findit.reward_function(trainer, by, **fixed)
+    with pytest.raises(ValueError, match="Pascal"):
+        findit.checkpoint_callback("FindIt_Pascl_xyxy_json", name="ft")
 
 
 def test_a_query_without_a_column_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match="query 0 has no size: it needs truth, size, format, space"
-    ):
+    with pytest.raises(ValueError, match="query 0 has no size: it needs truth, size, format, spa"):
         findit.reward_function("trl")(prompts=[""], completions=["[]"], truth=[[]])
     with pytest.raises(ValueError, match="query 0 has no truth"):
         findit.reward_function("verl")("mine", "[]", None, QUERY)
@@ -210,8 +198,3 @@ def test_each_saved_checkpoint_is_evaluated_and_a_failure_does_not_end_the_train
     logged = [entry for entry in trainer.state.log_history if f"findit/{DATA}" in entry]
     assert logged == [{"step": step, f"findit/{DATA}": 100.0} for step in (1, 3)]
     assert f"{Path('training', 'checkpoint-2')}: findit run ended with status 1" in caplog.text
-
-
-def test_a_misspelt_dataset_is_refused_before_the_training() -> None:
-    with pytest.raises(ValueError, match="Pascal"):
-        findit.checkpoint_callback("FindIt_Pascl_xyxy_json", name="ft")
