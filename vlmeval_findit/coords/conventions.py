@@ -115,14 +115,14 @@ def cropped(side: float) -> CoordinateMapOf:
     return frame
 
 
-def seen_turned(
-    size: CoordinateMapOf, far: tuple[bool, bool], turned: bool = False
-) -> CoordinateMapOf:
+def seen_turned(kind: str, far: tuple[bool, bool], turned: bool) -> CoordinateMapOf:
     """Make the frame of an image that is mirrored, or turned by 90 degrees.
 
     ``far`` tells for u and v whether they count from the far edge: both at 180 degrees; u, from the
     bottom, if turned clockwise.
     """
+
+    size = of_space(Space(kind))
 
     def frame(sizes: Floats) -> CoordinateMap:
         scale, back = size(sizes[::-1] if turned else sizes).scale, np.array(far)[:, None]
@@ -257,8 +257,7 @@ _MISTAKES: list[tuple[str, str, SizeOf]] = [
     ("smart_sizes_swapped", f"{_BOUNDS}, {_SWAPPED}", lambda s: _SMART(s).scale[::-1]),
 ]
 
-_TURNED = [("grid1000", "thousandths"), ("pixels", "pixels")]
-_TURNS = [
+_TURNS: list[tuple[str, str, tuple[bool, bool], bool]] = [
     ("rot90cw", "turned clockwise", (True, False), True),
     ("rot90ccw", "turned anticlockwise", (False, True), True),
     ("rot180", "turned by 180 degrees", (True, True), False),
@@ -267,8 +266,7 @@ _TURNS = [
 
 _ROWS = [
     *_COMMON,
-    _within(3136, 1003520),
-    _within(200704, 1003520),
+    *(_within(low, 1003520) for low in (3136, 200704)),
     _within(401408, 1605632),
     _within(3136, 200704),
     _within(401408, 3211264),
@@ -299,12 +297,9 @@ _ROWS = [
     *(_sized(name, description, EXOTIC, size) for name, description, size in _MISTAKES),
     *(
         SpaceRow(
-            f"{kind}_{turn}",
-            f"{units} of the image {what}",
-            EXOTIC,
-            seen_turned(of_space(Space(kind)), far, by),
+            f"{kind}_{turn}", f"{units} of the image {what}", EXOTIC, seen_turned(kind, far, by)
         )
-        for kind, units in _TURNED
+        for kind, units in (("grid1000", "thousandths"), ("pixels", "pixels"))
         for turn, what, far, by in _TURNS
     ),
 ]
@@ -338,8 +333,7 @@ def conventions(first: Convention | None = None) -> list[Convention]:
     >>> len(conventions()), conventions()[0].name
     (333, 'grid1000/xyxy')
     """
-    usual = [ORDERS[name] for name in _USUAL_ORDERS]
-    rare = [order for order in ORDERS.values() if order.name not in _USUAL_ORDERS]
+    usual, rare = _ORDERS[: len(_USUAL_ORDERS)], _ORDERS[len(_USUAL_ORDERS) :]
     result = [Convention(row, order) for row in _ROWS for order in usual]
     result += [Convention(row, order) for row in _COMMON for order in rare]
     if first is not None and first.name not in {each.name for each in result}:

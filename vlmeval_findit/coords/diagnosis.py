@@ -170,6 +170,7 @@ def _fit_run(arrays: RunArrays, declared: Convention, thresholds: Thresholds) ->
     # For a fair comparison the best row gets the model's habits, too.
     habits = fit_distortion(arrays, best.convention, shift=thresholds.shift, free=False)
     plain = fit_convention(arrays, best.convention, habits)
+    bent = distorted.convention, distorted.distortion
     return RunFit(
         best=best.convention,
         llr=behind[declared.name],
@@ -179,16 +180,11 @@ def _fit_run(arrays: RunArrays, declared: Convention, thresholds: Thresholds) ->
         signal=best.signal,
         agree=int((arrays.by_query(best.logs - declared_fit.logs) > 0).sum()),
         alike=tuple(name for name in far if far[name] < ALIKE),
-        rivals=tuple(
-            name for name in far if far[name] >= ALIKE and behind[name] < thresholds.excludes
-        ),
+        rivals=tuple(n for n in far if far[n] >= ALIKE and behind[n] < thresholds.excludes),
         unlisted=UnlistedConvention(
-            convention=distorted.convention,
-            distortion=distorted.distortion,
+            *bent,
             gain=worth(distorted) - worth(plain),
-            distance=convention_distance(
-                arrays, distorted.convention, best.convention, distorted.distortion
-            ),
+            distance=convention_distance(arrays, bent[0], best.convention, bent[1]),
             z_iou=steadiness(arrays, distorted, best)[1],
             signal=distorted.signal,
         ),
@@ -230,10 +226,8 @@ def _second(
     """
     ends = matmul(best.convention.order.corners, few.numbers)
     flat = (ends[:2] == ends[2:]).any(0)
-    plain, moved = (
-        fit_convention(few, best.convention),
-        fit_convention(few, distorted.convention, distorted.distortion),
-    )
+    plain = fit_convention(few, best.convention)
+    moved = fit_convention(few, distorted.convention, distorted.distortion)
     explained = np.maximum(plain.logs, moved.logs)
 
     def gains(logs: Floats, nothing: Floats) -> Floats:
@@ -252,9 +246,8 @@ def _second(
         in_second = share * ratio[i] / (1 - share + share * ratio[i])
         tried.append((float(nats[i]), i, float(in_second.mean())))
     gain, i, part = max(tried)
-    return SecondConvention(
-        likely[i], part, gain, convention_distance(few, best.convention, likely[i])
-    )
+    distance = convention_distance(few, best.convention, likely[i])
+    return SecondConvention(likely[i], part, gain, distance)
 
 
 def decide(fit: RunFit, declared: Convention, boxes: int) -> tuple[Verdict, bool]:
@@ -266,11 +259,8 @@ def decide(fit: RunFit, declared: Convention, boxes: int) -> tuple[Verdict, bool
     if not follows and not second.is_clear:
         return Verdict.NONE, False
     off = distorted.gain >= DISTORTED and distorted.distance >= DISTORTED_APART
-    drift = (
-        off
-        and distorted.distortion.is_small
-        and distorted.convention.name in (declared.name, fit.best.name)
-    )
+    known = distorted.convention.name in (declared.name, fit.best.name)
+    drift = off and known and distorted.distortion.is_small
     steady = clearly or distorted.z_iou >= DISTORTED_STEADY
     if off and not drift and steady and second.gain < 0.6 * distorted.gain:
         return Verdict.UNLISTED, False

@@ -90,14 +90,12 @@ def iou(left: Floats, right: Floats) -> Floats:
 
 def matmul(left: Floats, right: Floats) -> Floats:
     """Return ``left @ right`` of long thin arrays without BLAS, whose threads only slow it down."""
-    product: Floats = np.einsum("...ij,...jk->...ik", left, right)
-    return product
+    return np.asarray(np.einsum("...ij,...jk->...ik", left, right))
 
 
 def _both(axes: Floats) -> Floats:
     # Adds x and y, several times faster than ``sum``.
-    total: Floats = axes[..., 0, :] + axes[..., 1, :]
-    return total
+    return np.add(axes[..., 0, :], axes[..., 1, :])
 
 
 # --- how likely numbers are -----------------------------------------------------------------------
@@ -197,10 +195,8 @@ def placed(
     arrays: RunArrays, convention: Convention, distortion: Distortion = NO_DISTORTION
 ) -> Boxes:
     """Locate the boxes of a run in a convention, distorted or not."""
-    frame = (
-        arrays.coordinate_map(convention.space.map_of).distorted(distortion).of(arrays.box_query)
-    )
-    return to_boxes(arrays.numbers, frame, convention.order.corners)
+    of_queries = arrays.coordinate_map(convention.space.map_of).distorted(distortion)
+    return to_boxes(arrays.numbers, of_queries.of(arrays.box_query), convention.order.corners)
 
 
 def fit_convention(
@@ -209,9 +205,7 @@ def fit_convention(
     """Read a run in a convention, distorted or not, with the width and share that fit best."""
     boxes = placed(arrays, convention, distortion)
     densities = likelihood(arrays, boxes, WIDTHS, distortion)
-    tried = [
-        (width, densities.logs(k, share)) for k, width in enumerate(WIDTHS) for share in FOLLOWS
-    ]
+    tried = [(w, densities.logs(k, share)) for k, w in enumerate(WIDTHS) for share in FOLLOWS]
     width, logs = max(tried, key=lambda item: float(item[1].sum()))
     nothing = densities.logs(follows=0.0)
     return ConventionFit(convention, distortion, width, logs, nothing, best_ious(arrays, boxes))
@@ -247,10 +241,10 @@ def convention_distance(
     if not arrays.truths.size:
         return 0.0
     where = arrays.truth_query
-    frame, read_in = (
+    written_in, read_in = (
         arrays.coordinate_map(each.space.map_of).of(where) for each in (first, second)
     )
-    numbers = to_numbers(arrays.truths, frame.distorted(distortion), first.order.numbers)
+    numbers = to_numbers(arrays.truths, written_in.distorted(distortion), first.order.numbers)
     boxes = to_boxes(numbers, read_in, second.order.corners)
     return float(1 - iou(boxes.corners, arrays.truths).mean())
 
@@ -292,18 +286,14 @@ def fit_distortion(
     priors = np.diag([1e-6 if free else 1e12] * 2 + [shift**-2, SIZE**-2])
     distortion = start
     for _ in range(rounds):
-        densities = likelihood(
-            arrays, placed(arrays, convention, distortion), distortion=distortion
-        )
-        follows = (
-            USUAL_FOLLOWS * densities.pairs / densities.mixed(0, USUAL_FOLLOWS)[arrays.pair_box]
-        )
+        boxes = placed(arrays, convention, distortion)
+        densities = likelihood(arrays, boxes, distortion=distortion)
+        mixed = densities.mixed(0, USUAL_FOLLOWS)[arrays.pair_box]
+        follows = USUAL_FOLLOWS * densities.pairs / mixed
         weight: Floats = np.outer([2, 0.5], 3 * follows * densities.tail).ravel()
         target = np.concatenate([densities.centre, densities.size], axis=-1)
         normal = matmul(rows * weight, across) + priors
-        fit = np.linalg.solve(normal, matmul(rows * weight, target[..., None]))[..., 0].astype(
-            float
-        )
+        fit = np.linalg.solve(normal, matmul(rows * weight, target[..., None]))[..., 0]
         # The linear model only holds nearby.
         step = fit.clip(-0.3, 0.3)
         distortion = replace(
@@ -346,15 +336,9 @@ def best_distortion(
         frame = few.coordinate_map(base.space.map_of).of(few.box_query)
         frames = CoordinateMap(frame.scale * _SCALES[:, None, None], frame.offset, frame.turned)
         logs = likelihood(few, to_boxes(few.numbers, frames, base.order.corners)).logs().sum(1)
-        distortion = fit_distortion(
-            few, base, scaled(_SCALES[logs.argmax()]), shift, rounds=_FIRST_ROUNDS
-        )
-        tried.append(
-            (
-                fit_convention(few, base, distortion).nats + bonus.get(base.name, 0.0),
-                base,
-                distortion,
-            )
-        )
+        start = scaled(_SCALES[logs.argmax()])
+        distortion = fit_distortion(few, base, start, shift, rounds=_FIRST_ROUNDS)
+        nats = fit_convention(few, base, distortion).nats + bonus.get(base.name, 0.0)
+        tried.append((nats, base, distortion))
     _, base, distortion = max(tried, key=lambda each: each[0])
     return fit_convention(arrays, base, fit_distortion(arrays, base, distortion, shift))

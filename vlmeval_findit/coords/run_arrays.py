@@ -113,13 +113,12 @@ class RunArrays:
         """Return the frame of each query; different image sizes are computed once."""
         if map_of not in self._maps:
             sizes, place = self._different_sizes
-            self._maps[map_of] = map_of(sizes).of(place)
+            self._maps[map_of] = map_of(sizes).of(place.ravel())
         return self._maps[map_of]
 
     @cached_property
     def _different_sizes(self) -> tuple[Floats, Indices]:
-        sizes, place = np.unique(self.sizes, axis=1, return_inverse=True)
-        return sizes, place.ravel()
+        return np.unique(self.sizes, axis=1, return_inverse=True)
 
     def by_query(self, of_boxes: Floats) -> Floats:
         """Sum over the boxes of each query: (q,)."""
@@ -134,14 +133,8 @@ def run_arrays(queries: Sequence[AnsweredQuery]) -> RunArrays:
     >>> arrays.truths.tolist(), arrays.pair_box.tolist(), arrays.pair_truth.tolist()
     ([[0.1], [0.2], [0.2], [0.4]], [0, 1], [0, 0])
     """
-    queries = _sample(
-        [
-            q._replace(
-                numbers=q.numbers[:MOST_BOXES_OF_REPLY], labels=q.labels[:MOST_BOXES_OF_REPLY]
-            )
-            for q in queries
-        ]
-    )
+    most = slice(MOST_BOXES_OF_REPLY)
+    queries = _sample([q._replace(numbers=q.numbers[most], labels=q.labels[most]) for q in queries])
     sizes = np.array([(q.width, q.height) for q in queries], float).reshape(-1, 2).T
     names: dict[str, int] = {}
     images = np.array([names.setdefault(q.image, len(names)) for q in queries], np.intp)
@@ -176,9 +169,12 @@ def _sample(queries: Sequence[AnsweredQuery]) -> Sequence[AnsweredQuery]:
     return [queries[i] for i in sorted(chosen)]
 
 
+Labels = NDArray[np.str_]
+
+
 def _stacked(
     rows: Sequence[tuple[Sequence[Sequence[float]], Sequence[str]]],
-) -> tuple[Floats, Indices, NDArray[np.str_]]:
+) -> tuple[Floats, Indices, Labels]:
     """Join the boxes of all queries: (4, n), the query of each, and their normalised labels."""
     boxes = [box for boxes_, _ in rows for box in boxes_]
     where = np.repeat(np.arange(len(rows)), [len(boxes_) for boxes_, _ in rows])
@@ -187,10 +183,7 @@ def _stacked(
 
 
 def _pairs(
-    box_query: Indices,
-    truth_query: Indices,
-    labels: NDArray[np.str_],
-    truth_labels: NDArray[np.str_],
+    box_query: Indices, truth_query: Indices, labels: Labels, truth_labels: Labels
 ) -> tuple[Indices, Indices]:
     """Pair boxes with objects of the same label among their query's first :data:`MOST_TRUTHS`."""
     first = np.searchsorted(truth_query, box_query, side="left")

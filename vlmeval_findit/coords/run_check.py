@@ -19,7 +19,7 @@ from ..core.identity import Identity
 from ..core.replies import Reply
 from ..core.scored_row import add_up
 from ..core.settings import Settings
-from .conventions import ORDERS, SPACES, Convention, Distortion, Floats, conventions, row_of
+from .conventions import ORDERS, SPACES, Convention, Distortion, conventions, row_of
 from .diagnosis import ALIKE, Diagnosis, RunFit, diagnose
 from .likelihood import convention_distance, screen, to_boxes
 from .run_arrays import AnsweredQuery, RunArrays, run_arrays
@@ -69,34 +69,36 @@ def replies_of_run(
 
 
 def _queries(reply: MatchedReply, declared: Convention) -> Iterator[AnsweredQuery]:
-    query, reading = reply.query, reply.reading
-    truth = query.truth
+    query, truth, reading = reply.query, reply.query.truth, reply.reading
+    corners = np.array(reading.boxes, float).reshape(-1, 4).T
+    numbers = (declared.order.numbers @ corners).T.tolist()
+    usable = [i for i, box in enumerate(reading.boxes) if tuple(box) != NO_RECTANGLE]
     where = reading.frames or [0] * len(reading.boxes)
-    if reading.boxes:
-        corners = np.array(reading.boxes, float).T
-        numbers = (declared.order.numbers @ corners).T.tolist()
+    labelled = bool(truth.labels and reading.labels)
     for frame in sorted({0, *truth.frames, *where}):
         true = [i for i, at in enumerate(truth.frames) if at == frame]
-        boxes_in_frame = [
-            i
-            for i, at in enumerate(where)
-            if at == frame and tuple(reading.boxes[i]) != NO_RECTANGLE
-        ]
+        said = [i for i in usable if where[i] == frame]
         yield AnsweredQuery(
             query.width,
             query.height,
             query.images[0],
             [truth.boxes[i] for i in true],
-            [numbers[i] for i in boxes_in_frame],
-            [truth.labels[i] for i in true] if truth.labels and reading.labels else (),
-            [reading.labels[i] for i in boxes_in_frame] if truth.labels and reading.labels else (),
+            [numbers[i] for i in said],
+            [truth.labels[i] for i in true] if labelled else (),
+            [reading.labels[i] for i in said] if labelled else (),
         )
 
 
 def metrics_in(run: RunReplies, convention: Convention) -> dict[str, float | None]:
     """Compute F1@0.5 and mIoU in percent with the replies read in a convention."""
     readings = [each.reading for each in run.matched]
-    pixels = iter(_in_pixels(run, convention).T.tolist())
+    boxes = np.array([box for reading in readings for box in reading.boxes], float).reshape(-1, 4)
+    sizes = np.array([(m.query.width, m.query.height) for m in run.matched], float).reshape(-1, 2).T
+    owner = np.repeat(np.arange(len(readings)), [len(reading.boxes) for reading in readings])
+    frame = convention.space.map_of(sizes).of(owner)
+    numbers = run.declared.order.numbers @ boxes.T
+    shares = to_boxes(numbers, frame, convention.order.corners).corners
+    pixels = iter((shares * np.tile(sizes[:, owner], (2, 1))).T.tolist())
     read = [
         reading._replace(boxes=tuple(tuple(next(pixels)) for _ in reading.boxes))
         for reading in readings
@@ -104,19 +106,6 @@ def metrics_in(run: RunReplies, convention: Convention) -> dict[str, float | Non
     matched = match(read, [each.query.truth for each in run.matched])
     total = add_up(map(sums, read, matched))
     return {metric.name: metric.value(total) for metric in METRICS[:2]}
-
-
-def _in_pixels(run: RunReplies, convention: Convention) -> Floats:
-    """Return (4, n) corners of all boxes in pixels, in the order of the replies."""
-    boxes = [box for each in run.matched for box in each.reading.boxes]
-    corners = np.array(boxes, float).reshape(-1, 4)
-    sizes = np.array([(m.query.width, m.query.height) for m in run.matched], float).T
-    owner = np.repeat(np.arange(len(run.matched)), [len(m.reading.boxes) for m in run.matched])
-    frame = convention.space.map_of(sizes.reshape(2, -1)).of(owner)
-    numbers = run.declared.order.numbers @ corners.T
-    pixels: Floats = to_boxes(numbers, frame, convention.order.corners).corners
-    pixels = pixels * np.tile(sizes[:, owner], (2, 1))
-    return pixels
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -143,20 +132,17 @@ class CoordinateCheck:
             "verdict": diagnosis.verdict.value,
             "alarm": diagnosis.verdict.alarms,
             "declared": diagnosis.declared.name,
-            **{
-                name: getattr(diagnosis, name) for name in ("boxes", "queries", "answered", "drift")
-            },
+            "boxes": diagnosis.boxes,
+            "queries": diagnosis.queries,
+            "answered": diagnosis.answered,
+            "drift": diagnosis.drift,
             "fit": fit and _evidence(fit),
         }
 
 
 def _evidence(fit: RunFit) -> dict[str, Any]:
     bent, second = fit.unlisted, fit.second
-    distorted_fit = {
-        "in": bent.convention.name,
-        "gain": round(bent.gain, 1),
-        "distance": round(bent.distance, 4),
-    }
+    found = {"convention": second.convention.name, "share": round(second.share, 3)}
     return {
         "best": fit.best.name,
         "description": fit.best.space.description,
@@ -165,14 +151,13 @@ def _evidence(fit: RunFit) -> dict[str, Any]:
         "agree": fit.agree,
         "alike": list(fit.alike),
         "rivals": list(fit.rivals),
-        "distortion": distorted_fit | distortion_as_dict(bent.distortion),
-        "second": {
-            "convention": second.convention.name,
-            "share": round(second.share, 3),
-            "gain": round(second.gain, 1),
-        }
-        if second.is_clear
-        else None,
+        "distortion": {
+            "in": bent.convention.name,
+            "gain": round(bent.gain, 1),
+            "distance": round(bent.distance, 4),
+            **distortion_as_dict(bent.distortion),
+        },
+        "second": found | {"gain": round(second.gain, 1)} if second.is_clear else None,
     }
 
 
