@@ -257,11 +257,12 @@ _MISTAKES: list[tuple[str, str, SizeOf]] = [
     ("smart_sizes_swapped", f"{_BOUNDS}, {_SWAPPED}", lambda s: _SMART(s).scale[::-1]),
 ]
 
-_TURNS: list[tuple[str, str, tuple[bool, bool], bool]] = [
-    ("rot90cw", "turned clockwise", (True, False), True),
-    ("rot90ccw", "turned anticlockwise", (False, True), True),
-    ("rot180", "turned by 180 degrees", (True, True), False),
-    ("flipy", "counted from the bottom", (False, True), False),
+# Which axes count from the far edge, and whether x and y are exchanged
+_TURNS = [
+    ("rot90cw", "turned clockwise", ((True, False), True)),
+    ("rot90ccw", "turned anticlockwise", ((False, True), True)),
+    ("rot180", "turned by 180 degrees", ((True, True), False)),
+    ("flipy", "counted from the bottom", ((False, True), False)),
 ]
 
 _ROWS = [
@@ -296,11 +297,9 @@ _ROWS = [
     SpaceRow("crop1000", "thousandths of the square in its middle", RARE, cropped(1000)),
     *(_sized(name, description, EXOTIC, size) for name, description, size in _MISTAKES),
     *(
-        SpaceRow(
-            f"{kind}_{turn}", f"{units} of the image {what}", EXOTIC, seen_turned(kind, far, by)
-        )
+        SpaceRow(f"{kind}_{turn}", f"{units} of the image {what}", EXOTIC, seen_turned(kind, *how))
         for kind, units in (("grid1000", "thousandths"), ("pixels", "pixels"))
-        for turn, what, far, by in _TURNS
+        for turn, what, how in _TURNS
     ),
 ]
 

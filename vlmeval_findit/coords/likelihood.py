@@ -240,10 +240,8 @@ def convention_distance(
     """Return 1 − mean IoU of objects, written in ``first`` (distorted), read in ``second``."""
     if not arrays.truths.size:
         return 0.0
-    where = arrays.truth_query
-    written_in, read_in = (
-        arrays.coordinate_map(each.space.map_of).of(where) for each in (first, second)
-    )
+    where, both = arrays.truth_query, (first, second)
+    written_in, read_in = (arrays.coordinate_map(each.space.map_of).of(where) for each in both)
     numbers = to_numbers(arrays.truths, written_in.distorted(distortion), first.order.numbers)
     boxes = to_boxes(numbers, read_in, second.order.corners)
     return float(1 - iou(boxes.corners, arrays.truths).mean())
@@ -293,7 +291,8 @@ def fit_distortion(
         weight: Floats = np.outer([2, 0.5], 3 * follows * densities.tail).ravel()
         target = np.concatenate([densities.centre, densities.size], axis=-1)
         normal = matmul(rows * weight, across) + priors
-        fit = np.linalg.solve(normal, matmul(rows * weight, target[..., None]))[..., 0]
+        pulled = matmul(rows * weight, target[..., None])
+        fit = np.linalg.solve(normal, pulled)[..., 0].astype(float)
         # The linear model only holds nearby.
         step = fit.clip(-0.3, 0.3)
         distortion = replace(

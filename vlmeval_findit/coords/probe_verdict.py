@@ -188,8 +188,9 @@ def _formats(question: Variant) -> Iterator[Variant]:
     for output in OUTPUTS:
         for key in KEYS if output == "json" else [default_key(question.representation)]:
             for structure in STRUCTURES if output == "json" else STRUCTURES[:1]:
-                how = {"output": output, "key": key, "structure": structure}
-                variant = replace(question, decoding=None, **how)
+                variant = replace(
+                    question, output=output, key=key, structure=structure, decoding=None
+                )
                 if format_problem(variant) is None:
                     yield variant
 
