@@ -43,8 +43,7 @@ class Hanging:
             number = self._calls
         with (self._folder / "asked").open("a") as f:
             f.write("asked\n")
-        release = self._folder / "release"
-        while number > QUICK and not release.exists():
+        while number > QUICK and not (self._folder / "release").exists():
             time.sleep(0.02)
         return f"[{number}]"
 
@@ -57,15 +56,14 @@ def host(kind: str, folder: Path, url: str) -> Any:
 
 
 def backend(kind: str, folder: Path) -> Any:
-    """Return the backend of a kind."""
+    def load() -> GenerateClient:
+        return GenerateClient(Hanging(folder))
+
     if kind == "ray":
         from vlmeval_findit.engine.ray_backend import RayBackend
 
-        inference = CallOptions(replicas=RAY_REPLICAS, cpus=0.5)
-        return RayBackend(lambda: GenerateClient(Hanging(folder)), inference)
-    if kind == "local":
-        return LocalBackend(lambda: GenerateClient(Hanging(folder)))
-    return ThreadedBackend(lambda: GenerateClient(Hanging(folder)), THREADS)
+        return RayBackend(load, CallOptions(replicas=RAY_REPLICAS, cpus=0.5))
+    return LocalBackend(load) if kind == "local" else ThreadedBackend(load, THREADS)
 
 
 class Sweep:
@@ -75,7 +73,7 @@ class Sweep:
         self.folder, self.url = folder, url
         self.process = subprocess.Popen(
             [sys.executable, str(SUPPORT / "hanging_sweep.py"), kind, str(folder), url],
-            stdout=(folder / "stdout").open("wb"),
+            stdout=subprocess.DEVNULL,
             stderr=(folder / "stderr").open("wb"),
             env={**os.environ, "PYTHONPATH": python_path(), "TMPDIR": str(folder)},
             start_new_session=True,
@@ -84,6 +82,12 @@ class Sweep:
     def asked(self) -> int:
         path = self.folder / "asked"
         return path.read_text().count("asked") if path.exists() else 0
+
+    def answered(self) -> int:
+        journal = self.folder / "calls.jsonl"
+        stored = list(records(journal)) if journal.exists() else []
+        assert not any(record["error"] for record in stored), "cancelled calls have not failed"
+        return len(stored)
 
     def errors(self) -> str:
         return (self.folder / "stderr").read_text()
@@ -105,12 +109,6 @@ class Sweep:
     def ends(self) -> int:
         return self.process.wait(timeout=120)
 
-    def answered(self) -> int:
-        journal = self.folder / "calls.jsonl"
-        stored = list(records(journal)) if journal.exists() else []
-        assert not any(record["error"] for record in stored), "cancelled calls have not failed"
-        return len(stored)
-
 
 @contextmanager
 def hanging(kind: str, folder: Path) -> Iterator[Sweep]:
@@ -124,8 +122,7 @@ def hanging(kind: str, folder: Path) -> Iterator[Sweep]:
             if sweep.process.poll() is None:
                 os.killpg(sweep.process.pid, signal.SIGKILL)
                 sweep.process.wait()
-            if kind == "http":
-                sweep.release()  # So that the server's threads end
+            sweep.release()  # so that the server's threads end
 
 
 def stop_line(sweep: Sweep) -> str:
@@ -139,8 +136,6 @@ def stop_line(sweep: Sweep) -> str:
 
 
 if __name__ == "__main__":
-    kind, folder = sys.argv[1], Path(sys.argv[2])
-    answering = host(kind, folder, sys.argv[3])
-    status = run(demo_sweep(folder), for_all_models(answering), folder / "best.yaml")
-    print("ended", flush=True)
-    sys.exit(status)
+    folder = Path(sys.argv[2])
+    factories = for_all_models(host(sys.argv[1], folder, sys.argv[3]))
+    sys.exit(run(demo_sweep(folder), factories, folder / "best.yaml"))
