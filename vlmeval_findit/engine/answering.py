@@ -79,13 +79,13 @@ class JobSpec:
     outputs: Sequence[Output]
     backend: Backend
     journal: Journal
-    is_left: Callable[[str], bool]  # whether the call with this key is left
     sizes: ItemSizes
     watcher: Watcher
     answering: Callable[[Output], Answering]  # adds what only this machine knows
     identities: Callable[[Output], Iterable[Path]] = lambda output: [output.path]
     """The prediction files that get the identity of a cell as a neighbour."""
     finish: Callable[[Output], CellResult] | None = None  # writes a cell's files, in a thread
+    again: bool = True  # whether failed calls are repeated
 
 
 class JobResult(NamedTuple):
@@ -107,7 +107,8 @@ def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
         KeyboardInterrupt: a stop was requested twice.
     """
     journal, watcher, model = job.journal, job.watcher, job.outputs[0].cell.model
-    plan = Plan([output.cell for output in job.outputs], job.is_left, job.sizes)
+    is_left = unanswered(journal, job.outputs[0].cell.logprobs, job.again)
+    plan = Plan([output.cell for output in job.outputs], is_left, job.sizes)
     ledger = Ledger(journal)
     left = calls_left(plan, journal, ledger.open)
     if isinstance(job.backend, BatchBackend):
@@ -193,7 +194,6 @@ class Engine:
             outputs=outputs,
             backend=backend,
             journal=self.journal,
-            is_left=unanswered(self.journal, outputs[0].cell.logprobs),
             sizes=self.sizes,
             watcher=self.watcher,
             answering=lambda output: factory.on_this_machine(entry, output.identity.answering),

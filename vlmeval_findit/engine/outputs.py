@@ -21,12 +21,12 @@ from ..core.identity import (
     write_identity,
 )
 from ..core.redaction import scrubbed
-from ..core.run_files import RunFiles, sample_path
+from ..core.run_files import RunFiles
 from ..core.settings import Settings
 from ..models.model_client import as_json_value
 from ..runs.open_predictions import refuse_variable
 from ..runs.run_identity import run_identity
-from .calls import Call, Cell, sample_setting
+from .calls import Call, Cell
 from .journal.view import JournalView
 
 
@@ -38,21 +38,6 @@ class Output:
     cell: Cell
     settings: Settings
     identity: Identity
-
-
-def prediction_path(work_dir: Path, cell: Cell) -> Path:
-    """Return where VLMEvalKit would put the predictions of a cell; others than the first sample's
-    lie below.
-    """
-    first = work_dir / cell.model / f"{cell.model}_{cell.task.name}.json"
-    return sample_path(first, cell.sample) if cell.sample > 1 else first
-
-
-def of_sample(described: Described, sample: int) -> Described:
-    """Add a sample's number to what an identity records."""
-    who = described.answering
-    settings = {**who.settings, **sample_setting(sample)}
-    return described._replace(answering=replace(who, settings=settings))
 
 
 def prepare_output(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple, Protocol
@@ -62,9 +62,8 @@ class ResultSink:
         self._record = record
         self._watcher = watcher
         self._finish = finish
-        self._queue: deque[int] = deque()
-        self._finishing: asyncio.Task[None] | None = None
-        self._problem: BaseException | None = None
+        self._queue: asyncio.Queue[int | None] = asyncio.Queue()  # None: there are no more
+        self._finishing: asyncio.Task[None]
         self.complete: list[int] = []  # cells whose calls are all done
         self.results: dict[int, CellResult] = {}  # of finished cells
         self.error: JournalError | None = None  # later answers are still stored where possible
@@ -72,21 +71,34 @@ class ResultSink:
 
     @property
     def ended(self) -> bool:
-        return any(end is not None for end in (self.error, self.last, self._problem))
+        return self.error is not None or self.last is not None or self._finishing.done()
 
     @asynccontextmanager
     async def open(self, cancel: CancelToken) -> AsyncIterator[None]:
-        """Start with the cells that need no call; at the end wait for all complete ones."""
+        """Start with the cells that need no call; at the end wait for all complete ones.
+
+        After an interruption, the thread that finishes a cell is abandoned.
+        """
+        loop, finishing = asyncio.get_running_loop(), asyncio.create_task(self._finish_cells())
+        self._finishing = finishing
+
+        def give_up() -> None:
+            if cancel.now:
+                loop.call_soon_threadsafe(finishing.cancel)
+
         try:
             self._completed(at for at, calls in self._waits.items() if not calls)
             yield
         except BaseException:
-            self._queue.clear()
+            while not self._queue.empty():
+                self._queue.get_nowait()
             raise
         finally:
-            await self._finished(cancel)
-        if self._problem is not None:
-            raise self._problem
+            self._queue.put_nowait(None)
+            with cancel.on_request(give_up):
+                await asyncio.wait([finishing])
+        if not finishing.cancelled():
+            finishing.result()  # raises what a scorer raised
 
     def store(self, result: WorkResult) -> None:
         """Store answers; calls that did not begin have none."""
@@ -107,44 +119,23 @@ class ResultSink:
         self.last = self.last or next(last, None)
 
     def _completed(self, cells: Iterable[int]) -> None:
-        cells = list(cells)
-        self.complete += cells
-        if self._finish is not None:
-            self._queue += cells
-        if self._queue and self._finishing is None:
-            self._finishing = asyncio.create_task(self._finish_cells())
+        for at in cells:
+            self.complete.append(at)
+            self._queue.put_nowait(at)
 
     async def _finish_cells(self) -> None:
-        assert self._finish is not None
-        try:
-            while self._queue and not self.error and not self._problem:
-                at = self._queue.popleft()
+        while (at := await self._queue.get()) is not None and self.error is None:
+            if self._finish is None:
+                continue
+            try:
                 self.results[at] = result = await in_thread(self._finish, at)
                 self._watcher.scored(result)
-        except asyncio.CancelledError:
-            raise
-        except JournalError as error:
-            self._failed(error)
-        except BaseException as error:
-            if is_disk_full(error):
+            except JournalError as error:
+                self._failed(error)
+            except Exception as error:
+                if not is_disk_full(error):
+                    raise
                 self._failed(DiskFullError(self._journal.path, 0))
-            else:
-                self._problem = error
-        finally:
-            self._finishing = None
-
-    async def _finished(self, cancel: CancelToken) -> None:
-        """Wait for the complete cells; after an interruption, abandon the thread."""
-        if (task := self._finishing) is None:
-            return
-        loop = asyncio.get_running_loop()
-
-        def give_up() -> None:
-            if cancel.now:
-                loop.call_soon_threadsafe(task.cancel)
-
-        with cancel.on_request(give_up):
-            await asyncio.wait([task])
 
     def _failed(self, error: JournalError) -> None:
         if isinstance(self.error, DiskFullError):

@@ -35,7 +35,7 @@ from ..engine.cell_files import count_failed, merge_predictions, prediction_rows
 from ..engine.http_backend import HttpBackend
 from ..engine.journal.writer import Journal
 from ..engine.outputs import Output, prepare_output
-from ..engine.plan import ItemSizes, unanswered
+from ..engine.plan import ItemSizes
 from ..engine.sink import PlannedCalls
 from ..models.model_client import GenerateClient
 from ..models.revision import refuse_unreachable
@@ -235,7 +235,7 @@ def _make_calls(
             outputs=[replace(run.output, cell=cell)],
             backend=backend,
             journal=journal,
-            is_left=unanswered(journal, cell.logprobs, again),
+            again=again,
             sizes=_SIZES,
             watcher=bar,
             answering=lambda output: on_this_machine(entry, output.identity.answering),

@@ -11,14 +11,14 @@ from typing import Any
 from ..core.answers import StopReason
 from ..core.lock import Lock
 from ..core.question import Question
-from ..core.run_files import MORE_SAMPLES
+from ..core.run_files import MORE_SAMPLES, sample_path
 from ..core.settings import settings_from
 from ..engine.answering import BackendFactories, Engine, ModelStoppedError
-from ..engine.calls import Cell, CellBuilder, settings_of
+from ..engine.calls import Cell, CellBuilder, sample_setting, settings_of
 from ..engine.cancel import CancelToken
 from ..engine.cell_files import clean_up, merge_predictions
 from ..engine.journal.writer import ONE_WRITER, Journal
-from ..engine.outputs import Output, of_sample, prediction_path, prepare_output
+from ..engine.outputs import Output, prepare_output
 from ..engine.plan import ItemSizes
 from ..engine.sink import Watcher
 from ..models.model_entry import ModelEntry
@@ -148,7 +148,12 @@ def _prepare(
     factory, outputs = engine.factories[entry.name], []
     for cell in cells:
         asked = settings_of(cell.question, factory.settings(entry), cell.sample)
-        cell, path = replace(cell, settings=asked), prediction_path(sweep.work_dir, cell)
-        who = of_sample(factory.describe(entry, cell.question), cell.sample)
-        outputs.append(prepare_output(path, cell, settings, who, factory.version))
+        cell, described = replace(cell, settings=asked), factory.describe(entry, cell.question)
+        recorded = {**described.answering.settings, **sample_setting(cell.sample)}
+        described = described._replace(answering=replace(described.answering, settings=recorded))
+        # Where VLMEvalKit would put it; others than the first sample lie below.
+        path = sweep.work_dir / cell.model / f"{cell.model}_{cell.task.name}.json"
+        if cell.sample > 1:
+            path = sample_path(path, cell.sample)
+        outputs.append(prepare_output(path, cell, settings, described, factory.version))
     return outputs
