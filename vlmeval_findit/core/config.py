@@ -107,10 +107,6 @@ def _as_list(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
-def _as_list_or_all(value: Any) -> Any:
-    return value if value == "all" else _as_list(value)
-
-
 Name = Annotated[str, Expected("a name", strict=True, min_length=1)]
 Text = Annotated[str, Expected("a text", strict=True)]
 YesNo = Annotated[bool, Expected("true or false", strict=True)]
@@ -123,7 +119,10 @@ Dollars = Annotated[float, Expected("US dollars, more than 0", gt=0, **_NUMBER)]
 Values = Annotated[Mapping[str, Any], Expected("a mapping of names to values")]
 # A list; a value alone stands for a list of it
 Several = Annotated[tuple[T, ...], Checked(_as_list, before=True)]
-SeveralOrAll = Annotated[tuple[T, ...] | Literal["all"], Checked(_as_list_or_all, before=True)]
+SeveralOrAll = Annotated[
+    tuple[T, ...] | Literal["all"],
+    Checked(lambda value: value if value == "all" else _as_list(value), before=True),
+]
 
 
 # --- reading --------------------------------------------------------------------------------------

@@ -63,18 +63,14 @@ class ErrorAnalysis(Protocol):
 
     def lost(self, sums: Sums) -> float:
         """Return what the score lacks to 100; 0 where nothing could be lost."""
-        score = self.score.value(sums)
-        if score is None or not any(
-            weighted(sums, ratio.whole) for ratio in self.score.ratios(sums)
-        ):
+        score, ratios = self.score.value(sums), self.score.ratios(sums)
+        if score is None or not any(weighted(sums, ratio.whole) for ratio in ratios):
             return 0.0
         return score if self.score.better is Better.LOWER else 100.0 - score
 
     def parts(self, row: ScoredRow, by: str) -> Iterator[tuple[str, Mapping[str, float]]]:
         """Yield a row's events by part; ``by`` is a kind of slices or a cut."""
-        part = row.slices.get(by)
-        if part is None and by == LABEL:
-            part = row.details.get(by)
+        part = row.slices.get(by, row.details.get(by) if by == LABEL else None)
         if part is not None:
             yield str(part), self.events(row)
 
@@ -105,18 +101,21 @@ class AnswerErrors(ErrorAnalysis):
 
     @property
     def error_types(self) -> tuple[ErrorType, ...]:  # type: ignore[override]
-        known = (
-            error_type(name, f"no answer could be read: {name}")
-            for name in self.reasons
-            if lost(name) not in (FAILED.key, UNREADABLE.key, WRONG.key)
-        )
+        others = (FAILED.name, UNREADABLE.name, WRONG.name)
+        reasons = [name for name in self.reasons if name not in others]
+        known = (error_type(name, f"no answer could be read: {name}") for name in reasons)
         return FAILED, *known, UNREADABLE, WRONG
 
     def events(self, row: ScoredRow) -> Mapping[str, float]:
         reached = weighted(row.sums, self.score.part)
         whole = weighted(row.sums, self.score.whole)
         missing = reached if self.score.better is Better.LOWER else whole - reached
-        return {self._why(row): missing} if missing else {}
+        if not missing:
+            return {}
+        key = lost(row.reason) if row.reason in self.reasons else UNREADABLE.key
+        if row.failed or row.reason is None:
+            key = FAILED.key if row.failed else WRONG.key
+        return {key: missing}
 
     def points(self, sums: Sums) -> Mapping[str, Any]:
         in_arrays = any(np.ndim(values) for values in sums.values())
@@ -125,13 +124,6 @@ class AnswerErrors(ErrorAnalysis):
             share = replace(self.score, name=each.key, part={each.key: 1.0}, empty=0.0)
             points[each.key] = share.values(sums) if in_arrays else share.value(sums)
         return points
-
-    def _why(self, row: ScoredRow) -> str:
-        if row.failed:
-            return FAILED.key
-        if row.reason is None:
-            return WRONG.key
-        return lost(row.reason) if row.reason in self.reasons else UNREADABLE.key
 
 
 # --- estimates ------------------------------------------------------------------------------------

@@ -123,19 +123,16 @@ class Metric:
             return [Ratio(self.part, self.whole)]
         begin = f"[{self.over}="
         endings = {name[name.index(begin) :] for name in names if begin in name}
-        return [
-            Ratio(
-                {f"{name}{end}": weight for name, weight in self.part.items()},
-                {f"{name}{end}": weight for name, weight in self.whole.items()},
-            )
-            for end in sorted(endings)
-        ]
+
+        def of(weights: Weights, end: str) -> Weights:
+            return {f"{name}{end}": weight for name, weight in weights.items()}
+
+        return [Ratio(of(self.part, end), of(self.whole, end)) for end in sorted(endings)]
 
     def value(self, sums: Sums) -> float | None:
         values = []
         for ratio in self.ratios(sums):
-            whole = weighted(sums, ratio.whole)
-            if whole:
+            if whole := weighted(sums, ratio.whole):
                 values.append(self.scale * weighted(sums, ratio.part) / whole)
         if not values:
             return self.empty
@@ -143,21 +140,18 @@ class Metric:
 
     def values(self, sums: Sums) -> Array:
         """Evaluate it for sums that are arrays of one shape; NaN for None."""
-        parts = [
-            (weighted(sums, ratio.part), weighted(sums, ratio.whole)) for ratio in self.ratios(sums)
-        ]
         empty = np.nan if self.empty is None else self.empty
         shape = np.shape(next(iter(sums.values()), ()))
-        if not parts:
-            return np.full(shape, empty)
-        part, whole = (
+        total, there = np.zeros(shape), np.zeros(shape)
+        for ratio in self.ratios(sums):
             # Missing sums are the number 0 among arrays.
-            np.stack([np.broadcast_to(np.asarray(x, dtype=float), shape) for x in xs])
-            for xs in zip(*parts, strict=True)
-        )
-        ratios = np.divide(self.scale * part, whole, out=np.zeros_like(part), where=whole != 0)
-        there = (whole != 0).sum(axis=0)
-        result: Array = np.where(there > 0, ratios.sum(axis=0) / np.maximum(there, 1), empty)
+            part, whole = (
+                np.broadcast_to(np.asarray(weighted(sums, of), dtype=float), shape)
+                for of in (ratio.part, ratio.whole)
+            )
+            total += np.divide(self.scale * part, whole, out=np.zeros(shape), where=whole != 0)
+            there += whole != 0
+        result: Array = np.where(there > 0, total / np.maximum(there, 1), empty)
         return result
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, parse
-from ..benchmarks.findit.grid import AXIS_FIELDS, WINNER, AnnotationTable, FormatAxes
+from ..benchmarks.findit.grid import AXIS_VALUES, WINNER, AnnotationTable, FormatAxes
 from ..benchmarks.findit.variant import Variant
 from ..boxes.representation import KEYS, MatchRule
 from ..core.formatting import nearest
@@ -42,7 +42,7 @@ def search_sweep(
     if marks and not (isinstance(over, AnnotationTable) and over.data.family.has_references):
         raise ValueError(f"{over.name} shows no reference pictures: there is nothing to mark")
     if isinstance(over, AnnotationTable):
-        marked = FormatAxes(**{**dict.fromkeys(AXIS_FIELDS, (WINNER,)), "marks": tuple(marks)})
+        marked = FormatAxes(**{**dict.fromkeys(AXIS_VALUES, (WINNER,)), "marks": tuple(marks)})
         return replace(sweep, tables=(over,), stages=(*STAGES, marked) if marks else STAGES)
     sweep = replace(sweep, questions=tuple(benchmark_of(over).formats(over)))
     if len(sweep.questions) < 2:

@@ -6,7 +6,7 @@ Axes that do not apply are ignored.  Text has no key, structure or grammar, so "
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
@@ -89,7 +89,7 @@ class FormatAxes:
 
     @property
     def has_winner(self) -> bool:
-        return any(WINNER in getattr(self, axis) for axis in AXIS_FIELDS)
+        return any(WINNER in getattr(self, axis) for axis in AXIS_VALUES)
 
     def after_some(self, first: FormatAxes) -> FormatAxes:
         """Replace ``winner`` by an arbitrary format with the match rule of ``first``."""
@@ -99,25 +99,12 @@ class FormatAxes:
 
     def after(self, winner: AnswerFormat | Variant | None) -> FormatAxes:
         """Replace ``winner`` by the values of a format or cell, or raise ValueError if None."""
-        values: dict[str, Any] = {}
-        for axis, field in AXIS_FIELDS.items():
-            value = getattr(self, axis)
-            if WINNER in value:
-                if winner is None:
-                    raise ValueError(f"{axis}: {WINNER} needs a stage before")
-                values[axis] = (getattr(winner, field) or NONE,)
+        axes = [axis for axis in AXIS_VALUES if WINNER in getattr(self, axis)]
+        if axes and winner is None:
+            raise ValueError(f"{axes[0]}: {WINNER} needs a stage before")
+        values: dict[str, Any] = {axis: (_value(winner, axis) or NONE,) for axis in axes}
         return replace(self, **values)
 
-
-AXIS_FIELDS = {  # axis to field of AnswerFormat
-    "representations": "representation",
-    "outputs": "output",
-    "keys": "key",
-    "structures": "structure",
-    "centres": "centre",
-    "marks": "mark",
-    "decodings": "decoding",
-}
 
 AXIS_VALUES: dict[str, tuple[str, ...]] = {  # the values that ``all`` means
     "representations": GRID,
@@ -130,10 +117,10 @@ AXIS_VALUES: dict[str, tuple[str, ...]] = {  # the values that ``all`` means
 }
 
 
-def axis_values(axis: str, value: object) -> Collection[str]:
-    """List an axis's valid values, including representations that ``all`` leaves out."""
-    known = AXIS_VALUES[axis]
-    return REPRESENTATIONS if axis == "representations" and value not in known else known
+def _value(of: AnswerFormat | Variant | None, axis: str) -> str | None:
+    """Return the value of a format or cell on an axis."""
+    value: str | None = getattr(of, axis.removesuffix("s"))
+    return value
 
 
 def axis_from(axis: str, value: Sequence[str], *, may_win: bool) -> tuple[str, ...]:
@@ -146,7 +133,10 @@ def axis_from(axis: str, value: Sequence[str], *, may_win: bool) -> tuple[str, .
             raise MisplacedError(why, axis)
         return (WINNER,)
     for at, word in enumerate(value):
-        if word not in (known := axis_values(axis, word)):
+        known: Collection[str] = AXIS_VALUES[axis]
+        if axis == "representations" and word not in known:
+            known = REPRESENTATIONS  # also those that ``all`` leaves out
+        if word not in known:
             what = axis.removesuffix("s")
             raise MisplacedError(f"no {what} {word!r}{nearest(word, known)}", axis, at)
     refuse_twice(value, axis)
@@ -156,8 +146,7 @@ def axis_from(axis: str, value: Sequence[str], *, may_win: bool) -> tuple[str, .
 def axes_of(cells: Sequence[Variant]) -> dict[str, set[Any]]:
     """Collect the cells' values on every axis, and their frames and captions."""
     result: dict[str, set[Any]] = {
-        axis: {getattr(cell, field) or NONE for cell in cells}
-        for axis, field in AXIS_FIELDS.items()
+        axis: {_value(cell, axis) or NONE for cell in cells} for axis in AXIS_VALUES
     }
     # Text has no key and `decomposed` has fixed keys, so their default key was not chosen.
     value = (cell for cell in cells if cell.output == "json" and cell.structure != "decomposed")
@@ -167,20 +156,18 @@ def axes_of(cells: Sequence[Variant]) -> dict[str, set[Any]]:
     return result
 
 
-def formats(axes: FormatAxes) -> Iterator[AnswerFormat]:
-    """Yield each format of the axes once, in list order; it need not fit any dataset."""
-    seen: set[AnswerFormat] = set()
-    lists = (getattr(axes, axis) for axis in AXIS_FIELDS)
+def formats(axes: FormatAxes) -> list[AnswerFormat]:
+    """List each format of the axes once, in list order; it need not fit any dataset."""
+    result: dict[AnswerFormat, None] = {}
+    lists = (getattr(axes, axis) for axis in AXIS_VALUES)
     for representation, output, key, structure, centre, mark, decoding in product(*lists):
         if output == "text":
             key, structure, decoding = DEFAULT_KEY, DEFAULT_STRUCTURE, NONE
         if structure == "decomposed" or key == DEFAULT_KEY:
             key = default_key(representation)
         experiments = (None if value == NONE else value for value in (centre, mark, decoding))
-        result = AnswerFormat(representation, output, key, structure, *experiments)
-        if result not in seen:
-            seen.add(result)
-            yield result
+        result[AnswerFormat(representation, output, key, structure, *experiments)] = None
+    return list(result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,21 +185,16 @@ def variants(
     requested = list(requested)
     result: dict[Variant, None] = {}
     for table in tables:
-        has_references = table.data.family.has_references
-        for frames in _frames(table, views.frames):
-            for caption, built in product(views.captions, requested):
-                variant = table.kind(
-                    dataset=table.dataset,
-                    multilabel=table.multilabel,
-                    caption=caption,
-                    frames=frames,
-                    **asdict(built if has_references else replace(built, mark=None)),
-                )
-                if format_problem(variant) is None:
-                    result[variant] = None
+        most, has_references = table.data.frames, table.data.family.has_references
+        shown = [n for n in views.frames if n <= most] if views.frames and most > 1 else [most]
+        for frames, caption, built in product(shown, views.captions, requested):
+            variant = table.kind(
+                dataset=table.dataset,
+                multilabel=table.multilabel,
+                caption=caption,
+                frames=frames,
+                **asdict(built if has_references else replace(built, mark=None)),
+            )
+            if format_problem(variant) is None:
+                result[variant] = None
     return list(result)
-
-
-def _frames(table: AnnotationTable, requested: Sequence[int]) -> Sequence[int]:
-    most = table.data.frames
-    return [n for n in requested if n <= most] if requested and most > 1 else [most]
