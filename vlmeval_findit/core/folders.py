@@ -6,12 +6,14 @@ import errno
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
+
+from yaml import YAMLError, safe_load
 
 from .command import clone
 from .config import Checked, Config, Count, Expected, MisplacedError, Text, YesNo, config_from
@@ -71,23 +73,25 @@ class CustomDataset(Config):
 def custom_datasets() -> Mapping[str, CustomDataset]:
     """Return the custom datasets by name; a DatasetFileError if their file is damaged."""
     path = custom_datasets_file()
-    try:
-        state = path.stat()
-    except OSError:
+    if not path.is_file():
         return {}
-    return _read(path, state.st_mtime_ns, state.st_size)
+    kind = dict[str, CustomDataset]
+    return MappingProxyType(_read(path, kind, json.loads, DatasetFileError))
 
 
-@lru_cache(maxsize=8)
-def _read(path: Path, mtime: int, size: int) -> Mapping[str, CustomDataset]:
-    """Read the file; ``mtime`` and ``size`` are keys of the cache."""
+def _read(path: Path, kind: Any, parse: Callable[[str], Any], wrong: type[ValueError]) -> Any:
+    """Read a file as a kind of configuration, or raise ``wrong``."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        return MappingProxyType(config_from(dict[str, CustomDataset], values))
+        return _parsed(path.read_text(encoding="utf-8"), kind, parse)
     except MisplacedError as error:
-        raise DatasetFileError(f"{', '.join([str(path), *_at(error)])}: {error}") from None
-    except (OSError, ValueError) as error:
-        raise DatasetFileError(f"{path}: {error}") from None
+        raise wrong(f"{', '.join([str(path), *_at(error)])}: {error}") from None
+    except (OSError, ValueError, YAMLError) as error:
+        raise wrong(f"{path}: {error}") from None
+
+
+@lru_cache(maxsize=16)
+def _parsed(text: str, kind: Any, parse: Callable[[str], Any]) -> Any:
+    return config_from(kind, parse(text) or {})
 
 
 def _at(error: MisplacedError) -> list[str]:
@@ -208,19 +212,5 @@ class DatasetsConfig(Config):
 
 def read_config(path: Path) -> DatasetsConfig:
     """Read a configuration file; a FolderError where that fails."""
-    try:
-        return _config(path.read_text(encoding="utf-8"))
-    except MisplacedError as error:
-        raise FolderError(f"{', '.join([str(path), *_at(error)])}: {error}") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise FolderError(f"{path}: {error}") from None
-
-
-@lru_cache(maxsize=8)
-def _config(text: str) -> DatasetsConfig:
-    import yaml
-
-    try:
-        return config_from(DatasetsConfig, yaml.safe_load(text) or {})
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from None
+    config: DatasetsConfig = _read(path, DatasetsConfig, safe_load, FolderError)
+    return config

@@ -148,20 +148,16 @@ def _open(file: Path | io.BytesIO) -> Image.Image:
 def _why(file: Path | io.BytesIO, error: Exception) -> str:
     from PIL import UnidentifiedImageError
 
-    line = (str(error).splitlines() or [""])[0] or type(error).__name__
     if isinstance(error, UnidentifiedImageError):
-        return _what_else(file)
+        data = file.read_bytes() if isinstance(file, Path) else file.getvalue()
+        # Servers send error pages with status 200.
+        if data[:512].lstrip().lower().startswith((b"<!doctype html", b"<html", b"<?xml")):
+            return "is a web page, not an image"
+        return f"is not an image that can be read ({', '.join(FORMATS)})"
     if isinstance(error, OSError) and error.strerror:
         return f"cannot be opened ({error.strerror})"
+    line = (str(error).splitlines() or [""])[0] or type(error).__name__
     return f"does not decode ({line})"
-
-
-def _what_else(file: Path | io.BytesIO) -> str:
-    """Say what a file of unknown format is: servers send error pages with status 200."""
-    data = file.read_bytes() if isinstance(file, Path) else file.getvalue()
-    if data[:512].lstrip().lower().startswith((b"<!doctype html", b"<html", b"<?xml")):
-        return "is a web page, not an image"
-    return f"is not an image that can be read ({', '.join(FORMATS)})"
 
 
 # --- a dataset's images, checked before the first call --------------------------------------------
@@ -212,7 +208,11 @@ class Unusable:
 def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
     """List the rows with an image that is missing, unreadable, too large, or of another size."""
     # Only headers are read. In an image of another size, boxes would be in wrong pixels.
-    stated = [_stated(query) for query in queries]
+    stated: list[list[tuple[str, Size | None]]] = []
+    for query in queries:
+        size = (query.width, query.height) if query.width and query.height else None
+        references = [(name, None) for name in query.support]
+        stated.append([*references, *((name, size) for name in query.images)])
     # Rows may state several sizes for one image: each is checked.
     images = list(dict.fromkeys(chain.from_iterable(stated)))
     with ThreadPoolExecutor(8) as pool:
@@ -224,14 +224,6 @@ def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
         if wrong is not None:
             bad.append(Unusable(query.index, folder / wrong[0], str(problems[wrong])))
     return bad
-
-
-_Stated = tuple[str, Size | None]  # An image and the size that a row states of it
-
-
-def _stated(query: Query) -> list[_Stated]:
-    size = (query.width, query.height) if query.width and query.height else None
-    return [*((name, None) for name in query.support), *((name, size) for name in query.images)]
 
 
 def rows_to_leave_out(queries: Collection[Query], folder: Folder, skip: bool) -> frozenset[int]:

@@ -93,8 +93,7 @@ WRITTEN_BY = "vlmeval_findit export"
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder, without those of exports, which are copies of runs, and of
-    further samples.
+    """Yield the files below a folder but those of exports, copies of runs, and further samples.
 
     A folder of these that is named itself has its files.
     """
@@ -131,11 +130,11 @@ Shape = Any  # A type, a union, ``[shape of items]`` or ``{key: shape}``, whose 
 
 def read_json(text: str) -> Any:
     """Parse JSON without NaN and infinity."""
-    return json.loads(text, parse_constant=_no_number)
 
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is no number")
 
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    return json.loads(text, parse_constant=refuse)
 
 
 def checked(value: Any, shape: Shape, at: str = "") -> Any:
@@ -148,20 +147,16 @@ def checked(value: Any, shape: Shape, at: str = "") -> Any:
     Raises:
         TypeError: it has not; the message says where.
     """
-    if isinstance(shape, (dict, list)):
-        if not isinstance(value, type(shape)):
-            raise _other_shape(value, at)
-        inner = ((key, shape[key]) for key in shape if key in value)
-        if isinstance(shape, list):
-            inner = ((place, shape[0]) for place in range(len(value)))
-        for key, item_shape in inner:
-            checked(value[key], item_shape, f"{at}.{key}" if at else f"{key}")
+    kind = type(shape) if isinstance(shape, (dict, list)) else shape
     # Python's bool is an int.
-    elif not isinstance(value, shape) or (isinstance(value, bool) and shape is not bool):
-        raise _other_shape(value, at)
+    if not isinstance(value, kind) or (isinstance(value, bool) and shape is not bool):
+        text = repr(value)
+        raise TypeError(f"{at or 'it'} should not be {text[:40]}{'…' * (len(text) > 40)}")
+    inner: dict[Any, Shape] = {}
+    if isinstance(shape, list):
+        inner = dict.fromkeys(range(len(value)), shape[0])
+    elif isinstance(shape, dict):
+        inner = {key: shape[key] for key in shape if key in value}
+    for key, item_shape in inner.items():
+        checked(value[key], item_shape, f"{at}.{key}" if at else f"{key}")
     return value
-
-
-def _other_shape(value: Any, at: str) -> TypeError:
-    text = repr(value)
-    return TypeError(f"{at or 'it'} should not be {text[:40]}{'…' * (len(text) > 40)}")

@@ -36,7 +36,6 @@ _CENTRE_REPRESENTATION = "cxcywh"
 # Marks on reference images: shapes that need only a box, since tables have no outlines.
 MARKS = tuple(shape.value for shape in (Shape.BOX, Shape.OVAL, Shape.ARROW, Shape.TAG, Shape.POINT))
 
-
 DECODINGS = ("constrained",)  # by the format's grammar; default: free
 
 
@@ -126,8 +125,10 @@ class Variant:
     @property
     def format_place(self) -> tuple[int, ...]:
         """Return the format's indices in the grid, in the order of a name's parts."""
+        # The paper's representations come first.
+        known = GRID if self.representation in GRID else tuple(REPRESENTATIONS)
         return (
-            _place(self.representation),
+            known.index(self.representation),
             OUTPUTS.index(self.output),
             KEYS.index(self.key),
             STRUCTURES.index(self.structure),
@@ -176,12 +177,6 @@ class Variant:
         return PREFIX + "_".join(parts)
 
 
-def _place(representation: str) -> int:
-    """Return a representation's index: the paper's come first."""
-    known = GRID if representation in GRID else tuple(REPRESENTATIONS)
-    return known.index(representation)
-
-
 def endings(centre: str | None, mark: str | None, decoding: str | None) -> list[str]:
     """List the endings of a name: centre experiment, mark, decoding."""
     value = (centre and f"cx-{centre}", mark and f"vp-{mark}", decoding)
@@ -191,20 +186,22 @@ def endings(centre: str | None, mark: str | None, decoding: str | None) -> list[
 def format_problem(v: Variant) -> str | None:
     """Say why a dataset cannot be asked in this format; None where it can."""
     data = v.data
-    if v.representation not in REPRESENTATIONS:
-        return f"no representation {v.representation!r}{nearest(v.representation, REPRESENTATIONS)}"
-    if v.output not in OUTPUTS:
-        return f"no output format {v.output!r}{nearest(v.output, OUTPUTS)}"
-    row = REPRESENTATIONS[v.representation]
+    for what, value, known in (
+        ("representation", v.representation, REPRESENTATIONS),
+        ("output format", v.output, OUTPUTS),
+        ("JSON key", v.key, KEYS),
+        ("JSON structure", v.structure, STRUCTURES),
+        ("centre experiment", v.centre or CENTRES[0], CENTRES),
+        ("way of decoding", v.decoding or DECODINGS[0], DECODINGS),
+    ):
+        if value not in known:
+            return f"no {what} {value!r}{nearest(value, known)}"
+    row, usual_key = REPRESENTATIONS[v.representation], default_key(v.representation)
     if row.match_rule is not MatchRule.BOX_OVERLAP and not data.has_points:
-        known = MatchRule.BOX_OVERLAP.value
-        return f"{data.name} is matched by {known}, {v.representation} by {row.match_rule.value}"
-    if v.key not in KEYS:
-        return f"no JSON key {v.key!r}{nearest(v.key, KEYS)}"
+        boxes = MatchRule.BOX_OVERLAP.value
+        return f"{data.name} is matched by {boxes}, {v.representation} by {row.match_rule.value}"
     if v.key not in row.json_keys:
         return f"{v.key} is no key of {v.representation} (there are: {', '.join(row.json_keys)})"
-    if v.structure not in STRUCTURES:
-        return f"no JSON structure {v.structure!r}{nearest(v.structure, STRUCTURES)}"
     if v.multilabel and not data.has_multilabel:
         return f"{data.name} has no multi-label queries"
     if v.caption and not data.has_caption:
@@ -214,7 +211,6 @@ def format_problem(v: Variant) -> str | None:
         if data.frames == 1:
             return f"{data.name} has images, not frames"
         return f"{data.name} has 1 to {data.frames} frames, not {v.frames}"
-    usual_key = default_key(v.representation)
     if v.output == "text" and (v.key, v.structure) != (usual_key, DEFAULT_STRUCTURE):
         return "text replies have neither a JSON key nor a structure"
     if v.key == CLASS_KEY and not v.multilabel:
@@ -224,14 +220,9 @@ def format_problem(v: Variant) -> str | None:
             return f"{v.representation} has no decomposed structure"
         if v.key != usual_key:
             return "the decomposed structure has fixed keys"
-    if v.centre is not None:
-        if v.representation != _CENTRE_REPRESENTATION:
-            return f"cx-{v.centre} is for {_CENTRE_REPRESENTATION} only"
-        if v.centre not in CENTRES:
-            return f"no centre experiment {v.centre!r}{nearest(v.centre, CENTRES)}"
+    if v.centre is not None and v.representation != _CENTRE_REPRESENTATION:
+        return f"cx-{v.centre} is for {_CENTRE_REPRESENTATION} only"
     if v.decoding is not None:
-        if v.decoding not in DECODINGS:
-            return f"no way of decoding {v.decoding!r}{nearest(v.decoding, DECODINGS)}"
         if v.output != "json":
             return f"{v.decoding} is for JSON only: text replies have no grammar"
         if not row.fields:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,7 +82,7 @@ def _caption_of(result: Mapping[PairSide | None, Any], side: PairSide) -> Captio
     return Caption(value.strip()) if value.strip() else Caption(None, EMPTY)
 
 
-def replies_of(path: Path, pairs: Iterable[ImagePair]) -> list[Reply]:
+def replies_of(path: Path, pairs: Collection[ImagePair]) -> list[Reply]:
     """Read the captions of a file {uid: {"left": text, "right": text}} as replies to pairs.
 
     Keys may be those of a reply, and a raw reply may stand for the object.  Missing pairs have no
@@ -110,15 +110,14 @@ def replies_of(path: Path, pairs: Iterable[ImagePair]) -> list[Reply]:
 
 
 def as_replies(
-    values: Mapping[str, Any], pairs: Iterable[ImagePair]
+    values: Mapping[str, Any], pairs: Collection[ImagePair]
 ) -> tuple[list[Reply], tuple[str, ...]]:
     """Convert captions by uid to replies, and list the unknown uids."""
-    requested = {pair.uid: pair.index for pair in pairs}
-    replies = [Reply(index, _as_reply(values.get(uid, {}))) for uid, index in requested.items()]
-    return replies, tuple(uid for uid in values if uid not in requested)
-
-
-def _as_reply(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return json.dumps(value if isinstance(value, dict) else dict.fromkeys(("left", "right")))
+    replies = []
+    for pair in pairs:
+        value = values.get(pair.uid, {})
+        if not isinstance(value, str):
+            value = json.dumps(value if isinstance(value, dict) else {"left": None, "right": None})
+        replies.append(Reply(pair.index, value))
+    known = {pair.uid for pair in pairs}
+    return replies, tuple(uid for uid in values if uid not in known)
