@@ -29,6 +29,8 @@ from vlmeval_findit.models.model_table import MODELS, find_model, unknown_space
         ("anthropic/claude-4.5-sonnet", "Claude Sonnet 4.5"),
         ("Claude-Opus-5.5", "Claude Opus 5.5"),
         ("fullimage", "FullImage"),
+        ("FindIt-Nano", "FindIt-Nano"),
+        ("FINDIT-NANO-PX", "FindIt-Nano-px"),
     ],
 )
 def test_names_find_their_row(name: str, row: str) -> None:
@@ -46,6 +48,7 @@ def test_names_find_their_row(name: str, row: str) -> None:
         pytest.param("InternVL3_5-8B", id="another version"),
         pytest.param("Qwen2-VL-7B-Instruct", id="an older model"),
         pytest.param("GPT-5.2", id="another model"),
+        pytest.param("FindIt-Nano-px-2", id="in pixels, as its elder is not"),
         pytest.param("", id="nothing"),
     ],
 )
@@ -65,6 +68,7 @@ NANO_PX = Space("smart_resize", min_pixels=2304, max_pixels=28_224, factor=24)
     [
         ("Qwen2.5-VL", "Pascal", QWEN(max_pixels=1_605_632, two_step=True)),
         ("Qwen2.5-VL", "HRInsDet_hard", QWEN(max_pixels=12_845_056)),
+        ("FindIt-Nano", "HRInsDet_easy", Space("grid1000")),
         ("FindIt-Nano-px", "HRInsDet_easy", NANO_PX),
         ("Qwen3-VL", "HRInsDet_easy", Space("grid1000")),
         ("GPT-5.4", "Pascal", Space("openai_high")),

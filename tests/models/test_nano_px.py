@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 from perfect_answers import perfect_answer
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask, load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.boxes.spaces import Space, reference_size, space_from
+from vlmeval_findit.boxes.spaces import reference_size, space_from
 from vlmeval_findit.coords.conventions import SPACES, row_of
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.models.http.chat import server_space
 from vlmeval_findit.models.local.run_plan import RunSettings
-from vlmeval_findit.models.model_table import MODELS, NANO, NANO_PX, SHIPPED, find_model
+from vlmeval_findit.models.model_table import MODELS, NANO_PX, SHIPPED
 from vlmeval_findit.runs.open_predictions import check_replies
 from vlmeval_findit.runs.run_score import score_rows
 
@@ -46,41 +45,20 @@ def test_what_its_numbers_refer_to(size: tuple[int, int]) -> None:
     assert row_of(SPACE) is SPACES[RIGHT]
 
 
-def test_its_name_is_not_its_elder_s() -> None:
-    """Read as FindIt-Nano's, perfect answers would be worth nothing, and nobody would know."""
-    rows = [find_model(name) for name in (NANO, NANO_PX, NANO_PX.upper(), f"{NANO_PX}-2")]
-    assert [row.name if row else None for row in rows] == [NANO, NANO_PX, NANO_PX, None]
-    assert MODELS[NANO].space(parse(SCENES)) == Space("grid1000")
-    assert len({*SHIPPED.values()}) == len(SHIPPED) == 2
-
-
-def test_a_server_of_it_is_asked_for_its_bounds_with_the_factor() -> None:
-    with pytest.raises(ValueError, match='"max_pixels": …, "factor": 24}'):
-        server_space(NANO_PX, None)(parse(SCENES))
-
-
-def replies(task: FindItTask) -> list[Reply]:
-    """Return every box of a table as a perfect model would write it, in whole pixels."""
-    return [
-        Reply(index, perfect_answer(task, query, SPACE, digits=0))
-        for index, query in task.queries.items()
-    ]
-
-
 @pytest.mark.parametrize("name", [SCENES, "FindIt_Scenes_mini_video_f4_xywh_json", PHOTOGRAPHS])
 def test_pixels_come_back_as_the_right_boxes(name: str) -> None:
+    """Every box as a perfect model would write it, in whole pixels."""
     if name == PHOTOGRAPHS:
         pytest.importorskip("skimage")
         pytest.importorskip("sklearn")
     task = load_task(name)
-    right = score_rows(check_replies(NANO_PX, task, replies(task))).metric_values
+    said = [Reply(i, perfect_answer(task, q, SPACE, digits=0)) for i, q in task.queries.items()]
+    right = score_rows(check_replies(NANO_PX, task, said)).metric_values
     assert right["F1@0.5"] == 100.0
     # Of a photograph, which is shrunk, a whole pixel is several.
     assert (right["mIoU"] or 0.0) > (99.9 if name == SCENES else 85.0)
-    wrong = score_rows(
-        check_replies(NANO_PX, task, replies(task), Settings("grid1000", force=True))
-    ).metric_values
-    assert (wrong["F1@0.5"] or 0.0) < 1.0
+    as_grid = check_replies(NANO_PX, task, said, Settings("grid1000", force=True))
+    assert (score_rows(as_grid).metric_values["F1@0.5"] or 0.0) < 1.0
 
 
 @pytest.mark.parametrize("size", [*SIZES, (1200, 91), (333, 517), (4600, 1500)])

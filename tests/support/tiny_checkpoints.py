@@ -29,16 +29,13 @@ from tiny_tokenizers import (
 )
 
 HIDDEN = 32
+_SIZES = {"hidden_size": HIDDEN, "intermediate_size": 64}
+_TOWER = {**_SIZES, "num_hidden_layers": 2, "num_attention_heads": 2}
 _TEXT = {
-    "hidden_size": HIDDEN,
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "max_position_embeddings": 32768,
-    "initializer_range": 0.3,
-}
-_VISION = {"depth": 2, "hidden_size": HIDDEN, "intermediate_size": 64, "num_heads": 2}
+    **_TOWER, "num_key_value_heads": 1, "max_position_embeddings": 32768, "initializer_range": 0.3
+}  # fmt: skip
+_VISION = {**_SIZES, "depth": 2, "num_heads": 2}
+_AREA = {"shortest_edge": 64 * 64, "longest_edge": 1024 * 1024}
 
 
 class Parts(NamedTuple):
@@ -49,118 +46,70 @@ class Parts(NamedTuple):
     processor: Any
 
 
-_AREA = {"shortest_edge": 64 * 64, "longest_edge": 1024 * 1024}
-
-
 def _rope(section: Sequence[int], **more: Any) -> dict[str, Any]:
     """Multimodal rotary positions; ``section`` adds up to half the rotary dimension."""
     rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": list(section)}
     return {**rope, **more}
 
 
-def _qwen_ids(tokenizer: Any) -> dict[str, int]:
-    names = {
-        "image_token_id": "<|image_pad|>",
-        "video_token_id": "<|video_pad|>",
-        "vision_start_token_id": "<|vision_start|>",
-        "vision_end_token_id": "<|vision_end|>",
-    }
-    return {key: tokenizer.convert_tokens_to_ids(token) for key, token in names.items()}
-
-
-def _qwen3_processor(tokenizer: Any, template: str) -> Any:
-    return hf.Qwen3VLProcessor(
-        image_processor=hf.Qwen2VLImageProcessor(size=dict(_AREA), patch_size=16),
+def _qwen(config: Any, model: Any, template: str, text: Any, vision: Any, side: int = 16) -> Parts:
+    """Return a Qwen-VL whose patches have a side of so many pixels."""
+    tokenizer = build_tokenizer(QWEN_TOKENS, "<|endoftext|>", "<|im_end|>")
+    ids = tokenizer.convert_tokens_to_ids
+    whole = config(
+        text_config={**_TEXT, "vocab_size": len(tokenizer), **text},
+        vision_config={**_VISION, "patch_size": side, "out_hidden_size": HIDDEN, **vision},
+        tie_word_embeddings=False,
+        image_token_id=ids("<|image_pad|>"),
+        video_token_id=ids("<|video_pad|>"),
+        vision_start_token_id=ids("<|vision_start|>"),
+        vision_end_token_id=ids("<|vision_end|>"),
+    )
+    later = side == 16
+    processor = (hf.Qwen3VLProcessor if later else hf.Qwen2_5_VLProcessor)(
+        image_processor=hf.Qwen2VLImageProcessor(size=dict(_AREA), patch_size=side),
         tokenizer=tokenizer,
-        video_processor=hf.Qwen3VLVideoProcessor(patch_size=16),
+        video_processor=(hf.Qwen3VLVideoProcessor if later else hf.Qwen2VLVideoProcessor)(
+            patch_size=side
+        ),
         chat_template=template,
     )
-
-
-def _qwen3_vision() -> dict[str, Any]:
-    return {**_VISION, "patch_size": 16, "out_hidden_size": HIDDEN, "num_position_embeddings": 256}
+    return Parts(whole, model, processor)
 
 
 def _qwen3_vl() -> Parts:
-    tokenizer = build_tokenizer(QWEN_TOKENS, "<|endoftext|>", "<|im_end|>")
-    text = {**_TEXT, "vocab_size": len(tokenizer), "head_dim": 16}
-    config = hf.Qwen3VLConfig(
-        text_config={**text, "rope_parameters": _rope([4, 2, 2], mrope_interleaved=True)},
-        vision_config={**_qwen3_vision(), "deepstack_visual_indexes": [0]},
-        tie_word_embeddings=False,
-        **_qwen_ids(tokenizer),
-    )
-    return Parts(config, hf.Qwen3VLForConditionalGeneration, _qwen3_processor(tokenizer, QWEN))
+    text = {"head_dim": 16, "rope_parameters": _rope([4, 2, 2], mrope_interleaved=True)}
+    vision = {"num_position_embeddings": 256, "deepstack_visual_indexes": [0]}
+    return _qwen(hf.Qwen3VLConfig, hf.Qwen3VLForConditionalGeneration, QWEN, text, vision)
 
 
 def _qwen3_5() -> Parts:
-    tokenizer = build_tokenizer(QWEN_TOKENS, "<|endoftext|>", "<|im_end|>")
-    rope = _rope([2, 1, 1], mrope_interleaved=True, partial_rotary_factor=0.5)
-    config = hf.Qwen3_5Config(
-        text_config={
-            **_TEXT,
-            "vocab_size": len(tokenizer),
-            "head_dim": 16,
-            "linear_key_head_dim": 16,
-            "linear_value_head_dim": 16,
-            "linear_num_key_heads": 2,
-            "linear_num_value_heads": 2,
-            "linear_conv_kernel_dim": 4,
-            "layer_types": ["linear_attention", "full_attention"],
-            "rope_parameters": rope,
-        },
-        vision_config=_qwen3_vision(),
-        tie_word_embeddings=False,
-        **_qwen_ids(tokenizer),
-    )
-    return Parts(config, hf.Qwen3_5ForConditionalGeneration, _qwen3_processor(tokenizer, QWEN35))
+    text = {
+        "head_dim": 16, "linear_key_head_dim": 16, "linear_value_head_dim": 16,
+        "linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_conv_kernel_dim": 4,
+        "layer_types": ["linear_attention", "full_attention"],
+        "rope_parameters": _rope([2, 1, 1], mrope_interleaved=True, partial_rotary_factor=0.5),
+    }  # fmt: skip
+    vision = {"num_position_embeddings": 256}
+    return _qwen(hf.Qwen3_5Config, hf.Qwen3_5ForConditionalGeneration, QWEN35, text, vision)
 
 
 def _qwen2_5_vl() -> Parts:
-    tokenizer = build_tokenizer(QWEN_TOKENS, "<|endoftext|>", "<|im_end|>")
-    config = hf.Qwen2_5_VLConfig(
-        text_config={
-            **_TEXT,
-            "vocab_size": len(tokenizer),
-            "use_sliding_window": False,
-            "rope_parameters": _rope([4, 2, 2]),
-        },
-        vision_config={
-            **_VISION,
-            "patch_size": 14,
-            "out_hidden_size": HIDDEN,
-            "window_size": 56,
-            "fullatt_block_indexes": [1],
-        },
-        tie_word_embeddings=False,
-        **_qwen_ids(tokenizer),
-    )
-    processor = hf.Qwen2_5_VLProcessor(
-        image_processor=hf.Qwen2VLImageProcessor(size=dict(_AREA), patch_size=14),
-        tokenizer=tokenizer,
-        video_processor=hf.Qwen2VLVideoProcessor(patch_size=14),
-        chat_template=QWEN,
-    )
-    return Parts(config, hf.Qwen2_5_VLForConditionalGeneration, processor)
+    text = {"use_sliding_window": False, "rope_parameters": _rope([4, 2, 2])}
+    vision = {"window_size": 56, "fullatt_block_indexes": [1]}
+    model = hf.Qwen2_5_VLForConditionalGeneration
+    return _qwen(hf.Qwen2_5_VLConfig, model, QWEN, text, vision, side=14)
 
 
 def _glm46v() -> Parts:
     tokenizer = build_tokenizer(GLM_TOKENS, "<|endoftext|>", "<|endoftext|>")
     ids = tokenizer.convert_tokens_to_ids
+    rope = _rope([2, 1, 1], partial_rotary_factor=0.5)
+    text = {"model_type": "glm4v_text", "vocab_size": len(tokenizer), "rope_parameters": rope}
+    sizes = {"image_size": 336, "patch_size": 14, "out_hidden_size": HIDDEN}
     config = hf.Glm46VConfig(
-        text_config={
-            **_TEXT,
-            "model_type": "glm4v_text",
-            "vocab_size": len(tokenizer),
-            "rope_parameters": _rope([2, 1, 1], partial_rotary_factor=0.5),
-        },
-        vision_config={
-            **_VISION,
-            "model_type": "glm4v_vision",
-            "image_size": 336,
-            "patch_size": 14,
-            "out_hidden_size": HIDDEN,
-        },
+        text_config={**_TEXT, **text},
+        vision_config={**_VISION, "model_type": "glm4v_vision", **sizes},
         image_token_id=ids("<|image|>"),
         video_token_id=ids("<|video|>"),
         image_start_token_id=ids("<|begin_of_image|>"),
@@ -181,56 +130,32 @@ def _glm46v() -> Parts:
 
 
 def _gemma4() -> Parts:
-    tokenizer = build_tokenizer(
-        GEMMA_TOKENS,
-        "<pad>",
-        "<eos>",
-        "<bos>",
-        image_token="<|image|>",
-        boi_token="<|image>",
-        eoi_token="<image|>",
-        audio_token="<|audio|>",
-        boa_token="<|audio>",
-        eoa_token="<audio|>",
-    )
+    named = {
+        "image_token": "<|image|>", "boi_token": "<|image>", "eoi_token": "<image|>",
+        "audio_token": "<|audio|>", "boa_token": "<|audio>", "eoa_token": "<audio|>",
+    }  # fmt: skip
+    tokenizer = build_tokenizer(GEMMA_TOKENS, "<pad>", "<eos>", "<bos>", **named)
     ids = tokenizer.convert_tokens_to_ids
     config = hf.Gemma4Config(
         text_config={
-            **_TEXT,
-            "vocab_size": len(tokenizer),
-            "head_dim": 16,
-            "global_head_dim": 16,
-            "vocab_size_per_layer_input": len(tokenizer),
-            "hidden_size_per_layer_input": 8,
-            "layer_types": ["sliding_attention", "full_attention"],
-            "sliding_window": 96,
+            **_TEXT, "vocab_size": len(tokenizer), "vocab_size_per_layer_input": len(tokenizer),
+            "head_dim": 16, "global_head_dim": 16, "hidden_size_per_layer_input": 8,
+            "layer_types": ["sliding_attention", "full_attention"], "sliding_window": 96,
             "use_bidirectional_attention": "vision",
         },
         vision_config={
-            "hidden_size": HIDDEN,
-            "intermediate_size": 64,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 2,
-            "num_key_value_heads": 2,
-            "head_dim": 16,
-            "patch_size": 16,
-            "pooling_kernel_size": 3,
-            "position_embedding_size": 256,
+            **_TOWER, "num_key_value_heads": 2, "head_dim": 16, "patch_size": 16,
+            "pooling_kernel_size": 3, "position_embedding_size": 256,
         },
         audio_config=None,
-        boi_token_id=ids("<|image>"),
-        eoi_token_id=ids("<image|>"),
-        image_token_id=ids("<|image|>"),
         video_token_id=ids("<|video|>"),
-        boa_token_id=ids("<|audio>"),
         eoa_token_index=ids("<audio|>"),
-        audio_token_id=ids("<|audio|>"),
-    )
+        **{f"{name}_id": ids(token) for name, token in named.items() if name != "eoa_token"},
+    )  # fmt: skip
+    sizes = {"patch_size": 16, "max_soft_tokens": 70, "pooling_kernel_size": 3}
     processor = hf.Gemma4Processor(
         feature_extractor=hf.Gemma4AudioFeatureExtractor(),
-        image_processor=hf.Gemma4ImageProcessor(
-            patch_size=16, max_soft_tokens=70, pooling_kernel_size=3
-        ),
+        image_processor=hf.Gemma4ImageProcessor(**sizes),
         tokenizer=tokenizer,
         video_processor=hf.Gemma4VideoProcessor(),
         chat_template=GEMMA,
@@ -240,30 +165,15 @@ def _gemma4() -> Parts:
 
 
 def _internvl3() -> Parts:
-    tokenizer = build_tokenizer(
-        INTERN_TOKENS,
-        "<|endoftext|>",
-        "<|im_end|>",
-        start_image_token="<img>",
-        end_image_token="</img>",
-        context_image_token="<IMG_CONTEXT>",
-        video_token="<video>",
-    )
+    named = {
+        "start_image_token": "<img>", "end_image_token": "</img>",
+        "context_image_token": "<IMG_CONTEXT>", "video_token": "<video>",
+    }  # fmt: skip
+    tokenizer = build_tokenizer(INTERN_TOKENS, "<|endoftext|>", "<|im_end|>", **named)
+    text = {"model_type": "qwen2", "vocab_size": len(tokenizer), "tie_word_embeddings": False}
     config = hf.InternVLConfig(
-        text_config={
-            **_TEXT,
-            "model_type": "qwen2",
-            "vocab_size": len(tokenizer),
-            "tie_word_embeddings": False,
-        },
-        vision_config={
-            "hidden_size": HIDDEN,
-            "intermediate_size": 64,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 2,
-            "image_size": [112, 112],
-            "patch_size": [14, 14],
-        },
+        text_config={**_TEXT, **text},
+        vision_config={**_TOWER, "image_size": [112, 112], "patch_size": [14, 14]},
         image_token_id=tokenizer.convert_tokens_to_ids("<IMG_CONTEXT>"),
         image_seq_length=16,
         downsample_ratio=0.5,
@@ -280,42 +190,24 @@ def _internvl3() -> Parts:
     return Parts(config, hf.InternVLForConditionalGeneration, processor)
 
 
-_SIGLIP = {
-    "hidden_size": HIDDEN,
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "image_size": 56,
-    "patch_size": 14,
-}
-
-
 def _idefics3() -> Parts:
     tiles = " ".join(f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1, 7))
-    tokenizer = build_tokenizer(
-        "<|endoftext|> <|im_start|> <|im_end|> <end_of_utterance> <fake_token_around_image> "
-        f"<image> <global-img> {tiles}",
-        "<|im_end|>",
-        "<end_of_utterance>",
-    )
+    specials = "<|endoftext|> <|im_start|> <|im_end|> <end_of_utterance> <fake_token_around_image>"
+    specials += f" <image> <global-img> {tiles}"
+    tokenizer = build_tokenizer(specials, "<|im_end|>", "<end_of_utterance>")
     config = hf.Idefics3Config(
         text_config={**_TEXT, "model_type": "llama", "vocab_size": len(tokenizer)},
-        vision_config=_SIGLIP,
+        vision_config={**_TOWER, "image_size": 56, "patch_size": 14},
         image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
         scale_factor=2,
     )
+    sides = {"size": {"longest_edge": 4 * 56}, "max_image_size": {"longest_edge": 56}}
+    opens, closes = "{{ '<|im_start|>' + m.role + ':' }}", "{{ '<end_of_utterance>\\n' }}"
     processor = hf.Idefics3Processor(
-        image_processor=hf.Idefics3ImageProcessor(
-            size={"longest_edge": 4 * 56}, max_image_size={"longest_edge": 56}
-        ),
+        image_processor=hf.Idefics3ImageProcessor(**sides),
         tokenizer=tokenizer,
         image_seq_len=4,
-        chat_template=template(
-            "{{ '<|im_start|>' + m.role + ':' }}",
-            "{{ '<end_of_utterance>\\n' }}",
-            "<image>",
-            "{{ 'Assistant:' }}",
-        ),
+        chat_template=template(opens, closes, "<image>", "{{ 'Assistant:' }}"),
     )
     return Parts(config, hf.Idefics3ForConditionalGeneration, processor)
 

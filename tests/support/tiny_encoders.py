@@ -20,11 +20,8 @@ CORPUS = [
     "The quick brown fox jumps over the lazy dog while nobody looks. 0123456789!",
 ] * 10
 _TOWER = {
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-}
+    "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2
+}  # fmt: skip
 _VISION = {**_TOWER, "image_size": 32, "patch_size": 16}
 _SIDE = {"height": 32, "width": 32}
 
@@ -46,15 +43,9 @@ def _siglip(folder: Path) -> tuple[Any, Any]:
         minloglevel=2,
     )
     tokenizer = hf.SiglipTokenizer(str(folder / "spiece.model"))
-    config = hf.SiglipConfig(
-        text_config={
-            **_TOWER,
-            "vocab_size": tokenizer.vocab_size,
-            "bos_token_id": tokenizer.eos_token_id,
-            "eos_token_id": tokenizer.eos_token_id,
-        },
-        vision_config=_VISION,
-    )
+    ids = {"bos_token_id": tokenizer.eos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    text = {**_TOWER, **ids, "vocab_size": tokenizer.vocab_size}
+    config = hf.SiglipConfig(text_config=text, vision_config=_VISION)
     pictures = hf.SiglipImageProcessor(size=_SIDE)
     return hf.SiglipModel(config), hf.SiglipProcessor(pictures, tokenizer)
 
@@ -64,17 +55,10 @@ def _clip(folder: Path) -> tuple[Any, Any]:
     pieces = [*letters, *(f"{letter}</w>" for letter in letters)]
     vocabulary = {piece: i for i, piece in enumerate([*pieces, "<|startoftext|>", "<|endoftext|>"])}
     tokenizer = hf.CLIPTokenizer(vocab=vocabulary, merges=[], model_max_length=77)
-    ids = {"bos_token_id": len(pieces), "eos_token_id": len(pieces) + 1}
-    config = hf.CLIPConfig(
-        text_config={
-            **_TOWER,
-            **ids,
-            "pad_token_id": len(pieces) + 1,
-            "vocab_size": len(tokenizer),
-        },
-        vision_config=_VISION,
-        projection_dim=24,
-    )
+    begin, end = len(pieces), len(pieces) + 1
+    ids = {"bos_token_id": begin, "eos_token_id": end, "pad_token_id": end}
+    text = {**_TOWER, **ids, "vocab_size": len(tokenizer)}
+    config = hf.CLIPConfig(text_config=text, vision_config=_VISION, projection_dim=24)
     pictures = hf.CLIPImageProcessor(size={"shortest_edge": 32}, crop_size=_SIDE)
     return hf.CLIPModel(config), hf.CLIPProcessor(pictures, tokenizer)
 

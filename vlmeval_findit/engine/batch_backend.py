@@ -196,7 +196,7 @@ class _BatchRun:
             except Exception as error:  # a broken image may raise anything
                 self.answered.add(key)
                 call.unreadable = error_line(error)  # as the single call would have failed
-                yield WorkResult(item.calls, (call.answer(None, ""),))
+                yield WorkResult(item.calls, (call.answer(),))
                 continue
             whole = size + len(service.between) + len(line) + len(service.tail)
             if requests and (len(requests) == service.requests or whole > service.size):

@@ -68,34 +68,29 @@ class ModelEntry(Config):
 
     read_before = tuple(_PLACES)
 
-    name: Annotated[Name, Checked(check_model_name)]
-    """What its results are called."""
+    name: Annotated[Name, Checked(check_model_name)]  # of its results
+    # For its class or, with endpoints, every request; part of every call's key
     settings: Annotated[Values, Checked(_without_limit)] = field(default_factory=dict)
-    """For its class or, with endpoints, every request; part of every call's key."""
-    space: Annotated[str | Mapping[str, Any], Checked(_space)] | None = None
-    """Coordinate space, if not its row's."""
-    checkpoint: Name | None = None
-    """Folder or identifier, for a local model."""
+    space: Annotated[str | Mapping[str, Any], Checked(_space)] | None = None  # if not its row's
+    checkpoint: Name | None = None  # folder or identifier, for a local model
+    # Known model whose prompts and coordinates it shares
     like: Annotated[Name, Checked(_known_row)] | None = None
-    """Known model whose prompts and coordinates it shares."""
-    served: Name | None = None
-    """Name at a server or provider."""
+    served: Name | None = None  # name at a server or provider
     line: int = field(default=0, compare=False)  # in the file
+    # Arguments of its class, like ``settings``, on which no answer depends
     resources: Values = field(default_factory=dict)
-    """Arguments of its class, like ``settings``, on which no answer depends."""
     reads_like: Annotated[Name, Checked(_known_row)] | None = None  # see :class:`.Settings`
+    # Who is asked, in its protocol; None: OpenRouter, a server or this machine
     provider: Annotated[Name, Checked(lambda name: find_provider(name).name)] | None = None
-    """Who is asked, in its protocol; None: OpenRouter, a server or this machine."""
+    # Addresses of its servers with commas between them, or ``@FILE``; may hold a key
     base_url: Name | None = field(default=None, repr=False)
-    """Addresses of its servers with commas between them, or ``@FILE``; may hold a key."""
-    prices: PricesField | None = None
-    """Prices, if the model table has none."""
+    prices: PricesField | None = None  # if the model table has none
     system: Name | None = None  # file with a system text
     prompt_template: Name | None = None  # file with a template of the request
+    # Sent with every request, recorded nowhere
     headers: Mapping[Text, Annotated[str, Expected("a text", secret=True, strict=True)]] | None = (
         field(default=None, repr=False)
     )
-    """Sent with every request, recorded nowhere."""
 
     @property
     def prompt(self) -> CustomPrompt | None:
@@ -113,6 +108,9 @@ class _CallKeys(Config):
     device: Name | None = None
 
 
+_PLACES = {"temperature": "settings", "dtype": "settings"}
+_PLACES |= {"batch_size": "resources", "device": "resources"}
+
 LOCAL_SETTINGS = ("dtype", "batch_size", "device")
 """Settings that servers do not take."""
 
@@ -127,11 +125,11 @@ def entry_values(entry: Any) -> Any:
     """
     if isinstance(entry, str):
         return {"name": entry}
-    if not isinstance(entry, Mapping) or not (keys := _PLACES.keys() & entry.keys()):
+    if not isinstance(entry, Mapping):
         return entry
-    given = {key: entry[key] for key in keys}
+    given = {key: entry[key] for key in _PLACES.keys() & entry.keys()}
     config_from(_CallKeys, given)
-    values = {key: value for key, value in entry.items() if key not in keys}
+    values = {key: value for key, value in entry.items() if key not in given}
     for key, value in given.items():
         inner = values.get(_PLACES[key]) or {}
         if not isinstance(inner, Mapping):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
+import json
+from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,14 @@ from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import Space, SpaceError, reference_size
 from vlmeval_findit.core.question import Part, image, reference, text
 from vlmeval_findit.models.http.chat import chat_model, server_name, server_space
-from vlmeval_findit.models.http.sent_images import as_they_are, for_provider
+from vlmeval_findit.models.http.sent_images import (
+    EncodedImages,
+    ImageToSend,
+    SentImage,
+    as_they_are,
+    for_provider,
+    pieces,
+)
 from vlmeval_findit.models.model_table import find_model
 
 PASCAL = parse("FindIt_Pascal_xyxy_json")
@@ -165,6 +176,46 @@ def test_spaces_of_pixels_as_sent_are_sent_by_the_providers_rule() -> None:
     assert rules == [for_provider] * 4 + [as_they_are] * 2
 
 
+class Encoder:
+    """Counts what it encodes."""
+
+    def __init__(self) -> None:
+        self.seen: Counter[str] = Counter()
+
+    def __call__(self, path: Path, limit: int | None = None) -> SentImage:
+        self.seen[path.name] += 1
+        if path.name == "broken":
+            raise OSError("no image")
+        return SentImage((1, 1), (1, 1), "image/png", base64.b64encode(b"x" * 30))  # 40 bytes
+
+
+async def encode(rule: Encoder, *names: str) -> None:
+    images = EncodedImages(limit=100)
+    for name in names:
+        with pytest.raises(OSError, match="no image") if name == "broken" else nullcontext():
+            await images.all([ImageToSend(rule, name, None)])
+    images.close()
+
+
+def test_the_cache_holds_the_last_used_up_to_a_size_and_no_failure() -> None:
+    rule = Encoder()
+    asyncio.run(encode(rule, "a", "b", "a", "c", "broken", "a", "b", "broken"))
+    assert rule.seen == {"a": 1, "b": 2, "c": 1, "broken": 2}
+
+
+def test_a_body_in_pieces_is_the_whole_body_and_copies_no_image(tmp_path: Path) -> None:
+    shown = image(str(picture(tmp_path, "scene.png", (1200, 900))))
+    message = (text('A "quoted" \u00e9 {1} image-0-'), shown, text("?"), shown)
+    model = chat_model("Qwen3-VL")
+    whole = model.request(message, PASCAL)
+    marked = model.request(message, PASCAL, images=whole.images)
+    parts = pieces(marked.body, marked.images)
+    assert json.loads(b"".join(parts)) == whole.body
+    assert parts[1] is marked.images[0].base64
+    assert parts[3] is marked.images[1].base64
+    assert sum(map(len, parts[::2])) < 2000, "the rest of the body is small"
+
+
 # --- servers' names and spaces --------------------------------------------------------------------
 
 
@@ -184,6 +235,11 @@ def test_names_of_served_models(given: str, expected: tuple[str, str]) -> None:
 def test_the_space_of_a_served_model_is_known_or_refused() -> None:
     assert server_space("Qwen3-VL-8B-Instruct", None)(PASCAL) == Space("grid1000")
     assert server_space("my-own", {"kind": "unit"})(PASCAL) == Space("unit")
-    for model, why in (("my-own", "not guessed"), ("Qwen2.5-VL", "min_pixels")):
+    factor = '"max_pixels": …, "factor": 24}'
+    for model, why in (
+        ("my-own", "not guessed"),
+        ("Qwen2.5-VL", "min"),
+        ("FindIt-Nano-px", factor),
+    ):
         with pytest.raises(SpaceError, match=why):
             server_space(model, None)(PASCAL)

@@ -192,14 +192,13 @@ class ChatModel:
     def recorded(
         self,
         question: Question,
-        asked: ChatRequest | None,
-        completion: Completion | None,
+        images: Sequence[SentImage],
+        reply: Completion,
         call: Mapping[str, Any],
     ) -> Recorded:
-        reply = completion or Completion("", model={"identifier": self.served})
         return Recorded(
             space=self._recorded_space(question),
-            images=tuple(image.as_record() for image in asked.images) if asked else (),
+            images=tuple(image.as_record() for image in images),
             finish_reason=reply.finish_reason,
             thought=reply.thought,
             ends_in_thought=reply.ends_in_thought,

@@ -132,9 +132,8 @@ class ChatCall:
             self.attempts += 1
             sent = {field if name == "max_tokens" else name: it for name, it in body.items()}
             try:
-                reply = await server.reply(
-                    client, sent, self.request.images if self.request else ()
-                )
+                assert self.request is not None
+                reply = await server.reply(client, sent, self.request.images)
                 completion = read_completion(reply, logprobs=logprobs)
             except CallError as error:
                 if field == usual and is_unknown(field, error):
@@ -168,45 +167,46 @@ class ChatCall:
         """
         completion, error = self.completion, self.error
         if completion is None:
-            message, attempts = self.unreadable, ""
+            failed, call = self.unreadable, {}
             if error is not None:
-                message = f"{error}{later}"
+                failed, call = f"{error}{later}", self._record(Completion(""), error.status)
                 if error.alike:
-                    message += self._what_to_leave_out(message)
-                attempts = f" ({self.attempts} attempts)" if self.attempts > 1 else ""
-                self.warnings = (message,)
-            failed = message + attempts
-            record = {} if error is None else self._record(Completion(""), error.status)
-            call = {**record, "error": failed}
-            recorded = self.model.recorded(self.question, self.request, None, call)
-            return Answer("", recorded.as_json(), failed, stop=None if error is None else stop)
+                    failed += self._what_to_leave_out(failed)
+                self.warnings = (failed,)
+                failed += f" ({self.attempts} attempts)" if self.attempts > 1 else ""
+            nothing = Completion("", model={"identifier": self.model.served})
+            record = self._recorded(nothing, {**call, "error": failed})
+            return Answer("", record, failed, stop=stop if error else None)
         if completion.no_logprobs:
             why = f"{completion.no_logprobs}: its replies are stored without log-probabilities"
             self.warnings += (why,)
         read = self.model.read(completion, self.question)
-        call = self._record(completion, 200)
-        recorded = self.model.recorded(self.question, self.request, read, call)
-        return refused_if_it_quotes(Answer(read.text, recorded.as_json()))
+        record = self._recorded(read, self._record(completion, 200))
+        return refused_if_it_quotes(Answer(read.text, record))
+
+    def _recorded(self, reply: Completion, call: Mapping[str, Any]) -> str:
+        images = self.request.images if self.request else ()
+        return self.model.recorded(self.question, images, reply, call).as_json()
 
     def _what_to_leave_out(self, message: str) -> str:
         """Suggest fields to omit for a server that refuses every call."""
-        named: dict[str, str] = {}  # by field, a pattern of its name in messages
-        hints: dict[str, str] = {}  # by field, how to omit it
+        fields: list[tuple[str, str, str]] = []  # name, its pattern in messages, how to omit it
         if self.is_constrained:
-            named["response_format"] = "response_format|schema|grammar|structured|guided"
-            hints["response_format"] = without_schema(self.question)
+            words = "response_format|schema|grammar|structured|guided"
+            fields.append(("response_format", words, without_schema(self.question)))
         if self.logprobs:
-            named["logprobs"] = "logprob"
-            hints["logprobs"] = "run without --logprobs"
-        body = self.request.body if self.request else {}
-        fixed = _ALWAYS if self.seed is None else _ALWAYS | {"seed"}
-        for name in sorted(body.keys() - fixed - hints.keys()):
-            named[name] = rf"\b{re.escape(name)}\b"
-            hints[name] = f"with --extra-body '{{\"{name}\": null}}' it is not sent"
-        told = [name for name, pattern in named.items() if re.search(pattern, message, re.I)]
-        fields = ", or ".join(f"{name} ({hints[name]})" for name in told or hints)
-        verb = ": it does not take " if told else ": it may not take "
-        return "; all first calls were refused in these words" + (verb + fields if fields else "")
+            fields.append(("logprobs", "logprob", "run without --logprobs"))
+        known = _ALWAYS | {name for name, *_ in fields}
+        known |= set() if self.seed is None else {"seed"}
+        for name in sorted((self.request.body if self.request else {}).keys() - known):
+            hint = f"with --extra-body '{{\"{name}\": null}}' it is not sent"
+            fields.append((name, rf"\b{re.escape(name)}\b", hint))
+        told = [field for field in fields if re.search(field[1], message, re.I)]
+        if not fields:
+            return "; all first calls were refused in these words"
+        listed = ", or ".join(f"{name} ({hint})" for name, _, hint in told or fields)
+        verb = "does not take" if told else "may not take"
+        return f"; all first calls were refused in these words: it {verb} {listed}"
 
     def _record(self, completion: Completion, status: int) -> dict[str, Any]:
         known = {

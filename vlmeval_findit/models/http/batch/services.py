@@ -56,22 +56,13 @@ class BatchService:
     def __init__(
         self, model: ChatModel, endpoint: Endpoint, timeout: float, budget: Budget
     ) -> None:
-        self.budget = budget
-        self.name = endpoint.name
-        self._model = model
-        self._endpoint = endpoint
-        self._timeout = timeout
+        self.budget, self.name = budget, endpoint.name
+        self._model, self._endpoint, self._timeout = model, endpoint, timeout
         self._images = EncodedImages()
 
-    def call(
-        self,
-        message: Message,
-        question: Question,
-        logprobs: bool,
-        shared: bool,
-        seed: int | None = None,
-    ) -> ChatCall:
-        call = ChatCall(self._model, self.budget, message, question, logprobs, shared, seed)
+    def call(self, message: Message, question: Question, *options: Any) -> ChatCall:
+        """Return how a message is asked; ``options`` are :class:`ChatCall`'s from ``logprobs``."""
+        call = ChatCall(self._model, self.budget, message, question, *options)
         call.attempts, call.server = 1, self.name
         return call
 
@@ -97,7 +88,7 @@ class BatchService:
             call.cost = call.completion.cost
         except CallError as error:
             call.error, call.cost = error, error.cost
-        return call.answer(None, "")
+        return call.answer()
 
     @staticmethod
     def line(key: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,9 +121,7 @@ class BatchService:
         return await self._created_id("batches", [json.dumps(creation).encode()])
 
     async def find(self, batch: BatchRequest, known: Container[str]) -> tuple[str, str]:
-        """Return the id of a batch that may exist, or "", and of a batch not ``known`` that may be
-        it.
-        """
+        """Return the id of a batch that may exist, and of one not ``known`` that may be it ("")."""
         async for listed in self._listed("batches", "after", batch.at):
             if mapping(listed.get("metadata")).get(_NAME) == batch.name:
                 return listed["id"], ""
@@ -146,16 +135,16 @@ class BatchService:
             return BatchStatus(word, done)
         files = filter(None, map(batch.get, ("output_file_id", "error_file_id")))
         results = tuple(f"files/{quote(file, safe='')}/content" for file in files)
-        refused = _why(batch.get("errors")) if word == "failed" and not results else ""
-        return BatchStatus(word, done, results, refused)
+        if word != "failed" or results:
+            return BatchStatus(word, done, results)
+        errors = [error["message"] for error in mapping(batch.get("errors")).get("data") or ()]
+        return BatchStatus(word, done, (), "; ".join(errors[:3]) or "it does not say why")
 
     async def results(self, places: tuple[str, ...]) -> dict[str, bytes]:
         """Return the results of a batch by request id, as JSON."""
-        found: dict[str, bytes] = {}
-        for path in places:
-            for line in (await self._send("GET", path)).splitlines():
-                found[json.loads(line)["custom_id"]] = line
-        return found
+        files = [await self._send("GET", path) for path in places]
+        lines = [line for file in files for line in file.splitlines()]
+        return {json.loads(line)["custom_id"]: line for line in lines}
 
     def _headers(self) -> dict[str, str]:
         return self._endpoint.request_headers()
@@ -210,14 +199,12 @@ class AnthropicBatches(BatchService):
     @staticmethod
     def completion(result: Mapping[str, Any], logprobs: bool) -> Completion:
         outcome = mapping(result.get("result"))
-        message, error = outcome.get("message"), outcome.get("error")
-        if outcome.get("type") == "succeeded" and isinstance(message, dict):
+        kind, message, error = map(outcome.get, ("type", "message", "error"))
+        if kind == "succeeded" and isinstance(message, dict):
             return read_completion(chat_reply(message))
         if isinstance(error, dict):
             return _no_completion(error.get("error", error))
-        return _no_completion(
-            {"message": f"the request is {outcome.get('type') or 'without a result'}"}
-        )
+        return _no_completion({"message": f"the request is {kind or 'without a result'}"})
 
     async def submit(self, batch: BatchRequest, lines: Sequence[bytes]) -> str:
         return await self._created_id("messages/batches", lines)
@@ -257,11 +244,6 @@ def _anthropic_results(id: str) -> tuple[str]:
 
 def _no_completion(error: object) -> Completion:
     return read_completion({"error": error or {"message": "no reply"}})
-
-
-def _why(errors: object) -> str:
-    messages = [error["message"] for error in mapping(errors).get("data") or ()]
-    return "; ".join(messages[:3]) or "it does not say why"
 
 
 def _counts(batch: Mapping[str, Any]) -> Mapping[str, int]:

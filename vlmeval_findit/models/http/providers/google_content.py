@@ -7,20 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 from ..completion import CallError, mapping
-from ..endpoint import LIMIT_FIELDS, Endpoint, limit_in, system_text
-
-
-def content_path(body: Mapping[str, Any]) -> str:
-    """Return the path of a request, which has the model."""
-    return f"models/{quote(body['model'], safe='')}:generateContent"
-
-
-def google_headers(endpoint: Endpoint) -> dict[str, str]:
-    """Return the headers of a request, with Google's header for the key."""
-    return endpoint.request_headers("x-goog-api-key")
+from ..endpoint import LIMIT_FIELDS, limit_in, system_text
 
 
 def content_request(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from ....core.formatting import nearest
 from ....core.plugin_rows import Group, PluginTable
@@ -99,8 +100,8 @@ _ROWS = (
     Provider(
         "google",
         WireFormat(
-            google_content.content_path,
-            google_content.google_headers,
+            lambda body: f"models/{quote(body['model'], safe='')}:generateContent",
+            lambda endpoint: endpoint.request_headers("x-goog-api-key"),
             google_content.content_request,
             google_content.chat_reply,
         ),
