@@ -57,13 +57,13 @@ HITS = tuple(f"hits_{threshold:g}" for threshold in THRESHOLDS)  # sums of hits,
 HIT_MORE = f"lenient_{HITS[0]}"  # the sum of hits of boxes that only a lenient reader takes
 
 
-def sums_of(passed: int, has_box: bool) -> dict[str, float]:
+def sums_of(passed: int, has_box: bool, failed: bool = False) -> dict[str, float]:
     """Return the sums of an answer whose box exceeds ``passed`` thresholds."""
-    hits = {name: int(at < passed) for at, name in enumerate(HITS)}
-    return {ASKED: 1, "failed": 0, "boxless": int(not has_box), **hits}
+    hits = {name: int(at < passed and not failed) for at, name in enumerate(HITS)}
+    boxless = not has_box and not failed
+    return {ASKED: int(not failed), "failed": int(failed), "boxless": int(boxless), **hits}
 
 
-FAILED_SUMS: Mapping[str, float] = {ASKED: 0, "failed": 1, "boxless": 0, **dict.fromkeys(HITS, 0)}
 CLASS, CORRECTED_CLASS = "class", "corrected class"
 _WORDS = ((10, "<=10"), (20, "11-20"), (40, "21-40"))
 

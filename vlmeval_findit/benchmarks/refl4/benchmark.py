@@ -27,7 +27,6 @@ from ..findit.reply_scoring import scored_row as findit_row
 from .accuracy_metrics import (
     ACC_LENIENT,
     COUNTS,
-    FAILED_SUMS,
     HIT_MORE,
     METRICS,
     RANKING,
@@ -134,7 +133,7 @@ def _scored_row(
         "hits": [passed > 0],
         "passed": passed,
     }
-    sums = dict(FAILED_SUMS) if row.failed else sums_of(passed, has_box)
+    sums = sums_of(passed, has_box, row.failed)
     sums["adherent"] = int(not row.failed and row.reason is None)
     if passed_more:
         sums[HIT_MORE] = 1

@@ -60,17 +60,15 @@ def parse(name: str) -> RefL4Variant:
     >>> parse("FindIt_RefL4Full_val_xyxy_json_bbox_2d").board_dataset
     'RefL4Full_val'
     """
-    if not name.startswith(PREFIX):
-        raise VariantError(f"{name}: a name of Ref-L4 begins with {PREFIX}")
     parts = NameParts(name.removeprefix(PREFIX))
     splits = [split.value for split in RefL4Split]
     split = parts.take(splits)
     if split is None:
         raise VariantError(f"{name}: {parts.wrong('split', splits, ', '.join(splits))}")
     dataset = DATASETS[table_name(RefL4Split(split))]
-    result, why = parse_format(parts.text, dataset, RefL4Variant)
     if name.endswith("_") and parts.text:
-        result, why = None, "a name does not end in '_'"
+        raise VariantError(f"{name}: a name does not end in '_'")
+    result, why = parse_format(parts.text, dataset, RefL4Variant)
     if not isinstance(result, RefL4Variant):
         raise VariantError(f"{name}: {why}")
     return result

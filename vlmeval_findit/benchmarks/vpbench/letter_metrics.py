@@ -7,74 +7,51 @@ like any reply.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ...core.benchmark_protocol import Published
 from ...core.metric import Better, Metric, sliced
+from ...marks.style import Shape
 from .vp_query import TASKS, VPQuery
 
-SHAPES = ("box", "oval", "arrow", "mask", "contour", "tag", "point", "scribble")  # of marks
-ACCURACY = Metric("Accuracy", {"right": 1}, {"answered": 1}, empty=None, key="accuracy")
 
-AS_PUBLISHED = Metric(
-    "Accuracy (as published)",
-    {"right_as_published": 1},
-    {"asked": 1},
-    empty=None,
-    key="accuracy_as_published",
-)  # the authors' score, which they round to four decimals of a fraction
-
-HALLUCINATION = Metric(  # wrong letters to questions about a mark that is not there
-    "Hallucination rate",
-    {"hallucinated": 1},
-    {"absent": 1},
-    empty=None,
-    key="hallucination_rate",
-    better=Better.LOWER,
-)
-
-# Replies with a readable letter
-READ = Metric("Read", {"readable": 1}, {"answered": 1}, empty=None, key="read")
+def _share(name: str, part: str, whole: str, key: str, **more: Any) -> Metric:
+    return Metric(name, {part: 1}, {whole: 1}, empty=None, key=key, **more)
 
 
 def published_metric(kind: str, part: str) -> Metric:
     """Define the published accuracy on a shape of marks or a source."""
-    return Metric(
-        f"{part} (as published)",
-        {sliced("right_as_published", kind, part): 1},
-        {sliced("asked", kind, part): 1},
-        empty=None,
-        in_short_tables=False,
-        key=f"{part}_as_published",
-    )
+    right, asked = sliced("right_as_published", kind, part), sliced("asked", kind, part)
+    key = f"{part}_as_published"
+    return _share(f"{part} (as published)", right, asked, key, in_short_tables=False)
 
 
-MEAN_OVER_SOURCES = Metric(  # sources weigh the same
-    "Mean over sources (as published)",
-    {"right_as_published": 1},
-    {"asked": 1},
-    over="source",
-    empty=None,
-    in_short_tables=False,
-    key="sources_as_published",
+ACCURACY = _share("Accuracy", "right", "answered", "accuracy")
+WITH_FAILURES = _share(
+    "Accuracy (failed calls as wrong)", "right", "asked", "accuracy_failed_wrong"
 )
+READ = _share("Read", "readable", "answered", "read")  # replies with a readable letter
 
+AS_PUBLISHED = _share(  # the authors' score, which they round to four decimals of a fraction
+    "Accuracy (as published)", "right_as_published", "asked", "accuracy_as_published"
+)
+HALLUCINATION = _share(  # wrong letters to questions about a mark that is not there
+    "Hallucination rate", "hallucinated", "absent", "hallucination_rate", better=Better.LOWER
+)
+MEAN_OVER_SOURCES = _share(  # sources weigh the same
+    *("Mean over sources (as published)", "right_as_published", "asked", "sources_as_published"),
+    over="source",
+    in_short_tables=False,
+)
 
 METRICS = (
     ACCURACY,
     AS_PUBLISHED,
     HALLUCINATION,
     READ,
-    *(published_metric("shape", shape) for shape in SHAPES),
+    *(published_metric("shape", shape.value) for shape in Shape),
     MEAN_OVER_SOURCES,
     *(published_metric("source", source) for source in TASKS.values()),
-)
-
-WITH_FAILURES = Metric(
-    "Accuracy (failed calls as wrong)",
-    {"right": 1},
-    {"asked": 1},
-    empty=None,
-    key="accuracy_failed_wrong",
 )
 
 RANKING = (WITH_FAILURES, ACCURACY, READ)

@@ -27,10 +27,8 @@ TABLES = {STAGE_1: "VPBench", **{name: name for name in RENDERED}}  # keys of th
 
 def custom_tables() -> list[str]:
     """List the custom tables."""
-    result = {
-        path.stem for folder in table_folders() for path in sorted(folder.glob(f"{PREFIX}*.tsv"))
-    }
-    return sorted(result - {*TABLES, STAGE_2})
+    paths = (path for folder in table_folders() for path in folder.glob(f"{PREFIX}*.tsv"))
+    return sorted({path.stem for path in paths} - {*TABLES, STAGE_2})
 
 
 def how_to_make(table: str) -> str:
@@ -74,11 +72,10 @@ def parse(name: str) -> VPQuestion:
     Raises:
         QuestionError: invalid name; the message says which is nearest.
     """
-    table = STAGE_1 if name == ORIGINAL else name
-    is_known = table in TABLES or table in custom_tables()
-    if not is_known or not re.fullmatch(r"\w+", name, re.ASCII):
-        names = [*TABLES, ORIGINAL, *custom_tables()]
+    names = [*TABLES, ORIGINAL, *custom_tables()]
+    if name not in names or not re.fullmatch(r"\w+", name, re.ASCII):
         raise QuestionError(f"{name}: no such table of VP-Bench{nearest(name, names)}")
+    table = STAGE_1 if name == ORIGINAL else name
     return VPQuestion(
         name,
         table,
