@@ -19,7 +19,7 @@ from vlmeval_findit.boxes.reading import read, reader
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.core.predictions import PredictionError, check_model_name, read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply, recorded
-from vlmeval_findit.runs.prediction_names import parse_prediction_name
+from vlmeval_findit.runs.open_predictions import parse_prediction_name
 
 Row = dict[str, Any]
 

@@ -23,7 +23,7 @@ from ..leaderboard.run_tables import (
 )
 from ..runs.coco_boxes import NoConfidenceError
 from ..runs.consensus import fusion, write_consensus
-from ..runs.prediction_names import prediction_files
+from ..runs.open_predictions import prediction_files
 from ..runs.run_calibration import CalibrationResult, measure_calibration
 from ..runs.run_score import score_file
 from ..runs.sample_scores import add_agreement, load_samples, sample_files, score_samples

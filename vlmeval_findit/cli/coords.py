@@ -21,8 +21,7 @@ from ..core.formatting import printable, some
 from ..core.settings import settings_from
 from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value, text_of
 from ..leaderboard.table_output import to_json
-from ..runs.open_predictions import Predictions, open_predictions
-from ..runs.prediction_names import prediction_files, score_command
+from ..runs.open_predictions import Predictions, open_predictions, prediction_files, score_command
 from ..runs.score_files import open_score
 from .printing import console, print_lines, print_table, write_json
 from .shared_options import (

@@ -13,8 +13,7 @@ from ..benchmarks.findit.box_metrics import rejection_line
 from ..boxes.spaces import KINDS
 from ..core.command import as_called
 from ..core.settings import settings_from
-from ..runs.open_predictions import convert_file
-from ..runs.prediction_names import prediction_files
+from ..runs.open_predictions import convert_file, prediction_files
 from ..runs.run_errors import lenient_note
 from ..runs.run_score import RunScore, score_file
 from ..runs.score_files import score_row, write_score

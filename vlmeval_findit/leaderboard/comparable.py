@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from ..core.identity import SPACE, IdentityConflict, identity_conflicts
 from ..core.scored_row import sources
-from ..runs.provenance import UNKNOWN_PROMPTS
+from ..runs.score_files import UNKNOWN_PROMPTS
 from ..runs.scored_run import Run
 
 _K = TypeVar("_K")

@@ -17,7 +17,7 @@ from ..core.files import atomic_write, file_sha256
 from ..core.folders import image_folder
 from ..core.predictions import read_predictions, write_rows
 from ..core.run_files import CHECKSUMS, WRITTEN_BY, RunFiles, run_of
-from ..runs.prediction_names import score_command
+from ..runs.open_predictions import score_command
 from ..runs.scored_run import Run, RunError
 from .private import Private
 from .targets import NotExportableError

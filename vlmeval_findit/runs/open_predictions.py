@@ -5,19 +5,25 @@ Files of other programs are converted first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import quote
 
 from .. import benchmarks
 from ..core.files import file_sha256
 from ..core.identity import Identity, IdentityConflict, IdentityError, apply_force, read_identity
-from ..core.predictions import PredictionError, holds_rows, read_predictions, write_rows
+from ..core.predictions import (
+    PREDICTION_FORMATS,
+    PredictionError,
+    holds_rows,
+    read_predictions,
+    write_rows,
+)
 from ..core.question import AnyTask, rows_text
 from ..core.replies import Reply
+from ..core.run_files import RunFiles, files_below
 from ..core.settings import Settings, settings_from
-from .prediction_names import parse_prediction_name
 from .run_identity import plugin_conflicts
 
 
@@ -185,8 +191,64 @@ def convert_file(path: Path, dataset: str | None) -> Path:
     if target.exists() and not holds_rows(target, rows):
         raise PredictionError(
             f"{target}: is there with other replies, and may be a run's; to score it: "
-            f"python run_findit.py score {quote(str(target))}; to convert {path.name} again, move "
-            "it away first"
+            f"{score_command(target)}; to convert {path.name} again, move it away first"
         )
     write_rows(target, lambda: rows)
     return target
+
+
+# --- prediction files by their names --------------------------------------------------------------
+
+
+def parse_prediction_name(path: Path) -> tuple[str, str]:
+    """Return (model, dataset) of the name of a prediction file; PredictionError if it has none."""
+    named = benchmarks.name_after_model(path.stem)
+    if named is not None:
+        return named
+    raise PredictionError(
+        f"{path}: the name of a prediction file is {_pattern(path.suffix)}; "
+        "of a file with another name say --data"
+    )
+
+
+def _pattern(suffix: str) -> str:
+    return " or ".join(f"<model>_{prefix}…{suffix}" for prefix in benchmarks.begins())
+
+
+def prediction_files(paths: Iterable[Path]) -> list[Path]:
+    """Return the prediction files at or below paths, each once.
+
+    Raises:
+        PredictionError: a folder without any.
+        FileNotFoundError: a path is not there.
+    """
+    files: dict[Path, Path] = {}
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such file or folder")
+        inside = [path]
+        if path.is_dir():
+            inside = [file for file in sorted(files_below(path)) if _is_predictions(file)]
+            if not inside:
+                raise PredictionError(f"{path}: no prediction file in it ({_pattern('.json')})")
+        for file in inside:
+            # VLMEvalKit links the files of a run's folder into the model's.
+            files.setdefault(file.resolve(), file)
+    return list(files.values())
+
+
+def _is_predictions(path: Path) -> bool:
+    if path.suffix not in PREDICTION_FORMATS or path.name.startswith(".") or not path.is_file():
+        return False
+    if RunFiles(path).identity.is_file() or benchmarks.name_after_model(path.stem) is not None:
+        return True
+    # Without a model it is refused by name: left out in silence, it would not be missed.
+    return benchmarks.is_question(path.stem)
+
+
+def score_command(path: Path, dataset: str | None = None, *flags: str) -> str:
+    """Return the command that scores a prediction file, with the dataset if its name lacks it."""
+    words = ["score", *flags]
+    if benchmarks.name_after_model(path.stem) is None and not RunFiles(path).identity.is_file():
+        words += ["--data", dataset or "DATASET"]
+    return f"python run_findit.py {shlex.join([*words, str(path)])}"

@@ -17,7 +17,7 @@ from ..core.influences import Estimate, clustered_sums, estimate_metrics
 from ..core.intervals import Difference, Interval, correct, difference, metric_intervals
 from ..core.metric import Sums
 from ..core.scored_row import ScoredRow, totals
-from .prediction_names import score_command
+from .open_predictions import score_command
 from .run_statistics import StatisticsError, check_comparable
 from .scored_run import Run
 

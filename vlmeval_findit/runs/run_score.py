@@ -25,8 +25,7 @@ from ..core.run_files import OTHER_SPACE
 from ..core.scored_row import ScoredRow, add_up, totals
 from ..core.settings import Settings, settings_from
 from ..models.dual_encoder.encoder import EncoderError
-from .open_predictions import Predictions, open_predictions
-from .prediction_names import score_command
+from .open_predictions import Predictions, open_predictions, score_command
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,9 @@ from ..core.predictions import PredictionError
 from ..core.question import Question, QuestionError
 from ..core.run_files import PROVENANCE, files_below, marked, run_of
 from ..core.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals
-from .prediction_names import prediction_files, score_command
-from .provenance import Provenance, provenance_from
+from .open_predictions import prediction_files, score_command
 from .run_identity import plugin_conflicts
-from .score_files import read_details_line
+from .score_files import Provenance, provenance_from, read_details_line
 
 
 class RowData(Enum):
