@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isclose
+from typing import NamedTuple
 
 from ..benchmarks.findit.box_metrics import SHARES, NegativeOutcome, rejections
 from ..core.benchmark_protocol import Benchmark
@@ -63,9 +64,8 @@ def error_estimate(run: Run) -> Estimate:
     """Estimate the points of each error type as shares of 1, with each image's influence."""
     _sums_with_events(run)
     analysis = run.benchmark.errors
-    return estimate_errors(
-        analysis, clustered_sums(with_events(analysis, run.rows), run.question.images)
-    )
+    rows = with_events(analysis, run.rows)
+    return estimate_errors(analysis, clustered_sums(rows, run.question.images))
 
 
 def compare_errors(run: Run, other: Run) -> dict[str, Difference]:
@@ -76,10 +76,14 @@ def compare_errors(run: Run, other: Run) -> dict[str, Difference]:
     Raises:
         StatisticsError: the runs are of other questions or rows, or as :func:`errors_of`.
     """
-    asked, asked_other = _asked(run), _asked(other)
+    # What must be the same in both, whatever their formats.
+    asked, asked_other = (
+        f"{r.benchmark.name} {r.question.board_dataset} (table {r.provenance.table_sha256[:12]}…)"
+        for r in (run, other)
+    )
     if asked != asked_other:
         raise StatisticsError(
-            f"{other.path} is of {' '.join(asked_other)}, {run.path} of {' '.join(asked)}: "
+            f"{other.path} is of {asked_other}, {run.path} of {asked}: "
             "only runs of one question over one table can be compared"
         )
     check_comparable(run, other)
@@ -87,12 +91,6 @@ def compare_errors(run: Run, other: Run) -> dict[str, Difference]:
     keys = [m.name for m in left.metrics if left.value(m.name) or right.value(m.name)]
     tests = correct(difference(left, right, key) for key in keys)
     return dict(zip(keys, tests, strict=True))
-
-
-def _asked(run: Run) -> tuple[str, str, str]:
-    """Return what must be the same in two runs, whatever their formats."""
-    table = f"(table {run.provenance.table_sha256[:12]}…)"
-    return run.benchmark.name, run.question.board_dataset, table
 
 
 def _sums_with_events(run: Run) -> Mapping[str, float]:
@@ -184,10 +182,8 @@ def rejection_shares(run: Run) -> tuple[RejectionShare, ...]:
     counts = rejections(run.sums)
     if not counts:
         return ()
-    bounds = metric_intervals(
-        estimate_metrics(SHARES, clustered_sums(run.rows, run.question.images))
-    )
-    total = sum(counts.values())
+    sums, total = clustered_sums(run.rows, run.question.images), sum(counts.values())
+    bounds = metric_intervals(estimate_metrics(SHARES, sums))
     return tuple(
         RejectionShare(outcome, count, 100 * count / total, bounds[outcome.value])
         for outcome, count in counts.items()
@@ -197,18 +193,12 @@ def rejection_shares(run: Run) -> tuple[RejectionShare, ...]:
 # --- what lenient parsing would add ---------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LenientGain:
+class LenientGain(NamedTuple):
     """Boxes and objects that lenient parsing adds to the strict reading."""
 
     replies: int = 0  # That have any
     boxes: int = 0
     objects: int = 0  # That these boxes hit
-
-    def __add__(self, other: LenientGain) -> LenientGain:
-        return LenientGain(
-            self.replies + other.replies, self.boxes + other.boxes, self.objects + other.objects
-        )
 
 
 def _row_gain(row: ScoredRow) -> LenientGain | None:
@@ -217,9 +207,13 @@ def _row_gain(row: ScoredRow) -> LenientGain | None:
     return LenientGain(1, more, len(lenient["recoverable"])) if lenient and more else None
 
 
+def _added(gains: Iterable[LenientGain | None]) -> LenientGain:
+    return LenientGain(*map(sum, zip(*filter(None, gains), strict=True)))
+
+
 def lenient_gain(rows: Iterable[ScoredRow]) -> LenientGain:
     """Add up the gains of all replies."""
-    return sum(filter(None, map(_row_gain, rows)), LenientGain())
+    return _added(map(_row_gain, rows))
 
 
 def gain_by_repair(rows: Iterable[ScoredRow]) -> Mapping[str, LenientGain]:
@@ -227,12 +221,13 @@ def gain_by_repair(rows: Iterable[ScoredRow]) -> Mapping[str, LenientGain]:
 
     A reply counts under every repair that it needs, so these add up to more than the whole.
     """
-    gains: dict[str, LenientGain] = {}
+    gains: dict[str, list[LenientGain]] = {}
     for row in rows:
         if gain := _row_gain(row):
             for repair in row.details["lenient"]["repairs"]:
-                gains[repair] = gains.get(repair, LenientGain()) + gain
-    return dict(sorted(gains.items(), key=lambda item: (-item[1].replies, item[0])))
+                gains.setdefault(repair, []).append(gain)
+    added = {repair: _added(each) for repair, each in gains.items()}
+    return dict(sorted(added.items(), key=lambda item: (-item[1].replies, item[0])))
 
 
 def lenient_note(benchmark: Benchmark, rows: Iterable[ScoredRow], sums: Sums) -> str | None:

@@ -98,16 +98,15 @@ def compare_hits(left: dict[int, float], right: dict[int, float]) -> HitGroups:
     >>> queries.both, queries.left, queries.right, queries.neither, queries.differ
     ((1,), (2,), (), (), 2)
     """
-    groups: dict[tuple[bool, bool], list[int]] = {}
     shared = sorted(left.keys() & right.keys())
-    for index in shared:
-        groups.setdefault((left[index] >= HIT_SCORE, right[index] >= HIT_SCORE), []).append(index)
+    found = {index: (left[index] >= HIT_SCORE, right[index] >= HIT_SCORE) for index in shared}
+
+    def group(*by: bool) -> tuple[int, ...]:
+        return tuple(index for index in shared if found[index] == by)
+
+    differ = sum(left[index] != right[index] for index in shared)
     return HitGroups(
-        both=tuple(groups.get((True, True), ())),
-        left=tuple(groups.get((True, False), ())),
-        right=tuple(groups.get((False, True), ())),
-        neither=tuple(groups.get((False, False), ())),
-        differ=sum(left[index] != right[index] for index in shared),
+        group(True, True), group(True, False), group(False, True), group(False, False), differ
     )
 
 
