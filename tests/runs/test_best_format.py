@@ -88,7 +88,7 @@ def test_no_format_is_the_best_of_formats_without_a_hit(
     for name in ("FindIt_Pascal_xyxy_json", "FindIt_Pascal_xyxy_text"):
         world.predict("M", name, saying("[]"))
     report_formats(results_of(load_runs([world.runs])), tmp_path / "formats.yaml")
-    assert capsys.readouterr().out == "M: no best format: F1@0.5 is 0 in all 2 formats\n"
+    assert capsys.readouterr().out == "M: no best format: F1@0.5 is 0 in every format\n"
     assert not (tmp_path / "formats.yaml").exists()
 
 

@@ -63,7 +63,7 @@ def test_all_formats_are_asked_once_and_the_best_is_written(
         # Without it both are asked, and compared.
         assert main(sweep) == 0
         assert len(server.asked) == CALLS + 3 * 2
-    assert "My-Own: no best format: Accuracy is 0 in all 2 formats" in capsys.readouterr().out
+    assert "My-Own: no best format: Accuracy is 0 in every format" in capsys.readouterr().out
 
 
 def test_a_sweep_over_complete_names_of_two_benchmarks_writes_two_winners(

@@ -327,7 +327,7 @@ def report_formats(
         best, headline = ranked[0], benchmark.metrics[0].title
         value = next(iter(best.metric_values.values()))
         if value == worst(benchmark.ranking[0]):
-            print(f"{model}: no best format: {headline} is {value:g} in all {len(ranked)} formats")
+            print(f"{model}: no best format: {headline} is {value:g} in every format")
             continue
         over = f", on average over {best.datasets} tables" if best.datasets > 1 else ""
         print(f"{model}: best format on {name} {best.format} ({headline} {value:.1f}{over})")
