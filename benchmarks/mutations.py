@@ -64,7 +64,6 @@ AREAS = {
             "models/http/test_api_spending.py",
             "models/http/test_api_dry_run.py",
             "engine/test_http_backend.py",
-            "engine/test_http_replies.py",
             "engine/test_dry_run.py",
         ],
     ),

@@ -1,6 +1,6 @@
 """Ctrl-C and SIGTERM, once and twice, and SIGKILL, as a process gets them.
 
-Batches and Ray are killed in ``test_killed_batches.py`` and ``test_ray.py``, VLMEvalKit's runner in
+Batches and Ray are killed in ``test_batches.py`` and ``test_ray.py``, VLMEvalKit's runner in
 ``test_host_inference.py``.
 """
 

@@ -1,23 +1,32 @@
-"""Calls over HTTP: what is tried again, where, how long, and what is recorded."""
+"""Calls over HTTP: what is tried again, what is recorded, and that any reply becomes an answer."""
 
 from __future__ import annotations
 
 import json
 import logging
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from asking import KEY, QUICK, ask_call, ask_calls, call_of, service
-from chat_server import NEVER, Answer, Asked, ChatServer, completion, error, in_turn
+from asking import KEY, ask_call, ask_calls, call_of, service
+from chat_server import (
+    GARBAGE,
+    NEVER,
+    NO_CHOICES,
+    Answer,
+    Asked,
+    ChatServer,
+    completion,
+    error,
+    in_turn,
+)
 from PIL import Image
 
 from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.core.question import image, text
+from vlmeval_findit.core.replies import call_failed, recorded
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.http_backend import HttpBackend, HttpService
 from vlmeval_findit.models.http.chat import chat_model, token_limit
@@ -176,18 +185,49 @@ def test_a_reply_that_quotes_a_key_is_a_failed_call(
         assert '{"key": "***", "bbox": [1, 2, 3, 4]}' in caplog.text
 
 
-# --- several servers ------------------------------------------------------------------------------
+# --- whatever a server replies --------------------------------------------------------------------
 
 
-def test_the_next_attempt_goes_to_another_server_at_once() -> None:
-    began = time.monotonic()
-    with ChatServer(in_turn(error(500, "no"))) as bad, ChatServer(in_turn(completion())) as good:
-        slow = replace(QUICK, backoff=(60.0, 60.0), rest=(60.0, 60.0))
-        answers = ask_calls(service([bad.url, good.url], policy=slow), 20)
-        assert not any(answer.error for answer in answers)
-        assert {call_of(answer)["server"] for answer in answers} == {good.url}
-        assert len(bad.asked) == slow.failures, "then it is left out"
-    assert time.monotonic() - began < 30
+UGLY: list[tuple[Answer, str | None]] = [
+    (GARBAGE, "not JSON"),
+    (NO_CHOICES, "no choices"),
+    (completion(choices=[{"finish_reason": "stop"}]), "no message"),
+    (Answer(b"[]"), "not a JSON object"),
+    (Answer(b'{"error": {"message": "no", "code": true}}'), "reports: no"),
+    (Answer(b"\xff\xff", 400), "HTTP 400"),
+    (Answer(b'{"error": {"message": null}}', 400), "HTTP 400: null"),
+    (completion("half \ud800 a pair"), None),
+    (completion("x", finish_reason=["a"], id=[1], model={"a": 1}, provider=5), None),
+    (completion("x", usage={"cost": -1, "prompt_tokens": None}), None),
+]
+
+
+@pytest.mark.parametrize(("answer", "why"), UGLY, ids=range(len(UGLY)))
+def test_any_reply_can_be_stored(answer: Answer, why: str | None) -> None:
+    with ChatServer(in_turn(answer)) as server:
+        got = ask_call(service(server.url))
+        assert len(server.asked) == 1, "it is not paid again"
+    whole = json.dumps([got.text, got.extra, got.error], ensure_ascii=False, allow_nan=False)
+    assert whole.encode("utf-8")
+    record = recorded(got.extra)
+    assert call_failed(got.text, record) is (why is not None)
+    assert json.dumps(json.loads(got.extra), allow_nan=False)
+    assert record.call.get("error") == got.error
+    if why is None:
+        assert got.error is None
+    else:
+        assert why in (got.error or "")
+        assert "\n" not in (got.error or "")
+
+
+@pytest.mark.parametrize("cost", [float("nan"), float("inf"), -5, "1"])
+def test_a_cost_that_is_no_cost_keeps_no_limit(cost: float | str) -> None:
+    budget = Budget(1.0)
+    with ChatServer(in_turn(completion("x", usage={"cost": cost}))) as server:
+        first, second = ask_calls(service(server.url, budget=budget), 2)
+    assert first.text == "x"
+    assert second.stop is StopReason.SPENT, "no cost is known: no limit can be kept"
+    assert budget.spent == 0.0
 
 
 # --- the end of a run -----------------------------------------------------------------------------

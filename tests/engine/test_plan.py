@@ -121,28 +121,6 @@ def test_a_key_is_the_hash_of_its_record(settings: Mapping[str, Any], tmp_path: 
         assert key == hashlib.sha256(whole.encode()).hexdigest()
 
 
-def test_a_key_changes_with_all_that_an_answer_depends_on(pictures: Path) -> None:
-    cell = over(pictures, asked_as("xyxy")[0], "ac")
-
-    def reworded(query: Any, variant: Any) -> Any:
-        *parts, last = message(query, variant)
-        return (*parts, last._replace(value=last.value + " Please."))
-
-    same = [*cell.call_keys()]
-    for other in (
-        replace(cell, model="Other"),
-        replace(cell, settings={**cell.settings, "seed": 1}),
-        over(pictures, cell, "ac", reworded),
-    ):
-        assert {*other.call_keys()}.isdisjoint(same)
-    moved = pictures.rename(pictures.with_name("elsewhere"))
-    assert [*over(moved, cell, "ac").call_keys()] == same, "the content counts, not the place"
-    (moved / "a").write_bytes(b"changed")
-    first, second = over(moved, cell, "ac").call_keys()
-    assert first != same[0]
-    assert second == same[1]
-
-
 # --- items ----------------------------------------------------------------------------------------
 
 

@@ -152,9 +152,9 @@ class _BatchRun:
                 yield item
 
     def _call(self, item: WorkItem) -> ChatCall:
-        (call,), cell = item.calls, item.calls[0].cell
-        shared = item.shares_images
-        return self.service.call(call.message, cell.question, cell.logprobs, shared, call.seed)
+        (call,), shared = item
+        asked = call.cell.question, call.cell.logprobs
+        return self.service.call(call.message, *asked, shared, call.seed)
 
     async def answers(self) -> AsyncGenerator[WorkResult, None]:
         """Yield all answers as batches end; if no more can be had, the last answer says why."""
@@ -167,9 +167,9 @@ class _BatchRun:
                 # Pending calls are paid for, and still collected.
                 error = problem
         if error is not None:
-            stop = StopReason.SPENT if isinstance(error, SpendingError) else StopReason.LATER
-            if isinstance(error, CallError) and error.hopeless:
-                stop = StopReason.HOPELESS
+            stop = StopReason.SPENT
+            if isinstance(error, CallError):
+                stop = StopReason.HOPELESS if error.hopeless else StopReason.LATER
             answer = Answer("", error=str(error), stop=stop)
             yield WorkResult(next(self.pending()).calls, (answer,))
 
@@ -218,10 +218,8 @@ class _BatchRun:
             self.ledger.note(batch.name, ended="it was never made: its requests were not uploaded")
             return False
         while not batch.id:
-            why, known = (
-                f"{batch} cannot be looked for",
-                {b.id for b in self.ledger.batches.values()},
-            )
+            known = {each.id for each in self.ledger.batches.values()}
+            why = f"{batch} cannot be looked for"
             id, perhaps = await self._ask_again(why, service.find, batch, known)
             if id:
                 batch = self.ledger.note(batch.name, id=id)
