@@ -75,8 +75,7 @@ def by_completion(text: str) -> Result:
     """Over HTTP: a service that leaves the thought in its text."""
     choice = {"message": {"content": text}, "finish_reason": "stop"}
     got = read_completion(json.dumps({"choices": [choice]}).encode())
-    stored = Recorded(thought=got.thought, ends_in_thought=got.ends_in_thought)
-    return by_read(Reply(0, got.text, stored))
+    return by_read(Reply(0, got.text, got.record))
 
 
 def by_local_model(text: str) -> Result:

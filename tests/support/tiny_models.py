@@ -15,7 +15,7 @@ from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.question import Message, image, text
 from vlmeval_findit.models.local.local_runner import LocalReply, LocalRunner, load_local
 from vlmeval_findit.models.local.run_plan import RunSettings
-from vlmeval_findit.models.model_table import MODELS
+from vlmeval_findit.models.model_table import MODELS, SHIPPED
 
 VARIANT = parse("FindIt_Pascal_xyxy_json")
 FOLDER = Path(mkdtemp(prefix="findit-tiny-"))
@@ -33,11 +33,13 @@ def picture(width: int, height: int, seed: int = 0) -> str:
 def checkpoint(row: str) -> str:
     from tiny_checkpoints import build
 
-    return str(build(row, FOLDER / row.replace(" ", "")))
+    return SHIPPED.get(row) or str(build(row, FOLDER / row.replace(" ", "")))
 
 
 def runner(row: str, **settings: Any) -> LocalRunner:
-    return load_local(checkpoint(row), MODELS[row], RunSettings(max_new_tokens=12, **settings))
+    return load_local(
+        checkpoint(row), MODELS[row], RunSettings(max_new_tokens=12, dtype="float32", **settings)
+    )
 
 
 @cache

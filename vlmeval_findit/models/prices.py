@@ -11,7 +11,7 @@ in autumn 2026:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -71,8 +71,8 @@ class TokenPrices:
         return (beginning * price + (sent - beginning) * self.sent) / 1e6
 
 
-def prices_from(prices: str | Sequence[object]) -> TokenPrices:
-    """Parse user-given prices: US dollars per million tokens sent and answered, no cache.
+def prices_from(prices: Any) -> TokenPrices:
+    """Parse a user's prices, as a list or text: US dollars per million tokens sent and answered.
 
     >>> prices_from("0.5,2").of({"prompt": 1_000_000, "completion": 1_000_000})
     2.5
@@ -80,10 +80,12 @@ def prices_from(prices: str | Sequence[object]) -> TokenPrices:
     Raises:
         ValueError: not two amounts.
     """
-    parts = prices.split(",") if isinstance(prices, str) else prices
+    if isinstance(prices, TokenPrices):
+        return prices
     try:
+        parts = prices.split(",") if isinstance(prices, str) else prices
         sent, answered = (float(str(part)) for part in parts)
-    except ValueError:
+    except (TypeError, ValueError):
         sent = answered = math.nan
     if not (0 <= sent < math.inf and 0 <= answered < math.inf):
         raise ValueError(
@@ -92,15 +94,8 @@ def prices_from(prices: str | Sequence[object]) -> TokenPrices:
     return TokenPrices(sent, answered, cached=sent, written=sent, least=0, source="given prices")
 
 
-def _prices(prices: Any) -> Any:
-    if isinstance(prices, TokenPrices):
-        return prices
-    return prices_from(prices if isinstance(prices, str | list) else [prices])
-
-
-PricesField = Annotated[TokenPrices, Checked(_prices, before=True)]
-"""As a file has them: ``0.5,2`` or ``[0.5, 2]``."""
-
+PricesField = Annotated[TokenPrices, Checked(prices_from, before=True)]
+"""As a file has them."""
 
 GPT_5_4 = TokenPrices(2.5, 15.0, cached=0.25, written=2.5, least=1024)
 GPT_6_ASTRA = TokenPrices(10.0, 50.0, cached=1.0, written=12.5, least=1024)

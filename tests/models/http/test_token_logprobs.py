@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -10,21 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.replies import LEAST, Recorded, TokenLogprobs, recorded, split_thought
+from vlmeval_findit.core.replies import LEAST, TokenLogprobs, split_thought
 from vlmeval_findit.models.http.completion import read_completion, reply_logprobs
 from vlmeval_findit.models.reply_tokens import answer_span, byte_ends
-
-# --- the record -----------------------------------------------------------------------------------
-
-
-def test_a_record_goes_out_and_comes_back() -> None:
-    built = Recorded(
-        finish_reason="stop", token_logprobs=TokenLogprobs.of([1, 1, 4], [-0.123456, -math.inf, 0])
-    )
-    assert recorded(built.as_json()) == built
-    reported = json.loads(built.as_json())["findit"]["logprobs"]
-    assert reported == {"ends": [1, 1, 4], "logprobs": [-0.1235, LEAST, 0.0]}
-
 
 # --- the part of a text ---------------------------------------------------------------------------
 
@@ -83,7 +70,7 @@ def with_bytes(*pieces: bytes) -> list[dict[str, Any]]:
         ("", [], (), ()),
         # What rounding makes of a certainty, and of what is as good as impossible.
         ("ab", [entry("a", 1e-6), entry("b", -math.inf)], (1, 2), (0.0, LEAST)),
-        ("a", [entry("a", 0, bytes=None)], (1,), (0.0,)),
+        ("a", [entry("a", -0.123456, bytes=None)], (1,), (-0.1235,)),
     ],
 )
 def test_tokens_of_a_service(
@@ -114,6 +101,6 @@ def test_a_reply_stays_whatever_its_logprobs_are() -> None:
         choice = {"message": {"content": "[1]"}, "logprobs": {"content": [entry(token)]}}
         reply = {"choices": [choice]}
         asked, unasked = (read_completion(reply, logprobs=each) for each in (True, False))
-        assert (asked.text, asked.token_logprobs) == ("[1]", logprobs)
+        assert (asked.text, asked.record.token_logprobs) == ("[1]", logprobs)
         assert bool(asked.no_logprobs) == (logprobs is None)
-        assert (unasked.token_logprobs, unasked.no_logprobs) == (None, "")
+        assert (unasked.record.token_logprobs, unasked.no_logprobs) == (None, "")

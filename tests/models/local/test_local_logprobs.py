@@ -5,42 +5,27 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import pytest
+from tiny_models import VARIANT, ready, variants
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.question import Message, image, text
-from vlmeval_findit.models.local.local_runner import LocalReply, LocalRunner, load_local
 from vlmeval_findit.models.local.model_images import ImageSet
 from vlmeval_findit.models.local.run_plan import RunSettings, plan
-from vlmeval_findit.models.model_table import MODELS, SHIPPED
+from vlmeval_findit.models.model_table import MODELS
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-from tiny_models import checkpoint, picture  # noqa: E402
 
 from vlmeval_findit.models.local import shared_prefix, transformer  # noqa: E402
 from vlmeval_findit.models.local.logits import LogprobRecorder  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
-VARIANT = parse("FindIt_Pascal_xyxy_json")
 HOW = transformer.Decoding(12, logprobs=True)
+ASKED = variants()[:3]
 ROWS = ["FindIt-Nano", "Qwen3-VL", "Qwen3.5", "Gemma 4"]
 """Ours, multimodal rotary positions, linear attention and a thought, a sliding window."""
-
-
-@cache
-def ready(row: str) -> LocalRunner:
-    folder = SHIPPED[row] if row == "FindIt-Nano" else checkpoint(row)
-    return load_local(folder, MODELS[row], RunSettings(max_new_tokens=12, dtype="float32"))
-
-
-def asked() -> list[Message]:
-    texts = ["the cat.", "every dog and the bicycle: [x1, y1, x2, y2]", "it"]
-    return [(image(picture(320, 200)), text(f"Find {what}")) for what in texts]
 
 
 def forced(loaded: Any, item: Any, ids: Sequence[int]) -> list[float]:
@@ -60,7 +45,7 @@ def test_they_are_those_of_a_forward_pass(row: str) -> None:
     """One at a time, as a batch, and from a shared prefix; the reply is as without them."""
     loaded = ready(row)._loaded
     images = ImageSet(plan(MODELS[row], VARIANT, RunSettings()).bounds)
-    encoded = [loaded.encoder.encode(message, images) for message in asked()]
+    encoded = [loaded.encoder.encode(message, images) for message in ASKED]
     prefix = shared_prefix.prefill(loaded, encoded)
     assert prefix is not None
     replies = {
@@ -84,15 +69,15 @@ def test_they_are_those_of_a_forward_pass(row: str) -> None:
 @pytest.mark.parametrize("row", ["FindIt-Nano", "Qwen3-VL", "Qwen3.5"])
 def test_a_reply_has_them_by_its_characters(row: str) -> None:
     model = ready(row)
-    plain = model.answer_batch(asked(), VARIANT)
+    plain = model.answer_batch(ASKED, VARIANT)
     assert all(item.recorded.token_logprobs is None for item in plain)
     for actual in (
-        model.answer_batch(asked(), VARIANT, logprobs=True),
-        model.answer_variants(asked(), VARIANT, logprobs=True),
+        model.answer_batch(ASKED, VARIANT, logprobs=True),
+        model.answer_variants(ASKED, VARIANT, logprobs=True),
     ):
         for item, other in zip(plain, actual, strict=True):
             tokens = other.recorded.token_logprobs
-            assert LocalReply(other.text, replace(other.recorded, token_logprobs=None)) == item
+            assert (other.text, replace(other.recorded, token_logprobs=None)) == item
             assert tokens is not None
             assert all(value <= 0 for value in tokens.logprobs)
             if other.recorded.ends_in_thought:

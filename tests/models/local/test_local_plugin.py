@@ -39,34 +39,21 @@ class Split(ImageLayout):
         return [(columns * side, rows * side) for _, rows, columns in grids]
 
 
-MODELS = ModelRow(
-    "SmolVLM-hf",
-    r"SmolVLM-\w+-hf",
-    space=lambda question: Space("unit"),
-    local=LocalFamily(
-        checkpoints={"SmolVLM-500M-hf": "HuggingFaceTB/SmolVLM-500M-Instruct"},
-        layout=Split,
-        stops=("<end_of_utterance>",),
-    ),
-)
-'''
-HUB = "HuggingFaceTB/SmolVLM-500M-Instruct"
-PLAIN = f"""
-from vlmeval_findit.boxes.spaces import Space
-from vlmeval_findit.models.model_row import LocalFamily, ModelRow
+def row(name, **family):
+    local = LocalFamily({name: "HuggingFaceTB/SmolVLM-500M-Instruct"}, **family)
+    return ModelRow(name, name, space=lambda question: Space("unit"), local=local)
 
-MODELS = ModelRow("Ov", "Ov", lambda question: Space("unit"), local=LocalFamily({{"Ov": "{HUB}"}}))
-"""
+
+MODELS = [row("Ov"), row("SmolVLM-hf", layout=Split, stops=("<end_of_utterance>",))]
+'''
 QUESTION = parse("FindIt_Demo_xyxy_json")
 
 
-@pytest.mark.parametrize(("file", "row"), [(FILE, "SmolVLM-hf"), (PLAIN, "Ov")])
-def test_batches_and_variants_give_the_replies_of_single_runs(
-    file: str, row: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("row", ["SmolVLM-hf", "Ov"])
+def test_batches_and_variants_give_the_replies_of_single_runs(row: str, tmp_path: Path) -> None:
     """Images of different numbers of tiles, several in a message, and none."""
     checkpoint = build("Idefics3", tmp_path / "idefics3")
-    (tmp_path / "row.py").write_text(file)
+    (tmp_path / "row.py").write_text(FILE)
     with known_here(files=(tmp_path / "row.py",)):
         model = load_local(str(checkpoint), MODELS[row], RunSettings(max_new_tokens=12))
     alone: Any = cache(lambda message: model.answer_batch([message], QUESTION)[0])

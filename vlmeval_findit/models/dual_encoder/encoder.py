@@ -75,12 +75,3 @@ def checkpoint_of(name: str) -> str:
     'openai/clip-vit-base-patch32'
     """
     return ENCODERS.get(name, name)
-
-
-def identifier_of(name: str) -> str:
-    """Return an encoder's name for records: the shipped one has its name wherever it is.
-
-    >>> identifier_of("SigLIP"), identifier_of("FindIt-Nano-SigLIP")
-    ('google/siglip-so400m-patch14-384', 'FindIt-Nano-SigLIP')
-    """
-    return name if name == NANO_SIGLIP else checkpoint_of(name)

@@ -25,13 +25,13 @@ from ...core.folders import lmu_data_root
 from ...core.image_files import decode
 from ..revision import known_revision, refuse_missing, refuse_unreachable, revision_of
 from .encoder import (
+    NANO_SIGLIP,
     DualEncoder,
     EncoderError,
     Padding,
     TextFeatures,
     Vectors,
     checkpoint_of,
-    identifier_of,
 )
 
 log = logging.getLogger(__name__)
@@ -174,7 +174,9 @@ class _NamedEncoder:
 
     @property
     def facts(self) -> Mapping[str, str]:
-        return {"identifier": identifier_of(self.name), **self.towers.facts}
+        # The shipped one has its name wherever it is.
+        known = self.name if self.name == NANO_SIGLIP else checkpoint_of(self.name)
+        return {"identifier": known, **self.towers.facts}
 
     def images(self, paths: Sequence[Path]) -> Vectors:
         origin = {**self.towers.facts, "of": "image"}

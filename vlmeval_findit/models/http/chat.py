@@ -193,19 +193,16 @@ class ChatModel:
         self,
         question: Question,
         images: Sequence[SentImage],
-        reply: Completion,
+        record: Recorded,
         call: Mapping[str, Any],
     ) -> Recorded:
-        return Recorded(
+        """Complete the record of an answer."""
+        return replace(
+            record,
             space=self._recorded_space(question),
             images=tuple(image.as_record() for image in images),
-            finish_reason=reply.finish_reason,
-            thought=reply.thought,
-            ends_in_thought=reply.ends_in_thought,
-            tokens=reply.tokens,
-            model={**reply.model, **({"row": self.row.name} if self.row else {})},
+            model={**record.model, **({"row": self.row.name} if self.row else {})},
             call=call,
-            token_logprobs=reply.token_logprobs,
         )
 
 

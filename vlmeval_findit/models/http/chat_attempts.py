@@ -10,6 +10,7 @@ from typing import Any
 
 from ...core.answers import Answer, StopReason, refused_if_it_quotes
 from ...core.question import Message, Question
+from ...core.replies import Recorded
 from .chat import ChatModel
 from .client import HttpClient
 from .completion import LOGPROBS_FIELDS, CallError, Completion, read_completion, refuses_logprobs
@@ -174,19 +175,19 @@ class ChatCall:
                     failed += self._what_to_leave_out(failed)
                 self.warnings = (failed,)
                 failed += f" ({self.attempts} attempts)" if self.attempts > 1 else ""
-            nothing = Completion("", model={"identifier": self.model.served})
+            nothing = Recorded(model={"identifier": self.model.served})
             record = self._recorded(nothing, {**call, "error": failed})
             return Answer("", record, failed, stop=stop if error else None)
         if completion.no_logprobs:
             why = f"{completion.no_logprobs}: its replies are stored without log-probabilities"
             self.warnings += (why,)
         read = self.model.read(completion, self.question)
-        record = self._recorded(read, self._record(completion, 200))
+        record = self._recorded(read.record, self._record(completion, 200))
         return refused_if_it_quotes(Answer(read.text, record))
 
-    def _recorded(self, reply: Completion, call: Mapping[str, Any]) -> str:
+    def _recorded(self, record: Recorded, call: Mapping[str, Any]) -> str:
         images = self.request.images if self.request else ()
-        return self.model.recorded(self.question, images, reply, call).as_json()
+        return self.model.recorded(self.question, images, record, call).as_json()
 
     def _what_to_leave_out(self, message: str) -> str:
         """Suggest fields to omit for a server that refuses every call."""

@@ -10,11 +10,11 @@ import math
 import re
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.redaction import of_whole_characters, quoted
-from ...core.replies import LEAST, TokenLogprobs, split_thought
+from ...core.replies import LEAST, NOTHING_RECORDED, Recorded, TokenLogprobs, split_thought
 from ..prices import TokenPrices
 from ..reply_tokens import GeneratedTokens, answer_span, byte_ends, span_tokens
 
@@ -60,31 +60,30 @@ class Completion:
     """One answer."""
 
     text: str  # parsed for boxes
-    thought: str = ""
-    ends_in_thought: bool = False
-    finish_reason: str = ""
-    tokens: Mapping[str, int] = field(default_factory=dict)  # see :func:`_tokens`
-    cost: float | None = None  # US dollars; None: unknown
-    cache_discount: float | None = None  # saved by a cache; negative: added
-    model: Mapping[str, str] = field(default_factory=dict)  # identifier, provider
+    record: Recorded = NOTHING_RECORDED  # what the service says of it; tokens as of :func:`_tokens`
     id: str = ""
+    cost: float | None = None  # US dollars; None: unknown
     cost_from: str = ""  # source of the prices of a computed cost
-    token_logprobs: TokenLogprobs | None = None
+    cache_discount: float | None = None  # saved by a cache; negative: added
     no_logprobs: str = ""  # why they are missing though requested
 
     def priced(self, prices: TokenPrices | None, share: float = 1.0) -> Completion:
         """Add the cost by a share of ``prices``, if the service states none."""
-        if prices is None or self.cost is not None or (cost := prices.of(self.tokens)) is None:
+        if (
+            prices is None
+            or self.cost is not None
+            or (cost := prices.of(self.record.tokens)) is None
+        ):
             return self
         return replace(self, cost=cost * share, cost_from=prices.source)
 
     def begun_in_thought(self) -> Completion:
         """Return the answer to a prompt that opens a thought: cut off, it is all thought."""
-        if self.thought or self.finish_reason != "length":
+        if self.record.thought or self.record.finish_reason != "length":
             return self
-        none_left = None if self.token_logprobs is None else TokenLogprobs((), ())
-        thought = replace(self, text="", thought=self.text, ends_in_thought=True)
-        return replace(thought, token_logprobs=none_left)
+        none_left = self.record.token_logprobs and TokenLogprobs((), ())
+        record = replace(self.record, thought=self.text, token_logprobs=none_left)
+        return replace(self, text="", record=replace(record, ends_in_thought=True))
 
 
 def object_in(body: bytes) -> dict[str, Any]:
@@ -121,8 +120,8 @@ def read_completion(reply: bytes | Mapping[str, Any], *, logprobs: bool = False)
     content = of_whole_characters(_text(message.get("content")))
     split = split_thought(content)
     thought = of_whole_characters(_thought(message)) or split.thought
-    finish_reason = _name(choice.get("finish_reason"))
-    finish_reason = _FINISH.get(finish_reason, finish_reason)
+    finish = _name(choice.get("finish_reason"))
+    finish_reason = _FINISH.get(finish, finish)
     who = {"identifier": _name(reply.get("model")), "provider": _name(reply.get("provider"))}
     token_logprobs, no_logprobs = None, ""
     if logprobs:
@@ -130,20 +129,18 @@ def read_completion(reply: bytes | Mapping[str, Any], *, logprobs: bool = False)
             token_logprobs = reply_logprobs(choice, content, finish_reason)
         except ValueError as error:
             no_logprobs = str(error)
-    return Completion(
-        text=split.answer.strip(),
+    is_cut = bool(thought) and not split.answer and finish_reason == "length"
+    record = Recorded(
         thought=thought,
-        ends_in_thought=split.ends_inside
-        or (bool(thought) and not split.answer and finish_reason == "length"),
+        ends_in_thought=split.ends_inside or is_cut,
         finish_reason=finish_reason,
         tokens=_tokens(usage),
-        cost=cost,
-        cache_discount=_number(usage.get("cache_discount", reply.get("cache_discount"))),
         model={name: value for name, value in who.items() if value},
-        id=_name(reply.get("id")),
         token_logprobs=token_logprobs,
-        no_logprobs=no_logprobs,
     )
+    discount = _number(usage.get("cache_discount", reply.get("cache_discount")))
+    id, text = _name(reply.get("id")), split.answer.strip()
+    return Completion(text, record, id, cost, "", discount, no_logprobs)
 
 
 def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -> CallError:

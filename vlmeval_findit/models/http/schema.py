@@ -93,7 +93,7 @@ def check_request(body: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
 
 def refuse_unconstrained(completion: Completion, question: Question) -> None:
     """Raise CallError for a reply to the check that was not enforced; ignore a truncated reply."""
-    if completion.finish_reason == "length":
+    if completion.record.finish_reason == "length":
         return
     with suppress(ValueError, RecursionError):
         if json.loads(unwrapped(completion.text, SchemaRoot.OBJECT)) == _ONLY:

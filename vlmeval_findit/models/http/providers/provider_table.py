@@ -132,8 +132,5 @@ PROVIDERS: PluginTable[Provider] = PluginTable(
 def find_provider(name: str) -> Provider:
     """Return the row of a provider, or raise ValueError."""
     if name not in PROVIDERS:
-        known = ", ".join(PROVIDERS)
-        raise ValueError(
-            f"no provider {name!r}{nearest(name, list(PROVIDERS))} (there are {known})"
-        )
+        raise ValueError(f"no provider {name!r}{nearest(name, PROVIDERS)}")
     return PROVIDERS[name]
