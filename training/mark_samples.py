@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice, takewhile
+from itertools import chain, islice
 from itertools import count as count_from
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ from training.vp_questions.images import (
 )
 from training.vp_questions.making import easier_slots, mark_rows, options_of
 from training.vp_questions.marking import MarkedImage, Marker
-from training.vp_questions.plan import Absence, Fields, Form, Slot, plan
+from training.vp_questions.plan import Absence, Form, Slot, plan
 from training.vp_questions.wording import ABSENT, FIELD_NAMES, field_of
 from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse
 from vlmeval_findit.benchmarks.vpbench.vp_query import LETTERS, QuestionKind, VPQuery
@@ -113,8 +113,13 @@ def _placed(boxes: Iterable[Corners]) -> PlacedBoxes:
 def _meant(option: str, posed: PosedMarks, shown: Scene) -> PlacedBoxes | None:
     """Return the objects that an option names; None if it names nothing that has a place."""
     if posed.slot.kind is QuestionKind.LOCALISATION:
-        box = _field_box(option, posed.slot.fields, shown.width, shown.height)
-        return None if box is None else _placed([box])
+        parts = posed.slot.fields.value
+        width, height = shown.width / parts, shown.height / parts
+        for field, name in FIELD_NAMES[posed.slot.fields].items():
+            if name == option:
+                x, y = field.across * shown.width / parts, field.down * shown.height / parts
+                return _placed([(x, y, x + width, y + height)])
+        return None
     if posed.slot.kind is QuestionKind.REFERENCE:
         same = [thing.box for thing in shown.things if thing.look.shape == option]
         return _placed(same) if option in SHAPES else None
@@ -124,24 +129,13 @@ def _meant(option: str, posed: PosedMarks, shown: Scene) -> PlacedBoxes | None:
     return None
 
 
-def _field_box(name: str, fields: Fields, width: int, height: int) -> Corners | None:
-    """Return the box of a field in pixels of the image; None if no field has the name."""
-    parts = fields.value
-    for field, field_name in FIELD_NAMES[fields].items():
-        if field_name == name:
-            x, y = field.across * width / parts, field.down * height / parts
-            return x, y, x + width / parts, y + height / parts
-    return None
-
-
 def _drawn(marks: _Marks) -> tuple[SampleMark, ...]:
     image, shape = marks.drawn.image, marks.slot.style.shape
     assert image is not None, "the first question was asked"
     # A contrasting colour gets its name when it is drawn; only the first mark's name is known.
     colours = [image.colour, *[*marks.drawn.colours.values()][1:]]
-    return tuple(
-        SampleMark(cover, shape, c) for cover, c in zip(image.covers, colours, strict=True)
-    )
+    both = zip(image.covers, colours, strict=True)
+    return tuple(SampleMark(cover, shape, colour) for cover, colour in both)
 
 
 def _row(rng: Rng, posed: PosedMarks) -> VPQuery:
@@ -228,10 +222,10 @@ def _marked(
     pixels = OutlinedPixels(scene.pixels, outlines(owners, len(objects)))
     image = AnnotatedImage(IMAGE, scene.width, scene.height, objects, lambda: pixels)
     planned = slots[0]
-    candidates = easier_slots(planned)
-    if patient:
-        candidates = takewhile(lambda slot: _as_planned(slot, planned), candidates)
-    for slot in candidates:
+    for slot in easier_slots(planned):
+        is_planned = (slot.style.shape, slot.marks) == (planned.style.shape, planned.marks)
+        if patient and not is_planned:
+            return None
         marker = marker_of(slot, image, pixels)
         for choice in _choices(rng, slot, image):
             once = _DrawnOnce(marker)
@@ -239,10 +233,6 @@ def _marked(
             if first is not None:
                 return _Marks(image, pixels, slots, slot, choice, first, once)
     return None
-
-
-def _as_planned(slot: Slot, planned: Slot) -> bool:
-    return (slot.style.shape, slot.marks) == (planned.style.shape, planned.marks)
 
 
 def _choices(rng: Rng, slot: Slot, image: AnnotatedImage) -> Iterator[MarkChoice]:
@@ -260,15 +250,12 @@ def _choices(rng: Rng, slot: Slot, image: AnnotatedImage) -> Iterator[MarkChoice
 
 def _more(rng: Rng, marks: _Marks) -> Iterator[PosedMarks]:
     """Yield the other questions of a plan that fit the marks that are drawn."""
+    has_one = len(marks.choice.places) == 1
     for slot in (marks.slots[i] for i in rng.permutation(len(marks.slots))):
+        if has_one and slot.marks > 1:
+            continue
         new_slot = replace(slot, style=marks.slot.style, colour=marks.slot.colour)
-        choice = marks.choice
-        if len(choice.places) == 1:
-            if slot.marks > 1:
-                continue
-            further = _of_single_mark(rng, new_slot, marks)
-        else:
-            further = _of_several_marks(rng, new_slot, marks)
+        further = (_of_single_mark if has_one else _of_several_marks)(rng, new_slot, marks)
         if further is None:
             continue
         new_slot, choice = further
@@ -308,9 +295,7 @@ def _of_several_marks(rng: Rng, slot: Slot, marks: _Marks) -> tuple[Slot, MarkCh
     if slot.kind is not QuestionKind.COUNTING and slot.form is not Form.IS_THERE:
         return None
     if choice.decoys and not rng.randint(3):
-        places = choice.places
-        decoys = places[counted:]
-        colour = marks.drawn.colours[decoys[0]]
-        slot = replace(slot, colour=colour, marks=len(decoys))
-        return slot, MarkChoice((*decoys, *places[:counted]), counted, None)
+        others, decoys = choice.places[:counted], choice.places[counted:]
+        slot = replace(slot, colour=marks.drawn.colours[decoys[0]], marks=len(decoys))
+        return slot, MarkChoice((*decoys, *others), counted, None)
     return replace(slot, marks=counted), choice

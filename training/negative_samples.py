@@ -63,9 +63,8 @@ def nothing(reply_format: ReplyFormat) -> str:
     if reply_format.frames == 1:
         return write([], reply_format)
     if reply_format.output == "json" and reply_format.structure == "nested":
-        return json.dumps(
-            [{"frame_idx": 1, PLURAL_KEYS.get(reply_format.key, reply_format.key): []}]
-        )
+        key = PLURAL_KEYS.get(reply_format.key, reply_format.key)
+        return json.dumps([{"frame_idx": 1, key: []}])
     return write([BoxToWrite((0.0, 0.0, 0.0, 0.0))], reply_format, digits=0)
 
 
@@ -78,9 +77,7 @@ def negative_sample(seed: int, turns: int, shares: Shares, size: Size) -> Sample
     Unknown things are not there. Of a list of labels about a scene, some may be there.
     """
     rng = _rng(seed)
-    shown = (
-        scene(seed, _COUNT, size) if rng.randint(3) == 0 else Scene(negative_image(rng, size), ())
-    )
+    shown = _shown(rng, seed, size)
     drawn = []
     for _ in range(turns):
         task = draw(rng, _TASKS)
@@ -111,28 +108,24 @@ def negative_shot_sample(
 ) -> Sample:
     """Return questions about an object, shown by reference shots, that the image does not contain.
 
-    Args:
-        seed: of images and questions.
-        turns: number of formats.
-        shares: of the formats.
-        size: of the image.
-        shots: size of each reference shot; known objects are shown at :data:`SHOT_SIZE` only.
+    ``shots`` are the shots' sizes; known objects are shown at :data:`SHOT_SIZE` only.
     """
     rng = _rng(seed, len(shots))
-    shown = (
-        scene(seed, _COUNT, size) if rng.randint(3) == 0 else Scene(negative_image(rng, size), ())
-    )
+    shown = _shown(rng, seed, size)
     if set(shots) == {SHOT_SIZE} and rng.randint(3) == 0:
         other = _other_look(rng, shown)
         references = [shot(seed + number, other) for number in range(len(shots))]
     else:
         references = [Scene(negative_image(rng, shot_size), ()) for shot_size in shots]
-    drawn = tuple(
-        _turn_of_nothing("-", draw_variant(rng, shares, "Scenes_insdet"), shown, shares.units)
-        for _ in range(turns)
-    )
+    variants = [draw_variant(rng, shares, "Scenes_insdet") for _ in range(turns)]
+    drawn = tuple(_turn_of_nothing("-", variant, shown, shares.units) for variant in variants)
     shots_and_scene = opening("Scenes_insdet", references=len(shots))
     return Sample((*references, shown), shots_and_scene, drawn)
+
+
+def _shown(rng: Rng, seed: int, size: Size) -> Scene:
+    is_scene = rng.randint(3) == 0
+    return scene(seed, _COUNT, size) if is_scene else Scene(negative_image(rng, size), ())
 
 
 def _rng(seed: int, *more: int) -> Rng:
@@ -176,10 +169,9 @@ def _several(rng: Rng, shown: Scene, absent: Sequence[str]) -> PosedQuestion:
             here = present.pop(rng.randint(len(present)))
             names.insert(rng.randint(len(names) + 1), here)
         del names[_MOST_LABELS:]
-    labelled = [(t.look.shape, t.box) for t in shown.things if t.look.shape in names]
-    return PosedQuestion(
-        ", ".join(names), tuple(box for _, box in labelled), tuple(shape for shape, _ in labelled)
-    )
+    things = [t for t in shown.things if t.look.shape in names]
+    boxes, shapes = tuple(t.box for t in things), tuple(t.look.shape for t in things)
+    return PosedQuestion(", ".join(names), boxes, shapes)
 
 
 def _absent(images: Sequence[Scene]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import NamedTuple
 
 from training.samples import ReplySpan, Sample, Turn
@@ -104,8 +104,8 @@ def scene_pair(seed: int, size: tuple[int, int] | None = None) -> ScenePair:
     if rng.randint(2):
         scenes.reverse()
         first.reverse()
-    left, right = scenes
     others = tuple(map(_placed, objects[1:]))
+    left, right = scenes
     both = (first[0], first[1])
     return ScenePair(left, right, attribute, caption(left), caption(right), both, others)
 
@@ -148,11 +148,8 @@ def values_of(thing: Thing, scene: Scene) -> dict[str, str]:
 
 def phrase(values: Mapping[str, str], names: Collection[str]) -> str:
     """Describe an object by some of its attributes."""
-    words = [
-        values[name] if name in names else NO_SHAPE
-        for name in ATTRIBUTES
-        if name in names or name == "shape"
-    ]
+    known = {"shape": NO_SHAPE, **{name: values[name] for name in names}}
+    words = [known[name] for name in ATTRIBUTES if name in known]
     return f"{'an' if words[0] == 'orange' else 'a'} {' '.join(words)}"
 
 
@@ -243,29 +240,24 @@ def _anywhere(rng: Rng, frame: tuple[int, int], half: float) -> Placement:
 
 def _fits(new: _Object, others: Sequence[_Object], frame: tuple[int, int]) -> bool:
     """Return whether an object lies in the frame, clearly in one third of each side, and alone."""
-    x, y, half = new.place
-    return _certain(new.place, frame) and all(
-        max(abs(x - a.x), abs(y - a.y)) >= half + a.half + _GAP for a in (o.place for o in others)
-    )
-
-
-def _certain(place: Placement, frame: tuple[int, int]) -> bool:
-    return all(
-        place.half + 1 <= at <= side - place.half - 1
-        and all(abs(at - side * third / 3) >= _MARGIN for third in (1, 2))
-        for at, side in zip(place[:2], frame, strict=True)
-    )
+    *centre, half = new.place
+    for at, side in zip(centre, frame, strict=True):
+        in_one_third = all(abs(at - side * third / 3) >= _MARGIN for third in (1, 2))
+        if not (half + 1 <= at <= side - half - 1 and in_one_third):
+            return False
+    x, y = centre
+    places = [other.place for other in others]
+    return all(max(abs(x - a.x), abs(y - a.y)) >= half + a.half + _GAP for a in places)
 
 
 def _painted(background: drawing.Floats, objects: Sequence[_Object]) -> Scene:
     canvas = background.copy()
     tints = [drawing.tinted(Rng(thing.tint), thing.look.colour) for thing in objects]
     boxes = paint_all(canvas, [(thing.look, thing.place) for thing in objects], tints, 0.0)
-    things = []
-    for thing, box in zip(objects, boxes, strict=True):
-        assert box is not None, "objects lie in the frame and hide nothing of each other"
-        things.append(Thing(thing.look, thing.size, box))
-    return Scene(drawing.as_pixels(canvas), tuple(things))
+    # All have a box: they lie in the frame and hide nothing of each other.
+    both = zip(objects, boxes, strict=True)
+    things = tuple(Thing(thing.look, thing.size, box) for thing, box in both if box is not None)
+    return Scene(drawing.as_pixels(canvas), things)
 
 
 # --- samples --------------------------------------------------------------------------------------
@@ -304,8 +296,7 @@ def shortest_captions(pair: ScenePair) -> tuple[str, str]:
     left, right = ([values_of(thing, s) for thing in s.things] for s in (pair.left, pair.right))
     must = {*ALWAYS, pair.attribute}
     more = [name for name in ATTRIBUTES if name not in must]
-    sets = (
-        {*must, *extra} for count in range(len(more) + 1) for extra in combinations(more, count)
-    )
+    extras = chain.from_iterable(combinations(more, count) for count in range(len(more)))
+    sets = ({*must, *extra} for extra in extras)
     names = next((names for names in sets if tells_apart(left, right, names)), {*ATTRIBUTES})
     return phrase(left[0], names), phrase(right[0], names)

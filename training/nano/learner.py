@@ -117,7 +117,13 @@ _PHOTOGRAPHS = ((192, 120), (192, 120), (168, 168), (168, 144), (144, 168))
 
 _OF_NEGATIVES = (*_PHOTOGRAPHS, *NEGATIVE_SIZES)
 
-KINDS: Mapping[str, SampleKind] = {
+
+def _clip(seed: int, step: StepDraw) -> Sample:
+    count = (min(2, step.objects[0]), min(4, step.objects[1]))
+    return samples.clip_sample(seed, 3, step.shares, step.frames, count, step.size)
+
+
+KINDS: Mapping[str, SampleKind] = {  # by the names that stages use
     "scenes": SampleKind(
         lambda seed, d: samples.scene_sample(seed, 14, d.shares, d.objects, d.size),
         ((0.45, RowLimit(8, 32)), (0.4, RowLimit(5, 56)), (0.15, RowLimit(2, 160))),
@@ -126,13 +132,7 @@ KINDS: Mapping[str, SampleKind] = {
         lambda seed, d: samples.instance_sample(seed, 4, d.shares, d.objects, d.size),
         ((1.0, RowLimit(4, 64)),),
     ),
-    "clips": SampleKind(
-        lambda seed, d: samples.clip_sample(
-            seed, 3, d.shares, d.frames, (min(2, d.objects[0]), min(4, d.objects[1])), d.size
-        ),
-        ((1.0, RowLimit(2, 256)),),
-        rows=0.34,
-    ),
+    "clips": SampleKind(_clip, ((1.0, RowLimit(2, 256)),), rows=0.34),
     "marks": SampleKind(
         lambda seed, d: mark_sample(seed, 6, d.objects, d.size),
         ((1.0, RowLimit(6, 128)),),
@@ -160,7 +160,6 @@ KINDS: Mapping[str, SampleKind] = {
         sizes=_OF_NEGATIVES,
     ),
 }
-"""By the names that stages use."""
 
 _SPELLED = ("scenes", "instances", "clips", "marks", "pairs")
 """Kinds whose words the tokenizer learns; words of negatives stay unknown."""

@@ -77,12 +77,11 @@ class SiglipLearner:
         whole = samples.samples_of(recipe.seed, step, recipe.pairs, recipe.plain, shares)
         drawn = whole[rank::ranks]
         scenes = [scene for sample in drawn for scene in (sample.pair.left, sample.pair.right)]
-        captions = [caption for sample in drawn for caption in sample.captions]
-        full = [
-            caption in (sample.pair.left_caption, sample.pair.right_caption)
-            for sample in drawn
-            for caption in sample.captions
-        ]
+        captions, full = list[str](), list[bool]()
+        for sample in drawn:
+            captions += sample.captions
+            whole_scene = (sample.pair.left_caption, sample.pair.right_caption)
+            full += [caption in whole_scene for caption in sample.captions]
         ids = self.processor.tokenizer(
             captions, padding="max_length", truncation=True, return_tensors="pt"
         ).input_ids

@@ -119,16 +119,8 @@ class Losses(NamedTuple):
     right: float  # share of pairs whose captions are both right
 
     def as_numbers(self) -> dict[str, float]:
-        return {
-            name: float(torch.as_tensor(part).detach()) for name, part in self._asdict().items()
-        }
-
-
-def features(model: Any, batch: Batch) -> tuple[Any, Any, Any]:
-    """Return pooled images and captions (2n x d each), and the patches (2n x patches x d)."""
-    images = model.vision_model(pixel_values=batch.pixels)
-    captions = model.text_model(input_ids=batch.ids)
-    return images.pooler_output, captions.pooler_output, images.last_hidden_state
+        parts = self._asdict().items()
+        return {name: float(torch.as_tensor(part).detach()) for name, part in parts}
 
 
 def both_right(images: Any, captions: Any) -> Any:
@@ -143,7 +135,9 @@ def grade(model: Any, heads: Heads, batch: Batch, sharpness: float) -> Losses:
 
     ``sharpness`` is the scale of the cosines within a pair.
     """
-    images, captions, patches = (out.float() for out in features(model, batch))
+    seen = model.vision_model(pixel_values=batch.pixels)
+    images, patches = seen.pooler_output.float(), seen.last_hidden_state.float()
+    captions = model.text_model(input_ids=batch.ids).pooler_output.float()
     a, b = functional.normalize(images, dim=-1), functional.normalize(captions, dim=-1)
     cosines = b @ a.T
     scores = cosines * model.logit_scale.exp() + model.logit_bias
