@@ -27,9 +27,7 @@ def prefixes() -> PluginTable[ModuleType]:
     modules = (module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
     packages = [import_module(f"{__name__}.{name}") for name in modules]
     builtin = {item.PREFIX: item for item in sorted(packages, key=lambda item: -len(item.PREFIX))}
-    return PluginTable(
-        Group.BENCHMARKS, builtin, ModuleType, _problem, name=lambda item: item.PREFIX
-    )
+    return PluginTable(Group.BENCHMARKS, builtin, ModuleType, _problem, lambda item: item.PREFIX)
 
 
 def _problem(package: ModuleType) -> str | None:
@@ -68,11 +66,8 @@ def benchmarks() -> list[Benchmark]:
 
 
 def _packages() -> list[ModuleType]:
-    return [*_builtin_packages(), *(item.row for item in prefixes().added().values())]
-
-
-def _builtin_packages() -> list[ModuleType]:
-    return sorted(prefixes().builtin.values(), key=lambda package: package.__name__)
+    builtin = sorted(prefixes().builtin.values(), key=lambda package: package.__name__)
+    return [*builtin, *(item.row for item in prefixes().added().values())]
 
 
 def benchmark_of(requested: str | Question) -> Benchmark:
@@ -153,12 +148,6 @@ def is_findit_entry(name: str, entry: Mapping[str, Any]) -> bool:
 def _classes_of(package: ModuleType) -> frozenset[str]:
     result = _benchmark_in(package)
     return frozenset(result.host_class(result.parse(name)) for name in result.listed())
-
-
-def any_question() -> Question:
-    """Return an arbitrary question, for what all have in common."""
-    benchmark = _benchmark_in(_builtin_packages()[0])
-    return benchmark.parse(benchmark.listed()[0])
 
 
 def parse(name: str) -> Question:

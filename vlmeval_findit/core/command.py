@@ -36,11 +36,7 @@ def as_called(text: str) -> str:
 
 
 def config_here_or_shipped(path: Path) -> Path:
-    """Return a configuration that exists, else the package's for ``configs/<name>``.
-
-    Raises:
-        FileNotFoundError: there is neither; the message lists the package's.
-    """
+    """Return a configuration, else the package's ``configs/<name>``, or raise FileNotFoundError."""
     if path.is_file():
         return path
     folder = (clone() or _PACKAGE) / "configs"

@@ -166,11 +166,7 @@ def _first(error: ValidationError, spelled: Callable[[str], str]) -> MisplacedEr
 
 
 class YamlText:
-    """A YAML text: its ``value`` and the lines of all parts; ``name`` is the file's.
-
-    Raises:
-        ConfigError: it is not YAML, empty, or says a key twice.
-    """
+    """A YAML text: its ``value`` and all lines; a ConfigError if it is none or repeats a key."""
 
     def __init__(self, text: str, name: str) -> None:
         self._name = name

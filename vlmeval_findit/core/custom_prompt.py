@@ -58,10 +58,7 @@ class CustomPrompt:
         """Return a standard message in these words.
 
         Images stand where the template puts them, or all of them as in the standard message, whose
-        last text the template replaces.
-
-        Raises:
-            TemplateError: the template fails, or has some images only; it names ``where``.
+        last text the template replaces. A TemplateError names ``where``.
         """
         before = () if self.system is None else (system(self.system),)
         if self.template is None:
@@ -84,11 +81,7 @@ class CustomPrompt:
 
 
 def custom_prompt(system_file: str | None, template_file: str | None) -> CustomPrompt | None:
-    """Read the files of ``--system`` and ``--prompt-template``; None without both.
-
-    Raises:
-        ValueError: a file cannot be read, is empty, or is no template.
-    """
+    """Read the files of ``--system`` and ``--prompt-template`` (None: neither); else ValueError."""
     if system_file is None and template_file is None:
         return None
     prompt = CustomPrompt(
@@ -107,11 +100,7 @@ def custom_prompt(system_file: str | None, template_file: str | None) -> CustomP
 
 
 def prompt_set(benchmark: Benchmark, prompt: CustomPrompt | None = None) -> PromptSet:
-    """Return the prompt set in force, in the user's words where there are some.
-
-    Raises:
-        TemplateError: the benchmark does not know what the template names.
-    """
+    """Return the prompt set in force, in the user's words if any, or raise TemplateError."""
     standard = benchmark.prompts()[0]
     if prompt is None:
         return standard

@@ -114,11 +114,7 @@ def table_folders() -> list[Path]:
 
 
 def find_table(table: str, how_to_make: str) -> Path:
-    """Return the table's first TSV in :func:`table_folders`; warn if another differs.
-
-    Raises:
-        FileNotFoundError: there is none; the message says ``how_to_make`` it.
-    """
+    """Return the table's first TSV in :func:`table_folders`, or raise FileNotFoundError."""
     folders = table_folders()
     tables = [path for folder in folders if (path := folder / f"{table}.tsv").is_file()]
     if not tables:
@@ -147,10 +143,7 @@ class Folder:
 
 
 def config_file() -> Path | None:
-    """Find ``configs/datasets.yaml``: by FINDIT_CONFIG, here, or in the clone.
-
-    Raises FolderError if FINDIT_CONFIG names no file.
-    """
+    """Find ``configs/datasets.yaml``: by FINDIT_CONFIG (else a FolderError), here, in the clone."""
     named = os.environ.get("FINDIT_CONFIG")
     if named:
         if not Path(named).is_file():

@@ -164,12 +164,9 @@ def _why(file: Path | io.BytesIO, error: Exception) -> str:
 
 
 def draw_missing(folder: Folder, drawings: Mapping[str, Callable[[], bytes]]) -> None:
-    """Write images made of others of the folder, by name, unless they are there.
+    """Write images made of others, by name, unless they are there, or raise FolderError.
 
     A source that cannot be read is warned of, once for all.
-
-    Raises:
-        FolderError: the folder is not writable.
     """
     unread = []
     for name, draw in drawings.items():
@@ -227,11 +224,7 @@ def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
 
 
 def rows_to_leave_out(queries: Collection[Query], folder: Folder, skip: bool) -> frozenset[int]:
-    """Return the rows that a run leaves out because their images cannot be sent.
-
-    Raises:
-        ImageError: there are such rows without ``skip``, or no others.
-    """
+    """Return the rows whose images cannot be sent; an ImageError without ``skip`` or other rows."""
     bad = unusable(queries, folder.path)
     if bad and (not skip or len(bad) == len(queries)):
         raise refusal(bad, len(queries), folder)

@@ -138,14 +138,11 @@ def read_json(text: str) -> Any:
 
 
 def checked(value: Any, shape: Shape, at: str = "") -> Any:
-    """Return a value if it has a shape; more keys than those of the shape are allowed.
+    """Return a value if it has a shape and perhaps more keys; else a TypeError says where.
 
     >>> checked({"tp": True}, {"tp": int})
     Traceback (most recent call last):
     TypeError: tp should not be True
-
-    Raises:
-        TypeError: it has not; the message says where.
     """
     kind = type(shape) if isinstance(shape, (dict, list)) else shape
     # Python's bool is an int.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ..benchmarks import any_question
+from ..benchmarks import benchmarks
 from ..core.answers import ModelClient
 from ..core.formatting import nearest
 from ..core.identity import Answering, Described
@@ -88,10 +88,12 @@ class VLMEvalKitBackends:
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         host_entry = with_system(entry_of(entry.name, entry.settings), entry.prompt)
-        # The part in every key is the same for all questions.
         if hasattr(host_entry.cls, "key_settings"):
             return key_settings(host_entry, Answering())
-        return key_settings(host_entry, described(entry.name, host_entry, any_question()).answering)
+        # The part in every key is the same for all questions.
+        benchmark = benchmarks()[0]
+        question = benchmark.parse(benchmark.listed()[0])
+        return key_settings(host_entry, described(entry.name, host_entry, question).answering)
 
     def describe(self, entry: ModelEntry, question: Question) -> Described:
         return described(entry.name, _host_entry(entry, entry.settings), question)

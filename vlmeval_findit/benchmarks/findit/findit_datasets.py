@@ -44,16 +44,14 @@ class Family(Enum):
         return self in (Family.INSDET, Family.INSDET_VIDEO)
 
 
+_IN_FRAMES = " in the frames of a video"
 _WORDS = {
     Family.OBJDET: ("Object detection", "every object of a label"),
-    Family.OBJDET_VIDEO: ("Detection in video", "every object of a label in the frames of a video"),
+    Family.OBJDET_VIDEO: ("Detection in video", "every object of a label" + _IN_FRAMES),
     Family.REFEXP: ("Referring expressions", "the one object that an expression describes"),
     Family.REFEXP_ALL: ("Described objects", "every object that an expression describes"),
     Family.INSDET: ("Instance detection", "the object of reference images"),
-    Family.INSDET_VIDEO: (
-        "Instances in video",
-        "the object of reference images in the frames of a video",
-    ),
+    Family.INSDET_VIDEO: ("Instances in video", "the object of reference images" + _IN_FRAMES),
 }
 
 
@@ -67,10 +65,6 @@ class Subset:
 
 # The command that makes a table of the release.
 OF_THE_RELEASE = "python run_findit.py data get {table} [--from DIR]"
-
-
-def _same(name: str) -> str:
-    return name
 
 
 def _without_annotation(name: str) -> str:
@@ -93,8 +87,8 @@ class Dataset:
     has_negatives: bool = False
     has_points: bool = True  # whether its benchmark has metrics for points
     frames: int = 1  # that rows are thinned to; 1: an image dataset
-    image_name: Callable[[str], str] = _same  # name in the subset to path in the image folder
-    support_name: Callable[[str], str] = _same  # likewise for reference shots
+    image_name: Callable[[str], str] = str  # name in the subset to path in the image folder
+    support_name: Callable[[str], str] = str  # likewise for reference shots
     folder: str | None = None  # image folder of a custom dataset
     maker: str | None = None  # Module of data/ whose ensure() makes tables and images
     for_training: bool = False  # whether models may be trained on it
@@ -153,31 +147,20 @@ hr_insdet_hard        6de1ae628313d2a5891f43922a5ea1df35f120fdb8dfd75c2472261229
 robotools             6fb5bd64f6e8e149ac3d77510bfee1ded10d20466ef2b164eaa7b71eea09238d
 """
 
-_SUBSETS = {
-    file: Subset(file, sha256) for file, sha256 in map(str.split, _FILES.strip().splitlines())
-}
+_SUBSETS = {file: Subset(file, sha256) for file, sha256 in map(str.split, _FILES.splitlines()[1:])}
 
 
 def _released(
     name: str, family: Family, file: str, images: str | None = None, **settings: Any
 ) -> Dataset:
     """Return the row of a dataset of the release, with its multi-label file, if any."""
-    multilabel = _SUBSETS.get(f"{file}_multilabel")
-    return Dataset(
-        name,
-        family,
-        images or name,
-        subset=_SUBSETS[file],
-        multilabel_subset=multilabel,
-        has_multilabel=multilabel is not None,
-        **settings,
-    )
+    subset, multilabel = _SUBSETS[file], _SUBSETS.get(f"{file}_multilabel")
+    has_multilabel = multilabel is not None
+    return Dataset(name, family, images or name, subset, multilabel, has_multilabel, **settings)
 
 
 def _refcoco(name: str, file: str) -> Dataset:
-    return _released(
-        name, Family.REFEXP, file, images="COCO_train2014", image_name=_without_annotation
-    )
+    return _released(name, Family.REFEXP, file, "COCO_train2014", image_name=_without_annotation)
 
 
 def _hr_insdet(level: str) -> Dataset:
@@ -185,7 +168,7 @@ def _hr_insdet(level: str) -> Dataset:
         f"HRInsDet_{level}",
         Family.INSDET,
         f"hr_insdet_{level}",
-        images="HRInsDet",
+        "HRInsDet",
         image_name=lambda name: f"Scenes/{level}/{name}",
         support_name=lambda name: f"Objects/{name}",
     )
@@ -241,8 +224,7 @@ class Datasets(Mapping[str, Dataset]):
     """
 
     def __getitem__(self, name: str) -> Dataset:
-        row = BENCHMARK.get(name)
-        return _custom_row(name, custom_datasets()[name]) if row is None else row
+        return BENCHMARK[name] if name in BENCHMARK else _custom_row(name, custom_datasets()[name])
 
     def __iter__(self) -> Iterator[str]:
         yield from BENCHMARK
@@ -257,7 +239,7 @@ DATASETS: Mapping[str, Dataset] = Datasets()
 
 def custom_rows() -> Mapping[str, Dataset]:
     """Read the custom datasets by name, or raise DatasetFileError."""
-    return {name: _custom_row(name, row) for name, row in custom_datasets().items()}
+    return {name: DATASETS[name] for name in custom_datasets()}
 
 
 def _custom_row(name: str, row: CustomDataset) -> Dataset:

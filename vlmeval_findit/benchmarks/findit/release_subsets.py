@@ -50,12 +50,7 @@ def parquet_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool) -> PreparedTable:
-    """Write the TSV of a Parquet subset.
-
-    Raises:
-        FileNotFoundError: the subset is not in the folder.
-        TableError: its checksum is wrong.
-    """
+    """Write the TSV of a subset; a FileNotFoundError without it, a TableError by its checksum."""
     known = dataset.subset_for(multilabel)
     assert known is not None
     source = subsets / f"{known.file}.parquet"

@@ -30,12 +30,9 @@ class SpaceInForce:
 def run_space(
     model: str, variant: Variant, settings: Settings, recorded: Mapping[str, Any] | None = None
 ) -> SpaceInForce:
-    """Choose a run's space: as recorded, else as the user set, else that of the model's row.
+    """Choose a run's space: as recorded, else the user's, else the model's; else a SpaceError.
 
     Whether a setting contradicts the record is checked by :func:`contradicting_spaces`.
-
-    Raises:
-        SpaceError: none gives a space; the message lists the spaces.
     """
     if recorded is not None:
         return SpaceInForce(space_from(recorded), "recorded by the run")
@@ -50,11 +47,7 @@ def run_space(
 def space_of_new_run(
     model: str, variant: Variant, settings: Settings, described: Described
 ) -> Mapping[str, Any]:
-    """Return the space that a new run records.
-
-    Raises:
-        SpaceError: there is none, or a setting contradicts the space that a model records.
-    """
+    """Return the space that a new run records; a SpaceError if there is none, or two conflict."""
     check_settings(settings)
     value = described.space
     if settings.space is not None:

@@ -86,10 +86,7 @@ def replies_of(path: Path, pairs: Collection[ImagePair]) -> list[Reply]:
     """Read the captions of a file {uid: {"left": text, "right": text}} as replies to pairs.
 
     Keys may be those of a reply, and a raw reply may stand for the object.  Missing pairs have no
-    captions; unknown uids are logged.
-
-    Raises:
-        ValueError: the file is no JSON object, or none of its uids is of a pair.
+    captions; unknown uids are logged, and a ValueError if there are no others.
     """
     try:
         values = json.loads(path.read_bytes())

@@ -110,10 +110,8 @@ def judge(
 ) -> list[ScoredCaptions]:
     """Judge for each pair, in order, whether each caption is nearer to its image.
 
-    Images are relative to ``folder``.  Without a caption the encoder is not called.
-
-    Raises:
-        ZeroLengthError: a feature has length zero; the message names uid and side.
+    Images are relative to ``folder``.  Without a caption the encoder is not called.  A feature of
+    length zero raises a ZeroLengthError with uid and side.
     """
     scored = [PerSide(ScoredCaption(both.left), ScoredCaption(both.right)) for both in captions]
     sides = [(at, side) for at in range(len(pairs)) for side in PairSide]
@@ -154,13 +152,10 @@ _DECIDING = ("architecture", "revision", "dtype", "image_processor")
 
 
 def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
-    """Name a table's encoder and the source of the choice: the user, else the table.
+    """Name a table's encoder and who chose it (the user, else the table), or raise SettingsError.
 
     >>> encoder_name("SelfRetrieval_Scenes_mini", Settings())
     ('FindIt-Nano-SigLIP', 'default of SelfRetrieval_Scenes_mini')
-
-    Raises:
-        SettingsError: it is neither a known encoder, nor a folder, nor like a Hugging Face id.
     """
     if settings.encoder is None:
         return SETS[table], f"default of {table}"
