@@ -229,10 +229,8 @@ class Benchmark(ABC):
     ) -> AnyTask:
         """Return the task for one model; by default the shared one.
 
-        Rows, labels and truth stay. ``recorded`` is the ``resolved_options`` of an earlier run.
-
-        Raises:
-            ValueError: nothing says how to ask this model; the message says what does.
+        Rows, labels and truth stay. ``recorded`` is the ``resolved_options`` of an earlier run. A
+        ValueError says what is missing to ask this model.
         """
         return task
 
@@ -291,12 +289,7 @@ class Benchmark(ABC):
         )
 
     def check_sums(self, rows: Sequence[ScoredRow]) -> None:
-        """Refuse rows whose sums do not fit the metrics.
-
-        Raises:
-            ValueError: a sum belongs to no metric, count or error type, or an answered row
-                lacks a sum; the message names row and key.
-        """
+        """Refuse sums that no metric knows or an answered row lacks; a ValueError names the row."""
         needed: set[str] = set()
         known = {*_STANDARD, *self.counts.values(), *self.other_sums, *self.errors.keys}
         for metric in self.all_metrics:
@@ -323,11 +316,7 @@ class Benchmark(ABC):
                 )
 
     def convert(self, path: Path, task: AnyTask) -> Sequence[Reply]:
-        """Read replies from another program's file.
-
-        Raises:
-            ValueError: the layout is unknown or wrong; the message names file and row.
-        """
+        """Read replies from another program's file; a ValueError names file and row."""
         raise ValueError(f"{path}: {self.name} knows no other layout than prediction files")
 
     @abstractmethod
@@ -337,11 +326,7 @@ class Benchmark(ABC):
     def space(
         self, model: str, question: Question, settings: Settings, result: Described
     ) -> Mapping[str, Any] | None:
-        """Return the coordinate space of a run's answers; None where they have none.
-
-        Raises:
-            ValueError: it is unknown, or the user's cannot be used.
-        """
+        """Return the coordinate space of a run's answers (None: they have none), or ValueError."""
         return None
 
     def identity_conflicts(

@@ -47,12 +47,12 @@ class CustomPrompt:
         from jinja2 import meta
 
         known = [*benchmark.template_names, IMAGES]
-        for name in sorted(meta.find_undeclared_variables(_environment().parse(self.template))):
-            if name not in known:
-                raise TemplateError(
-                    f"--prompt-template: no variable {name!r}{nearest(name, known)} (there are "
-                    f"{', '.join(known)})"
-                )
+        unknown = meta.find_undeclared_variables(_environment().parse(self.template)) - {*known}
+        for name in sorted(unknown):
+            raise TemplateError(
+                f"--prompt-template: no variable {name!r}{nearest(name, known)} (there are "
+                f"{', '.join(known)})"
+            )
 
     def message(self, standard: Message, values: Mapping[str, Any], where: str) -> Message:
         """Return a standard message in these words.
@@ -84,19 +84,17 @@ def custom_prompt(system_file: str | None, template_file: str | None) -> CustomP
     """Read the files of ``--system`` and ``--prompt-template`` (None: neither); else ValueError."""
     if system_file is None and template_file is None:
         return None
-    prompt = CustomPrompt(
-        _text_of("--system", system_file), _text_of("--prompt-template", template_file)
-    )
-    if prompt.template is not None:
+    system = _text_of("--system", system_file)
+    template = _text_of("--prompt-template", template_file)
+    if template is not None:
         from jinja2 import TemplateSyntaxError
 
         try:
-            _environment().parse(prompt.template)
+            _environment().parse(template)
         except TemplateSyntaxError as error:
-            raise TemplateError(
-                f"--prompt-template {template_file}, line {error.lineno}: {error.message}"
-            ) from None
-    return prompt
+            where = f"--prompt-template {template_file}, line {error.lineno}"
+            raise TemplateError(f"{where}: {error.message}") from None
+    return CustomPrompt(system, template)
 
 
 def prompt_set(benchmark: Benchmark, prompt: CustomPrompt | None = None) -> PromptSet:

@@ -166,8 +166,7 @@ class FileHashes:
 
     def __call__(self, path: Path, read: Callable[[Path], str]) -> str:
         """Return the hash of a file, which ``read`` makes."""
-        known = self.known(path)
-        if known is not None:
+        if (known := self.known(path)) is not None:
             return known
         at, now = os.path.abspath(path), time.time_ns()
         self.seen.pop(at, None)

@@ -24,7 +24,7 @@ from .box_drawing import curve, draw
 from .box_metrics import BOXES, POINTS, NegativeOutcome
 from .dataset_names import parse
 from .error_costs import F1Errors, PointErrors
-from .findit_datasets import DATASETS, Family
+from .findit_datasets import Family
 from .grid import AnnotationTable, all_tables
 from .release_prompts import prompt_set
 from .reply_scoring import events_of, match_replies, scored_row
@@ -38,10 +38,9 @@ def full_image(message: Message, variant: Variant) -> tuple[str, Recorded]:
     """Answer a box over the whole image, in every frame, as a lower bound."""
     shown = [part for part in message if part.kind is PartKind.IMAGE]
     frames = sum(not isinstance(part, Reference) for part in shown)
-    everything = (0.0, 0.0, 1000.0, 1000.0)
-    value = [BoxToWrite(everything, "object", frame) for frame in range(frames)]
+    boxes = [BoxToWrite((0.0, 0.0, 1000.0, 1000.0), "object", frame) for frame in range(frames)]
     images = tuple(_sent(part.value) for part in shown)
-    return write(value, variant.reply), Recorded(space=SPACE, finish_reason="stop", images=images)
+    return write(boxes, variant.reply), Recorded(space=SPACE, finish_reason="stop", images=images)
 
 
 @lru_cache(maxsize=4096)
@@ -78,11 +77,7 @@ class FindIt(Benchmark):
         return parse(name)
 
     def listed(self) -> Sequence[str]:
-        return [
-            parse(f"FindIt_{row.table_name(multilabel)}_xyxy_json").name
-            for row in DATASETS.values()
-            for multilabel in (False, True)[: 1 + row.has_multilabel]
-        ]
+        return [parse(f"FindIt_{table}_xyxy_json").name for table in all_tables()]
 
     def tables(self) -> Mapping[str, AnnotationTable]:
         return all_tables()
@@ -100,8 +95,7 @@ class FindIt(Benchmark):
         return *super().query_set_key(question), question.mark
 
     def prompts(self) -> Sequence[PromptSet]:
-        in_force = PromptSet(*prompt_set())
-        return [in_force, PromptSet(box_prompts.NAME, box_prompts.message)]
+        return [PromptSet(*prompt_set()), PromptSet(box_prompts.NAME, box_prompts.message)]
 
     def template_values(self, query: Any, question: Any) -> Mapping[str, Any]:
         return box_prompts.template_values(query, question)
@@ -126,13 +120,8 @@ class FindIt(Benchmark):
         self, model: str, task: Any, replies: Replies, settings: Settings, run: Identity | None
     ) -> BatchScore:
         result, spaces = match_replies(model, task, replies, settings, run)
-        return BatchScore(
-            tuple(
-                scored_row(item, events)
-                for item, events in zip(result, events_of(result), strict=True)
-            ),
-            tuple(space.as_dict() for space in spaces),
-        )
+        rows = tuple(map(scored_row, result, events_of(result)))
+        return BatchScore(rows, tuple(space.as_dict() for space in spaces))
 
     def draw(self, task: Any, row: ScoredRow) -> Drawing:
         return draw(task.queries[row.index], row)
@@ -148,13 +137,11 @@ class FindIt(Benchmark):
         return HOST_CLASSES[question.data.family]
 
 
-HOST_CLASSES: Mapping[Family, str] = {  # the class that VLMEvalKit's ``--config`` files name
+HOST_CLASSES = {  # the class that VLMEvalKit's ``--config`` files name
     Family.OBJDET: "FindItObjectDetection",
-    Family.REFEXP: "FindItReferringExpression",
-    Family.REFEXP_ALL: "FindItReferringExpression",
+    **dict.fromkeys((Family.REFEXP, Family.REFEXP_ALL), "FindItReferringExpression"),
     Family.INSDET: "FindItInstanceDetection",
-    Family.OBJDET_VIDEO: "FindItVideoDetection",
-    Family.INSDET_VIDEO: "FindItVideoDetection",
+    **dict.fromkeys((Family.OBJDET_VIDEO, Family.INSDET_VIDEO), "FindItVideoDetection"),
 }
 
 

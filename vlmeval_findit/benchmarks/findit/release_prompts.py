@@ -31,10 +31,18 @@ class PromptError(ValueError):
 
 def prompt_set() -> tuple[str, MessageMaker]:
     """Return name and function of the prompts, FindIt's or the clone's, or raise PromptError."""
-    clone = os.environ.get("FINDIT_PROMPTS")
-    if not clone:
+    named = os.environ.get("FINDIT_PROMPTS")
+    if not named:
         return prompts.NAME, prompts.message
-    doc_to_text = _from(_source_of(Path(clone)))
+    clone = Path(named)
+    # The release's first state had a folder src.
+    sources = [p for p in (clone, clone / "src") if (p / "findit" / "doc_utils.py").is_file()]
+    if not sources:
+        raise PromptError(
+            f"FINDIT_PROMPTS={clone}: no findit/doc_utils.py there, nor in src; "
+            "name the top folder of a clone of the FindIt release"
+        )
+    doc_to_text = _from(sources[0].resolve())
 
     def message(query: FindItQuery, variant: Variant) -> Message:
         requested = variant.mark or variant.representation
@@ -45,17 +53,7 @@ def prompt_set() -> tuple[str, MessageMaker]:
             )
         return _placed(doc_to_text(_doc(query, variant), kwargs_of(variant)), query, variant)
 
-    return f"findit-release-{git_revision(Path(clone)) or 'unknown'}", message
-
-
-def _source_of(clone: Path) -> Path:
-    for folder in (clone, clone / "src"):  # the release's first state had a folder src
-        if (folder / "findit" / "doc_utils.py").is_file():
-            return folder.resolve()
-    raise PromptError(
-        f"FINDIT_PROMPTS={clone}: no findit/doc_utils.py there, nor in src; "
-        "name the top folder of a clone of the FindIt release"
-    )
+    return f"findit-release-{git_revision(clone) or 'unknown'}", message
 
 
 def _from(source: Path) -> Callable[[dict[str, Any], dict[str, Any]], str]:
@@ -116,11 +114,8 @@ def _doc(query: FindItQuery, v: Variant) -> dict[str, Any]:
         frames: list[list[Any]] = [[] for _ in query.images]
         for entry, frame in zip(entries, query.truth.frames, strict=True):
             frames[frame].append(entry)
-        doc |= {
-            "bboxes": frames,
-            "frame_paths": list(query.images),
-            "frame_indices": list(query.frame_indices),
-        }
+        doc |= {"bboxes": frames, "frame_paths": list(query.images)}
+        doc["frame_indices"] = list(query.frame_indices)
     return doc
 
 

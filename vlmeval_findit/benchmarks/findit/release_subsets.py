@@ -45,8 +45,7 @@ def parquet_rows(path: Path) -> list[dict[str, Any]]:
     """Read the rows of a Parquet file."""
     import pyarrow.parquet as pq
 
-    rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
-    return rows
+    return pq.read_table(path).to_pylist()  # type: ignore[no-any-return]
 
 
 def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool) -> PreparedTable:
@@ -78,13 +77,13 @@ def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
     for name in with_source if names is None else names:
         # Pascal means both of its tables, Pascal_multilabel only the second.
         dataset = name.removesuffix("_multilabel")
-        if dataset not in with_source and dataset in DATASETS:
+        if dataset not in with_source:
+            if dataset not in DATASETS:
+                raise TableError(f"no dataset {name!r}{nearest(name, with_source)}")
             how = "a run makes its tables and images when it needs them"
             if DATASETS[dataset].folder is not None:
                 how = f"you imported it; type python run_findit.py check FindIt_{name}_xyxy_json"
             raise TableError(f"{dataset} is not of the release: {how}")
-        if dataset not in with_source:
-            raise TableError(f"no dataset {name!r}{nearest(name, with_source)}")
         for multilabel in (True,) if name != dataset else (False, True):
             if with_source[dataset].subset_for(multilabel) is not None:
                 yield with_source[dataset], multilabel
