@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from math import dist
+from math import ceil, dist
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..benchmarks.findit import box_drawing
@@ -98,12 +98,11 @@ def draw_boxes(
     """
     from PIL import ImageDraw
 
-    pen = ImageDraw.Draw(image)
     width, height = size or image.size
     scale = (image.width / width, image.height / height)
     for box in boxes:
         if box.role in STROKES:
-            _draw_box(pen, box, image.size, scale)
+            _draw_box(ImageDraw.Draw(image), box, image.size, scale)
 
 
 def _boxes(
@@ -145,17 +144,14 @@ def _draw_box(pen: ImageDraw.ImageDraw, box: DrawnBox, size: tuple[int, int], sc
         pen.text(corner, name, fill=stroke.colour, stroke_width=1, stroke_fill=_SHADE)
 
 
-def _dashes(start: Point, end: Point, stroke: Stroke) -> Iterator[tuple[Point, Point]]:
+def _dashes(start: Point, end: Point, stroke: Stroke) -> list[tuple[Point, Point]]:
     if not stroke.gap:
-        yield start, end
-        return
+        return [(start, end)]
     length = dist(start, end)
 
     def point(distance: float) -> Point:
         share = min(distance, length) / length
         return start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share
 
-    at = 0.0
-    while at < length:
-        yield point(at), point(at + stroke.dash)
-        at += stroke.dash + stroke.gap
+    begins = range(0, ceil(length), stroke.dash + stroke.gap)
+    return [(point(begin), point(begin + stroke.dash)) for begin in begins]

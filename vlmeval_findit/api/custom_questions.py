@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from os import PathLike, fspath
-from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.annotation_tables import FindItTask
 from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.dataset_names import parse_format
 from ..benchmarks.findit.findit_datasets import Dataset
@@ -17,11 +15,10 @@ from ..benchmarks.findit.findit_datasets import Family as Family
 from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.variant import Variant, VariantError
 from ..boxes.box_records import Truth
-from ..boxes.spaces import Space, SpaceError, spaces_help
+from ..boxes.spaces import Space
 from ..core.formatting import nearest
-from ..core.question import Message, Task
+from ..core.question import Message
 from ..core.replies import Recorded, Reply
-from ..core.settings import Settings
 
 SpaceLike = str | Mapping[str, Any] | Space
 """A coordinate space: its name, the fields of a :class:`.Space`, or a :class:`.Space`."""
@@ -176,10 +173,9 @@ def custom_query(
     several = not isinstance(label, str)
     variant = variant_of(format, len(paths), several, family, bool(caption))
     if variant.has_references != bool(references):
-        raise VariantError(
-            f"{variant.family_name} is asked {'with' if variant.has_references else 'without'} "
-            "references (images of the object)"
-        )
+        how = "with" if variant.has_references else "without"
+        why = f"is asked {how} references (images of the object)"
+        raise VariantError(f"{variant.family_name} {why}")
     query = FindItQuery(
         0,
         ", ".join(labels),
@@ -211,13 +207,14 @@ def _reply(at: int, value: ReplyLike) -> Reply:
         return Reply(at, value, _PLAIN)
     if isinstance(value, Reply):
         return Reply(at, value.text, value.recorded)
-    # A shortcut for the usual completion of a chat.
-    if type(value) is list and len(value) == 1 and type(value[0]) is dict:
-        content = value[0].get("content")
-        if value[0].get("role") == "assistant" and isinstance(content, str):
-            return Reply(at, content, _PLAIN)
-    if messages := _messages(value):
-        return Reply(at, _assistant_text(at, messages), _PLAIN)
+    messages = _messages(value)
+    for message in filter(_is_assistant, reversed(messages)):
+        content = message["content"] or ""
+        if not isinstance(content, str):
+            content = "".join(str(part.get("text") or "") for part in content)
+        return Reply(at, content, _PLAIN)
+    if messages:
+        raise TypeError(f"reply {at}: no message of the assistant among {len(messages)}")
     raise TypeError(
         f"reply {at}: {type(value).__name__} is neither a text nor messages "
         '{"role": "assistant", "content": …} (None: the call failed)'
@@ -243,33 +240,3 @@ def _messages(value: object) -> list[Mapping[str, Any]]:
 
 def _is_assistant(message: Mapping[str, Any]) -> bool:
     return bool(message.get("role", "assistant") == "assistant")
-
-
-def _assistant_text(at: int, messages: Sequence[Mapping[str, Any]]) -> str:
-    for message in filter(_is_assistant, reversed(messages)):
-        content = message["content"]
-        if content is None or isinstance(content, str):
-            return content or ""
-        return "".join(str(part.get("text") or "") for part in content)
-    raise TypeError(f"reply {at}: no message of the assistant among {len(messages)}")
-
-
-def task_of(variant: Variant, queries: Iterable[FindItQuery]) -> FindItTask:
-    """Make a task without a table."""
-    return Task("custom", variant, Path(), {query.index: query for query in queries})
-
-
-def settings_of(space: SpaceLike | None, replies: Iterable[Reply]) -> Settings:
-    """Return the settings of a score in a space.
-
-    Raises:
-        SpaceError: neither the argument nor the replies have it; it is never guessed.
-    """
-    if space is None and not all(reply.failed or reply.recorded.space for reply in replies):
-        raise SpaceError(
-            f"the coordinate space of the replies is not known, and it is not guessed. "
-            f"Say space=… :\n{spaces_help()}"
-        )
-    if space is None:
-        space = next((r.recorded.space for r in replies if r.recorded.space), "grid1000")
-    return Settings(space=space.as_dict() if isinstance(space, Space) else space)

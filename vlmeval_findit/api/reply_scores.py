@@ -7,27 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..benchmarks.findit.benchmark import BENCHMARK, FindIt
 from ..benchmarks.findit.box_metrics import NegativeOutcome, outcome
 from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.reply_scoring import match_replies
+from ..benchmarks.findit.variant import Variant
 from ..boxes.box_records import FormatFailure, Truth
 from ..boxes.representation import Corners, MatchRule
+from ..boxes.spaces import Space, SpaceError, spaces_help
 from ..core.metric import Metric, metric_values
+from ..core.question import Task
 from ..core.scored_row import ScoredRow
-from ..runs.open_predictions import check_replies
+from ..core.settings import Settings
+from ..runs.open_predictions import Predictions, check_replies
 from ..runs.run_score import check_coordinates, score_rows
-from .custom_questions import (
-    NOTHING_TO_FIND,
-    ReplyLike,
-    SpaceLike,
-    replies_of,
-    settings_of,
-    task_of,
-    variant_of,
-)
+from .custom_questions import NOTHING_TO_FIND, ReplyLike, SpaceLike, replies_of, variant_of
 from .inputs import BoxesLike, Size, Sizes, check_count, sizes_of, truths_of
 
 if TYPE_CHECKING:
@@ -113,12 +110,10 @@ def read(
         IdentityError: the reply recorded another space.
     """
     variant = variant_of(format, frames, multilabel)
-    replies = replies_of([text])
-    ((width, height),) = sizes_of([size], 1)
-    query = FindItQuery(0, "", width, height, ("",) * frames, NOTHING_TO_FIND)
-    task = task_of(variant, [query])
-    settings = check_replies("", task, replies, settings_of(space, replies)).settings
-    (matched,), _ = match_replies("", task, replies, settings, None)
+    query = FindItQuery(0, "", *sizes_of([size], 1)[0], ("",) * frames, NOTHING_TO_FIND)
+    checked = _checked(variant, [query], [text], space)
+    task: Any = checked.task  # Of FindIt
+    (matched,), _ = match_replies("", task, checked.replies, checked.settings, None)
     parsed = matched.reading
     return ReplyBoxes(
         matched.matched.boxes,
@@ -128,6 +123,31 @@ def read(
         _KINDS.get(outcome(matched.reply, parsed, matched.lenient), ReplyKind.NOT_READABLE),
         matched.match_rule,
     )
+
+
+def _checked(
+    variant: Variant,
+    queries: Sequence[FindItQuery],
+    replies: Sequence[ReplyLike],
+    space: SpaceLike | None,
+) -> Predictions:
+    """Return replies to queries without a table, in a space.
+
+    Raises:
+        SpaceError: neither the argument nor the replies have the space; it is never guessed.
+        IdentityError: a reply recorded another space.
+    """
+    known = replies_of(replies)
+    if space is None:
+        if not all(reply.failed or reply.recorded.space for reply in known):
+            raise SpaceError(
+                f"the coordinate space of the replies is not known, and it is not guessed. "
+                f"Say space=… :\n{spaces_help()}"
+            )
+        space = next((r.recorded.space for r in known if r.recorded.space), "grid1000")
+    settings = Settings(space=space.as_dict() if isinstance(space, Space) else space)
+    task = Task("custom", variant, Path(), {query.index: query for query in queries})
+    return check_replies("", task, known, settings)
 
 
 # --- scores ---------------------------------------------------------------------------------------
@@ -171,9 +191,8 @@ class Score:
 
         if not self.queries:
             return {}
-        return metric_intervals(
-            estimate_metrics(self._metrics, clustered_sums(self.queries, "custom"))
-        )
+        sums = clustered_sums(self.queries, "custom")
+        return metric_intervals(estimate_metrics(self._metrics, sums))
 
     @property
     def failed(self) -> int:
@@ -228,8 +247,7 @@ def score(
         IdentityError: a reply recorded another space.
     """
     variant = variant_of(format, frames, multilabel)
-    values = replies_of(replies)
-    count = len(values)
+    count = len(replies)
     names = [str(at) for at in range(count)] if images is None else images
     check_count(names, count, "images")
     check_count(truths, count, "truths")
@@ -238,7 +256,5 @@ def score(
         FindItQuery(at, "", *size, (name,) * variant.frames, true)
         for at, (size, name, true) in enumerate(of_queries)
     ]
-    task = task_of(variant, queries)
-    checked = check_replies("", task, values, settings_of(space, values))
-    scored = check_coordinates(score_rows(checked))
+    scored = check_coordinates(score_rows(_checked(variant, queries, replies, space)))
     return Score(scored.rows, scored.sums, scored.coords_doubt, BENCHMARK.of(variant))
