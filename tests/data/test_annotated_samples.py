@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vlmeval_findit.benchmarks.findit.findit_datasets import Family
 from vlmeval_findit.boxes.box_records import Ignored, Truth
 from vlmeval_findit.data.annotated_samples import (
     CROWD,
@@ -13,7 +12,6 @@ from vlmeval_findit.data.annotated_samples import (
     Counts,
     Sample,
     detection_samples,
-    expression_samples,
 )
 
 CAT, DOG = (1.0, 2.0, 3.0, 4.0), (5.0, 6.0, 7.0, 8.0)
@@ -47,22 +45,11 @@ def test_objects_are_asked_for_by_label_and_by_image() -> None:
 
 
 def test_the_truth_of_several_labels_and_of_each() -> None:
-    boxes = (
-        AnnotatedBox(CAT, "1", "cat"),
-        AnnotatedBox(DOG, "2", "dog"),
-        AnnotatedBox(DOG, "3", "dog", ignored=CROWD),
-    )
+    boxes = (AnnotatedBox(CAT, "1", "cat"), AnnotatedBox(DOG, "2", "dog"))
+    boxes += (AnnotatedBox(DOG, "3", "dog", ignored=CROWD),)
     both = Sample(("a.jpg",), ("cat", "dog"), boxes, "f")
     crowd = Ignored(DOG, 0, "dog", crowd=True)
     assert both.truth == Truth((CAT, DOG), (0, 0), ("cat", "dog"), ignored=(crowd,))
     cat, dog = both.by_label()
     assert cat.truth == Truth((CAT,), (0,))
     assert dog.truth == Truth((DOG,), (0,), ignored=(crowd._replace(label=""),))
-
-
-def test_a_box_of_two_expressions_counts_once(tmp_path) -> None:
-    box = AnnotatedBox(CAT, "the same place")
-    queries = [Sample(("a.jpg",), label, (box,), "f") for label in ("x", "y")]
-    queries.append(Sample(("b.jpg",), "z", (), "f"))
-    samples = expression_samples(Path("f"), Path(), Family.REFEXP_ALL, queries, {})
-    assert samples.counts == Counts(images=2, boxes=1, queries=3, negatives=1)

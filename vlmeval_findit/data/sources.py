@@ -7,7 +7,7 @@ is published with the data; the owners' pages decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -104,6 +104,29 @@ def _by(module: str, function: str, *more: str) -> Callable[..., Any]:
         return getattr(import_module(f".published.{module}", __package__), function)(*given, *more)
 
     return call
+
+
+def _make_vp_bench(files: Path, out: Path, _force: bool) -> Iterator[WrittenTable]:
+    """Make stage 2 of the parts that exist, and stage 1 where it exists or nothing else does."""
+    from ..benchmarks.vpbench import stage1_release, stage2_release
+
+    parts = stage2_release.parts_in(files)
+    if parts:
+        yield stage2_release.prepare(parts, out)
+    if not parts or stage1_release.files_of(files):
+        yield stage1_release.prepare(files, out)
+
+
+def _make_self_retrieval(file: Path, out: Path, force: bool) -> Iterator[WrittenTable]:
+    from ..benchmarks.selfretrieval import image_pairs
+
+    yield image_pairs.prepare(file, out, force)
+
+
+def _make_demo(_files: Path, _out: Path, _force: bool) -> Iterator[WrittenTable]:
+    from .demo.photos import prepare_demo
+
+    return (table.written for table in prepare_demo())
 
 
 # --- images -------------------------------------------------------------------------------------
@@ -209,19 +232,19 @@ _IMAGES = (
         name="VPBench",
         licence="terms of jinpeng0528/VP-Bench",
         holds="jinpeng0528/VP-Bench of Hugging Face: a TSV or Parquet files, of both stages",
-        make=_by("benchmark_files", "make_vp_bench"),
+        make=_make_vp_bench,
     ),
     DataSource(
         name="SelfRetrieval",
         licence="its authors' terms; COCO 2014: photographs under Flickr's terms",
         holds="the dataset.json of D3 self-retrieval",
-        make=_by("benchmark_files", "make_self_retrieval"),
+        make=_make_self_retrieval,
     ),
     DataSource(
         name="Demo",
         licence="that of each photograph: vlmeval_findit/data/demo/photos.yaml",
         holds=NOTHING,
-        make=_by("benchmark_files", "make_demo"),
+        make=_make_demo,
     ),
     *(
         DataSource(name=name, licence=SHIPPED)
