@@ -62,7 +62,7 @@ BAD = {
     MODELS + "[{name: GPT-5.4, provider: openai, checkpoint: a/b}]":
         "line 2: a checkpoint is of a model on this machine",
     MODELS + "[{name: GPT-5.4, prices: 3}]":
-        "line 2: prices [3]: IN,OUT in US dollars a million tokens",
+        "line 2: prices 3: IN,OUT in US dollars a million tokens",
     GOOD + "race: true\nrepresentations: xyxy\noutputs: json":
         "one format only: nothing to race",
     "models: FullImage\nrace: true\ndatasets: [FindIt_Demo_xyxy_text, VPBench_Stage1]":
