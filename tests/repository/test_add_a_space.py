@@ -20,8 +20,9 @@ from vlmeval_findit.boxes.box_records import Truth
 CANVAS = file_on_page("docs/how-to/benchmarks.md", "canvas.py")
 
 NAME = "FindIt_Pascal_xyxy_json"
+
+# Pictures, and the box of each
 SIZES = {(400, 100): (100.0, 20.0, 300.0, 60.0), (100, 400): (10.0, 100.0, 90.0, 300.0)}
-"""Pictures, and the box of each."""
 
 
 def test_the_recipe_scores_boxes_of_a_padded_canvas(

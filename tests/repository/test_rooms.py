@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import resolve_name
 from pathlib import Path
 
 from paths import ROOT
@@ -18,45 +19,42 @@ ROOMS = (
     *("engine", "sweeps", "leaderboard", "report", "api", "publish", "host", "cli"),
 )
 
+# Modules that lie in no room, and what they may import
 COMMANDS = {
     # By the names of its modules, and not before somebody asks for one.
     "__init__": ("api", "runs"),
     "__main__": ("cli",),
     "_autoload": ("host",),
 }
-"""Modules that lie in no room, and what they may import."""
 
+# What climbs by the name of a module, when a function is called: a dataset's row names the part of
+# data/ that makes its tables when they are first asked for.
 BY_NAME = {
-    # A dataset's row names the part of data/ that makes its tables when they are first asked for.
     ("benchmarks", "data"): {
         "benchmarks/findit/annotation_tables.py",
         "benchmarks/selfretrieval/image_pairs.py",
         "benchmarks/vpbench/question_tables.py",
     },
 }
-"""What climbs by the name of a module, when a function is called."""
 
 
 def rooms_of(path: Path, text: str) -> Iterator[str]:
     """Yield the rooms that a module of the package imports, at its top or later, for types too."""
-    package = path.parts[:-1]
+    package = ".".join((PACKAGE.name, *path.parts[:-1]))
     for node in ast.walk(ast.parse(text)):
-        modules: list[tuple[str, ...]] = []
-        if isinstance(node, ast.ImportFrom):
-            named = tuple(node.module.split(".")) if node.module else ()
-            if node.level:
-                base = (*package[: len(package) - node.level + 1], *named)
-                modules = [base] if base else [(alias.name,) for alias in node.names]
-            elif named[0] == PACKAGE.name:
-                modules = [named[1:]] if named[1:] else [(alias.name,) for alias in node.names]
-        elif isinstance(node, ast.Import):
-            parts = [alias.name.split(".") for alias in node.names]
-            modules = [tuple(part[1:]) for part in parts if part[0] == PACKAGE.name]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            # A module that is imported by its name.
-            part = node.value.split(".")
-            modules = [tuple(part[1:2])] if part[0] == PACKAGE.name and part[1:] else []
-        yield from (module[0] for module in modules if module and module[0] in ROOMS)
+        match node:
+            case ast.ImportFrom():
+                base = resolve_name("." * node.level + (node.module or ""), package)
+                names = [f"{base}.{alias.name}" for alias in node.names]
+            case ast.Import():
+                names = [alias.name for alias in node.names]
+            case ast.Constant(value=str(value)):
+                names = [value]  # perhaps of a module that is imported by its name
+            case _:
+                continue
+        for first, room, *_ in (f"{name}..".split(".") for name in names):
+            if first == PACKAGE.name and room in ROOMS:
+                yield room
 
 
 def test_rooms_import_earlier_rooms_only() -> None:

@@ -185,9 +185,9 @@ def test_turns_that_share_images_are_taught_as_if_each_were_alone(
     assert at == len(learnt)
 
 
-def test_a_token_before_a_coordinate_is_told_where_its_object_lies(untrained: NanoLearner) -> None:
-    sample = SAMPLES["scene"]()
-    batch = untrained.writer.batch([sample], ROOMY)
+def test_tokens_are_told_where_their_object_lies_and_what_is_meant(untrained: NanoLearner) -> None:
+    sample = samples.scene_sample(2**21, 40, EVEN, (3, 5), (192, 144))
+    batch = untrained.writer.batch([sample], RowLimit(40, 2000))
     # Turns that do not fit are left out.
     short = untrained.writer.batch([sample], RowLimit(1, 2000))
     assert short.ids.shape[1] < batch.ids.shape[1]
@@ -196,15 +196,11 @@ def test_a_token_before_a_coordinate_is_told_where_its_object_lies(untrained: Na
     coordinates = sum(len(turn.objects) * min(turn.numbers, 4) for turn in sample.turns)
     assert len(batch.pointers) == coordinates
 
-
-def test_at_a_request_s_end_it_is_told_what_is_meant(untrained: NanoLearner) -> None:
-    sample = samples.scene_sample(2**21, 40, EVEN, (3, 5), (192, 144))
-    batch = untrained.writer.batch([sample], RowLimit(40, 2000))
-    reported = {tuple(item) for item in batch.phrases.tolist()}
+    ends = {tuple(item) for item in batch.phrases.tolist()}
     first = batch.targets[0] != IGNORED
     first[1:] &= batch.targets[0, :-1] == IGNORED
-    assert reported == {(0, place) for place in first.nonzero().flatten().tolist()}
-    # The longest turns come first; of those that are about nothing nothing is meant.
+    assert ends == {(0, place) for place in first.nonzero().flatten().tolist()}
+    # Of turns that are about nothing nothing is meant.
     nothing = sum(not turn.objects for turn in sample.turns)
     assert 0 < nothing < 40
     assert (batch.phrase_maps.sum(-1) == 0).sum() == nothing
@@ -212,7 +208,9 @@ def test_at_a_request_s_end_it_is_told_what_is_meant(untrained: NanoLearner) -> 
     assert not batch.phrase_maps[:, ~names].any()
 
 
-def test_words_that_name_something_end_with_a_token(untrained: NanoLearner) -> None:
+def test_of_phrases_it_is_told_what_they_name_and_of_tokens_which_mark_lies_on_them(
+    untrained: NanoLearner,
+) -> None:
     sample = mark_sample(2**21, 6, (3, 5), (192, 144))
     for turn in sample.turns:
         tokens = untrained.writer._tokens(turn)
@@ -226,6 +224,17 @@ def test_words_that_name_something_end_with_a_token(untrained: NanoLearner) -> N
     assert len(batch.phrases) == len(sample.turns) + len(placed)
     assert len(batch.options) == sum(item.right is not None for item in named)
     assert batch.options_right.sum() == len(sample.turns)
+
+    (mark, *_) = sample.marks
+    shapes, colours = batch.marks[0].split([len(MARK_SHAPES), len(MARK_COLOURS)], -1)
+    there = shapes.any(-1).reshape(144 // TOKEN_SIDE, 192 // TOKEN_SIDE)
+    rows, columns = mark.cover.nonzero()
+    assert there[int(rows.mean()) // TOKEN_SIDE].any()
+    assert there.sum() <= len({*zip(rows // TOKEN_SIDE, columns // TOKEN_SIDE, strict=True)})
+    assert {MARK_SHAPES[i] for i in shapes.nonzero()[:, 1]} == {mark.shape}
+    drawn = {item.colour for item in sample.marks}
+    assert {MARK_COLOURS[i] for i in colours.nonzero()[:, 1]} == drawn
+    assert not untrained.writer.batch([SAMPLES["scene"]()], ROOMY).marks.any()
 
 
 def test_words_of_a_caption_look_at_what_they_describe(untrained: NanoLearner) -> None:
@@ -243,19 +252,3 @@ def test_words_of_a_caption_look_at_what_they_describe(untrained: NanoLearner) -
     for caption, word in zip(reported, words.values(), strict=True):
         assert caption in word
     assert len(batch.pointers) == len(tokens.objects) > 4
-
-
-def test_of_a_visual_token_it_is_told_which_mark_lies_on_it(untrained: NanoLearner) -> None:
-    sample = mark_sample(2**21, 3, (3, 5), (192, 144))
-    batch = untrained.writer.batch([sample], ROOMY)
-    (mark, *_) = sample.marks
-    shapes, colours = batch.marks[0].split([len(MARK_SHAPES), len(MARK_COLOURS)], -1)
-    there = shapes.any(-1).reshape(144 // TOKEN_SIDE, 192 // TOKEN_SIDE)
-    rows, columns = mark.cover.nonzero()
-    assert there[int(rows.mean()) // TOKEN_SIDE].any()
-    assert there.sum() <= len({*zip(rows // TOKEN_SIDE, columns // TOKEN_SIDE, strict=True)})
-    assert {MARK_SHAPES[i] for i in shapes.nonzero()[:, 1]} == {mark.shape}
-    drawn = {item.colour for item in sample.marks}
-    assert {MARK_COLOURS[i] for i in colours.nonzero()[:, 1]} == drawn
-    plain = untrained.writer.batch([SAMPLES["scene"]()], ROOMY)
-    assert not plain.marks.any()
