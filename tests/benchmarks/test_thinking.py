@@ -56,8 +56,6 @@ def test_the_answer_begins_behind_the_last_thought(text: str, expected: object) 
     assert split_thought(text) == expected
 
 
-# --- every entry ---------------------------------------------------------------------------------
-
 Result = tuple[Any, int]  # why there is no answer, and the number of boxes
 
 

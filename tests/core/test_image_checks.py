@@ -62,9 +62,6 @@ def test_a_configuration_names_places_in_text(config: Path, text: str, why: str)
         image_folder("Pascal")
 
 
-# --- rows -----------------------------------------------------------------------------------------
-
-
 def queries(tmp_path: Path, there: tuple[bool, ...]) -> list[FindItQuery]:
     for index, is_there in enumerate(there):
         if is_there:

@@ -134,9 +134,6 @@ def test_the_stored_pixels_are_decoded(path: Path) -> None:
     assert orientation(path) == 6
 
 
-# --- sizes ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("side", "is_stated", "why"),
     [
@@ -178,9 +175,6 @@ def test_an_image_larger_than_its_annotations_say_is_not_decoded(
     monkeypatch.setattr(Image.Image, "convert", lambda *_: pytest.fail("was decoded"))
     path.write_bytes(png_header(20_000, 20_000))
     assert problem(path, SIZE) == "is 20000x20000, but its annotations are for 48x32"
-
-
-# --- files ----------------------------------------------------------------------------------------
 
 
 def test_what_is_not_a_file(tmp_path: Path) -> None:

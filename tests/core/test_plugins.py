@@ -38,9 +38,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return install(tmp_path_factory.mktemp("package"))
 
 
-# --- rows of files --------------------------------------------------------------------------------
-
-
 def test_the_file_of_the_page_adds_its_rows(plugin_file: Path) -> None:
     with known_here(files=(plugin_file,)):
         row = find_model("cornered-7b")
@@ -121,9 +118,6 @@ def test_the_list_fits_a_terminal(plugin_file: Path, capsys: pytest.CaptureFixtu
         ["models", "Cornered"], ["spaces", "grid512"], ["representations", "xxyy"],
     ]  # fmt: skip
     assert all(len(line) <= 80 or str(plugin_file) in line for line in lines)
-
-
-# --- a stranger's package -------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -56,9 +56,6 @@ def sheet(folder: Path, *rows: Sequence[Any]) -> Path:
     return folder / "p.xlsx"
 
 
-# --- what is a reply ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("suffix", WRITERS)
 def test_replies_and_records_are_read_as_they_stand(tmp_path: Path, suffix: str) -> None:
     texts = [
@@ -152,8 +149,6 @@ def test_the_hosts_other_mode_leaves_reply_and_record_in_one_cell(tmp_path: Path
     assert read_predictions(path) == [Reply(4, "[]", record)]
 
 
-# --- files that cannot be read --------------------------------------------------------------------
-
 ROWS = [{"index": i, "prediction": f"[{i}, 2, 3, 4]\n", "extra_records": "{}"} for i in range(50)]
 TSV = as_tsv(ROWS)
 TWICE = '[{"index": 4, "prediction": "a"}, {"index": 4, "prediction": "a"}]'
@@ -212,9 +207,6 @@ def test_what_is_an_index(tmp_path: Path, answer: str, index: int | None) -> Non
         return
     with pytest.raises(PredictionError, match=r"row 1, column index: .* is not a whole number"):
         read_predictions(path)
-
-
-# --- names ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,6 @@ VIDEO = query(
 )
 
 
-# --- thinning -------------------------------------------------------------------------------------
-
-
 def test_thinning_takes_paths_indices_and_boxes_alike() -> None:
     assert thin(8, 3) == [0, 3, 7]
     assert thin(64, 10) == [0, 7, 14, 21, 28, 35, 42, 49, 56, 63]
@@ -52,9 +49,6 @@ def test_thinning_takes_paths_indices_and_boxes_alike() -> None:
     )
     assert thinned(VIDEO, 1).truth == Truth(VIDEO.truth.boxes[:2], (0, 0), ("dog", "cat"))
     assert thinned(VIDEO, 3) is thinned(VIDEO, 64) is VIDEO
-
-
-# --- writing and reading --------------------------------------------------------------------------
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -106,9 +100,6 @@ def test_frames_are_a_cluster_and_stay_a_cluster_when_they_are_thinned(tmp_path:
     clip = query(images=frames, truth=Truth((), ()), cluster="")
     (read,) = read_table(write_table(tmp_path, "T", [clip], {}).path)
     assert thinned(read, 1).cluster == "clip"
-
-
-# --- tables that cannot be trusted ----------------------------------------------------------------
 
 
 BELOW = "images lie below their dataset's folder"

@@ -46,8 +46,6 @@ def config_here_or_shipped(path: Path) -> Path:
     raise FileNotFoundError(f"no file {path}; with the package come {shipped}")
 
 
-# --- packages -------------------------------------------------------------------------------------
-
 # Imported name -> the extra that brings it (setup.py)
 EXTRAS = {
     "av": "video",

@@ -125,9 +125,6 @@ SeveralOrAll = Annotated[
 ]
 
 
-# --- reading --------------------------------------------------------------------------------------
-
-
 def config_from(kind: type[T], values: Any, spelled: Callable[[str], str] = lambda key: key) -> T:
     """Make a :class:`Config`, or raise a MisplacedError; ``spelled`` spells names as users do."""
     from pydantic import ValidationError

@@ -126,9 +126,6 @@ class AnswerErrors(ErrorAnalysis):
         return points
 
 
-# --- estimates ------------------------------------------------------------------------------------
-
-
 def with_events(analysis: ErrorAnalysis, rows: Sequence[ScoredRow]) -> Sequence[ScoredRow]:
     """Add each row's events to its sums."""
     if isinstance(rows, RowTable):

@@ -136,8 +136,6 @@ def unsafe(name: str) -> str | None:
     return None
 
 
-# --- cached hashes --------------------------------------------------------------------------------
-
 # Only files at least this old are remembered: times may not show a change at the moment of reading,
 # and the coarsest clock of file systems ticks every two seconds.
 SETTLED_NS = 2_000_000_000

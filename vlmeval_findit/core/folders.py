@@ -51,9 +51,6 @@ def custom_datasets_file() -> Path:
     return lmu_data_root() / "findit_datasets.json"
 
 
-# --- custom datasets ------------------------------------------------------------------------------
-
-
 class DatasetFileError(ValueError):
     """The file of custom datasets cannot be read; the message names file, name and key."""
 

@@ -49,8 +49,6 @@ def is_one_line(text: str) -> bool:
     return not any(unicodedata.category(sign) in _NOT_SHOWN for sign in text)
 
 
-# --- formatting -----------------------------------------------------------------------------------
-
 # Callers escape for HTML, sheets and so on; here goes what should not be shown anywhere.
 
 # Beginnings of a spreadsheet's formula, in both widths

@@ -222,9 +222,6 @@ def why(error: BaseException) -> str:
     return quoted(f"{type(error).__name__}: {error}", 300).removesuffix(":")
 
 
-# --- tables ---------------------------------------------------------------------------------------
-
-
 @dataclass(eq=False)
 class PluginTable(Mapping[str, Row]):
     """Built-in rows and, on a miss or when listed, those of plug-ins.

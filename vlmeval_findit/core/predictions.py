@@ -117,9 +117,6 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-# --- files ----------------------------------------------------------------------------------------
-
-
 def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
     try:
         rows = json.loads(path.read_text(encoding="utf-8-sig"))
@@ -169,8 +166,6 @@ def _header(path: Path, names: list[str]) -> list[str]:
         raise PredictionError(f"{path}: has no line of column names; is the file cut off?")
     return names
 
-
-# --- writing --------------------------------------------------------------------------------------
 
 log = logging.getLogger(__name__)
 

@@ -79,9 +79,6 @@ def of_whole_characters(text: str) -> str:
     return text
 
 
-# --- encodings of secrets -------------------------------------------------------------------------
-
-
 def _of_environment() -> Iterator[tuple[str, str]]:
     for name, value in os.environ.items():
         result = [value.strip()] if _NAMES.search(name) else _IN_ADDRESS.findall(value)

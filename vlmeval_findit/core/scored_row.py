@@ -229,9 +229,6 @@ def _at(columns: Mapping[str, Sequence[Any]], at: int) -> dict[str, Any]:
     return {name: values[at] for name, values in columns.items() if values[at] is not None}
 
 
-# --- of rows, whether they are a table or not -----------------------------------------------------
-
-
 def _totals_of(rows: RowTable) -> dict[str, float]:
     sums: dict[str, float] = {}
     for name, column in rows.sums.items():

@@ -34,9 +34,6 @@ class CellError(ValueError):
         self.column = column
 
 
-# --- types of cells -------------------------------------------------------------------------------
-
-
 def image_path(name: str) -> str:
     """Return a path below an image folder; a ValueError for any other."""
     if why := unsafe(name):
@@ -119,9 +116,6 @@ def json_cell(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain)
 
 
-# --- writing --------------------------------------------------------------------------------------
-
-
 class WrittenTable(NamedTuple):
     """A table that was written; ``more`` is printed behind its queries, ``notes`` below."""
 
@@ -156,9 +150,6 @@ def sources(files: Sequence[Path]) -> dict[str, Any]:
         "source_sha256": several if len(files) > 1 else checksums[files[0].name],
         "sources": checksums,
     }
-
-
-# --- reading --------------------------------------------------------------------------------------
 
 
 def read_table(
@@ -250,9 +241,6 @@ def _why(error: ValueError) -> str:
     at = "".join(f"[{place}]" for place in first["loc"])
     text = first["msg"].replace("Input should", "should").replace("Field required", "is missing")
     return f"{at + ' ' if at else ''}{text}: {first['input']!r:.60}"
-
-
-# --- facts about a table --------------------------------------------------------------------------
 
 
 def meta_path(table: Path) -> Path:

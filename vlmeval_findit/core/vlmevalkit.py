@@ -107,9 +107,6 @@ def quiet_log(errors_only: bool = False) -> None:
         log.propagate = False
 
 
-# --- flags ----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class HostFlag:
     """A flag of the runner: its names and those argparse settings that are literals."""
@@ -147,9 +144,6 @@ def _settings(call: ast.Call) -> Iterator[tuple[str, Any]]:
                 yield word.arg, ast.literal_eval(word.value)
             except ValueError:
                 continue
-
-
-# --- names ----------------------------------------------------------------------------------------
 
 
 @cache

@@ -52,9 +52,6 @@ def public_cases(path: Path) -> list[Case]:
         return [json.loads(line) for line in f]
 
 
-# --- the public cases -----------------------------------------------------------------------------
-
-
 @pytest.mark.shared
 @pytest.mark.parametrize("protocol", PUBLIC)
 def test_all_cases_agree(
@@ -96,9 +93,6 @@ def test_marks_are_the_very_pixels(shared: Path) -> None:
     ious = [compared(case)[0] for case in cases]
     assert ious.count(None) == 3
     assert {iou for iou in ious if iou is not None} == {1.0}
-
-
-# --- differences ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

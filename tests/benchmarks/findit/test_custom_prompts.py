@@ -53,9 +53,6 @@ def message(name: str, prompt: CustomPrompt) -> Message:
     return prompt_set(BENCHMARK, prompt).message(query_for(variant), variant)
 
 
-# --- what is asked --------------------------------------------------------------------------------
-
-
 def test_a_template_renders_what_the_prompts_know() -> None:
     asked = message("FindIt_D3_xywh_text", CustomPrompt(SYSTEM, TEMPLATE))
     assert asked[:2] == (system(SYSTEM), image("1.jpg"))
@@ -82,9 +79,6 @@ def test_without_places_images_stand_as_usual() -> None:
     placed = message(name, CustomPrompt(template="{{ images[2] }}a{{ images[0] }}{{ images[1] }}"))
     assert [isinstance(part, Reference) for part in placed] == [False, False, True, True]
     assert message(name, CustomPrompt(SYSTEM))[1:] == (*images, last)
-
-
-# --- refusals -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -141,9 +135,6 @@ def test_refused_before_anything_is_asked(
     ):
         assert main([*command.split(), *words.split()]) == 2
         assert why in capsys.readouterr().err
-
-
-# --- who is asked ---------------------------------------------------------------------------------
 
 
 def test_a_system_text_on_every_wire() -> None:
@@ -241,9 +232,6 @@ def test_a_model_that_is_opened_is_asked_in_these_words(tmp_path: Path) -> None:
     assert asked["content"][1]["text"] == "Locate dog."
     with pytest.raises(ValueError, match="FullImage reads no words"):
         findit.open_model("FullImage", system=tmp_path / "t")
-
-
-# --- on a board, in a report ----------------------------------------------------------------------
 
 
 def test_other_words_are_told_and_not_ranked_with_the_standard(

@@ -102,8 +102,6 @@ def test_they_are_no_errors() -> None:
     ]
 
 
-# --- scores ---------------------------------------------------------------------------------------
-
 OPTIONS: Any = {"sizes": (100, 100), "space": "pixels"}
 
 
@@ -158,9 +156,6 @@ def test_they_are_drawn_apart() -> None:
     assert [box.role for box in picture.boxes] == [Role.IGNORED, Role.TRUTH, Role.UNCOUNTED]
 
 
-# --- tables ---------------------------------------------------------------------------------------
-
-
 def test_a_bad_cell_is_named(tmp_path: Path) -> None:
     each = replace(query(0), truth=replace(query(0).truth, ignored=(CROWD,)))
     text = write_table(tmp_path, "T", [each], {}).path.read_text()
@@ -179,9 +174,6 @@ def test_thinning_takes_them_along() -> None:
     ignored = tuple(CROWD._replace(frame=at) for at in range(3))
     video = replace(query(0), images=("a", "b", "c"), truth=Truth((), (), ignored=ignored))
     assert [each.frame for each in thinned(video, 2).truth.ignored] == [0, 1]
-
-
-# --- imports --------------------------------------------------------------------------------------
 
 
 @pytest.fixture

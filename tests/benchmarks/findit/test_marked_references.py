@@ -36,9 +36,6 @@ def query(index: int, label: str, image: str, **fields: Any) -> FindItQuery:
     return FindItQuery(index, label, 100, 100, **{**given, **fields})
 
 
-# --- which image --------------------------------------------------------------------------------
-
-
 def test_the_image_that_a_shot_is_a_crop_of_comes_first() -> None:
     seen = (Sighting("a.jpg", BOX), Sighting("c.jpg", BOX), Sighting("d.jpg", BOX))
     queries = [query(0, "cup", "a.jpg", sightings=seen), query(1, "cup", "b.jpg")]
@@ -67,9 +64,6 @@ def test_else_the_next_query_that_is_about_it_elsewhere() -> None:
     assert result[1] == MarkedReference("shot1.png", None, ReferenceOrigin.WHOLE_SHOT)
     in_a_circle = references([query(i, "cup", f"{i}.jpg") for i in range(3)], is_video=False)
     assert [each and each.image for each in in_a_circle] == ["1.jpg", "2.jpg", "0.jpg"]
-
-
-# --- what is drawn --------------------------------------------------------------------------------
 
 
 def scenery(width: int, height: int) -> Image.Image:
@@ -108,8 +102,6 @@ def test_a_large_scene_is_shown_around_the_object_and_shrunk() -> None:
     inside = np.s_[top + 8 : bottom - 8, left + 8 : right - 8]
     assert (drawn[inside] == np.asarray(untouched)[inside]).all()
 
-
-# --- when it is drawn -----------------------------------------------------------------------------
 
 DEMO = "FindIt_Demo_insdet_xyxy_json_vp-box"
 

@@ -73,9 +73,6 @@ def test_nothing_to_find_no_answer_and_no_call_are_three_things() -> None:
     assert result["Adherence"] == 50
 
 
-# --- the grid -------------------------------------------------------------------------------------
-
-
 def test_a_sweep_never_compares_boxes_with_points() -> None:
     start = "models: FullImage\ndatasets: Demo\n"
     sweep = parse_sweep(start + "representations: point\nkeys: [point, point_2d]")
@@ -92,9 +89,6 @@ def test_a_sweep_never_compares_boxes_with_points() -> None:
         parse_sweep(start + "representations: point\nkeys: [point, bbox]\noutputs: json")
 
 
-# --- masks in tables ------------------------------------------------------------------------------
-
-
 def test_masks_go_with_their_frames_and_through_tables(tmp_path: Path) -> None:
     left, right = packed_mask(L_SHAPE), packed_mask(np.fliplr(L_SHAPE))
     truth = Truth((BOX,) * 3, (0, 1, 2), masks=(left, None, right))
@@ -106,9 +100,6 @@ def test_masks_go_with_their_frames_and_through_tables(tmp_path: Path) -> None:
     assert [each.truth for each in read_table(table)] == [truth, query(1).truth]
     with pytest.raises(TableError, match=r"line 2, column masks: .*not an entry for every box"):
         read_table(edit_cells(table, masks="[[null]]"))
-
-
-# --- runs: boards, reports, exports, coords -------------------------------------------------------
 
 
 def test_points_have_a_separate_board(world: World) -> None:

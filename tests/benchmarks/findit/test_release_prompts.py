@@ -93,8 +93,6 @@ def test_a_clone_that_cannot_be_imported_names_what_it_needs(clone: Clone) -> No
         of_release(PASCAL)
 
 
-# --- images and values ----------------------------------------------------------------------------
-
 SHOTS = image("shot1.jpg"), image("shot2.jpg")
 SCENE = image("1.jpg")
 

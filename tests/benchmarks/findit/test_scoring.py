@@ -85,9 +85,6 @@ def f1(path: Path, *settings: Settings) -> float | None:
     return score_file(path, *settings).metric_values["F1@0.5"]
 
 
-# --- values ---------------------------------------------------------------------------------------
-
-
 def test_values_by_hand(predicted: Predict) -> None:
     """Three of four say a box, two of them are right (IoU 1 and 0.5); then two calls fail."""
     run = score_file(predicted(SVG, [RIGHT, HALF, WRONG, "no dog"]))
@@ -100,9 +97,6 @@ def test_values_by_hand(predicted: Predict) -> None:
     assert (run.metric_values["F1@0.5"], run.metric_values["Adherence"]) == (50, 100)
     assert F1_FAILED_MISSED.value(run.sums) == pytest.approx(100 / 3)
     assert run.reasons == {"failed call": 2}
-
-
-# --- the coordinate space -------------------------------------------------------------------------
 
 
 def test_what_goes_before_what(predicted: Predict, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,9 +162,6 @@ def test_the_settings_of_a_space_are_applied(predicted: Predict) -> None:
     assert run.metric_values["mIoU"] == pytest.approx(100, abs=0.01)
 
 
-# --- what contradicts the record ------------------------------------------------------------------
-
-
 def test_conflicts_with_the_record(predicted: Predict) -> None:
     """The name, the rows and the space in a single message; the table; the space of a reply."""
     path = predicted(SVG, [RIGHT, RIGHT])
@@ -214,9 +205,6 @@ def test_a_file_of_any_name_is_scored_where_its_run_or_the_user_says_what_it_is(
     write_identity(RunFiles(free).identity, built)
     run = score_file(free)
     assert (run.model, run.task.name, run.metric_values["F1@0.5"]) == ("Qwen3-VL", SVG, 100)
-
-
-# --- the files of a score -------------------------------------------------------------------------
 
 
 def test_the_files_of_a_score(predicted: Predict) -> None:

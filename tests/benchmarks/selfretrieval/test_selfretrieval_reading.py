@@ -62,8 +62,6 @@ def test_replies(reply: str, left: str | None, right: str | None, why: str | Non
         assert (text.caption is None) == (text.why is not None)
 
 
-# --- captions of others ---------------------------------------------------------------------------
-
 LEFT, RIGHT = PairSide
 PAIRS = [ImagePair(at, uid, ("l.png", "r.png")) for at, uid in enumerate(("7", "8"))]
 

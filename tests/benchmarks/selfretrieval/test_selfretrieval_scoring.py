@@ -33,8 +33,6 @@ from vlmeval_findit.runs.scored_run import Run, load_run
 
 NAN = math.nan
 
-# --- features to what is right --------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("correct", "other", "right"),
@@ -66,8 +64,6 @@ def test_features_without_length_are_refused() -> None:
     # Short is not zero.
     assert similarities([[1e-30, 0]], each, [[0, 1]])[0].tolist() == [1.0, 0.0]
 
-
-# --- pairs through an encoder ---------------------------------------------------------------------
 
 DESCRIBED = {
     **{"0l.png": "a red circle", "0r.png": "a red square"},
@@ -135,9 +131,6 @@ def test_metrics_as_published_accompany_the_default(
     assert BENCHMARK.with_failures.value(result.sums) == 75.0
     assert encoders["SigLIP"].asked.count("0l.png") == 2  # once a scoring
     assert "3l.png" not in encoders["SigLIP"].asked
-
-
-# --- which encoder --------------------------------------------------------------------------------
 
 
 def rescored(path: Path, encoder: str | None) -> Run:
@@ -210,9 +203,6 @@ def test_an_encoder_that_cannot_be_had_leaves_the_predictions_safe(
     with pytest.raises(EncoderError, match=expected) as caught:
         score_file(path)
     assert f"run_findit.py score --encoder ENCODER {path}" in str(caught.value)
-
-
-# --- what the report shows ------------------------------------------------------------------------
 
 
 def test_both_pictures_and_four_similarities_are_drawn(

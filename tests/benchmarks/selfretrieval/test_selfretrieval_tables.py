@@ -34,8 +34,6 @@ from vlmeval_findit.data.rendered import tables as rendered_tables
 
 Capture = pytest.CaptureFixture[str]
 
-# --- names ----------------------------------------------------------------------------------------
-
 
 def test_names() -> None:
     assert sorted(SETS) == ["SelfRetrieval", "SelfRetrieval_Scenes", "SelfRetrieval_Scenes_mini"]
@@ -53,9 +51,6 @@ def test_the_prompt() -> None:
     assert (left.value, right.value) == ("l.jpg", "r.jpg")
     assert PROMPTS_NAME == "self-retrieval-own-1"
     assert sha256_of(words.value.encode())[:16] == "fedf8fbf358c4be8"
-
-
-# --- the authors' file ----------------------------------------------------------------------------
 
 
 def dataset(pairs: int = PAIRS) -> dict[str, Any]:
@@ -107,8 +102,6 @@ def test_damaged_files_are_refused(
     assert says in capsys.readouterr().err
     assert not list(lmu.iterdir())
 
-
-# --- rendered pairs -------------------------------------------------------------------------------
 
 MINI = "SelfRetrieval_Scenes_mini"
 

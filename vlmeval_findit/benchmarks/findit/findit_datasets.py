@@ -213,9 +213,6 @@ _ROWS = (
 BENCHMARK: Mapping[str, Dataset] = {row.name: row for row in _ROWS}
 
 
-# --- custom datasets ------------------------------------------------------------------------------
-
-
 class Datasets(Mapping[str, Dataset]):
     """All datasets, built-in ones before custom ones.
 

@@ -145,8 +145,6 @@ def _nearness(cosines: Floats) -> list[ImageSimilarity]:
     return [ImageSimilarity(own, other, right, own == other) for (own, other), right in rows]
 
 
-# --- the encoder of a table -----------------------------------------------------------------------
-
 # Facts that decide scores: device and package versions change last digits at most.
 _DECIDING = ("architecture", "revision", "dtype", "image_processor")
 
