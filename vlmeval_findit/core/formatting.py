@@ -63,17 +63,15 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(sign if _shown(sign) else _escape(sign) for sign in text)
+    return "".join(map(_visible, text))
 
 
 _JOINERS = "\u200c\u200d"  # In Persian and in emoji: they stay
 
 
-def _shown(sign: str) -> bool:
-    return sign.isprintable() or sign in _JOINERS or unicodedata.category(sign) == "Zs"
-
-
-def _escape(sign: str) -> str:
+def _visible(sign: str) -> str:
+    if sign.isprintable() or sign in _JOINERS or unicodedata.category(sign) == "Zs":
+        return sign
     number = ord(sign)
     if number < 0x100:
         return f"\\x{number:02x}"

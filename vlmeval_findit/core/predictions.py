@@ -62,21 +62,17 @@ def check_format(path: Path) -> None:
 
 def check_model_name(name: str) -> str:
     """Return a model's name; a PredictionError where it cannot be in a file's name."""
-    why = None
-    if name in ("", ".", ".."):
-        why = "is none"
-    elif any(sign in name for sign in "/\\"):
-        why = "names files: no slash in it"
-    elif not name.isprintable():
-        why = "names files: no line ends or control characters in it"
-    elif len(name.encode()) > _LONGEST_NAME:
-        why = f"names files: at most {_LONGEST_NAME} bytes"
-    if why is not None:
-        raise PredictionError(f"the model's name {name!r} {why}")
+    whys = {
+        "is none": name in ("", ".", ".."),
+        "names files: no slash in it": "/" in name or "\\" in name,
+        "names files: no line ends or control characters in it": not name.isprintable(),
+        # File systems take 255 bytes, and a variant's name follows.
+        "names files: at most 100 bytes": len(name.encode(errors="replace")) > 100,
+    }
+    for why, is_wrong in whys.items():
+        if is_wrong:
+            raise PredictionError(f"the model's name {name!r} {why}")
     return name
-
-
-_LONGEST_NAME = 100  # Bytes; file systems take 255, and a variant's name follows
 
 
 def _reply(where: str, row: Mapping[str, Any]) -> Reply:
@@ -155,16 +151,17 @@ def _xlsx_rows(path: Path) -> list[Mapping[str, Any]]:
             lines = list(book.worksheets[0].iter_rows(values_only=True))
         except Exception as error:  # zip, XML and openpyxl raise anything
             raise PredictionError(f"{path}: not a sheet that can be read: {error}") from None
-    header = _header(path, [str(name) for name in (lines or [()])[0]])
+    header = _header(path, (lines or [()])[0])
     # Rows may lack their last empty cells, and sheets may end with empty rows.
     rows = [dict(zip_longest(header, cells[: len(header)])) for cells in lines[1:]]
     return [row for row in rows if any(value is not None for value in row.values())]
 
 
-def _header(path: Path, names: list[str]) -> list[str]:
-    if not names:
+def _header(path: Path, names: Iterable[Any]) -> list[str]:
+    header = list(map(str, names))
+    if not header:
         raise PredictionError(f"{path}: has no line of column names; is the file cut off?")
-    return names
+    return header
 
 
 log = logging.getLogger(__name__)

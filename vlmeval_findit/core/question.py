@@ -120,11 +120,10 @@ class Task(Generic[QuestionT, QueryT]):
 
     def __post_init__(self) -> None:
         """Refuse an invalid index with a QuestionError."""
-        wrong = next((index for index in self.queries if not is_index(index)), None)
-        if wrong is not None:
-            raise QuestionError(
-                f"{self.table}, column index: {wrong} is no number of a row: they begin at 0"
-            )
+        for index in self.queries:
+            if not is_index(index):
+                why = f"{index} is no number of a row: they begin at 0"
+                raise QuestionError(f"{self.table}, column index: {why}")
 
     @property
     def shared_task(self) -> Task[QuestionT, QueryT]:

@@ -37,15 +37,13 @@ _ALL = (
 )
 
 
-def _any_of(marks: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(marks), re.IGNORECASE)
-
-
-_OPENS = _any_of(
+_OPENING = "|".join(
     re.escape(each.opens) + (rf"(?:{each.title}\b)?" if each.title else "") for each in _ALL
 )
-_CLOSES = _any_of(re.escape(each.closes) for each in _ALL)
-_MARK = _any_of((_OPENS.pattern, _CLOSES.pattern))
+_CLOSING = "|".join(re.escape(each.closes) for each in _ALL)
+_OPENS = re.compile(_OPENING, re.IGNORECASE)
+_CLOSES = re.compile(_CLOSING, re.IGNORECASE)
+_MARK = re.compile(f"{_OPENING}|{_CLOSING}", re.IGNORECASE)
 
 _SIGNS = frozenset(sign[0] for each in _ALL for sign in (each.opens, each.closes))
 

@@ -15,6 +15,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -122,16 +123,13 @@ def host_flags(runner: Path) -> list[HostFlag]:
     """Read the flags of the runner from its source; empty without ``add_argument``."""
     tree = ast.parse(runner.read_text(encoding="utf-8", errors="replace"))
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    result = [_flag(call) for call in calls if getattr(call.func, "attr", None) == "add_argument"]
-    return [flag for flag in result if flag is not None]
+    added = (call for call in calls if getattr(call.func, "attr", None) == "add_argument")
+    return [flag for call in added if (flag := _flag(call)) is not None]
 
 
 def _flag(call: ast.Call) -> HostFlag | None:
-    names = tuple(
-        arg.value
-        for arg in call.args
-        if isinstance(arg, ast.Constant) and isinstance(arg.value, str) and arg.value[:1] == "-"
-    )
+    words = [arg.value for arg in call.args if isinstance(arg, ast.Constant)]
+    names = tuple(word for word in words if isinstance(word, str) and word.startswith("-"))
     return HostFlag(names, dict(_settings(call))) if names else None
 
 
@@ -140,10 +138,8 @@ def _settings(call: ast.Call) -> Iterator[tuple[str, Any]]:
         if word.arg == "type" and getattr(word.value, "id", None) in _TYPES:
             yield "type", _TYPES[word.value.id]  # type: ignore[attr-defined]
         if word.arg in ("action", "nargs", "choices"):
-            try:
+            with suppress(ValueError):
                 yield word.arg, ast.literal_eval(word.value)
-            except ValueError:
-                continue
 
 
 @cache

@@ -93,6 +93,10 @@ def test_without_places_images_stand_as_usual() -> None:
 def test_templates_that_are_refused(template: str, why: str) -> None:
     with pytest.raises(TemplateError, match=f"--prompt-template: .*{why}"):
         message("FindIt_Pascal_xyxy_json", CustomPrompt(template=template))
+    letters = benchmark_of("VPBench_Scenes_mini")  # have no parts, but take a system text
+    assert prompt_set(letters, CustomPrompt(SYSTEM)).name.startswith("custom-")
+    with pytest.raises(TemplateError, match="prompts of VP-Bench have no parts to put into a temp"):
+        prompt_set(letters, CustomPrompt(template="{{ label }}"))
 
 
 def test_files_that_are_refused(tmp_path: Path) -> None:
@@ -107,13 +111,6 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"--prompt-template .*/t, line 2: unexpected"):
         custom_prompt(None, given(b"\n{{ label"))
     assert custom_prompt(given(b"\xef\xbb\xbfa\n\n"), None) == CustomPrompt("a")
-
-
-def test_letters_have_no_parts_but_take_a_system_text() -> None:
-    letters = benchmark_of("VPBench_Scenes_mini")
-    assert prompt_set(letters, CustomPrompt(SYSTEM)).name.startswith("custom-")
-    with pytest.raises(TemplateError, match="prompts of VP-Bench have no parts to put into a temp"):
-        prompt_set(letters, CustomPrompt(template="{{ label }}"))
 
 
 @pytest.mark.parametrize(

@@ -96,10 +96,8 @@ def test_they_are_no_errors() -> None:
     boxes = [REAL, IN_CROWD, (70.0, 0.0, 75.0, 5.0)]
     reading = ParsedReply(boxes, [], [], None)
     (events,) = classify_errors([MatchedQuery(matched(boxes, truth), reading, truth)])
-    assert [(each.kind, each.box) for each in events] == [
-        (BoxError.BACKGROUND, 2),
-        (BoxError.MISSED, None),
-    ]
+    kinds = [(each.kind, each.box) for each in events]
+    assert kinds == [(BoxError.BACKGROUND, 2), (BoxError.MISSED, None)]
 
 
 OPTIONS: Any = {"sizes": (100, 100), "space": "pixels"}
@@ -133,12 +131,8 @@ def test_where_there_is_nothing_else_to_find(
 
 
 def test_calibration_leaves_their_boxes_out() -> None:
-    details = {
-        "boxes": [list(REAL), list(IN_CROWD), list(ELSEWHERE)],
-        "assigned": [0],
-        "hits": [True],
-        "confidences": {"mean": [0.9, 0.8, 0.7]},
-    }
+    details: dict[str, Any] = {"boxes": [list(REAL), list(IN_CROWD), list(ELSEWHERE)]}
+    details |= {"assigned": [0], "hits": [True], "confidences": {"mean": [0.9, 0.8, 0.7]}}
     row = ScoredRow(0, "a.jpg", {}, details=details)
     assert boxes_of_rows([row], "mean").confidence.tolist() == [0.9, 0.8, 0.7]
     result = boxes_of_rows([replace(row, details=details | {"ignored": [1]})], "mean")

@@ -68,11 +68,6 @@ def of_release(name: str, **changes: Any) -> Message:
     return prompt_set()[1](replace(query_for(variant), **changes), variant)
 
 
-def call() -> tuple[dict[str, Any], dict[str, Any]]:
-    (only,) = sys.modules["findit.doc_utils"].calls
-    return only
-
-
 @pytest.mark.parametrize("layout", ["", "src"])
 def test_both_states_of_the_release_are_known_and_a_second_clone_is_refused(
     clone: Clone, layout: str, monkeypatch: pytest.MonkeyPatch
@@ -126,26 +121,21 @@ def test_a_missing_mark_is_an_error(clone: Clone, release_text: str) -> None:
 def test_the_release_gets_the_cell_and_the_row(clone: Clone) -> None:
     clone()
     of_release("FindIt_iGround_multilabel_caption_f3_cxcywh_json_bbox_2d_nested_cx-formula")
-    doc, kwargs = call()
+    truth = Truth(((1, 2, 3, 4),), (0,), ("dog",))
+    of_release("FindIt_Pascal_multilabel_xyxy_text", truth=truth)
+    (video, kwargs), (labelled, _) = sys.modules["findit.doc_utils"].calls
     assert kwargs == {
         **{"dataset_name": "iground", "task_family": "objdet_video", "max_frames": 3},
         **{"fmt": "json", "json_key": "bbox_2d", "json_structure": "nested"},
         **{"bbox_repr": "cxcywh", "center_exp": "formula", "rescale_mode": "standard"},
         **{"multi_label": True, "with_caption": True, "negative_examples": False},
     }
-    assert doc["label"] == "dog, traffic light"
-    assert doc["caption"] == "A dog waits at a traffic light."
-    assert doc["frame_paths"] == ["1.jpg", "2.jpg", "3.jpg"]
-    assert doc["frame_indices"] == [0, 1, 2]
-    assert doc["bboxes"] == [[], [], []]
-
-
-def test_multilabel_rows_have_the_releases_layout(clone: Clone) -> None:
-    clone()
-    truth = Truth(((1, 2, 3, 4),), (0,), ("dog",))
-    of_release("FindIt_Pascal_multilabel_xyxy_text", truth=truth)
-    doc, _ = call()
-    assert doc["bboxes"] == [{"label": "dog", "bbox": [1, 2, 3, 4]}]
-    assert (doc["filename"], doc["width"], doc["height"]) == ("1.jpg", 640, 480)
+    assert video["label"] == "dog, traffic light"
+    assert video["caption"] == "A dog waits at a traffic light."
+    assert video["frame_paths"] == ["1.jpg", "2.jpg", "3.jpg"]
+    assert video["frame_indices"] == [0, 1, 2]
+    assert video["bboxes"] == [[], [], []]
+    assert labelled["bboxes"] == [{"label": "dog", "bbox": [1, 2, 3, 4]}]
+    assert (labelled["filename"], labelled["width"], labelled["height"]) == ("1.jpg", 640, 480)
     with pytest.raises(PromptError, match=r"vp-box: the release has no prompt for .box"):
         of_release(f"{HRINSDET}_vp-box")
