@@ -140,6 +140,7 @@ setup(
     packages=find_packages(include=["vlmeval_findit", "vlmeval_findit.*"]),
     package_data={
         "vlmeval_findit": ["py.typed"],
+        "vlmeval_findit.data": ["*.yaml"],
         "vlmeval_findit.data.demo": ["*.yaml", "shipped/*"],
         "vlmeval_findit.data.rendered": ["shipped/*.tsv"],
         "vlmeval_findit.models": ["findit_nano*/*"],

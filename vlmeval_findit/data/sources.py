@@ -1,8 +1,8 @@
 """The registry of data: one row an image folder, a published set, or a benchmark's files.
 
 A row says where its data come from, how they are licensed, read, checked and made into tables.
-Datasets that share an image folder (the six RefCOCO splits, say) share its row.  Licences are what
-is published with the data; the owners' pages decide.
+Datasets that share an image folder (the six RefCOCO splits, say) share its row.  Our rows are in
+``sources.yaml``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from ..benchmarks.findit.findit_datasets import Dataset
 from ..core.formatting import nearest
@@ -97,13 +99,7 @@ NOTHING = "nothing: photographs of installed packages"
 """The files of a source that needs none of the user's."""
 
 
-def _by(module: str, function: str, *more: str) -> Callable[..., Any]:
-    """Return a function of ``published/``, which is imported when it is called."""
-
-    def call(*given: Any) -> Any:
-        return getattr(import_module(f".published.{module}", __package__), function)(*given, *more)
-
-    return call
+# --- the rows -------------------------------------------------------------------------------------
 
 
 def _make_vp_bench(files: Path, out: Path, _force: bool) -> Iterator[WrittenTable]:
@@ -129,238 +125,54 @@ def _make_demo(_files: Path, _out: Path, _force: bool) -> Iterator[WrittenTable]
     return (table.written for table in prepare_demo())
 
 
-# --- images -------------------------------------------------------------------------------------
-
-_COCO = Files("coco_train2014")
-_REF_L4 = Archives("refl4", ("images.tar.gz",))
-_VOC_2007 = Archives(
-    "voc2007",
-    ("VOCtest_06-Nov-2007.tar", "VOCtrainval_06-Nov-2007.tar"),
-    "VOCdevkit/VOC2007/JPEGImages/{}",
-)
-
-_IMAGES = (
-    DataSource(
-        name="Pascal",
-        licence="photographs from Flickr, under Flickr's terms of use; research use (VOC 2007)",
-        download="up to 0.9 GB are read (two archives), 0.2 GB kept",
-        origins={"": _VOC_2007},
-    ),
-    DataSource(
-        name="COCO_train2014",
-        licence="COCO: annotations CC BY 4.0, photographs under Flickr's terms of use",
-        download="555 to 920 images a split, 3,012 for all six, about 0.5 GB",
-        origins={"": _COCO},
-    ),
-    DataSource(
-        name="RefL4",
-        licence="Ref-L4 CC BY-NC 4.0; COCO under Flickr's terms, Objects365 CC BY 4.0",
-        download="602 COCO images singly, about 100 MB; 359 from an archive of several GB, which "
-        "is read to its end",
-        origins={"COCO_train2014_": _COCO, "": _REF_L4},
-    ),
-    DataSource(
-        # In the folder of FindIt's subset of it: what is there already is not fetched again.
-        name=WHOLE_REF_L4,
-        licence="Ref-L4 CC BY-NC 4.0; COCO under Flickr's terms, Objects365 CC BY 4.0",
-        download="the authors' archive of 3.5 GB is read; 9,735 images for all",
-        origins={"": _REF_L4},
-    ),
-    DataSource(
-        name="OpenImages",
-        licence="photographs CC BY 2.0 as listed by their authors, annotations CC BY 4.0",
-        download="about 2,000 images, 0.6 GB",
-        origins={"": Files("openimages", ("test/{}",))},
-    ),
-    DataSource(
-        name="VisualGenome",
-        licence="Visual Genome CC BY 4.0, photographs under Flickr's terms of use",
-        download="about 1,800 images, 150 MB",
-        origins={"": Files("visual_genome", ("VG_100K/{}", "VG_100K_2/{}"))},
-    ),
-    DataSource(
-        name="Flickr30k",
-        licence="photographs under Flickr's terms of use; non-commercial research and education",
-        download="986 images, 130 MB",
-        origins={"": Archives("flickr30k", ("flickr30k-images.zip",))},
-        steps="Fill in the form at https://shannon.cs.illinois.edu/DenotationGraph/ and unpack the "
-        "photographs (<id>.jpg) into {folder}. Where you may use a mirror, such as one of the "
-        "Hugging Face hub, set sources.flickr30k to the folder that holds its "
-        "flickr30k-images.zip: then only the named members are read from it.",
-    ),
-    DataSource(
-        name="D3",
-        licence="D3 CC BY-NC 4.0, photographs under Flickr's terms; non-commercial research",
-        download="969 images, 0.3 GB",
-        origins={"": Archives("d3", ("d3_images.zip",))},
-        steps="Follow the links to the images in the README of https://github.com/shikras/d-cube "
-        "and unpack them so that {folder}/<group>/<file>.jpg exist. Or put d3_images.zip onto a "
-        "web server and set sources.d3 to its folder.",
-    ),
-    DataSource(
-        name="HRInsDet",
-        licence="as stated by its authors (insdet/instance-detection); research use",
-        download="160 scenes of 8192x6144 and 100 object shots, 1 to 2 GB",
-        origins={"": Files("hrinsdet")},
-        steps="Follow the links in the README of https://github.com/insdet/instance-detection and "
-        "unpack so that {folder}/Scenes/<easy|hard>/<scene>/rgb_NNN.jpg and "
-        "{folder}/Objects/<object>/images/NNN.jpg exist.",
-    ),
-    DataSource(
-        name="RoboTools",
-        licence="as stated by its authors (Jaraxxus-Me/VoxDet); research use",
-        download="1,330 frames of 1920x1080, about 3 GB",
-        origins={"": Files("robotools")},
-        steps="Follow the links in the README of https://github.com/Jaraxxus-Me/VoxDet and unpack "
-        "so that {folder}/test/<scene>/rgb/NNNNN.png and "
-        "{folder}/test_video/<object>/rgb/NNNNNN.png exist. From videos named <scene>.mp4 and "
-        "<object>.mp4 the named frames are cut: data get RoboTools --videos DIR.",
-        frames=r"test(?:_video)?/([^/]+)/rgb/(\d+)\.png",
-    ),
-    DataSource(
-        name="iGround",
-        licence="frames of HowTo100M videos, under YouTube's terms; research use",
-        download="nothing; 8,000 frames are cut from the videos that you bring",
-        steps="Get the videos that https://github.com/EvanKazakos/iground names (from HowTo100M, "
-        "<video>.mp4) into one folder; then the named frames are cut: "
-        "data get iGround --videos DIR. "
-        "Or put the frames themselves into {folder} as <video>_f<number>.jpg, the number counted "
-        "from 0 in six digits.",
-        frames=r"(.+)_f(\d+)\.jpg",
-    ),
-    DataSource(
-        name="VPBench",
-        licence="terms of jinpeng0528/VP-Bench",
-        holds="jinpeng0528/VP-Bench of Hugging Face: a TSV or Parquet files, of both stages",
-        make=_make_vp_bench,
-    ),
-    DataSource(
-        name="SelfRetrieval",
-        licence="its authors' terms; COCO 2014: photographs under Flickr's terms",
-        holds="the dataset.json of D3 self-retrieval",
-        make=_make_self_retrieval,
-    ),
-    DataSource(
-        name="Demo",
-        licence="that of each photograph: vlmeval_findit/data/demo/photos.yaml",
-        holds=NOTHING,
-        make=_make_demo,
-    ),
-    *(
-        DataSource(name=name, licence=SHIPPED)
-        for name in (
-            *("Scenes", "Scenes_mini", "Scenes_train", "VPBench_Scenes", "VPBench_Scenes_mini"),
-            *("SelfRetrieval_Scenes", "SelfRetrieval_Scenes_mini"),
-        )
-    ),
-)
-
-# --- published sets -------------------------------------------------------------------------------
-
-
-ODINW_13 = {
-    # The folder in a subset's in which its splits lie; classes, and images of test and of valid.
-    # PascalVOC has no test split of its own.
-    "AerialMaritimeDrone": ("large", 5, 7, 15),
-    "Aquarium": ("Aquarium Combined.v2-raw-1024.coco", 7, 63, 127),
-    "CottontailRabbits": ("", 1, 10, 19),
-    "EgoHands": ("generic", 1, 480, 480),
-    "NorthAmericaMushrooms": ("North American Mushrooms.v1-416x416.coco", 2, 5, 5),
-    "Packages": ("Raw", 1, 3, 4),
-    "PascalVOC": ("", 20, 3422, 3422),
-    "pistols": ("export", 1, 297, 297),
-    "pothole": ("", 1, 67, 133),
-    "Raccoon": ("Raccoon.v2-raw.coco", 1, 17, 29),
-    "ShellfishOpenImages": ("raw", 3, 58, 116),
-    "thermalDogsAndPeople": ("", 2, 20, 41),
-    "VehiclesOpenImages": ("416x416", 5, 126, 250),
+_MAKERS = {
+    "VPBench": _make_vp_bench,
+    "SelfRetrieval": _make_self_retrieval,
+    "Demo": _make_demo,
 }
 
 
-def _odinw(split: str) -> DataSource:
-    """ODinW-13 in one of its splits, ``test`` or ``valid``."""
-    counts = {
-        name: Counts(images={"test": test, "valid": valid}[split], classes=classes)
-        for name, (_, classes, test, valid) in ODINW_13.items()
-    }
+def _read_by(module: str, function: str, *more: str) -> Callable[[Path], Sequence[PublishedPart]]:
+    """Return a function of ``published/``, which is imported when it is called."""
+
+    def read(folder: Path) -> Sequence[PublishedPart]:
+        find = getattr(import_module(f".published.{module}", __package__), function)
+        parts: Sequence[PublishedPart] = find(folder, *more)
+        return parts
+
+    return read
+
+
+def _origin(base: str, files: Sequence[str] = (), **more: Any) -> Origin:
+    if files:
+        return Archives(base, tuple(files), **more)
+    return Files(base, tuple(more.get("paths", ("{}",))))
+
+
+def _row(name: str, values: dict[str, Any]) -> DataSource:
+    origins = {begin: _origin(**stated) for begin, stated in values.pop("origins", {}).items()}
+    parts = {part: Counts(**stated) for part, stated in values.pop("parts", {}).items()}
+    counts, read = Counts(**values.pop("counts", {})), values.pop("read", None)
     return DataSource(
-        name="ODinW13" if split == "test" else "ODinW13_valid",
-        title=f"Object Detection in the Wild, the 13 sets of GLIP, split {split}",
-        licence="that of each set, as stated at public.roboflow.com (not looked up here)",
-        address="https://huggingface.co/GLIPModel/GLIP/tree/main/odinw_35",
-        holds="a folder a subset (Aquarium, EgoHands …), as the zip files unpack",
-        read=_by("coco_sets", "find_odinw", split),
-        parts=counts,
-        datasets=len(counts),
+        name,
+        **values,
+        origins=origins,
+        read=_read_by(*read) if read else None,
+        counts=counts,
+        parts=parts,
+        make=_MAKERS.get(name),
     )
 
 
-_SETS = (
-    DataSource(
-        name="COCO_val2017",
-        title="COCO val2017, all of it",
-        licence="annotations CC BY 4.0, photographs under Flickr's terms of use",
-        address="https://cocodataset.org",
-        holds="annotations/instances_val2017.json and val2017/*.jpg",
-        read=_by("coco_sets", "find_val2017"),
-        counts=Counts(images=5000, boxes=36_335, classes=80, ignored=446),
-    ),
-    _odinw("test"),
-    _odinw("valid"),
-    DataSource(
-        name="RF100-VL",
-        title="Roboflow 100-VL, test splits",
-        licence="Apache 2.0, as its README says",
-        address="https://universe.roboflow.com/rf100-vl (pip install rf100vl)",
-        holds="a folder a subset with test/_annotations.coco.json and its images",
-        read=_by("coco_sets", "find_rf100vl"),
-        datasets=100,
-    ),
-    DataSource(
-        name="GroundingME",
-        title="GroundingME: hard expressions, and expressions of what is not there",
-        licence="research only, under the terms of SA-1B and of HR-Bench",
-        address="https://huggingface.co/datasets/lirang04/GroundingME",
-        holds="data/test-*.parquet",
-        read=_by("expression_sets", "find_groundingme"),
-        counts=Counts(queries=1005),
-    ),
-    DataSource(
-        name="RefCOCO-M",
-        title="RefCOCO-M: RefCOCO val with new masks, without harmful expressions",
-        licence="MIT, as its card says; photographs of COCO under Flickr's terms of use",
-        address="https://huggingface.co/datasets/moondream/refcoco-m",
-        holds="data/validation-*.parquet",
-        read=_by("expression_sets", "find_refcoco_m"),
-        counts=Counts(images=1190, boxes=2080, queries=5598),
-    ),
-    DataSource(
-        name="ScreenSpot-Pro",
-        title="ScreenSpot-Pro: where to click in professional software; ask for point",
-        licence="MIT, as copies of its card say",
-        address="https://huggingface.co/datasets/likaixin/ScreenSpot-Pro",
-        holds="annotations/*.json and images/",
-        read=_by("expression_sets", "find_screenspot_pro"),
-        counts=Counts(queries=1581),
-    ),
-    DataSource(
-        name="RefSpatial",
-        title="RefSpatial-Bench: objects and free places by where they are; ask for point",
-        licence="Apache 2.0, as its card says",
-        address="https://huggingface.co/datasets/BAAI/RefSpatial-Bench",
-        holds="Location, Placement and Unseen, each with question.json, image/ and mask/",
-        read=_by("expression_sets", "find_refspatial"),
-        parts={
-            name: Counts(queries=count)
-            for name, count in (("Location", 100), ("Placement", 100), ("Unseen", 77))
-        },
-        datasets=3,
-    ),
-)
+def _rows() -> dict[str, DataSource]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    text = Path(__file__).with_name("sources.yaml").read_text(encoding="utf-8")
+    return {name: _row(name, dict(values)) for name, values in yaml.load(text, loader).items()}
+
 
 SOURCES: PluginTable[DataSource] = PluginTable(
     Group.SOURCES,
-    {row.name: row for row in (*_IMAGES, *_SETS)},
+    _rows(),
     DataSource,
     lambda row: None if row.read else "nothing reads it: give it a function `read`",
 )

@@ -25,11 +25,28 @@ from pathlib import Path
 
 from ..annotated_samples import AnnotationError, Samples
 from ..custom.box_files import read_coco
-from ..sources import ODINW_13, PublishedPart
+from ..sources import PublishedPart
 
 INSTANCES = "instances_val2017.json"
 CLEANED = "annotations_without_background.json"
 EXPORTED = "_annotations.coco.json"
+
+_ODINW_13 = {
+    "AerialMaritimeDrone": "large",
+    "Aquarium": "Aquarium Combined.v2-raw-1024.coco",
+    "CottontailRabbits": "",
+    "EgoHands": "generic",
+    "NorthAmericaMushrooms": "North American Mushrooms.v1-416x416.coco",
+    "Packages": "Raw",
+    "PascalVOC": "",
+    "pistols": "export",
+    "pothole": "",
+    "Raccoon": "Raccoon.v2-raw.coco",
+    "ShellfishOpenImages": "raw",
+    "thermalDogsAndPeople": "",
+    "VehiclesOpenImages": "416x416",
+}
+"""The folder in a subset's in which its splits lie."""
 
 
 def find_val2017(folder: Path) -> Sequence[PublishedPart]:
@@ -45,7 +62,7 @@ def find_val2017(folder: Path) -> Sequence[PublishedPart]:
 def find_odinw(folder: Path, split: str) -> Sequence[PublishedPart]:
     """Return the splits (test or valid) of ODinW-13 that are there, or raise an AnnotationError."""
     parts = []
-    for name, (inner, *_) in ODINW_13.items():
+    for name, inner in _ODINW_13.items():
         subset = folder / name
         places = [place for place in (subset / inner, subset) if place.is_dir()]
         if places:
