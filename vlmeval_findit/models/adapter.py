@@ -26,8 +26,7 @@ KINDS = ("LORA", "ADALORA", "LOHA", "LOKR", "IA3", "OFT")
 VLLM_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Values that vLLM takes for ``--max-lora-rank``."""
 
-HUB_IDENTIFIER = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-"""OWNER/NAME of the Hugging Face hub."""
+HUB_IDENTIFIER = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")  # OWNER/NAME of the Hugging Face hub
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +60,7 @@ class Adapter:
         return revision if isinstance(revision, str) else None
 
     def vllm_flags(self, name: str) -> list[str]:
-        """Return the flags with which ``vllm serve`` of the base has the adapter under a name.
-
-        Raises:
-            ValueError: vLLM cannot serve it.
-        """
+        """Return flags by which ``vllm serve`` of the base has it under a name, or ValueError."""
         config, values = self.folder / CONFIG, self.values
         rank = max([values.get("r") or 0, *(values.get("rank_pattern") or {}).values()])
         unsupported = {
@@ -100,11 +95,7 @@ class Adapter:
 
 
 def adapter_of(checkpoint: str) -> Adapter | None:
-    """Return the adapter in a folder; None for a checkpoint with all of its weights.
-
-    Raises:
-        ValueError: its settings cannot be read.
-    """
+    """Return the adapter in a folder, or None; ValueError if its settings cannot be read."""
     path = Path(checkpoint, CONFIG)
     if not path.is_file():
         return None

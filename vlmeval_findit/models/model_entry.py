@@ -111,17 +111,13 @@ class _CallKeys(Config):
 _PLACES = {"temperature": "settings", "dtype": "settings"}
 _PLACES |= {"batch_size": "resources", "device": "resources"}
 
-LOCAL_SETTINGS = ("dtype", "batch_size", "device")
-"""Settings that servers do not take."""
+LOCAL_SETTINGS = ("dtype", "batch_size", "device")  # settings that servers do not take
 
 
 def entry_values(entry: Any) -> Any:
     """Return the values of a :class:`ModelEntry` from a file: a name, or a mapping.
 
-    Keys such as ``temperature`` become settings or resources.
-
-    Raises:
-        ValueError: a setting is given twice, or its value cannot be used.
+    Keys such as ``temperature`` become settings or resources; ValueError if one stands twice.
     """
     if isinstance(entry, str):
         return {"name": entry}
@@ -141,11 +137,7 @@ def entry_values(entry: Any) -> Any:
 
 
 def like_its_base(model: ModelEntry) -> ModelEntry:
-    """Return a model that is like the base of its adapter, if nothing else says what it is like.
-
-    Raises:
-        ValueError: the adapter's settings cannot be read.
-    """
+    """Return a model that is like the base of its adapter, if nothing else says what it is like."""
     if model.checkpoint is None or model.like is not None or find_model(model.name) is not None:
         return model
     row = row_of_base(model.checkpoint)
@@ -201,11 +193,7 @@ class ModelOptions:
         return None if self.space is None else settings_from({"space": self.space}).space
 
     def entry(self, model: str) -> ModelEntry:
-        """Return the model of ``NAME``, ``NAME=CHECKPOINT`` or, elsewhere, ``NAME=SERVED``.
-
-        Raises:
-            ValueError: the name or an option cannot be used.
-        """
+        """Return the model of ``NAME``, ``NAME=CHECKPOINT`` or, elsewhere, ``NAME=SERVED``."""
         name, given, where = model.partition("=")
         elsewhere = self.provider or self.base_url or self.batch
         if elsewhere and self.provider is None:
@@ -216,11 +204,7 @@ class ModelOptions:
         return self.applied(ModelEntry(name, checkpoint=where if given else None))
 
     def applied(self, entry: ModelEntry) -> ModelEntry:
-        """Return a model with the options that are set; they override a sweep's file.
-
-        Raises:
-            ValueError: an option cannot be used, or the model is asked at another provider.
-        """
+        """Return a model with the options that are set; they override a sweep's file."""
         provider = entry.provider
         if self.provider is not None:
             provider = find_provider(self.provider).name
@@ -251,11 +235,7 @@ class ModelOptions:
         )
 
     def serving(self, file: ServeOptions | None = None) -> ServeOptions | None:
-        """Return how this machine serves models; options override a sweep's ``file``.
-
-        Raises:
-            ValueError: it cannot be; the message says what to type.
-        """
+        """Return how this machine serves models; options override a sweep's ``file``."""
         if self.serve is None and file is None:
             return None
         serving = file

@@ -54,8 +54,7 @@ def internvl3_bounds(question: Question) -> Bounds:
     return Bounds(patches=64 if question.has_references else 12)
 
 
-NANO_FACTOR = 24
-"""Pixels of the side of a visual token of the models that ship: two patches of 12."""
+NANO_FACTOR = 24  # pixels of the side of a visual token of the models that ship: two patches of 12
 
 
 def nano_px_bounds(question: Question) -> Bounds:

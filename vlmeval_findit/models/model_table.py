@@ -338,11 +338,7 @@ def row_of_checkpoint(name: str, checkpoint: str, like: str | None = None) -> Mo
 
 
 def row_of_base(checkpoint: str) -> ModelRow | None:
-    """Return the local model that the base of an adapter is; None for any other checkpoint.
-
-    Raises:
-        ValueError: its settings cannot be read.
-    """
+    """Return the local model that the base of an adapter is; None for any other checkpoint."""
     adapter = adapter_of(checkpoint)
     if adapter is None or not adapter.base:
         return None

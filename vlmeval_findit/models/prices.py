@@ -76,9 +76,6 @@ def prices_from(prices: Any) -> TokenPrices:
 
     >>> prices_from("0.5,2").of({"prompt": 1_000_000, "completion": 1_000_000})
     2.5
-
-    Raises:
-        ValueError: not two amounts.
     """
     if isinstance(prices, TokenPrices):
         return prices
@@ -94,8 +91,7 @@ def prices_from(prices: Any) -> TokenPrices:
     return TokenPrices(sent, answered, cached=sent, written=sent, least=0, source="given prices")
 
 
-PricesField = Annotated[TokenPrices, Checked(prices_from, before=True)]
-"""As a file has them."""
+PricesField = Annotated[TokenPrices, Checked(prices_from, before=True)]  # as a file has them
 
 GPT_5_4 = TokenPrices(2.5, 15.0, cached=0.25, written=2.5, least=1024)
 GPT_6_ASTRA = TokenPrices(10.0, 50.0, cached=1.0, written=12.5, least=1024)

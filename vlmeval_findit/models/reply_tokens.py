@@ -13,11 +13,9 @@ from typing import NamedTuple
 
 from ..core.replies import TokenLogprobs, split_thought
 
-Span = tuple[int, int]
-"""First character of a text, and the one after the last."""
+Span = tuple[int, int]  # first character of a text, and the one after the last
 
-TORN = "\N{REPLACEMENT CHARACTER}"
-"""What decoders write for incomplete characters."""
+TORN = "\N{REPLACEMENT CHARACTER}"  # what decoders write for incomplete characters
 
 
 class GeneratedTokens(NamedTuple):

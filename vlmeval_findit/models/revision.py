@@ -20,9 +20,8 @@ from .adapter import HUB_IDENTIFIER, adapter_of, refuse_adapter
 
 log = logging.getLogger(__name__)
 
+# Cached hashes of large files, in VLMEvalKit's data folder; it may be deleted
 REMEMBERED = "findit_checkpoints.json"
-"""Cached hashes of large files, in VLMEvalKit's data folder; it may be deleted."""
-
 _LARGE = 1 << 20  # bytes from which on a file's hash is cached
 _WORTH_SAYING = 4 << 30  # bytes from which on hashing is logged
 _AT_ONCE = 8  # files hashed in parallel: hashing releases the GIL
@@ -33,9 +32,6 @@ def fingerprint(folder: Path) -> str:
 
     Checkpoints may differ in a few tensors, so every byte is read; files with unchanged size, times
     and inode are not read again. Hidden files (``.git``, the hub's ``.cache``) are ignored.
-
-    Raises:
-        OSError: a file cannot be read.
     """
     files = []
     for path in sorted(folder.rglob("*")):
@@ -120,12 +116,9 @@ def refuse_missing(checkpoint: str) -> None:
 
 
 def refuse_unreachable(checkpoint: str) -> None:
-    """Refuse a checkpoint that is neither on this machine nor at a hub that can be reached.
+    """Raise ValueError for a checkpoint neither on this machine nor at a hub that can be reached.
 
     Transformers would try the hub again for minutes, file by file.
-
-    Raises:
-        ValueError: the message says what to do.
     """
     import requests
     from huggingface_hub import constants

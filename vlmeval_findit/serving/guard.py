@@ -16,8 +16,7 @@ import sys
 import threading
 from contextlib import suppress
 
-GRACE = 20.0
-"""Seconds between SIGTERM and SIGKILL."""
+GRACE = 20.0  # seconds between SIGTERM and SIGKILL
 
 _DEATH_SIGNAL, _SUBREAPER = 1, 36
 """PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of prctl(2)."""

@@ -10,8 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-Vectors = npt.NDArray[np.float32]
-"""n x d: one pooled, unnormalised vector per row."""
+Vectors = npt.NDArray[np.float32]  # n x d: one pooled, unnormalised vector per row
 
 
 class Padding(Enum):
@@ -56,8 +55,7 @@ class EncoderError(ValueError):
     """Not a dual encoder, or a model without features; the message names it."""
 
 
-NANO_SIGLIP = "FindIt-Nano-SigLIP"
-"""Ships with the package; it knows nothing but rendered scenes."""
+NANO_SIGLIP = "FindIt-Nano-SigLIP"  # ships with the package; it knows nothing but rendered scenes
 
 ENCODERS: Mapping[str, str] = {
     "SigLIP": "google/siglip-so400m-patch14-384",

@@ -39,8 +39,7 @@ log = logging.getLogger(__name__)
 Item = TypeVar("Item")
 
 FOLDER = "findit_features"
-UNPADDED_TOKENS = 64
-"""Where :attr:`Padding.UNPADDED` cuts; the end token stays."""
+UNPADDED_TOKENS = 64  # where :attr:`Padding.UNPADDED` cuts; the end token stays
 
 _BATCH = 16
 _UNMASKED = ("siglip", "siglip2")

@@ -163,9 +163,7 @@ class ChatCall:
         return self.model.at_most(self.message, self.question, self.request, shared=self.shared)
 
     def answer(self, stop: StopReason | None = None, later: str = "") -> Answer:
-        """Return its answer, and set ``warnings``; ``later`` says when a server wants to be asked
-        again.
-        """
+        """Return its answer, and set ``warnings``; ``later``: when a server may be asked again."""
         completion, error = self.completion, self.error
         if completion is None:
             failed, call = self.unreadable, {}

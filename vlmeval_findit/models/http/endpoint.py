@@ -34,8 +34,7 @@ def system_text(body: Mapping[str, Any]) -> str:
 class Endpoint:
     """The address of an OpenAI-compatible API, or of a provider's.
 
-    Raises:
-        ValueError: the URL, the key or a header is invalid; the message shows none of them.
+    A ValueError for an invalid URL, key or header shows none of them.
     """
 
     base_url: str  # including /v1, perhaps with a query

@@ -69,12 +69,7 @@ class MessageEncoder:
         return text
 
     def encode(self, message: Message, images: ImageSet) -> Encoded:
-        """Encode one message.
-
-        Raises:
-            OSError: an image cannot be read.
-            ValueError: the text has more or fewer placeholders than images.
-        """
+        """Encode one message; OSError if an image cannot be read, ValueError for placeholders."""
         text = self.chat(message)
         shown = [images.get(part.value) for part in message if part.kind is PartKind.IMAGE]
         places = text.count(self._placeholder)

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 if TYPE_CHECKING:
     from PIL import Image
 
-Features = Mapping[str, Any]
-"""What a processor returns."""
+Features = Mapping[str, Any]  # what a processor returns
 
-Size = tuple[int, int]
-"""Width and height in pixels."""
+Size = tuple[int, int]  # width and height in pixels
 
 
 @dataclass(frozen=True, slots=True)

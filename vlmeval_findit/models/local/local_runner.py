@@ -94,9 +94,7 @@ class LocalRunner:
         logprobs: bool = False,
         seeds: Sequence[int] = (),
     ) -> list[LocalReply]:
-        """Answer messages that share their images with one prefill, or else as
-        :meth:`answer_batch`.
-        """
+        """Answer messages that share their images with one prefill, or as :meth:`answer_batch`."""
         from .shared_prefix import continue_variants, prefill
 
         generation = plan(self._row, question, self._settings, logprobs=logprobs)

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-SPACE = r"[ \n\r\t]{1,32}"
-"""White space in JSON: enough for indentation, but bounded."""
+SPACE = r"[ \n\r\t]{1,32}"  # white space in JSON: enough for indentation, but bounded
 
 
 def grammar_tokenizer(tokenizer: Any, vocabulary: int, stops: Sequence[int]) -> Any:

@@ -66,10 +66,7 @@ def choose(
 
     float32 on CPU, where it is fastest and some processors crash on bfloat16 products; bfloat16 on
     GPUs (float16 on old CUDA devices). ``sdpa``, unless flash-attention is installed, which needs
-    CUDA and a half-width type.
-
-    Raises:
-        ValueError: the machine has no such device.
+    CUDA and a half-width type. ValueError if the machine has no such device.
     """
     device = device or ("cuda" if machine.cuda_devices else "mps" if machine.mps else "cpu")
     kind, _, number = device.partition(":")
@@ -129,9 +126,6 @@ def in_batches(
         limit: shrinks when memory runs out; belongs to the caller.
         answer: results of a batch, one per item.
         give_up: the result of an item that does not fit alone.
-
-    Raises:
-        Exception: of ``answer``, except for running out of memory.
     """
     results: dict[int, Result] = {}
     lengths = [length(item) for item in items]

@@ -55,12 +55,7 @@ class GenerationPlan:
 def plan(
     row: ModelRow, question: Question, settings: RunSettings, *, logprobs: bool = False
 ) -> GenerationPlan:
-    """Combine the protocol and the user's settings for a question.
-
-    Raises:
-        ValueError: the row does not run locally, bounds contradict or are not the processor's, or a
-            thinking model should be constrained.
-    """
+    """Combine the protocol and the user's settings for a question; ValueError if they conflict."""
     if row.local is None:
         raise ValueError(f"{row.name} does not run on this machine")
     if question.reply_schema is not None and row.opens_thought:

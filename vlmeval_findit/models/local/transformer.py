@@ -60,8 +60,7 @@ def load(
 ) -> Loaded:
     """Load a checkpoint; of its generation settings only the end tokens are used.
 
-    Raises:
-        ValueError: it is an adapter that does not fit its base, or lies on the hub.
+    ValueError if it is an adapter that does not fit its base, or lies on the hub.
     """
     from transformers import AutoModelForImageTextToText, GenerationConfig
 
@@ -105,8 +104,7 @@ def load(
 def with_adapter(model: Any, adapter: Adapter, *, merges: bool) -> Any:
     """Return a base model with an adapter merged into its weights, or active next to them.
 
-    Raises:
-        ValueError: weights of the adapter are missing or fit nowhere: a base would answer alone.
+    ValueError if weights are missing or fit nowhere: the base would answer alone.
     """
     from peft import PeftConfig, PeftModel
 
@@ -173,10 +171,7 @@ def continue_rows(
     """Continue every row of ``inputs`` (tensors of shape (rows, tokens)), perhaps from a cache.
 
     A row that is sampled depends on its seed (None: torch's random numbers), not on other rows.
-
-    Raises:
-        ValueError: the schema cannot be enforced here.
-        CancelledError: the run was cancelled before all of them ended.
+    CancelledError if the run was cancelled before all of them ended.
     """
     stops = loaded.stops
     prompt = inputs["input_ids"].shape[1]

@@ -22,11 +22,7 @@ def anthropic_headers(endpoint: Endpoint) -> dict[str, str]:
 
 
 def messages_request(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate a chat body.
-
-    >>> messages_request({"model": "m", "messages": [], "max_tokens": 9})
-    {'model': 'm', 'messages': [], 'max_tokens': 9}
-    """
+    """Translate a chat body."""
     request = {name: value for name, value in body.items() if name not in _LEFT_OUT}
     request["messages"] = [
         {**message, "content": [_part(part) for part in message["content"]]}
@@ -55,11 +51,6 @@ _LEFT_OUT = ("max_completion_tokens", "reasoning_effort", "response_format", "se
 
 
 def _part(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate a part of a message.
-
-    >>> _part({"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}})
-    {'type': 'image', 'source': {'type': 'base64', 'media_type': 'image/png', 'data': 'AA=='}}
-    """
     if part["type"] != "image_url":
         return dict(part)
     mime, _, data = part["image_url"]["url"].removeprefix("data:").partition(";base64,")

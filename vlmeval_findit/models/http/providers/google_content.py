@@ -13,11 +13,7 @@ from ..endpoint import LIMIT_FIELDS, limit_in, system_text
 
 
 def content_request(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate a chat body.
-
-    >>> content_request({"model": "m", "messages": [], "max_tokens": 9})
-    {'contents': [], 'generationConfig': {'maxOutputTokens': 9}}
-    """
+    """Translate a chat body."""
     config: dict[str, Any] = {"maxOutputTokens": limit_in(body)}
     config |= {name: body[name] for name in ("temperature", "seed") if name in body}
     effort = body.get("reasoning_effort")
