@@ -257,14 +257,10 @@ def predictions_from(items: object, where: str = "predictions") -> BoxesById:
             raise RefusedError("unreadable", here, f"{item!r} is no object")
         number, how = item.get("id"), item.get("format")
         if not is_id(number):
-            why = f"{number!r} is no id" if "id" in item else "is missing"
-            raise RefusedError("no_id", f"{here}, id", why)
-        if "format" not in item:
-            raise RefusedError("no_format", f"{here}, format", "is missing: xyxy or xywh?")
+            raise RefusedError("no_id", f"{here}, id", f"{number!r} is no id")
         if how not in ("xyxy", "xywh"):
-            raise RefusedError(
-                "unknown_format", f"{here}, format", f"{how!r} is neither xyxy nor xywh"
-            )
+            code: Refusal = "unknown_format" if "format" in item else "no_format"
+            raise RefusedError(code, f"{here}, format", f"{how!r} is neither xyxy nor xywh")
         _refuse_twice(rows, number, row, here)
         boxes[number] = read_box(item.get("pred_bbox"), how)
     return boxes

@@ -33,19 +33,11 @@ def published_letter(reply: str | None) -> str | None:
     return next((sign for sign in text.upper() if sign in LETTERS), None)
 
 
-_QUOTES = str.maketrans(  # quotes, emphasis, braces, CJK brackets
-    {
-        **dict.fromkeys("\u2018\u2019\u201a\u201b`\u00b4", "'"),
-        **dict.fromkeys(
-            '"\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f'
-        ),
-        **dict.fromkeys("*#$"),
-        **dict.fromkeys("{}", " "),
-        **dict.fromkeys("\u3010\u3014\u3016", "["),
-        **dict.fromkeys("\u3011\u3015\u3017", "]"),
-    }
+_QUOTES = str.maketrans(  # quotes, CJK brackets, braces; emphasis is removed
+    "\u2018\u2019\u201a\u201b`\u00b4\u3010\u3014\u3016\u3011\u3015\u3017{}",
+    "''''''[[[]]]  ",
+    '"\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f*#$',
 )
-
 _FENCE = re.compile(r"\n(?:```|~~~)(?:[A-Za-z][\w+-]+)?(?=\n)")
 
 # A tag of HTML or a special token; ``<B>`` is a letter in brackets.

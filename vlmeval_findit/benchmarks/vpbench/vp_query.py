@@ -16,14 +16,12 @@ from ...core.table_files import NESTED, CellError, PlainQuery, Side, read_table
 LETTERS = "ABCD"  # of the options
 
 
-def check_question(
-    question: str, options: Sequence[tuple[str, str]], answer: str, first_option: str = "options"
-) -> None:
+def check_question(question: str, options: Sequence[tuple[str, str]], answer: str) -> None:
     """Raise a CellError unless there is a question with options, and the answer is an option."""
     if not question.strip():
         raise CellError("question", "is empty")
     if not options:
-        raise CellError(first_option, "there is no option")
+        raise CellError("options", "there is no option")
     if answer and answer not in dict(options):
         raise CellError("answer", f"{answer!r} is no option: {', '.join(dict(options))}")
 
@@ -63,35 +61,34 @@ class VPQuery(PlainQuery):
     source: str = ""  # the authors' task, or the original dataset
 
 
+# --- kinds of questions, by their words -----------------------------------------------------------
+
 _MARK = (
     r"(?:marks?|markers?|box(?:es)?|rectangles?|ovals?|ellipses?|circles?|arrows?|masks?|contours?"
     r"|outlines?|tags?|labels?|points?|dots?|scribbles?|visual prompts?)"
 )
-
-_NAMES_MARK = re.compile(
-    rf"\b(?:{_MARK}|marked|boxed|circled|outlined|masked|tagged|labell?ed|pointed)\b", re.IGNORECASE
-)
-
 _ADJECTIVES = (
     r"(?:(?:black|red|green|blue|dark|light|square|round|rounded|open|filled|plain|loose|tight"
     r"|digit|letter|number|bounding|drawn|visible|such) )*"
 )
-
-_COUNTS = re.compile(r"\bhow many\b", re.IGNORECASE)
-_EXISTS = re.compile(r"\b(?:is|are) there\b|\bwhich of\b.*\b(?:is|are) present\b", re.IGNORECASE)
-_PLACES = re.compile(r"\bwhere\b|\bwhich (?:part|corner|region|quadrant)\b", re.IGNORECASE)
-
-_ASKS_FOR_MARK = re.compile(
-    rf"\b(?:is|are) there (?:an? |any )?{_ADJECTIVES}{_MARK}\b", re.IGNORECASE
-)
-
-_DENIES = re.compile(
+_KINDS = {  # the first that fits
+    QuestionKind.COUNTING: r"\bhow many\b",
+    QuestionKind.EXISTENCE: r"\b(?:is|are) there\b|\bwhich of\b.*\b(?:is|are) present\b",
+    QuestionKind.LOCALISATION: r"\bwhere\b|\bwhich (?:part|corner|region|quadrant)\b",
+    QuestionKind.REFERENCE: (
+        rf"\b(?:{_MARK}|marked|boxed|circled|outlined|masked|tagged|labell?ed|pointed)\b"
+    ),
+}
+_ASKS_FOR_MARK = rf"\b(?:is|are) there (?:an? |any )?{_ADJECTIVES}{_MARK}\b"
+_DENIES = (
     rf"\bno {_ADJECTIVES}{_MARK}\b|\bno such\b|\babsent\b|\bnot present\b"
-    rf"|\b{_MARK} (?:is|are|does|do)(?: not|n't) (?:there|exist|shown|drawn)\b",
-    re.IGNORECASE,
+    rf"|\b{_MARK} (?:is|are|does|do)(?: not|n't) (?:there|exist|shown|drawn)\b"
 )
+_NO = r"no\b(?! \w)|none\b"
 
-_NO = re.compile(r"no\b(?! \w)|none\b(?: of (?:them|these|the above))?", re.IGNORECASE)
+
+def _plain(text: str) -> str:
+    return " ".join(text.lower().split())
 
 
 def kind_of(question: str) -> QuestionKind:
@@ -100,16 +97,9 @@ def kind_of(question: str) -> QuestionKind:
     >>> kind_of("In which corner is the red box?"), kind_of("What is inside the red box?")
     (<QuestionKind.LOCALISATION: 'localisation'>, <QuestionKind.REFERENCE: 'reference'>)
     """
-    words = " ".join(question.split())
-    for kind, pattern in (
-        (QuestionKind.COUNTING, _COUNTS),
-        (QuestionKind.EXISTENCE, _EXISTS),
-        (QuestionKind.LOCALISATION, _PLACES),
-        (QuestionKind.REFERENCE, _NAMES_MARK),
-    ):
-        if pattern.search(words):
-            return kind
-    return QuestionKind.UNKNOWN
+    words = _plain(question)
+    fitting = (kind for kind, pattern in _KINDS.items() if re.search(pattern, words))
+    return next(fitting, QuestionKind.UNKNOWN)
 
 
 def is_absent(question: str, right: str) -> bool:
@@ -122,11 +112,11 @@ def is_absent(question: str, right: str) -> bool:
     >>> is_absent("Is there a red oval?", "No"), is_absent("Is there a dog in the box?", "No")
     (True, False)
     """
-    value, asked = " ".join(right.split()), " ".join(question.split())
-    if _DENIES.search(value):
+    words, answer = _plain(question), _plain(right)
+    if re.search(_DENIES, answer):
         return True
-    which = kind_of(asked) is QuestionKind.EXISTENCE and re.search(r"\bwhich of\b", asked, re.I)
-    return bool((_ASKS_FOR_MARK.search(asked) or which) and _NO.match(value))
+    which = kind_of(question) is QuestionKind.EXISTENCE and re.search(r"\bwhich of\b", words)
+    return bool((which or re.search(_ASKS_FOR_MARK, words)) and re.match(_NO, answer))
 
 
 # --- stage 2 --------------------------------------------------------------------------------------
@@ -187,10 +177,5 @@ def stage2_rows(path: Path) -> list[Stage2Row]:
 
 
 def _whole(row: Stage2Row) -> Stage2Row:
-    if len(row.sizes) != len(row.images):
-        raise CellError("sizes", f"{len(row.sizes)} sizes of {len(row.images)} images")
-    for mark in row.marks:
-        if not 0 <= mark.image < len(row.images):
-            raise CellError("marks", f"there is no image {mark.image}")
     check_question(row.label, row.options, row.answer)
     return row
