@@ -194,17 +194,11 @@ class ThreadedBackend:
     async def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken
     ) -> AsyncGenerator[WorkResult, None]:
-        loop, over, singles = asyncio.get_running_loop(), asyncio.Event(), single_calls(items)
-        running: dict[asyncio.Task[Any], WorkItem] = {}
-
-        def give_up() -> None:
-            if cancel.now:
-                loop.call_soon_threadsafe(over.set)
-
-        waiting = asyncio.create_task(over.wait())
+        singles, running = single_calls(items), dict[asyncio.Task[Any], WorkItem]()
+        waiting = asyncio.create_task(asyncio.Event().wait())  # until an interruption
         try:
-            with suppress(CancelledError), cancel.on_request(give_up):
-                while not over.is_set():
+            with suppress(CancelledError), cancel.ending(waiting):
+                while not waiting.done():
                     for item in islice(singles, self._threads - len(running)):
                         if cancel.requested:
                             break

@@ -318,13 +318,8 @@ class _BatchRun:
 
     async def _unless_cancelled(self, awaited: Awaitable[T], paid: bool = False) -> T:
         """Await unless cancelled; a paid request only ends on an interruption."""
-        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(awaited)
-
-        def end() -> None:
-            if self.cancel.now or not paid:
-                loop.call_soon_threadsafe(task.cancel)
-
-        with self.cancel.on_request(end):
+        task: asyncio.Future[T] = asyncio.ensure_future(awaited)
+        with self.cancel.ending(task, early=not paid):
             try:
                 return await task
             except asyncio.CancelledError:

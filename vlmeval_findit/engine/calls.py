@@ -70,23 +70,16 @@ class PromptHashes(NamedTuple):
     sha256: bytes  # of the other parts, 32 bytes each
 
 
+@dataclass(eq=False, repr=False)
 class Prompts:
     """The messages of a question, one per row; only 36 bytes of each are stored."""
 
-    def __init__(
-        self,
-        task: AnyTask,
-        folder: Folder,
-        words: PromptSet,
-        images: Images | None = None,
-        custom: CustomPrompt | None = None,
-    ) -> None:
-        self.task = task
-        self.folder = folder
-        self.words = words
-        self.custom = custom
-        self.images = images or Images()
-        self._hashes: dict[tuple[int, ...], PromptHashes] = {}
+    task: AnyTask
+    folder: Folder
+    words: PromptSet
+    images: Images = field(default_factory=Images)
+    custom: CustomPrompt | None = None
+    _hashes: dict[tuple[int, ...], PromptHashes] = field(default_factory=dict, init=False)
 
     @cached_property
     def hash(self) -> str:
@@ -136,7 +129,7 @@ def prompts_of(
         ValueError: the benchmark does not know what the user's template names.
     """
     words = prompt_set(benchmark_of(task.question), custom)
-    return Prompts(task, image_folder(task.question.images), words, images, custom)
+    return Prompts(task, image_folder(task.question.images), words, images or Images(), custom)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ signal raises KeyboardInterrupt, delayed only where replies are being stored.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import threading
@@ -64,6 +65,18 @@ class CancelToken:
         finally:
             for token in tokens:
                 token._callbacks.remove(callback)
+
+    @contextmanager
+    def ending(self, task: asyncio.Future[Any], *, early: bool = False) -> Iterator[None]:
+        """Cancel a task of this loop on an interruption, or ``early``, when a stop is requested."""
+        loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            if self.now or early:
+                loop.call_soon_threadsafe(task.cancel)
+
+        with self.on_request(end):
+            yield
 
     @contextmanager
     def shielded(self) -> Iterator[None]:

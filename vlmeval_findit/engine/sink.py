@@ -79,13 +79,7 @@ class ResultSink:
 
         After an interruption, the thread that finishes a cell is abandoned.
         """
-        loop, finishing = asyncio.get_running_loop(), asyncio.create_task(self._finish_cells())
-        self._finishing = finishing
-
-        def give_up() -> None:
-            if cancel.now:
-                loop.call_soon_threadsafe(finishing.cancel)
-
+        finishing = self._finishing = asyncio.create_task(self._finish_cells())
         try:
             self._completed(at for at, calls in self._waits.items() if not calls)
             yield
@@ -95,7 +89,7 @@ class ResultSink:
             raise
         finally:
             self._queue.put_nowait(None)
-            with cancel.on_request(give_up):
+            with cancel.ending(finishing):
                 await asyncio.wait([finishing])
         if not finishing.cancelled():
             finishing.result()  # raises what a scorer raised
