@@ -22,7 +22,7 @@ from .cell_files import finished_cell
 from .journal.view import JournalView, Record
 from .journal.writer import Journal
 from .outputs import Output, begin, record_of
-from .plan import ItemSizes, Plan, calls_left, unanswered
+from .plan import ItemSizes, Plan, calls_left
 from .sink import PlannedCalls, ResultSink, Watcher
 
 
@@ -107,10 +107,9 @@ def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
         KeyboardInterrupt: a stop was requested twice.
     """
     journal, watcher, model = job.journal, job.watcher, job.outputs[0].cell.model
-    is_left = unanswered(journal, job.outputs[0].cell.logprobs, job.again)
-    plan = Plan([output.cell for output in job.outputs], is_left, job.sizes)
+    plan = Plan([output.cell for output in job.outputs], journal, job.sizes, job.again)
     ledger = Ledger(journal)
-    left = calls_left(plan, journal, ledger.open)
+    left = calls_left(plan, ledger.open)
     if isinstance(job.backend, BatchBackend):
         job.backend.ledger = ledger
     else:
@@ -170,7 +169,6 @@ async def _answer(plan: Plan, backend: Backend, sink: ResultSink, cancel: Cancel
 class Engine:
     """Answers the cells of all models."""
 
-    models: Sequence[ModelEntry]
     factories: BackendFactories
     sizes: ItemSizes
     watcher: Watcher
@@ -180,10 +178,6 @@ class Engine:
     @cached_property
     def journal(self) -> Journal:
         return self.open_journal()
-
-    def check(self) -> None:
-        for entry in self.models:
-            self.factories[entry.name].check(entry)
 
     def answer(
         self, entry: ModelEntry, outputs: Sequence[Output], backend: Backend, **more: Any
@@ -219,8 +213,7 @@ class Engine:
         """Submit a model's calls in batches; ValueError if some are pending in other batches."""
         backend = self.factories[entry.name].backend(entry)
         if isinstance(backend, BatchBackend):
-            is_left = unanswered(self.journal, outputs[0].cell.logprobs)
-            plan = Plan([output.cell for output in outputs], is_left)
+            plan = Plan([output.cell for output in outputs], self.journal)
             backend.ledger = Ledger(self.journal)
             with self.cancel.shielded():
                 run_sync(backend.submit(plan, self.cancel))

@@ -7,7 +7,7 @@ demand: memory grows with rows and images, not with calls.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import attrgetter, itemgetter
@@ -39,17 +39,22 @@ class ItemSizes:
 
 
 class Plan:
-    """The calls of cells; iterating yields the remaining calls, cut into items."""
+    """The calls of cells; iterating yields the remaining calls, cut into items.
+
+    Remaining are those without an answer in the journal, failed calls only if asked ``again``.
+    """
 
     def __init__(
         self,
         cells: Sequence[Cell],
-        is_left: Callable[[str], bool] = lambda key: True,
+        journal: JournalView | None = None,
         sizes: ItemSizes | None = None,
+        again: bool = True,
     ) -> None:
         self.cells = tuple(cells)
-        self.is_left = is_left
+        self.journal = journal
         self._sizes = sizes or ItemSizes()
+        self._again = again
         # Places (cell, row's place) by the content of their images, in order of first use.
         self._places: dict[tuple[str, ...], list[tuple[int, int]]] = {}
         for at, cell in enumerate(cells):
@@ -57,6 +62,13 @@ class Plan:
             for place, content in enumerate(contents):
                 self._places.setdefault(content, []).append((at, place))
         self._unreadable = any(any(map(unread, content)) for content in self._places)
+
+    def is_left(self, key: str) -> bool:
+        """Return whether a call is still to be made."""
+        if (journal := self.journal) is None:
+            return True
+        may_ask = self._again or key in journal or journal.get(key) is None
+        return may_ask and not journal.serves(key, logprobs=self.cells[0].logprobs)
 
     def calls(self, *, unreadable: bool = False) -> Iterator[Call]:
         """Yield every call once, in order; or only those over unreadable images."""
@@ -98,16 +110,6 @@ def work_items(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[WorkItem]:
             yield WorkItem(part, shares_images)
 
 
-def unanswered(journal: JournalView, logprobs: bool, again: bool = True) -> Callable[[str], bool]:
-    """Return whether a journal lacks a key's answer; ``again``: failed calls are repeated."""
-
-    def is_left(key: str) -> bool:
-        may_ask = again or key in journal or journal.get(key) is None
-        return may_ask and not journal.serves(key, logprobs=logprobs)
-
-    return is_left
-
-
 class PlanCounts(NamedTuple):
     """How much of a plan is left."""
 
@@ -118,12 +120,13 @@ class PlanCounts(NamedTuple):
     noted: frozenset[str]  # requested keys that are in the plan
 
 
-def calls_left(plan: Plan, journal: JournalView, noted: Set[str] = frozenset()) -> PlanCounts:
+def calls_left(plan: Plan, noted: Set[str]) -> PlanCounts:
     """Count the calls that are left, and find ``noted`` keys.
 
     An answered call is left if log-probabilities are requested and missing.
     """
-    calls = again = count = 0
+    journal, calls, again, count = plan.journal, 0, 0, 0
+    assert journal is not None
     waits, known, noted_here = [0] * len(plan.cells), set[int](), set[str]()
     for call in plan.calls():
         calls += 1

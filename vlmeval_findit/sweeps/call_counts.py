@@ -136,10 +136,10 @@ class _CountedCalls(NamedTuple):
 
 def _count(cells: Sequence[Cell], images: Images, finished: JournalView | None) -> _CountedCalls:
     """Count the calls of cells; equal calls once."""
-    calls, unanswered = 0, []
-    for call in Plan(cells).calls():
+    calls, unanswered, plan = 0, [], Plan(cells, finished)
+    for call in plan.calls():
         calls += 1
-        if finished is None or not finished.serves(call.key, logprobs=call.cell.logprobs):
+        if plan.is_left(call.key):
             unanswered.append(call)
     left = []
     for _, group in groupby(unanswered, attrgetter("image_sha256")):

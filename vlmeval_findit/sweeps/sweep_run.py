@@ -59,8 +59,9 @@ def run_sweep(
             return stack.enter_context(Journal(sweep.journal))
 
         sizes = ItemSizes(sweep.inference.variants, sweep.inference.batch_size)
-        engine = Engine(sweep.models, factories, sizes, watcher, cancel, open_journal)
-        engine.check()
+        engine = Engine(factories, sizes, watcher, cancel, open_journal)
+        for entry in sweep.models:
+            factories[entry.name].check(entry)
         stack.enter_context(Lock(sweep_lock, ONE_WRITER))
         for entry in sweep.models:
             folder = sweep.work_dir / entry.name
