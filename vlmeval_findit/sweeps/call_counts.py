@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from itertools import chain, groupby, product
+from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from ..models.http.chat import ChatModel
 from ..models.http.sent_images import ImageRule, ImageToSend, SentImage, images_to_send
 from ..models.http.spending import CHARACTERS_A_TOKEN, Load, image_tokens, words_of
 from ..models.model_entry import ModelEntry
-from .sweep_file import Sweep, all_questions
+from .sweep_file import Sweep, all_questions, cells_to_ask
 
 Track = Callable[[Iterable[Any], int, str], Iterable[Any]]
 """Yields ``count`` items and shows the progress under a name."""
@@ -249,16 +249,11 @@ def sweep_groups(
     Raises:
         FileNotFoundError: a table is missing; the message says how to make it.
     """
-    tables = CellBuilder(skip_missing=None)
-    share = 1.0 if sweep.batch is None else HALF
+    tables, share = CellBuilder(skip_missing=None), 1.0 if sweep.batch is None else HALF
 
-    def cells(entry: ModelEntry) -> Iterator[Cell]:
-        options: Any = {"logprobs": sweep.logprobs, "prompt": entry.prompt}
-        given, samples = settings[entry.name], range(1, sweep.samples + 1)
-        for question, sample in product(all_questions(sweep, entry.name), samples):
-            yield tables.cell(entry.name, question, sweep.limit, given, sample=sample, **options)
+    def group(entry: ModelEntry) -> CallGroup:
+        questions, given = all_questions(sweep, entry.name), settings[entry.name]
+        cells = tuple(cells_to_ask(sweep, entry, questions, tables, given))
+        return CallGroup(entry.name, cells, chats.get(entry.name), share)
 
-    return [
-        CallGroup(entry.name, tuple(cells(entry)), chats.get(entry.name), share)
-        for entry in sweep.models
-    ]
+    return list(map(group, sweep.models))

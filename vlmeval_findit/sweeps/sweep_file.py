@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,6 +41,7 @@ from ..core.formatting import nearest
 from ..core.metric import Better
 from ..core.question import Question
 from ..engine.backend import CallOptions
+from ..engine.calls import Cell, CellBuilder
 from ..models.http.batch import BatchKind
 from ..models.model_entry import ModelEntry, entry_values, like_its_base
 from ..models.model_table import MODELS, find_model
@@ -100,6 +102,15 @@ def all_questions(sweep: Sweep, model: str) -> list[Question]:
         questions |= dict.fromkeys(asked)
         winner = next(iter(asked), None)
     return list(questions)
+
+
+def cells_to_ask(
+    sweep: Sweep, entry: ModelEntry, questions: Iterable[Question], tables: CellBuilder, given: Any
+) -> Iterator[Cell]:
+    """Yield a model's cells, every sample of some questions; ``given`` settings enter its keys."""
+    options: Any = {"logprobs": sweep.logprobs, "prompt": entry.prompt}
+    for question, sample in product(questions, range(1, sweep.samples + 1)):
+        yield tables.cell(entry.name, question, sweep.limit, given, sample=sample, **options)
 
 
 def extra_questions(sweep: Sweep) -> dict[Question, bool]:

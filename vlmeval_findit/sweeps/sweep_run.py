@@ -6,7 +6,6 @@ import logging
 from collections.abc import Container, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
 
 from ..core.answers import StopReason
 from ..core.lock import Lock
@@ -14,7 +13,7 @@ from ..core.question import Question
 from ..core.run_files import MORE_SAMPLES, sample_path
 from ..core.settings import settings_from
 from ..engine.answering import BackendFactories, Engine, ModelStoppedError
-from ..engine.calls import Cell, CellBuilder, sample_setting, settings_of
+from ..engine.calls import Cell, CellBuilder, sample_setting
 from ..engine.cancel import CancelToken
 from ..engine.cell_files import clean_up, merge_predictions
 from ..engine.journal.writer import ONE_WRITER, Journal
@@ -25,7 +24,7 @@ from ..models.model_entry import ModelEntry
 from ..runs.format_file import best_format
 from ..runs.run_score import CellResult
 from .format_race import FormatRace
-from .sweep_file import Sweep, extra_questions, stage_questions
+from .sweep_file import Sweep, cells_to_ask, extra_questions, stage_questions
 
 log = logging.getLogger(__name__)
 
@@ -86,13 +85,10 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
             winner = _winner(entry, results, extra, racing) if stage else None
             done = {result.question for result in results if result.model == entry.name}
             done.update(racing.front if racing else ())
-            options: Any = {"logprobs": sweep.logprobs, "prompt": entry.prompt}
-            cells = [
-                tables.cell(entry.name, question, sweep.limit, sample=sample, **options)
-                for question in stage_questions(sweep, entry.name, stage, winner)
-                if question not in done
-                for sample in range(1, sweep.samples + 1)
-            ]
+            asked = stage_questions(sweep, entry.name, stage, winner)
+            new = [question for question in asked if question not in done]
+            given = engine.factories[entry.name].settings(entry)
+            cells = cells_to_ask(sweep, entry, new, tables, given)
             work = _prepare(sweep, engine, entry, cells)
             prepared.append((entry, work))
         for _, work in prepared:
@@ -142,14 +138,13 @@ def _answer(
 
 
 def _prepare(
-    sweep: Sweep, engine: Engine, entry: ModelEntry, cells: Sequence[Cell]
+    sweep: Sweep, engine: Engine, entry: ModelEntry, cells: Iterable[Cell]
 ) -> list[Output]:
     given = {"space": entry.space, "reads_like": entry.reads_like, "force": sweep.force}
     settings = settings_from(given)
     factory, outputs = engine.factories[entry.name], []
     for cell in cells:
-        asked = settings_of(cell.question, factory.settings(entry), cell.sample)
-        cell, described = replace(cell, settings=asked), factory.describe(entry, cell.question)
+        described = factory.describe(entry, cell.question)
         recorded = {**described.answering.settings, **sample_setting(cell.sample)}
         described = described._replace(answering=replace(described.answering, settings=recorded))
         # Where VLMEvalKit would put it; others than the first sample lie below.
