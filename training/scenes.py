@@ -10,11 +10,7 @@ from vlmeval_findit.data.rendered import scene as rendered
 from vlmeval_findit.data.rendered.scene import Owners, Placing, composed, paint_owners, places
 from vlmeval_findit.data.rendered.scene_drawing import Floats, Look, Pixels, as_pixels
 
-SPLITS = {
-    "test": range(0, 2**20),
-    "validation": range(2**20, 2**21),
-    "train": range(2**21, 2**32),
-}
+SPLITS = {"test": range(0, 2**20), "validation": range(2**20, 2**21), "train": range(2**21, 2**32)}
 """Seeds by split; no seed is in two splits, so no model is asked about its training scenes."""
 
 
@@ -62,10 +58,7 @@ def shot(seed: int, look: Look) -> Scene:
 
 
 def clip(
-    seed: int,
-    frames: int = 8,
-    count: tuple[int, int] = (2, 4),
-    size: tuple[int, int] | None = None,
+    seed: int, frames: int = 8, count: tuple[int, int] = (2, 4), size: tuple[int, int] | None = None
 ) -> tuple[Scene, ...]:
     """Return the frames of the clip of a seed."""
     return tuple(_scene(*frame) for frame in rendered.clip(seed, frames, count, size))

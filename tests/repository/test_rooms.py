@@ -34,7 +34,7 @@ BY_NAME = {
         "benchmarks/findit/annotation_tables.py",
         "benchmarks/selfretrieval/image_pairs.py",
         "benchmarks/vpbench/question_tables.py",
-    },
+    }
 }
 
 

@@ -179,9 +179,7 @@ def build_model(tokenizer: Any, text: Mapping[str, int], vision: Mapping[str, in
     )
     model = hf.Qwen3VLForConditionalGeneration._from_config(config, attn_implementation="sdpa")
     model.generation_config = hf.GenerationConfig(
-        do_sample=False,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        do_sample=False, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
     )
     _start_ordered(model, tokenizer)
     return model

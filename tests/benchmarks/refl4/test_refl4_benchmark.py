@@ -11,16 +11,8 @@ from refl4_stand_in import VAL, write_parquet
 
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.refl4.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.refl4.expression_tables import (
-    load_task,
-    prepare,
-    read_table,
-)
-from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
-    RefL4Split,
-    RefusedError,
-    annotation,
-)
+from vlmeval_findit.benchmarks.refl4.expression_tables import load_task, prepare, read_table
+from vlmeval_findit.benchmarks.refl4.refl4_annotations import RefL4Split, RefusedError, annotation
 from vlmeval_findit.core.benchmark_protocol import Role
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import FAILED, Reply
