@@ -1,4 +1,4 @@
-"""The files of a leaderboard."""
+"""The files and the notes of a leaderboard."""
 
 from __future__ import annotations
 
@@ -28,14 +28,9 @@ YXYX = "FindIt_Pascal_yxyx_text"
 COMMAND = "vlmeval_findit.cli.leaderboard"
 
 
-@pytest.fixture
-def out(board: Board, tmp_path) -> Path:
-    write_board(board, tmp_path / "board", NOW)
-    return tmp_path / "board"
-
-
-def test_openvlm_schema(board: Board, out: Path) -> None:
-    content = json.loads((out / "openvlm.json").read_text(encoding="utf-8"))
+def test_openvlm_and_the_sheet(board: Board, tmp_path: Path) -> None:
+    write_board(board, tmp_path, NOW)
+    content = json.loads((tmp_path / "openvlm.json").read_text(encoding="utf-8"))
     assert content["time"] == "260102030405"
     assert list(content["results"]) == list(board.models)
     good = content["results"]["Good"]
@@ -45,10 +40,7 @@ def test_openvlm_schema(board: Board, out: Path) -> None:
     assert good["FindIt_Pascal"]["Overall"] == round(entry.value, 2)
     assert good["FindIt_Pascal"]["Format"] == "xyxy_text"
     assert "FindIt_average_Overall" in good
-
-
-def test_sheet(board: Board, out: Path) -> None:
-    book = load_workbook(out / "leaderboard.xlsx")
+    book = load_workbook(tmp_path / "leaderboard.xlsx")
     titles = {metric.name: metric.title for metric in board.metrics}
     details = [titles[name] for name in METRICS if name != board.headline.name]
     others = ["Errors", "Not compared", "All values", "Notes"]
@@ -67,9 +59,9 @@ def test_sheet(board: Board, out: Path) -> None:
 
 
 def test_the_command(world: World, runs: list[Run], tmp_path, capsys) -> None:
-    world.predict("Other", JSON, saying("[]"), rows=3)
     out = tmp_path / "out"
     command = ["leaderboard", str(world.runs), "--out", str(out)]
+    world.predict("Other", JSON, saying("[]"), rows=3)
     assert main(command) == 0
     printed = capsys.readouterr().out
     assert "Not compared with the rest: 1 run\n" in printed
@@ -95,14 +87,13 @@ def test_a_terminal_is_not_filled_with_remarks(
     world: World, tmp_path, capsys, monkeypatch, count: int
 ) -> None:
     """A terminal shows the first, and names the file with all; a pipe gets all."""
-    for name in (JSON, TEXT):
-        world.predict("Model", name, saying("[]"))
-    remarks = [f"Model{at} failed" for at in range(count)]
-    monkeypatch.setattr(f"{COMMAND}.remarks", lambda board: [("Failed calls", remarks)])
-    monkeypatch.setattr(f"{COMMAND}.formats_chosen", lambda board: remarks)
+    world.predict("Model", JSON, saying("[]"))
+    many = [f"Model{at} failed" for at in range(count)]
+    monkeypatch.setattr(f"{COMMAND}.remarks", lambda board: [("Failed calls", many)])
+    monkeypatch.setattr(f"{COMMAND}.formats_chosen", lambda board: many)
     command = ["leaderboard", str(world.runs), "--out", str(tmp_path / "out")]
     assert main(command) == 0
-    assert {f"Failed calls: {x}" for x in remarks} <= {*capsys.readouterr().out.splitlines()}
+    assert {f"Failed calls: {x}" for x in many} <= {*capsys.readouterr().out.splitlines()}
     terminal = Console(width=80, force_terminal=True, color_system=None)
     monkeypatch.setattr("vlmeval_findit.cli.printing.console", lambda: terminal)
     assert main(command) == 0
@@ -112,6 +103,9 @@ def test_a_terminal_is_not_filled_with_remarks(
     assert (f"\n{count - 11} more in leaderboard.md\n" in printed) == (count > 12)
     named = f"Model10 failed; {count - 11} more in formats.csv" in " ".join(printed.split())
     assert named == (count > 12)
+
+
+# --- notes ----------------------------------------------------------------------------------------
 
 
 def test_every_output_shows_the_number_of_tried_formats(world: World, tmp_path, capsys) -> None:
@@ -124,36 +118,18 @@ def test_every_output_shows_the_number_of_tried_formats(world: World, tmp_path, 
     board = make_board(load_runs([world.runs]))
     [line] = dict(remarks(board))["Formats tried"]
     assert line.startswith("Searched: one of 3 formats that were tried, on the queries that it is")
-    assert line in capsys.readouterr().out
     rows = csv_rows(tmp_path / "leaderboard.csv")
     assert {r["model"]: r["formats tried"] for r in rows} == {"Searched": "3", "Asked once": "1"}
+    latex, page = (tmp_path / "leaderboard.tex").read_text("utf-8"), make_page(board, NOW)
+    for text in (capsys.readouterr().out, latex, page):
+        assert line in text
     assert "| 1 | Searched | 3 |" in (tmp_path / "leaderboard.md").read_text(encoding="utf-8")
-    latex = (tmp_path / "leaderboard.tex").read_text(encoding="utf-8")
     assert "1 & Searched & 3 &" in latex
-    assert "one of 3 formats that were tried" in latex
-    page = make_page(board, NOW)
-    assert line in page
     assert '<th scope="col">formats tried</th>' in page
 
 
-def test_doubts_of_coordinates_are_a_line_for_each_cause(runs: list[Run]) -> None:
-    def doubted(model: str, doubt: str) -> list[Run]:
-        members = [run for run in runs if run.model == model][:2]
-        counted = [f"{doubt} ({agree} of 12 agree)" for agree in (11, 12)]
-        return [
-            replace(run, provenance=replace(run.provenance, coords_doubt=each))
-            for run, each in zip(members, counted, strict=True)
-        ]
-
-    doubt = "declared a, x, but the answers follow b, x"
-    both = [run for model in ("Poor", "Poor2") for run in doubted(model, doubt)]
-    assert dict(remarks(make_board(both)))["Coordinate space in doubt"] == [
-        f"Poor, Poor2 (2 runs): {doubt}"
-    ]
-
-
-def test_failed_calls_of_several_datasets_are_a_line(world: World) -> None:
-    """With the mean over all of them, if there is a mean."""
+def test_failed_calls_of_several_datasets_are_a_line(world: World, monkeypatch) -> None:
+    """With the mean over all of them, if there is a mean; of many models, the total."""
     failed = [world.run("Fails", name, failing) for name in (JSON, LABELS_JSON)]
     board = make_board(failed)
     cells = [board.cells["Fails", name] for name in ("Pascal", "Pascal_multilabel", OVERALL)]
@@ -163,29 +139,36 @@ def test_failed_calls_of_several_datasets_are_a_line(world: World) -> None:
     assert line.startswith(
         f"Fails, 2 datasets: {failures} of {queries} calls failed; its mean F1@0.5 is {missed:.1f} "
     )
-
-
-def test_a_cause_of_many_models_is_a_line(world: World, monkeypatch) -> None:
     monkeypatch.setattr(notes, "MOST", 1)
-    names = (JSON, "FindIt_Pascal_xyxy_text")
-    board = make_board([world.run(model, name, failing) for model in "ABC" for name in names])
-    cells = [board.cells[model, "Pascal"] for model in board.models]
-    failed, queries = sum(c.failures for c in cells), sum(c.queries for c in cells)
-    [line] = dict(remarks(board))["Failed calls"]
-    assert line.startswith(f"3 models: {failed} of {queries} calls failed, ")
+    board = make_board([replace(run, model=model) for model in "ABC" for run in failed])
+    assert dict(remarks(board))["Failed calls"][0].startswith(
+        f"3 models: {3 * failures} of {3 * queries} calls failed, "
+    )
+    board = make_board(
+        [world.run(model, name, failing) for model in "ABC" for name in (JSON, TEXT)]
+    )
     (line,) = dict(remarks(board))["Formats tried"]
     assert line.startswith("A and 2 more: one of 2 formats that were tried, ")
-    assert notes.formats_chosen(board) == [f"{cells[0].format} (3 models)"]
+    assert notes.formats_chosen(board) == [f"{board.cells['A', 'Pascal'].format} (3 models)"]
 
 
-def test_forced_contradictions_are_in_every_output(runs: list[Run], capsys) -> None:
-    first = runs[0]
-    contradictions = ("space: recorded grid1000, given unit", "prompts <hash>")
-    forced = replace(first, provenance=replace(first.provenance, forced=contradictions))
+def test_doubts_and_forced_contradictions_are_in_every_output(runs: list[Run], capsys) -> None:
+    """Doubts of coordinates are a line for each cause."""
     assert "Forced" not in dict(remarks(make_board(runs)))
-    board = make_board([forced, *runs[1:]])
+    contradictions = ("space: recorded grid1000, given unit", "prompts <hash>")
+    doubt = "declared a, x, but the answers follow b, x"
+    changed = []
+    for at, run in enumerate(runs):
+        provenance = run.provenance
+        if run.model != "Good":
+            provenance = replace(provenance, coords_doubt=f"{doubt} ({at} of 12 agree)")
+        if run is runs[0]:
+            provenance = replace(provenance, forced=contradictions)
+        changed.append(replace(run, provenance=provenance))
+    board = make_board(changed)
+    assert f"Poor, Poor2 (4 runs): {doubt}" in dict(remarks(board))["Coordinate space in doubt"]
     [line] = dict(remarks(board))["Forced"]
-    name = f"{first.model} on {first.question.name}"
+    name = f"{runs[0].model} on {runs[0].question.name}"
     assert line == f"{name}: contradicts the record: {'; '.join(contradictions)}"
     assert r"recorded grid1000, given unit; prompts \<hash\>" in as_markdown(board)
     assert "given unit; prompts &lt;hash&gt;" in make_page(board, NOW)

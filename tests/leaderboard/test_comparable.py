@@ -21,45 +21,55 @@ __all__ = ["board", "runs", "world"]
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"),
+    ("change", "reason"),
     [
-        ({"rows": 8}, r"other rows: 8 scored, the rest 12; rows missing: 4 \(first: 8\)$"),
         (
-            {"change": lambda asked: replace(asked, prompts="release 4d99", prompt_hash="ab")},
-            "^other prompts: release 4d99, the rest findit-own-1$",
+            {"rows": frozenset(range(8))},
+            r"^other rows: 8 scored, the rest 12; rows missing: 4 \(first: 8\)$",
+        ),
+        ({"rows": frozenset(range(20))}, r"; rows that the rest lacks: 8 \(first: 12\)$"),
+        ({"prompts": "release 4d99"}, "^other prompts: release 4d99, the rest findit-own-1$"),
+        (
+            {"prompts": "unknown", "prompt_hash": None},
+            "^it did not record its prompts, the rest was asked in findit-own-1$",
         ),
         (
-            {"change": lambda asked: replace(asked, prompt_hash="ab" * 32)},
+            {"prompt_hash": "ab" * 32},
             "^other words under the same name findit-own-1: prompts hash abababababab…, the rest",
         ),
+        (
+            {"table_sha256": "f" * 64},
+            "^other subset: Pascal.tsv has SHA-256 ffffffffffff…, the rest",
+        ),
+        ({"plugins": {"mine": "2"}}, "^the plug-in mine is 2, for the rest 1$"),
     ],
 )
 def test_runs_that_cannot_be_compared_are_excluded(
-    world: World, runs: list[Run], options: dict[str, object], reason: str
+    runs: list[Run], change: dict[str, Any], reason: str
 ) -> None:
-    other = world.run("Other", JSON, speaking(JSON, 1.0), **options)
-    board = make_board([*runs, other])
+    rest = [replace(r, provenance=replace(r.provenance, plugins={"mine": "1"})) for r in runs]
+    base = next(run for run in rest if run.question.name == JSON)
+    other = replace(base, model="Other", provenance=replace(base.provenance, **change))
+    board = make_board([*rest, other])
     assert "Other" not in board.models
     assert not any(model == "Other" for model, _ in board.cells)
     [excluded] = board.excluded
     assert excluded.run is other
     assert re.search(reason, excluded.reason), excluded.reason
-    alone = make_board([other])
-    assert alone.models == ("Other",)
+    assert make_board([other]).models == ("Other",)
 
 
-def test_other_tables_and_unknown_prompts_are_excluded(world: World, runs: list[Run]) -> None:
-    base = next(run for run in runs if run.question.table == "Pascal")
-    table = replace(base, model="T", provenance=replace(base.provenance, table_sha256="f" * 64))
-    unknown = replace(
-        base, model="U", provenance=replace(base.provenance, prompts="unknown", prompt_hash=None)
-    )
-    more = replace(base, model="M", provenance=replace(base.provenance, rows=frozenset(range(20))))
-    board = make_board([*runs, table, unknown, more])
-    reasons = {each.run.model: each.reason for each in board.excluded}
-    assert reasons["T"].startswith("other subset: Pascal.tsv has SHA-256 ffffffffffff…, the rest")
-    assert reasons["U"] == "it did not record its prompts, the rest was asked in findit-own-1"
-    assert "rows that the rest lacks: 8 (first: 12)" in reasons["M"]
+def test_a_run_without_rows_is_excluded(world: World) -> None:
+    board = make_board([world.run("Empty", JSON, saying("[]"), rows=0)])
+    assert [each.reason for each in board.excluded] == ["no row was scored"]
+    assert board.models == ()
+    assert as_markdown(board)
+    assert as_latex(board)
+
+
+# --- several runs of a model in a format ----------------------------------------------------------
+
+JANUARY, NOVEMBER = "2026-01-05T00:00:00+00:00", "2026-11-05T00:00:00+00:00"
 
 
 def asked(world: World, when: str | None, chance: float, folder: str, **change: Any) -> Run:
@@ -77,20 +87,21 @@ def scored(run: Run, when: str) -> Run:
     return replace(run, provenance=replace(run.provenance, scored_at=when))
 
 
-JANUARY, NOVEMBER = "2026-01-05T00:00:00+00:00", "2026-11-05T00:00:00+00:00"
-
-
-def test_of_two_runs_of_a_cell_the_last_asked_counts(world: World) -> None:
-    """Scoring an old run again does not make it the newest."""
+def test_of_two_runs_of_a_cell_the_last_asked_counts(world: World, tmp_path) -> None:
+    """Scoring an old run again does not make it the newest, and resuming keeps its time."""
     old = scored(asked(world, JANUARY, 0.2, "old"), "2999")
     new = scored(asked(world, NOVEMBER, 0.9, "new"), "2026")
     board = make_board([old, new])
     assert board.cells["Good", "Pascal"].run is new
     [excluded] = board.excluded
-    assert (excluded.run, excluded.reason) == (
-        old,
-        f"another run of this cell, older than {new.path}",
-    )
+    assert excluded.run is old
+    assert excluded.reason == f"another run of this cell, older than {new.path}"
+    first = old.provenance.identity
+    assert first is not None
+    now = replace(first, asked_at=NOVEMBER)
+    assert merge_for_resume(first, now, False, tmp_path).asked_at == JANUARY
+    assert merge_for_resume(None, now, False, tmp_path).asked_at == NOVEMBER
+    assert now.digest == first.digest
 
 
 def test_of_the_same_predictions_the_last_score_counts(world: World) -> None:
@@ -117,31 +128,27 @@ def test_of_runs_without_a_recorded_time_none_counts(world: World) -> None:
     [
         ({"space": {"kind": "pixels"}}, 'coordinate space (here {"kind": "grid1000"}, there'),
         (
-            {"answering": Answering("Test", settings={"temperature": 1.0})},
+            {"answering": Answering("Test", revision="f-1", settings={"temperature": 1.0})},
             "setting temperature (here not set, there 1.0)",
         ),
-        (
-            {"answering": Answering("Test", revision="files-2")},
-            "revision (here files-1, there files-2)",
-        ),
+        ({"answering": Answering("Test", revision="f-2")}, "revision (here f-1, there f-2)"),
     ],
 )
 def test_contradicting_runs_of_one_name_are_both_excluded(
     world: World, change: dict[str, Any], conflict: str
 ) -> None:
     """Another space or other settings: none replaces the other silently."""
-    first = {"answering": Answering("Test", revision="files-1")} if "revision" in conflict else {}
+    first = {"answering": Answering("Test", revision="f-1")}
     runs = [
         asked(world, JANUARY, 0.9, "old", **first),
-        asked(world, NOVEMBER, 0.9, "new", **change),
+        asked(world, NOVEMBER, 0.9, "new", **{**first, **change}),
     ]
     board = make_board([*runs, world.run("Poor", JSON, speaking(JSON, 0.1))])
     assert board.models == ("Poor",)
     reasons = {each.run.path: each.reason for each in board.excluded}
     assert reasons.keys() == {run.path for run in runs}
-    assert (
-        f"another run under one name: {runs[1].path} differs in {conflict}" in reasons[runs[0].path]
-    )
+    why = f"another run under one name: {runs[1].path} differs in {conflict}"
+    assert why in reasons[runs[0].path]
     assert all(reason.endswith("in place of their folder") for reason in reasons.values())
     # As the reason says: with the files of one run there is no contradiction.
     assert make_board(load_runs([runs[1].path])).models == ("Good",)
@@ -155,24 +162,6 @@ def test_a_run_in_two_spaces_contradicts_itself(world: World) -> None:
     assert "coordinate space (here grid1000, there pixels)" in board.excluded[0].reason
 
 
-def test_resuming_does_not_change_the_time_of_a_run(world: World, tmp_path) -> None:
-    run = asked(world, JANUARY, 0.9, "old").provenance.identity
-    assert run is not None
-    now = replace(run, asked_at=NOVEMBER)
-    assert merge_for_resume(run, now, False, tmp_path).asked_at == JANUARY
-    assert merge_for_resume(None, now, False, tmp_path).asked_at == NOVEMBER
-    assert now.digest == run.digest
-
-
-def test_a_run_without_rows_is_excluded(world: World) -> None:
-    empty = world.run("Empty", JSON, saying("[]"), rows=0)
-    board = make_board([empty])
-    assert [each.reason for each in board.excluded] == ["no row was scored"]
-    assert board.models == ()
-    assert as_markdown(board)
-    assert as_latex(board)
-
-
 # --- formats --------------------------------------------------------------------------------------
 
 
@@ -184,12 +173,10 @@ def test_the_best_format_by_average_is_reported(runs: list[Run], board: Board) -
         "Poor2": "xyxy_json",
     }
     for run in reported.values():
-        of_model = [r for r in runs if r.model == run.model]
-        means = {
-            f: sum(r.metric_values["F1@0.5"] for r in of_model if r.question.format == f)
-            for f in ("xyxy_json", "xyxy_text")
-        }
-        assert means[run.question.format] == max(means.values())
+        totals = dict.fromkeys(("xyxy_json", "xyxy_text"), 0.0)
+        for each in (each for each in runs if each.model == run.model):
+            totals[each.question.format] += each.metric_values["F1@0.5"] or 0
+        assert totals[run.question.format] == max(totals.values())
 
 
 def test_formats_of_more_datasets_go_first(world: World, runs: list[Run]) -> None:
@@ -215,6 +202,6 @@ def test_the_reported_format_can_be_set(runs: list[Run]) -> None:
     assert formats == {"Good": "xyxy_json", "Poor": "xyxy_text", "Poor2": "xyxy_text"}
     with pytest.raises(FormatError, match=r"no run of 'God': did you mean Good\?"):
         make_board(runs, ["God=xyxy_json"])
-    for name in ("xywh_json", "xyxx_json", "multilabel_xyxy_json"):
+    for name in ("xywh_json", "multilabel_xyxy_json"):
         with pytest.raises(FormatError, match="no run has this format: did you mean xyxy_json"):
             make_board(runs, [name])

@@ -15,7 +15,6 @@ from toy_benchmark import guessing, letters
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.cli import errors as command
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.run_files import run_of
 from vlmeval_findit.core.scored_row import RowTable, ScoredRow
 from vlmeval_findit.runs.scored_run import RowData, Run, load_runs, read_details, with_details
 
@@ -26,47 +25,39 @@ ZOO = "Letters_Zoo_plain"
 
 
 @pytest.fixture
-def runs(letters: World) -> World:
-    """Return runs of two benchmarks: a twin, recoverable replies, queries with nothing to find."""
+def paths(letters: World) -> list[str]:
+    """Return runs of boxes: a twin, recoverable replies, queries with nothing to find."""
     queries = [query(at, f"{at // 2}.jpg") for at in range(20)]
     some = [replace(q, truth=Truth((), ())) if q.index % 5 == 0 else q for q in queries]
     letters.table("Pascal", [replace(q, tags={"time": "dn"[q.index % 2]}) for q in some])
-    letters.predict("Good", JSON, speaking(JSON, 0.8, 12))
-    letters.predict("Good", f"{JSON}_constrained", speaking(JSON, 0.9, 12))
-    letters.predict("Talks", JSON, saying("It is at [100, 100, 300, 600], I think."))
-    letters.predict("Fails", JSON, failing)
-    letters.predict("Guesses", ZOO, guessing(0.5))
-    return letters
+    talks = saying("It is at [100, 100, 300, 600], I think.")
+    good, twin = speaking(JSON, 0.8, 12), speaking(JSON, 0.9, 12)
+    named = (("Fails", JSON, failing), ("Good", JSON, good), ("Good", f"{JSON}_constrained", twin))
+    return [str(letters.predict(*each)) for each in (*named, ("Talks", JSON, talks))]
 
 
-@pytest.mark.parametrize("by", ["size", "objects", "label", "time"])
-@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize(("by", "paired"), [("size", True), ("label", False), ("time", True)])
 def test_the_output_is_that_of_rows_with_details(
-    runs: World, tmp_path, monkeypatch,
-    capsys, by: str, paired: bool
-) -> None:  # fmt: skip
-    boxes = sorted(map(str, runs.runs.glob(f"*_{JSON}*.json")))
-    paths_of_runs = [path for path in boxes if run_of(Path(path)).predictions == Path(path)]
-    against = ["--against", str(runs.runs / f"Fails_{JSON}.json")] if paired else []
+    paths: list[str], tmp_path, monkeypatch, capsys, by: str, paired: bool
+) -> None:
+    against = ["--against", paths[0]] if paired else []
     outputs = []
     for keep in (RowData.SUMS, RowData.DETAILS):
         monkeypatch.setattr(command, "load_runs", lambda paths, keep=keep, **_: loaded(paths, keep))
         out = tmp_path / f"{keep.name}.json"
-        assert main(["errors", *paths_of_runs, "--by", by, *against, "--json", str(out)]) == 0
+        assert main(["errors", *paths, "--by", by, *against, "--json", str(out)]) == 0
         outputs.append((capsys.readouterr(), out.read_bytes()))
     assert outputs[0] == outputs[1]
-    printed, written = outputs[0]
-    assert written == (json.dumps(json.loads(written), indent=1) + "\n").encode()
-    assert len(json.loads(written)) == 4
+    assert len(json.loads(outputs[0][1])) == 4
     for words in ("lenient parsing", "have nothing to find", f"by {by}"):
-        assert words in printed.out
+        assert words in outputs[0][0].out
 
 
 def loaded(paths: Iterable[Path], keep: RowData) -> list[Run]:
     return load_runs(paths, keep=keep)
 
 
-def test_the_details_of_one_run_are_held_at_a_time(runs: World, monkeypatch, request) -> None:
+def test_the_details_of_one_run_are_held_at_a_time(paths: list[str], monkeypatch, request) -> None:
     held: list[int] = []
 
     def counting(run: Run) -> Run:
@@ -80,18 +71,17 @@ def test_the_details_of_one_run_are_held_at_a_time(runs: World, monkeypatch, req
     monkeypatch.setattr(command, "with_details", counting)
     gc.freeze()  # objects of other tests do not count
     request.addfinalizer(gc.unfreeze)
-    paths = [str(run_of(path).predictions) for path in runs.runs.glob(f"*_{JSON}*_details.jsonl")]
-    other = str(runs.runs / f"Fails_{JSON}.json")
-    assert main(["errors", *paths, "--by", "size", "--against", other]) == 0
+    assert main(["errors", *paths, "--by", "size", "--against", paths[0]]) == 0
     assert held == [20] * 4
 
 
 def test_a_run_without_the_slices_leaves_the_others_in_the_file(
-    runs: World, tmp_path, capsys
+    letters: World, paths: list[str], tmp_path, capsys
 ) -> None:
     """A kind of slices that only the runs of the first benchmark have."""
     out = tmp_path / "errors.json"
-    assert main(["errors", str(runs.runs), "--by", "time", "--json", str(out)]) == 2
+    zoo = letters.predict("Guesses", ZOO, guessing(0.5))
+    assert main(["errors", *paths, str(zoo), "--by", "time", "--json", str(out)]) == 2
     assert f"Guesses_{ZOO}.json has no slices by 'time'" in capsys.readouterr().err
     models = [entry["model"] for entry in json.loads(out.read_text("utf-8"))]
     assert models == ["Fails", "Good", "Good", "Talks"]

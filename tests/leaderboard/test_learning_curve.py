@@ -41,9 +41,7 @@ def test_the_best_is_compared_with_every_other_checkpoint(world: World) -> None:
         assert bounds is not None
         assert point.interval is not None
         assert (point.interval.low, point.interval.high) == pytest.approx((bounds.low, bounds.high))
-        (of_pair,) = (
-            test for pair, test in zip(pairs, tests, strict=True) if pair == (point.run, runs[2])
-        )
+        of_pair = tests[pairs.index((point.run, runs[2]))]
         assert point.to_best.value == pytest.approx(of_pair.value)
         assert point.to_best.corrected == pytest.approx(of_pair.corrected)
     assert curve.verdict.endswith("significantly better than all others")
@@ -58,30 +56,16 @@ def test_of_equal_checkpoints_the_first_is_best_and_nothing_is_certain(world: Wo
     assert [row["F1@0.5"].best for row in rows] == [True, False, False, False]
 
 
-def test_failed_calls_count_as_misses(world: World) -> None:
-    runs = [
-        world.run("ft-step-1", JSON, speaking(JSON, 0.4)),
-        world.run("ft-step-2", JSON, failing),
-    ]
-    (curve,) = learning_curves(runs)
-    assert curve.best.step == 1
-    assert curve.points[1].value == 0
-
-
 def test_a_curve_a_training_dataset_and_format(world: World) -> None:
-    runs = [*checkpoints(world, {1: 0.5, 2: 0.6}), *checkpoints(world, {1: 0.5}, TEXT)]
-    runs.append(world.run("ft-2-step-1", JSON, speaking(JSON, 0.5)))
+    """Failed calls count as misses."""
+    runs = [*checkpoints(world, {1: 0.5}), world.run("ft-step-2", JSON, failing)]
+    runs += [*checkpoints(world, {1: 0.5}, TEXT), world.run("ft-2-step-1", JSON, speaking(JSON, 1))]
     curves = learning_curves(runs)
-    assert [(curve.name, curve.dataset) for curve in curves] == [
-        ("ft", JSON), ("ft", TEXT), ("ft-2", JSON)
-    ]  # fmt: skip
+    names = [(curve.name, curve.dataset) for curve in curves]
+    assert names == [("ft", JSON), ("ft", TEXT), ("ft-2", JSON)]
+    assert curves[0].best.step == 1
+    assert curves[0].points[1].value == 0
     assert curves[1].verdict.endswith("the only checkpoint")
-
-
-def test_checkpoints_over_different_rows_are_refused(world: World) -> None:
-    runs = [
-        world.run("ft-step-1", JSON, speaking(JSON, 0.4)),
-        world.run("ft-step-2", JSON, speaking(JSON, 0.4), rows=3),
-    ]
+    short = world.run("ft-step-3", JSON, speaking(JSON, 0.4), rows=3)
     with pytest.raises(StatisticsError, match="only runs over the same rows"):
-        learning_curves(runs)
+        learning_curves([*runs, short])

@@ -43,37 +43,24 @@ def page(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def with_table(board: Board, monkeypatch: pytest.MonkeyPatch) -> Board:
-    """Return the board, with its table available."""
-    monkeypatch.setenv("FINDIT_TABLES", str(board.runs[0].run.path.parents[1]))
-    return board
-
-
 def few(board: Board, models: int) -> Board:
     return make_board([row.run for row in board.runs if row.run.model in board.models[:models]])
 
 
-def details_of(board: Board) -> Details:
-    details = Details(board)
-    gather([row.run for row in board.runs], details.add)
-    return details
-
-
-def thresholds(details: Details) -> dict[str, Any]:
+@pytest.mark.parametrize("models", [1, CURVES, CURVES + 1])
+def test_curves_are_those_of_the_first_models(
+    board: Board, monkeypatch: pytest.MonkeyPatch, models: int
+) -> None:
+    monkeypatch.setenv("FINDIT_TABLES", str(board.runs[0].run.path.parents[1]))
+    some = few(board, models)
+    details = Details(some)
+    gather([row.run for row in some.runs], details.add)
     ((title, drawn),) = details.drawn()
     assert title == "IoU thresholds"
-    return dict(drawn.charts[0][1])
-
-
-@pytest.mark.parametrize("models", [1, CURVES, CURVES + 1, MODELS])
-def test_curves_are_those_of_the_first_models(with_table: Board, models: int) -> None:
-    some = few(with_table, models)
-    details = details_of(some)
-    drawn = list(dict.fromkeys(row["model"] for row in thresholds(details)["data"]["values"]))
-    assert drawn == list(some.models[:CURVES])
+    rows = drawn.charts[0][1]["data"]["values"]
+    assert list(dict.fromkeys(row["model"] for row in rows)) == list(some.models[:CURVES])
     # No other curve is computed.
-    assert {model for model, _ in details.curves} == set(drawn)
+    assert {model for model, _ in details.curves} == set(some.models[:CURVES])
     assert bool(details.note) == (models > CURVES)
 
 
