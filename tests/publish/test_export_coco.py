@@ -44,6 +44,10 @@ def perfect(task: Task, index: int) -> str:
     return write(boxes, task.question.reply, digits=4)
 
 
+def to_coco(path: object) -> int:
+    return main(["export", str(path), "--to", "coco", "--out", "coco"])
+
+
 def export(dataset: str, replies: dict[int, str] | None = None) -> tuple[Any, Any]:
     """Return (truth, results) of a run with these answers (perfect, if not set)."""
     task = load_task(dataset)
@@ -54,7 +58,7 @@ def export(dataset: str, replies: dict[int, str] | None = None) -> tuple[Any, An
     path = Path(f"Model_{dataset}.json")
     path.write_text(json.dumps(rows))
     assert main(["score", "--space", "pixels", str(path)]) == 0
-    assert main(["export", str(path), "--to", "coco", "--out", "coco"]) == 0
+    assert to_coco(path) == 0
     return written("truth", dataset), written("results", dataset)
 
 
@@ -73,33 +77,24 @@ def test_what_was_imported_comes_out_again(imported: Path, dataset: str, capsys)
     assert "score 1" in capsys.readouterr().out
 
     def plain(rows: Any) -> list[Any]:
-        return sorted(
-            (row["image_id"], row["category_id"], [round(n, 3) for n in row["bbox"]])
-            for row in rows
-        )
+        boxes = ((row, [round(n, 3) for n in row["bbox"]]) for row in rows)
+        return sorted((row["image_id"], row["category_id"], box) for row, box in boxes)
 
     assert plain(truth["annotations"]) == plain(source["annotations"]) == plain(results)
     with_boxes = {IMAGE_IDS[image] for _, image, _, _ in ANNOTATIONS}
-    assert {row["id"]: row["file_name"] for row in truth["images"]} == {
-        row["id"]: row["file_name"] for row in source["images"] if row["id"] in with_boxes
-    }
-    assert sorted(truth["categories"], key=lambda row: row["id"]) == sorted(
-        source["categories"], key=lambda row: row["id"]
-    )
+    names = {row["id"]: row["file_name"] for row in source["images"] if row["id"] in with_boxes}
+    assert {row["id"]: row["file_name"] for row in truth["images"]} == names
+    categories = [sorted(x["categories"], key=lambda row: row["id"]) for x in (truth, source)]
+    assert categories[0] == categories[1]
     assert all(row["score"] == 1.0 for row in results)
-
-
-@pytest.mark.parametrize("dataset", DATASETS)
-def test_coco_tools_read_it(imported: Path, dataset: str) -> None:
     coco = pytest.importorskip("pycocotools.coco")
     evaluation = pytest.importorskip("pycocotools.cocoeval")
-    export(dataset)
     with contextlib.redirect_stdout(io.StringIO()):
         # Against the exported file, and against the imported file.
-        for truth in (f"coco/Model_{dataset}_coco_truth.json", str(imported)):
-            known = coco.COCO(truth)
-            results = known.loadRes(f"coco/Model_{dataset}_coco_results.json")
-            run = evaluation.COCOeval(known, results, "bbox")
+        for path in (f"coco/Model_{dataset}_coco_truth.json", str(imported)):
+            known = coco.COCO(path)
+            loaded = known.loadRes(f"coco/Model_{dataset}_coco_results.json")
+            run = evaluation.COCOeval(known, loaded, "bbox")
             run.evaluate()
             run.accumulate()
             run.summarize()
@@ -107,8 +102,9 @@ def test_coco_tools_read_it(imported: Path, dataset: str) -> None:
 
 
 def test_what_cannot_be_exported_is_counted(capsys) -> None:
+    """A box with swapped corners stays a false box."""
     replies = {
-        0: "cat: [10, 5, 40, 25]\nunicorn: [1, 2, 3, 4]",
+        0: "cat: [10, 5, 40, 25]\ncat: [40, 25, 10, 5]\nunicorn: [1, 2, 3, 4]",
         1: "Failed to obtain answer via API.",
     }
     truth, results = export("FindIt_MyData_multilabel_xyxy_text", replies)
@@ -117,7 +113,8 @@ def test_what_cannot_be_exported_is_counted(capsys) -> None:
     assert "1 failed calls are in no file" in output
     assert truth["info"]["failed calls, not in here"] == 1
     assert len(truth["images"]) == 1
-    assert [row["category_id"] for row in results] == [7]
+    assert [row["category_id"] for row in results] == [7, 7]
+    assert results[1]["bbox"][2:] == [0.0, 0.0]
 
 
 def test_runs_whose_answers_are_no_boxes_are_left_out(capsys, tmp_path) -> None:
@@ -130,50 +127,37 @@ def test_runs_whose_answers_are_no_boxes_are_left_out(capsys, tmp_path) -> None:
         (runs / f"Model_{dataset}.json").write_text(json.dumps(rows))
     assert main(["calibration", str(runs), "--space", "grid1000"]) == 1
     assert capsys.readouterr().err.count("left out: ") == 2
-    export = ["export", str(runs), "--to", "coco", "--out", "coco"]
     assert main(["score", str(runs), "--space", "grid1000"]) == 0
-    assert main(export) == 2
+    assert to_coco(runs) == 2
     assert "no run's answers are boxes for COCO" in capsys.readouterr().err
     assert not Path("coco").exists()
     (runs / "Model_FindIt_MyData_xyxy_json.json").write_text(json.dumps(rows))
     assert main(["score", str(runs), "--space", "grid1000"]) == 0
-    assert main(export) == 0
+    assert to_coco(runs) == 0
     output = " ".join(capsys.readouterr().out.split())
-    assert (
-        "left out, their answers are no boxes: 2 runs (Model_FindIt_MyData_point_json, " in output
-    )
-    assert sorted(path.name.split("_coco_")[-1] for path in Path("coco").iterdir()) == [
-        "checksums.json", "results.json", "truth.json",
-    ]  # fmt: skip
+    left_out = "left out, their answers are no boxes: 2 runs (Model_FindIt_MyData_point_json, "
+    assert left_out in output
+    names = sorted(path.name.split("_coco_")[-1] for path in Path("coco").iterdir())
+    assert names == ["checksums.json", "results.json", "truth.json"]
 
 
-def test_a_box_with_swapped_corners_stays_a_false_box() -> None:
-    _, results = export("FindIt_MyData_xyxy_text", {0: "[40, 25, 10, 5]", 1: "", 2: ""})
-    assert [row["bbox"][2:] for row in results] == [[0.0, 0.0]]
-
-
-def test_boxes_are_those_of_the_scoring(capsys) -> None:
+def test_boxes_are_those_of_the_scoring(tmp_path, capsys) -> None:
+    """A table that changed after the scoring is named."""
     dataset = DATASETS[0]
+    path = Path(f"Model_{dataset}.json")
     _, results = export(dataset)
-    path = f"Model_{dataset}.json"
-    again = ["export", path, "--to", "coco", "--out", "coco"]
-    assert main(["score", "--space", "unit", path]) == 0
-    assert main(again) == 0
+    assert main(["score", "--space", "unit", str(path)]) == 0
+    assert to_coco(path) == 0
     other = written("results", dataset)
     assert other != results
     assert len(other) == len(results)
-    Path("Model_FindIt_MyData_xyxy_json_provenance.json").unlink()
-    assert main(again) == 2
-    assert "not scored yet" in capsys.readouterr().err
-    assert written("results", dataset) == other
-
-
-def test_a_table_that_changed_after_the_scoring_is_named(tmp_path, capsys) -> None:
-    export(DATASETS[0])
     values = coco_values()
     values["annotations"][0]["bbox"][0] += 1
     arguments = [str(write_coco(tmp_path, values)), "--image-root", str(tmp_path / "pictures")]
     assert main(["data", "import", *arguments, "--name", "MyData", "--replace"]) == 0
-    again = ["export", f"Model_{DATASETS[0]}.json", "--to", "coco", "--out", "coco"]
-    assert main(again) == 2
+    assert to_coco(path) == 2
     assert "is not the table that" in capsys.readouterr().err
+    Path(f"Model_{dataset}_provenance.json").unlink()
+    assert to_coco(path) == 2
+    assert "not scored yet" in capsys.readouterr().err
+    assert written("results", dataset) == other

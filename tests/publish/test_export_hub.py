@@ -6,21 +6,22 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from boards import JSON, TEXT, runs, world
+from boards import JSON, TEXT, world
 from scored_runs import World, failing, saying, speaking
 
 from vlmeval_findit.api.dataframes import load_scores, open_runs
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.core.identity import Answering, Identity
+from vlmeval_findit.core.predictions import read_predictions, write_rows
 from vlmeval_findit.core.run_files import CHECKSUMS
 from vlmeval_findit.publish.private import Private
-from vlmeval_findit.runs.scored_run import Run
 
-__all__ = ["runs", "world"]
+__all__ = ["world"]
 
 SECRET = "sk-or-" + "v1-0123456789abcdef"
 
@@ -39,6 +40,18 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
+def published(out: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield all files, those of Parquet also as text: they are compressed."""
+    yield from contents(out).items()
+    for path in (out / "data").iterdir():
+        yield path.name, json.dumps(pq.read_table(path).to_pylist(), ensure_ascii=False).encode()
+
+
+def query_rows(out: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(out / "data" / "queries.parquet").to_pylist()
+    return rows
+
+
 def mixed(world: World) -> None:
     """Predict a run with answers, a run with failed calls and an unreadable run."""
     world.predict("Good", JSON, speaking(JSON, 0.8, 10))
@@ -49,7 +62,7 @@ def mixed(world: World) -> None:
 # --- the dataset ----------------------------------------------------------------------------------
 
 
-def test_datasets_loads_both_tables(world: World, out: Path, monkeypatch) -> None:
+def test_datasets_loads_both_tables_and_commands_read_the_runs(world: World, out: Path) -> None:
     datasets = pytest.importorskip("datasets")
     mixed(world)
     assert export(world, out) == 0
@@ -62,17 +75,18 @@ def test_datasets_loads_both_tables(world: World, out: Path, monkeypatch) -> Non
     for name in ("F1@0.5", "F1@0.5 low", "mIoU", "Adherence high"):
         expected = [None if value != value else value for value in load_scores(world.runs)[name]]
         assert table[name][:] == expected
+    copies = open_runs(out / "runs")
+    assert [run.metric_values for run in copies] == [run.metric_values for run in known]
+    assert main(["leaderboard", str(out / "runs"), "--out", str(world.folder / "board")]) == 0
+    assert main(["score", str(copies[0].path)]) == 0
 
 
 def test_no_box_not_readable_and_failed_stay_three_things(world: World, out: Path) -> None:
     mixed(world)
     assert export(world, out) == 0
-    rows = pq.read_table(out / "data" / "queries.parquet").to_pylist()
-    kinds = {
-        (row["model"], row["failed"], row["reason"], row["reply"])
-        for row in rows
-        if row["model"] != "Good"
-    }
+    rows = query_rows(out)
+    facts = ("model", "failed", "reason", "reply")
+    kinds = {tuple(row[fact] for fact in facts) for row in rows if row["model"] != "Good"}
     assert kinds == {
         ("Failing", True, "failed call", None),
         ("Failing", False, None, "[]"),
@@ -82,23 +96,13 @@ def test_no_box_not_readable_and_failed_stay_three_things(world: World, out: Pat
 
 
 def test_the_columns_do_not_depend_on_the_answers(world: World, out: Path) -> None:
-    world.predict("Silent", JSON, saying("[]"))
-    assert export(world, out) == 0
-    none = pq.read_table(out / "data" / "queries.parquet").schema
-    world.predict("Good", JSON, speaking(JSON, 0.8, 10))
-    assert export(world, out) == 0
-    some = pq.read_table(out / "data" / "queries.parquet").schema
+    schemas = []
+    for model, answer in (("Silent", saying("[]")), ("Good", speaking(JSON, 0.8, 10))):
+        world.predict(model, JSON, answer)
+        assert export(world, out) == 0
+        schemas.append(pq.read_table(out / "data" / "queries.parquet").schema)
     for name in ("reply", "boxes", "ious", "hits", "assigned", "score", "tp", "error"):
-        assert none.field(name).type == some.field(name).type, name
-
-
-def test_the_folder_is_a_folder_of_runs(world: World, runs: list[Run], out: Path, capsys) -> None:
-    assert export(world, out) == 0
-    published = open_runs(out / "runs")
-    assert [run.metric_values for run in published] == [run.metric_values for run in runs]
-    assert main(["leaderboard", str(out / "runs"), "--out", str(world.folder / "board")]) == 0
-    assert main(["score", str(published[0].path)]) == 0
-    assert "12 runs" in " ".join(capsys.readouterr().out.split())
+        assert schemas[0].field(name).type == schemas[1].field(name).type, name
 
 
 def test_the_card_has_every_value_and_its_doubts(world: World, out: Path) -> None:
@@ -107,19 +111,24 @@ def test_the_card_has_every_value_and_its_doubts(world: World, out: Path) -> Non
     world.predict("A|B", TEXT, failing)
     assert export(world, out, "--licence", "cc-by-4.0") == 0
     card = (out / "README.md").read_text(encoding="utf-8")
-    for run in open_runs(world.runs):
-        assert f"{run.metric_values['F1@0.5']:.1f}" in card
-    assert "license: cc-by-4.0" in card
-    assert "contradicts the record: coordinate space: recorded pixels" in card
-    assert "calls failed; its F1@0.5 is 0.0 with them as misses" in card
-    assert r"A\|B" in card
+    values = [f"{run.metric_values['F1@0.5']:.1f}" for run in open_runs(world.runs)]
+    for text in (
+        *values,
+        "license: cc-by-4.0",
+        "contradicts the record: coordinate space: recorded pixels",
+        "calls failed; its F1@0.5 is 0.0 with them as misses",
+        r"A\|B",
+    ):
+        assert text in card
     assert export(world, out) == 0
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "license:" not in card
     assert "None is named" in card
 
 
-def test_twice_is_the_same_bytes(world: World, runs: list[Run], out: Path) -> None:
+def test_twice_is_the_same_bytes(world: World, out: Path) -> None:
+    """A run that is missing later is deleted, and the folder of git stays."""
+    mixed(world)
     assert export(world, out) == 0
     first = contents(out)
     assert export(world, out) == 0
@@ -127,11 +136,6 @@ def test_twice_is_the_same_bytes(world: World, runs: list[Run], out: Path) -> No
     assert contents(out) == first == contents(out.with_name("another"))
     sums = json.loads(first[CHECKSUMS])["sha256"]
     assert sums == {n: file_sha256(out / n) for n in first if n != CHECKSUMS}
-
-
-def test_a_missing_run_is_deleted_and_the_git_folder_stays(world: World, out: Path) -> None:
-    mixed(world)
-    assert export(world, out) == 0
     (out / ".git").mkdir()
     (out / ".git" / "HEAD").write_text("ref")
     (good,) = world.runs.rglob("Good*_provenance.json")
@@ -155,28 +159,30 @@ def test_equal_names_in_two_folders(world: World, out: Path) -> None:
 def test_no_secret_and_no_path_of_this_machine(
     world: World, out: Path, monkeypatch, capsys
 ) -> None:
+    """What remains of addresses and paths is listed before the upload."""
     monkeypatch.setenv("OPENROUTER_API_KEY", SECRET)
-    pictures = world.folder / "pictures"
     foreign = "/mnt/secret-project/checkpoints/step-900"
+    server = "http://me:hunter22@gpu7.lab.org:8000/v1"
 
     def elsewhere(run: Identity) -> Identity:
-        answering = Answering(
-            "Test", checkpoint=foreign, endpoint="http://me:hunter22@10.0.0.3:8000/v1"
-        )
-        return replace(run, answering=answering)
+        return replace(run, answering=Answering("Test", checkpoint=foreign, endpoint=server))
 
+    seen = f"I looked at {world.folder}/pictures/0.jpg and /usr/share/x.jpg"
     world.predict("Leaky", JSON, saying(f"my key is {SECRET}"))
-    world.predict("Pathy", JSON, saying(f"I looked at {pictures}/0.jpg and /usr/share/x.jpg"))
-    world.predict(
-        "Broken", JSON, saying(f"Failed to obtain answer via API. no {foreign}"), change=elsewhere
-    )
+    world.predict("Pathy", JSON, saying(seen))
+    failed = saying(f"Failed to obtain answer via API. no {foreign}")
+    world.predict("Broken", JSON, failed, change=elsewhere)
     assert export(world, out) == 0
-    assert "were removed from (the card names all):\n  runs/Broken" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "were removed from (the card names all):\n  runs/Broken" in output
+    assert "  http://***@gpu7.lab.org:8000/v1 in runs/Broken" in output
+    assert "  /usr/share/x.jpg in runs/Pathy" in output
+    assert f"\n  hf upload OWNER/NAME {out} . --repo-type dataset --private\n" in output
     private = (SECRET, str(world.folder), str(Path.home()), "secret-project", "hunter22")
-    for name, data in [*contents(out).items(), *_decoded(out)]:
+    for name, data in published(out):
         for word in private:
             assert word.encode() not in data, (name, word)
-    replies = dict(_replies(out))
+    replies = {row["model"]: row["reply"] for row in query_rows(out)}
     # Other paths in a reply are its answer.
     assert replies["Pathy"] == "I looked at …/0.jpg and /usr/share/x.jpg"
     assert replies["Leaky"] == "my key is ***"
@@ -184,19 +190,8 @@ def test_no_secret_and_no_path_of_this_machine(
     assert "Leaky_FindIt_Pascal_xyxy_json.json" in (out / "README.md").read_text(encoding="utf-8")
 
 
-def _decoded(out: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the values of Parquet files as text: the files are compressed."""
-    for path in (out / "data").iterdir():
-        yield path.name, json.dumps(pq.read_table(path).to_pylist(), ensure_ascii=False).encode()
-
-
-def _replies(out: Path) -> Iterator[tuple[str, str]]:
-    for row in pq.read_table(out / "data" / "queries.parquet").to_pylist():
-        yield row["model"], row["reply"]
-
-
 @pytest.mark.parametrize(
-    ("text", "published"),
+    ("text", "cleaned"),
     [
         ("and/or, 1/2, a/b/c", "and/or, 1/2, a/b/c"),
         ("http://host:8000/v1/models", "http://host:8000/v1/models"),
@@ -209,14 +204,14 @@ def _replies(out: Path) -> Iterator[tuple[str, str]]:
         ("PATH=/home/jane/bin:/home/jane/lib", "PATH=…/bin:…/lib"),
     ],
 )
-def test_paths_in_records(text: str, published: str) -> None:
+def test_paths_in_records(text: str, cleaned: str) -> None:
     private = Private()
-    assert private.in_record(text) == published
-    assert private.in_record(private.in_record(text)) == published
+    assert private.in_record(text) == cleaned
+    assert private.in_record(cleaned) == cleaned
 
 
 @pytest.mark.parametrize(
-    ("reply", "published"),
+    ("reply", "cleaned"),
     [
         ("/pics/Our album/Doe, Jane/0.jpg", "…/0.jpg"),
         ("I saw /pics/Our album/Ann/0.jpg and /usr/x.jpg", "I saw …/0.jpg and /usr/x.jpg"),
@@ -224,16 +219,14 @@ def test_paths_in_records(text: str, published: str) -> None:
         ("/pics/Our albums/0.jpg", "/pics/Our albums/0.jpg"),
     ],
 )
-def test_paths_in_replies(reply: str, published: str) -> None:
+def test_paths_in_replies(reply: str, cleaned: str) -> None:
     private = Private([Path("/pics/Our album")])
-    assert private.in_reply(reply) == published
-    assert private.in_reply(published) == published
+    assert private.in_reply(reply) == cleaned
+    assert private.in_reply(cleaned) == cleaned
 
 
 @pytest.mark.parametrize("suffix", [".json", ".xlsx"])
 def test_the_record_of_a_failed_call_names_no_path(world: World, out: Path, suffix: str) -> None:
-    from vlmeval_findit.core.predictions import read_predictions, write_rows
-
     path = world.predict("Good", JSON, speaking(JSON, 0.8, 10))
     call = {"findit": {"call": {"error": "no /mnt/Jane Doe/cache: gone"}, "thought": "of /a/b/c"}}
     rows = [
@@ -244,13 +237,12 @@ def test_the_record_of_a_failed_call_names_no_path(world: World, out: Path, suff
     write_rows(path := path.with_suffix(suffix), lambda: rows)
     assert main(["score", str(path)]) == 0
     assert export(world, out) == 0
-    for name, data in [*contents(out).items(), *_decoded(out)]:
+    for name, data in published(out):
         assert b"Jane" not in data, name
         assert rb"\u2026" not in data, f"{name}: the list before the upload reads it as a path"
-    (published,) = open_runs(out / "runs")
-    first = read_predictions(published.path)[0]
-    assert first.recorded.call["error"] == "no …/cache: gone"
-    assert first.recorded.thought == "of /a/b/c"
+    (copy,) = open_runs(out / "runs")
+    recorded = read_predictions(copy.path)[0].recorded
+    assert (recorded.call["error"], recorded.thought) == ("no …/cache: gone", "of /a/b/c")
 
 
 # --- refusals -------------------------------------------------------------------------------------
@@ -260,21 +252,21 @@ def test_a_refusal_leaves_no_file(world: World, out: Path, capsys) -> None:
     path = world.predict("Good", JSON, speaking(JSON, 0.8, 10))
     unscored = world.folder / "new" / path.name
     unscored.parent.mkdir()
-    unscored.write_bytes(path.read_bytes())
-    cases: list[tuple[list[str], str]] = [
-        ([str(unscored)], "not scored yet"),
-        ([str(world.folder / "nowhere")], "no such file"),
-        ([str(path), "--pictures", "3"], "--pictures is for --to mlflow or wandb or trackio"),
-    ]
-    for arguments, message in cases:
-        assert main(["export", "--to", "hub", *arguments, "--out", str(out)]) == 2, arguments
+    path.rename(unscored)
+    for arguments, message in (
+        ([unscored], "not scored yet"),
+        ([world.folder / "nowhere"], "no such file"),
+        ([unscored, "--pictures", "3"], "--pictures is for --to mlflow or wandb or trackio"),
+        ([world.runs], "does not exist"),
+    ):
+        assert main(["export", "--to", "hub", *map(str, arguments), "--out", str(out)]) == 2
         assert message in capsys.readouterr().err
         assert not out.exists()
-    path.unlink()
-    assert main(["export", str(world.runs), "--to", "hub", "--out", str(out)]) == 2
-    assert "does not exist" in capsys.readouterr().err
-    assert not out.exists()
     assert not [p for p in world.folder.iterdir() if p.name.startswith(".dataset")]
+    unscored.rename(path)
+    assert main(["export", str(path), "--to", "trackio", "--out", str(world.runs)]) == 2
+    assert f"--out {world.runs} holds the run {path}" in capsys.readouterr().err
+    assert not (world.runs / CHECKSUMS).exists()
 
 
 def test_a_folder_with_other_files_is_refused(world: World, out: Path, capsys) -> None:
@@ -290,16 +282,6 @@ def test_a_folder_with_other_files_is_refused(world: World, out: Path, capsys) -
     assert export(world, out, "--licence", "mit") == 2
     assert "was changed after" in capsys.readouterr().err
     assert (out / "README.md").read_text() == "edited by hand"
-
-
-def test_runs_are_not_written_over(world: World, out: Path, capsys) -> None:
-    path = world.predict("Good", JSON, speaking(JSON, 0.8, 10))
-    assert main(["export", str(path), "--to", "trackio", "--out", str(world.runs)]) == 2
-    assert f"--out {world.runs} holds the run {path}" in capsys.readouterr().err
-    assert not (world.runs / CHECKSUMS).exists()
-
-
-# --- next to runs ---------------------------------------------------------------------------------
 
 
 def test_exported_copies_are_no_runs_of_the_folder(world: World, capsys, monkeypatch) -> None:
@@ -319,18 +301,3 @@ def test_exported_copies_are_no_runs_of_the_folder(world: World, capsys, monkeyp
     assert main(["leaderboard", "outputs"]) == 0
     assert contents(Path("outputs/export")) == written
     assert len(open_runs("outputs/export/hub")) == len(before)
-
-
-# --- before the upload ----------------------------------------------------------------------------
-
-
-def test_addresses_and_paths_are_listed(world: World, out: Path, capsys) -> None:
-    def served(run: Identity) -> Identity:
-        return replace(run, answering=Answering("Test", endpoint="http://gpu7.lab.org:8000/v1"))
-
-    world.predict("Served", JSON, saying("I looked at /usr/share/x.jpg"), change=served)
-    assert export(world, out) == 0
-    output = capsys.readouterr().out
-    assert "  http://gpu7.lab.org:8000/v1 in runs/Served" in output
-    assert "  /usr/share/x.jpg in runs/Served" in output
-    assert f"\n  hf upload OWNER/NAME {out} . --repo-type dataset --private\n" in output

@@ -29,6 +29,8 @@ from vlmeval_findit.runs.run_identity import run_identity
 from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.score_files import write_score
 
+__all__ = ["world"]
+
 GRID = {"kind": "grid1000"}
 SPACES: Sequence[dict[str, Any]] = (
     GRID,
@@ -53,10 +55,8 @@ def run(
 ) -> Path:
     """Return a scored run of custom data with these answers in a space."""
     task = load_task(name)
-    rows = [
-        {"index": index, "prediction": reply if isinstance(reply, str) else reply(index)}
-        for index in task.queries
-    ]
+    of = reply if callable(reply) else lambda index: reply
+    rows = [{"index": index, "prediction": of(index)} for index in task.queries]
     path = Path("runs", f"M_{name}.json")
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(rows))
@@ -69,10 +69,16 @@ def run(
     return path
 
 
-def export(path: Path, *flags: str, out: str = "set") -> list[dict[str, Any]]:
-    assert main(["export", str(path), "--to", "training", "--out", out, *flags]) == 0
-    lines = Path(out, "train.jsonl").read_text(encoding="utf-8").splitlines()
+def export(path: Path, *flags: str) -> list[dict[str, Any]]:
+    assert main(["export", str(path), "--to", "training", "--out", "set", *flags]) == 0
+    lines = Path("set", "train.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
+
+
+def refused(path: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> str:
+    assert main(["export", str(path), "--to", "training", "--out", "none", *flags]) == 2
+    assert not Path("none").exists()
+    return capsys.readouterr().err
 
 
 def rewards(rows: Sequence[dict[str, Any]], by: Any = "f1") -> list[float]:
@@ -82,6 +88,10 @@ def rewards(rows: Sequence[dict[str, Any]], by: Any = "f1") -> list[float]:
         completions=columns.pop("completion"), prompts=columns.pop("prompt"), **columns
     )
     return values
+
+
+def answers(rows: Sequence[dict[str, Any]]) -> list[str]:
+    return [row["completion"][0]["content"] for row in rows]
 
 
 FORMATS_OF = {
@@ -97,26 +107,20 @@ FORMATS_OF = {
 @pytest.mark.parametrize("family", FORMATS_OF)
 def test_answers_are_read_back_with_the_full_score(folder: Path, family: str) -> None:
     assert import_lines(folder, LINES[family]) == 0
-    written = 0
     for name in FORMATS_OF[family]:
         for space in SPACES:
-            path = run(f"FindIt_Mine_{name}", "Nothing there.", space)
-            rows = export(path)
+            rows = export(run(f"FindIt_Mine_{name}", "Nothing there.", space))
             by = "pointing" if "point" in name else "f1"
             assert rewards(rows, by) == [1.0] * len(rows)
             if by == "f1":
                 assert min(rewards(rows, "iou")) > 0.9
-            if "[]" not in [row["completion"][0]["content"] for row in rows]:
+            if "[]" not in answers(rows):
                 assert rewards(rows, "adherence") == [1.0] * len(rows)
-            written += len(rows)
             for row in rows:
                 # The very prompt, image by image.
                 asked = row["prompt"][0]["content"]
                 assert [p["type"] for p in asked].count("image") == len(row["images"])
-                assert all(
-                    Path(image).is_absolute() and Image.open(image) for image in row["images"]
-                )
-    assert written
+                assert all(Path(each).is_absolute() and Image.open(each) for each in row["images"])
 
 
 def test_what_is_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,27 +132,23 @@ def test_what_is_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert import_lines(folder, lines) == 0
     replies = ["[0, 0, 500, 500]", "[]", "[0, 0, 200, 500]", "[500, 500, 900, 900]", "[]", "hm [1]"]
     path = run("FindIt_Mine_xyxy_text", dict(enumerate(replies)).__getitem__)
-    capsys.readouterr()
     rows = export(path)
-    output = capsys.readouterr().out
-    assert [
-        (row["images"][0][-5:], row["prompt"][0]["content"][1]["text"][:28]) for row in rows
-    ] == [
-        ("0.png", 'Find every instance of "dog"'),
-        ("1.png", 'Find every instance of "cat"'),
-        ("1.png", 'Find every instance of "dog"'),
-    ]
-    assert "3 samples for trl" in output
-    assert [row["completion"][0]["content"] for row in rows] == ["[0, 0, 500, 500]"] * 3
+    assert "3 samples for trl" in capsys.readouterr().out
+    asked = [(row["images"][0][-5:], row["prompt"][0]["content"][1]["text"]) for row in rows]
+    expected = [("0.png", "dog"), ("1.png", "cat"), ("1.png", "dog")]
+    for (image, text), (name, label) in zip(asked, expected, strict=True):
+        assert image == name
+        assert text.startswith(f'Find every instance of "{label}"')
+    assert answers(rows) == ["[0, 0, 500, 500]"] * 3
     assert len(export(path, "--errors", "localisation")) == 1
     assert len(export(path, "--errors", "localisation", "--errors", "refused")) == 2
     # Where there is nothing to find, "[]" is right, and what cannot be read costs nothing.
     assert len(export(path, "--right")) == 6
     assert "no error: 3" in capsys.readouterr().out
-    assert main(["export", str(path), "--to", "training", "--errors", "wrong label"]) == 2
-    assert "no query has an error of wrong label" in capsys.readouterr().err
-    assert main(["export", str(path), "--to", "training", "--errors", "refuse"]) == 2
-    assert "no type 'refuse': did you mean refused" in capsys.readouterr().err
+    error = refused(path, capsys, "--errors", "wrong label")
+    assert "no query has an error of wrong label" in error
+    error = refused(path, capsys, "--errors", "refuse")
+    assert "no type 'refuse': did you mean refused" in error
 
 
 def test_numbers_are_whole_where_this_scores(folder: Path) -> None:
@@ -157,7 +157,7 @@ def test_numbers_are_whole_where_this_scores(folder: Path) -> None:
     assert import_lines(folder, lines) == 0
     rows = export(run("FindIt_Mine_xyxy_text", "[]"))
     assert rewards(rows) == [1.0, 1.0]
-    whole, fine = (row["completion"][0]["content"] for row in rows)
+    whole, fine = answers(rows)
     assert re.fullmatch(r"\[\d+, \d+, \d+, \d+\]", whole)
     assert "." in fine
 
@@ -171,48 +171,33 @@ def test_best_formats(folder: Path) -> None:
     assert rewards(rows) == [1.0] * len(rows) == rewards(rows, "adherence")
 
 
-@pytest.mark.parametrize("trainer", TRAINERS)
-def test_a_prompt_of_the_users_is_asked_again(folder: Path, trainer: str) -> None:
-    assert import_lines(folder, LINES["insdet"]) == 0
-    prompt = CustomPrompt("You find things.", "In {{ images[-1] }}, where is {{ images[0] }}?")
-    lines = [{**line, "references": ["r0.png"]} for line in LINES["insdet"]]
-    assert import_lines(folder, lines, "--replace") == 0
-    row = export(run("FindIt_Mine_xyxy_json", "hm", prompt=prompt), "--trainer", trainer)[0]
-    system, user, *_ = row.get("messages") or row["prompt"]
-    assert system["role"] == "system"
-    assert [Path(image).name for image in row["images"]] == ["0.png", "r0.png"]
-    if trainer == "trl":
-        assert system["content"] == [{"type": "text", "text": "You find things."}]
-        assert [part.get("text") for part in user["content"]] == [
-            "In ",
-            None,
-            ", where is ",
-            None,
-            "?",
-        ]
-    else:
-        assert system["content"] == "You find things."
-        assert user["content"] == "In <image>, where is <image>?"
-
-
 # --- trainers -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("trainer", ["llama-factory", "ms-swift"])
-def test_messages_with_marks_where_images_are(folder: Path, trainer: str) -> None:
-    assert import_lines(folder, LINES["insdet"]) == 0
-    rows = export(run("FindIt_Mine_xyxy_json", "hm"), "--trainer", trainer)
-    assert rows
-    for row in rows:
-        user, assistant = row["messages"]
-        assert user["content"].count("<image>") == len(row["images"]) >= 2
-        assert json.loads(assistant["content"])
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_a_prompt_of_the_users_is_asked_again(folder: Path, trainer: str) -> None:
+    """Messages have marks where images are, and LLaMA-Factory a description."""
+    lines = [{**line, "references": ["r0.png"]} for line in LINES["insdet"]]
+    assert import_lines(folder, lines) == 0
+    prompt = CustomPrompt("You find things.", "In {{ images[-1] }}, where is {{ images[0] }}?")
+    row = export(run("FindIt_Mine_xyxy_json", "hm", prompt=prompt), "--trainer", trainer)[0]
+    system, user, *rest = row.get("messages") or row["prompt"]
+    assert system["role"] == "system"
+    assert [Path(image).name for image in row["images"]] == ["0.png", "r0.png"]
     info = Path("set/dataset_info.json")
     assert info.exists() is (trainer == "llama-factory")
+    if trainer == "trl":
+        assert system["content"] == [{"type": "text", "text": "You find things."}]
+        texts = [part.get("text") for part in user["content"]]
+        assert texts == ["In ", None, ", where is ", None, "?"]
+        return
+    assert system["content"] == "You find things."
+    assert user["content"] == "In <image>, where is <image>?"
+    assert json.loads(rest[0]["content"])
     if info.exists():
         (described,) = json.loads(info.read_text()).values()
         assert (Path("set") / described["file_name"]).is_file()
-        assert set(described["columns"].values()) <= set(rows[0])
+        assert set(described["columns"].values()) <= set(row)
 
 
 def test_trl_reads_it(folder: Path) -> None:
@@ -230,10 +215,8 @@ def test_trl_reads_it(folder: Path) -> None:
     collate = sft.DataCollatorForVisionLanguageModeling(processor, completion_only_loss=True)
     batch = collate(list(loaded))
     for row, ids, labels in zip(rows, batch["input_ids"], batch["labels"], strict=True):
-        answer = processor.tokenizer.decode(labels[labels != -100])
-        assert (
-            answer.removesuffix("\n").removesuffix("<|im_end|>") == row["completion"][0]["content"]
-        )
+        answer = processor.tokenizer.decode(labels[labels != -100]).removesuffix("\n")
+        assert [answer.removesuffix("<|im_end|>")] == answers([row])
         asked = processor.tokenizer.decode(ids)
         assert asked.count("<|vision_start|>") == len(row["images"])
         assert row["prompt"][0]["content"][-1]["text"] in asked
@@ -249,11 +232,8 @@ def test_test_data_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scored_outputs(tmp_path, monkeypatch)
-    arguments = ["export", "outputs", "--to", "training", "--out", "set"]
-    assert main(arguments) == 2
-    assert "FindIt, Pascal: test data" in capsys.readouterr().err
-    assert not Path("set").exists()
-    assert main([*arguments, "--yes-test-data"]) == 0
+    assert "FindIt, Pascal: test data" in refused(Path("outputs"), capsys)
+    assert export(Path("outputs"), "--yes-test-data")
     card = Path("set/README.md").read_text()
     assert "**Test data** (`--yes-test-data`): FindIt, Pascal." in card
 
@@ -265,21 +245,19 @@ def test_published_sets_are_test_data_and_a_forgotten_prompt_is_refused(
     meta = meta_path(load_task("FindIt_Mine_xyxy_text").table)
     meta.write_text(json.dumps({**json.loads(meta.read_text()), "set": "ODinW13"}))
     path = run("FindIt_Mine_xyxy_text", "[]")
-    assert main(["export", str(path), "--to", "training"]) == 2
-    assert "ODinW13, Mine: test data" in capsys.readouterr().err
+    assert "ODinW13, Mine: test data" in refused(path, capsys)
     assert export(path, "--yes-test-data")
     identity = RunFiles(path).identity
     identity.write_text(identity.read_text().replace("findit", "mine"))
     write_score(score_file(path, Settings(force=True)), path)
-    assert main(["export", str(path), "--to", "training", "--yes-test-data"]) == 2
-    assert "A training set asks what the run asked" in capsys.readouterr().err
+    error = refused(path, capsys, "--yes-test-data")
+    assert "A training set asks what the run asked" in error
 
 
-def test_failed_calls_are_no_fault_of_the_model(world: World) -> None:
+def test_failed_calls_are_no_fault_of_the_model(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(world.folder)
     path = world.predict("M", "FindIt_Pascal_xyxy_text", saying("Failed to obtain answer via API."))
-    assert main(["export", str(path), "--to", "training", "--yes-test-data"]) == 2
-    flags = ["--yes-test-data", "--errors", "failed call", "--out", str(world.folder / "set")]
-    assert main(["export", str(path), "--to", "training", *flags]) == 0
-
-
-__all__ = ["world"]
+    refused(path, capsys, "--yes-test-data")
+    assert export(path, "--yes-test-data", "--errors", "failed call")

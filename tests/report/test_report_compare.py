@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scored_runs import World, failing, query, saying, speaking, world
-from test_report import NOW, data_of
+from test_report import JSON, NOW, TEXT, data_of
 from toy_benchmark import guessing, letters
 
 from vlmeval_findit.cli import main
@@ -20,13 +20,13 @@ from vlmeval_findit.report.differences import opening_pair, pair_values
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.pairs import Side, first_pairs, pair_runs, sides_of
 from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.runs import run_errors, run_statistics
+from vlmeval_findit.runs.run_errors import compare_errors
+from vlmeval_findit.runs.run_statistics import compare
 from vlmeval_findit.runs.scored_run import load_runs
 
 __all__ = ["letters", "world"]
 
-JSON = "FindIt_Pascal_xyxy_json"
-TEXT = "FindIt_Pascal_xyxy_text"
+EARLY_LATE = (Side("Early", ""), Side("Late", ""))
 
 
 def only(rows: range) -> Callable[[Any, np.random.Generator], str]:
@@ -45,39 +45,26 @@ def board(world: World) -> Board:
     return make_board(load_runs([world.runs]))
 
 
-def pair_of(data: dict[str, Any], left: str, right: str) -> dict[str, Any]:
-    """Return the pair of two models by their names."""
-    named = [
-        [data["runs"][pair[side]]["model"] for side in ("left", "right")] for pair in data["pairs"]
-    ]
-    return data["pairs"][named.index([left, right])]
-
-
 def test_metrics_of_pairs_are_those_of_the_statistics(board: Board) -> None:
     data = data_of(make_page(board, NOW))
     runs = [row.run for row in board.runs]
     assert len(data["pairs"]) == 4
     for pair in data["pairs"]:
         left, right = runs[pair["left"]], runs[pair["right"]]
-        tests = run_statistics.compare(left, right)
+        tests = compare(left, right)
         assert [numbers[0] for numbers in pair["metrics"]][:3] == ["F1@0.5", "mIoU", "Adherence"]
         for name, of_left, of_right, value, low, high, p in pair["metrics"]:
-            assert [of_left, of_right] == pytest.approx(
-                [left.metric_values[name], right.metric_values[name]], abs=1e-4
-            )
+            own = [left.metric_values[name], right.metric_values[name]]
+            assert [of_left, of_right] == pytest.approx(own, abs=1e-4)
             bounds = tests[name].interval
             assert value == pytest.approx(tests[name].value, abs=1e-4)
             assert (low is None) == (bounds is None) == (p is None)
             if bounds is not None:
                 assert [low, high] == pytest.approx([bounds.low, bounds.high], abs=1e-4)
             assert p == tests[name].p_value
-        error_types = {t.key: t.name for t in left.benchmark.errors.error_types}
-        lost = {
-            error_types[key]: test for key, test in run_errors.compare_errors(left, right).items()
-        }
-        assert {numbers[0]: numbers[6] for numbers in pair["losses"]} == {
-            name: test.corrected for name, test in lost.items()
-        }
+        names = {each.key: each.name for each in left.benchmark.errors.error_types}
+        lost = {names[key]: test.corrected for key, test in compare_errors(left, right).items()}
+        assert {numbers[0]: numbers[6] for numbers in pair["losses"]} == lost
         gained = pair["metrics"][0][3]
         assert sum(numbers[3] for numbers in pair["losses"]) == pytest.approx(-gained, abs=1e-2)
 
@@ -99,23 +86,26 @@ def test_the_page_opens_with_two_models_that_differ(board: Board) -> None:
     most = max(range(4), key=lambda at: pairs[at]["counts"]["differ"])
     assert opens(0.2, None, 0.05, 0.01) == most, "two formats of a model do not count"
     assert opening_pair([], runs) == 0
-    # Pairs of --compare come first.
-    asked = data_of(make_page(board, NOW, sides=(Side("Late", ""), Side("Early", ""))))
-    assert asked["opening_pair"] == 0
     assert data_of(make_page(board, NOW))["opening_pair"] == opening_pair(pairs, runs)
+    # Pairs of --compare come first.
+    assert data_of(make_page(board, NOW, sides=EARLY_LATE))["opening_pair"] == 0
 
 
 def test_queries_are_counted_by_who_finds_them(board: Board, world: World) -> None:
-    counts = pair_of(data_of(make_page(board, NOW)), "Early", "Late")["counts"]
-    assert counts == {
+    world.predict("Fails", JSON, failing)
+    runs = {(run.model, run.question.name): run for run in load_runs([world.runs])}
+    names = [("Early", JSON), ("Late", JSON), ("Fails", JSON)]
+    pairs = pair_values(
+        pair_runs(make_board([runs[name] for name in names])), (), [runs[name] for name in names]
+    )
+    counts = {(pair["left"], pair["right"]): pair["counts"] for pair in pairs}
+    assert counts[0, 1] == {
         "queries": 12, "both": 2, "left": 4, "right": 4, "neither": 2, "differ": 8, "answered": 12
     }  # fmt: skip
-    world.predict("Fails", JSON, failing)
-    again = make_board(load_runs([world.runs]))
-    counts = pair_of(data_of(make_page(again, NOW)), "Early", "Fails")["counts"]
     # The calls of rows 0, 3, 6 and 9 failed: a failed call is not an answer without boxes.
-    assert counts["answered"] == 8
-    assert (counts["left"], counts["neither"], counts["differ"]) == (4, 4, 4)
+    assert counts[0, 2] == {
+        "queries": 12, "both": 0, "left": 4, "right": 0, "neither": 4, "differ": 4, "answered": 8
+    }  # fmt: skip
 
 
 def test_pairs_are_two_models_or_two_formats_of_a_model(board: Board) -> None:
@@ -126,11 +116,10 @@ def test_pairs_are_two_models_or_two_formats_of_a_model(board: Board) -> None:
     both, early, late = ((model, "xyxy_json") for model in ("Both", "Early", "Late"))
     assert named == [(both, early), (both, late), (early, late), (both, ("Both", "xyxy_text"))]
     # Pairs of --compare come first, and once.
-    asked = pair_runs(board, (Side("Late", ""), Side("Early", "")))
+    asked = pair_runs(board, EARLY_LATE[::-1])
     assert (asked[0].left.model, asked[0].right.model) == ("Late", "Early")
     assert len(asked) == 4
-    left_out = pair_runs(board, (Side("Both", "xyxy_text"), Side("Late", "")))
-    assert len(left_out) == 5
+    assert len(pair_runs(board, (Side("Both", "xyxy_text"), Side("Late", "")))) == 5
     page = make_page(board, NOW)
     assert "two models in formats that they are not reported in; --compare adds" in page
 
@@ -138,7 +127,6 @@ def test_pairs_are_two_models_or_two_formats_of_a_model(board: Board) -> None:
 @pytest.mark.parametrize(
     ("left", "right", "expected"),
     [
-        ("Early", "Late", (Side("Early", ""), Side("Late", ""))),
         ("Both=xyxy_text", "Both", (Side("Both", "xyxy_text"), Side("Both", ""))),
         ("Early", "Lat", "--compare Lat: no model has this name: did you mean Late?"),
         ("Early", "Late=xyxy_jsn", "no run has this format: did you mean xyxy_json?"),
@@ -152,7 +140,6 @@ def test_sides_of_compare(board: Board, left: str, right: str, expected: object)
             sides_of([left, right], [board])
     else:
         assert sides_of([left, right], [board]) == expected
-    assert sides_of([], [board]) == ()
 
 
 def test_a_short_page_has_the_answers_in_which_its_pair_differs_most(world: World) -> None:
@@ -164,22 +151,19 @@ def test_a_short_page_has_the_answers_in_which_its_pair_differs_most(world: Worl
     transcripts, _ = gather([row.run for row in board.runs])
     different = {*range(6), *range(50, 56)}
 
-    def chosen(sides: tuple[Side, ...]) -> dict[str, set[int]]:
+    def chosen(limit: int) -> dict[str, set[int]]:
         rows: dict[str, set[int]] = {}
-        for card in choose_cards(transcripts, 48, first_pairs(board, sides)):
+        for card in choose_cards(transcripts, limit, first_pairs(board, EARLY_LATE)):
             rows.setdefault(card.transcript.run.model, set()).add(card.row.index)
-        assert sum(map(len, rows.values())) <= 48
         return rows
 
-    asked = chosen((Side("Early", ""), Side("Late", "")))
+    asked = chosen(48)
+    assert sum(map(len, asked.values())) <= 48
     assert different <= asked["Early"] & asked["Late"]
     assert asked["None"]
     # With fewer cards there are still both answers to a query, or none.
-    few = choose_cards(transcripts, 12, first_pairs(board, (Side("Early", ""), Side("Late", ""))))
-    by_model = [
-        {c.row.index for c in few if c.transcript.run.model == m} for m in ("Early", "Late")
-    ]
-    assert len(by_model[0] & by_model[1] & different) >= 3
+    few = chosen(12)
+    assert len(few["Early"] & few["Late"] & different) >= 3
 
 
 def test_the_command_puts_two_side_by_side(
@@ -190,16 +174,15 @@ def test_the_command_puts_two_side_by_side(
     assert main([*command, "--compare", "Late", "Both=xyxy_text"]) == 0
     data = data_of(out.read_text(encoding="utf-8"))
     first = [data["runs"][data["pairs"][0][side]] for side in ("left", "right")]
-    assert [(run["model"], run["format"]) for run in first] == [
-        ("Late", "xyxy_json"), ("Both", "xyxy_text")
-    ]  # fmt: skip
+    named = [(run["model"], run["format"]) for run in first]
+    assert named == [("Late", "xyxy_json"), ("Both", "xyxy_text")]
     out.unlink()
     assert main([*command, "--compare", "Late", "Bth"]) == 2
     assert "did you mean Both?" in capsys.readouterr().err
     assert not out.exists()
 
 
-def test_letters_and_several_benchmarks(letters: World, tmp_path: Path) -> None:
+def test_letters_and_several_benchmarks(letters: World) -> None:
     """A benchmark without boxes has pairs too; a model of one benchmark only is compared there."""
     for model, chance in (("Good", 0.9), ("Poor", 0.4)):
         letters.predict(model, "Letters_Zoo_plain", guessing(chance))
@@ -210,8 +193,7 @@ def test_letters_and_several_benchmarks(letters: World, tmp_path: Path) -> None:
     page = make_page(by_name["FindIt"], NOW, sides=sides)
     assert data_of(page)["pairs"] == []
     assert 'id="compare"' not in page
-    data = data_of(make_page(by_name["Letters"], NOW, sides=sides))
-    counts = data["pairs"][0]["counts"]
-    assert counts["left"] > counts["right"]
-    assert sum(counts[key] for key in ("both", "left", "right", "neither")) == 24
-    assert [row[0] for row in data["pairs"][0]["losses"]] == ["wrong answer"]
+    (pair,) = data_of(make_page(by_name["Letters"], NOW, sides=sides))["pairs"]
+    assert pair["counts"]["left"] > pair["counts"]["right"]
+    assert sum(pair["counts"][key] for key in ("both", "left", "right", "neither")) == 24
+    assert [row[0] for row in pair["losses"]] == ["wrong answer"]

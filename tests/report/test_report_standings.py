@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 from boards import JSON, LABELS_JSON, TEXT, board, many, runs, world
 from report_browser import luminance
 from scored_runs import World, query, saying, speaking
@@ -32,14 +31,13 @@ def headlines(board: Board) -> dict[str, tuple[str, str]]:
 def test_standings_are_tests_against_the_best(many: Board) -> None:
     """Against the best, not against the model above: small steps add up."""
     (panel,) = panels_of(many)
-    standings = [dot.standing for dot in panel.dots]
     assert [dot.model for dot in panel.dots] == list(many.models)
-    assert standings[0] == BEST
-    assert standings[-1] == LOWER
+    best, *others = panel.dots
+    assert (best.standing, others[-1].standing) == (BEST, LOWER)
     # By the tests, corrected for all models of the panel.
-    for dot, standing in zip(panel.dots[1:], standings[1:], strict=True):
+    for dot in others:
         assert dot.to_best is not None
-        assert (standing == LOWER) == dot.to_best.significant
+        assert (dot.standing == LOWER) == dot.to_best.significant
         assert dot.to_best.corrected is not None
         assert dot.to_best.corrected >= (dot.to_best.p_value or 0)
 
@@ -50,33 +48,28 @@ def test_panels_are_all_datasets_and_each_family(board: Board) -> None:
     assert [len(panel.datasets) for panel in panels] == [2, 1, 1]
 
 
-@pytest.fixture
-def sixty(world: World) -> World:
-    """Return a world whose table has sixty pictures."""
-    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(60)])
-    return world
-
-
 def ranked(world: World) -> Board:
     return make_board(load_runs([world.runs]))
 
 
-def test_the_best_and_a_model_that_is_as_good(sixty: World) -> None:
+def test_the_best_and_a_model_that_is_as_good(world: World) -> None:
+    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(60)])
     for model in ("Twin", "Other"):
-        sixty.predict(model, JSON, speaking(JSON, 0.9, 2))
-    sixty.predict("Poor", JSON, saying("[]"))
-    first = headlines(ranked(sixty))
+        world.predict(model, JSON, speaking(JSON, 0.9, 2))
+    world.predict("Poor", JSON, saying("[]"))
+    first = headlines(ranked(world))
     assert first["best"][0] == "Other"
     assert re.fullmatch(r"F1@0.5 (.+ %) \(95 % .+\), Pascal; next is Twin: \1", first["best"][1])
     assert first["certain"] == ("No, it may be chance", "the same score as Twin, p = 1.000")
     assert first["format"] == ("xyxy_json", "the only format asked; for Twin, too")
 
 
-def test_a_certain_lead_and_its_format(sixty: World) -> None:
-    sixty.predict("Good", JSON, speaking(JSON, 1.0))
-    sixty.predict("Good", TEXT, speaking(TEXT, 0.5))
-    sixty.predict("Poor", JSON, saying("[]"))
-    first = headlines(ranked(sixty))
+def test_a_certain_lead_and_its_format(world: World) -> None:
+    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(60)])
+    world.predict("Good", JSON, speaking(JSON, 1.0))
+    world.predict("Good", TEXT, speaking(TEXT, 0.5))
+    world.predict("Poor", JSON, saying("[]"))
+    first = headlines(ranked(world))
     assert first["best"][0] == "Good"
     answer, because = first["certain"]
     assert answer == "Yes"

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,22 +37,24 @@ def files_of(folder: Path) -> SweepFiles:
     return SweepFiles(folder / "out", folder / "calls.jsonl")
 
 
-class Observed:
-    """A model whose sweep is read at some calls: ``snapshots`` by number of the call."""
+def run(folder: Path, on_call: Callable[[int, str], None] | None = None, **fields: Any) -> None:
+    go(demo_sweep(folder, SWEEP, **fields), FakeBackends(FakeModel(on_call)))
 
-    def __init__(self, followed: Followed, at: set[int], fail: set[int] = frozenset()) -> None:  # type: ignore[assignment]
-        self.snapshots: dict[int, Snapshot] = {}
-        self._followed, self._at, self._fail = followed, at, fail
 
-    def __call__(self, number: int, text: str) -> None:
-        if number in self._at:
-            self.snapshots[number] = self._followed.read(float(number))
-        if number in self._fail:
+def run_and_read(
+    folder: Path, followed: Followed, at: Sequence[int], fail: Sequence[int] = (), **fields: Any
+) -> list[Snapshot]:
+    """Run the sweep, some of whose calls fail; return what is read ``at`` calls, and afterwards."""
+    snapshots = []
+
+    def on_call(number: int, text: str) -> None:
+        if number in at:
+            snapshots.append(followed.read(float(number)))
+        if number in fail:
             raise TimeoutError("too slow")
 
-
-def run(folder: Path, observed: Callable[[int, str], None] | None = None, **fields: Any) -> None:
-    go(demo_sweep(folder, SWEEP, **fields), FakeBackends(FakeModel(observed)))
+    run(folder, on_call, **fields)
+    return [*snapshots, followed.read(99.0)]
 
 
 # --- before, during, after ------------------------------------------------------------------------
@@ -62,28 +64,25 @@ def test_before_while_and_after_a_sweep(tmp_path: Path) -> None:
     followed = Followed(files_of(tmp_path))
     before = followed.read(0.0)
     assert (before.state, before.cells) == (SweepState.WAITING, ())
-    observed = Observed(followed, {9, 15, 21})
-    run(tmp_path, observed)
-    first, second = observed.snapshots[9], observed.snapshots[15]
+    first, second, after = run_and_read(tmp_path, followed, (9, 15))
     assert first.state is SweepState.RUNNING
-    assert first.answered > 0
-    assert second.answered > first.answered
+    assert 0 < first.answered < second.answered
     assert second.speed == pytest.approx((second.answered - first.answered) / 6)
     assert second.speed is not None
     assert second.seconds_left == pytest.approx(second.left / second.speed)
-    after = followed.read(200.0)
     assert after.state is SweepState.ENDED
     assert (after.answered, after.failed, after.left) == (24, 0, 0)
-    assert all(cell.finished for cell in after.cells)
-    assert len(after.cells) == 4
+    assert [cell.finished for cell in after.cells] == [True] * 4
+    # Exported copies of runs are no cells.
+    words = ["export", str(tmp_path / "out"), "--to", "hub", "--out", str(tmp_path / "out/hub")]
+    assert main(words) == 0
+    assert followed.read(200.0).cells == after.cells
 
 
 def test_failed_calls_are_counted_and_asked_again(tmp_path: Path) -> None:
     followed = Followed(files_of(tmp_path))
-    observed = Observed(followed, {12}, fail={3, 7})
-    run(tmp_path, observed)
-    assert observed.snapshots[12].failed == 2
-    ended = followed.read(99.0)
+    between, ended = run_and_read(tmp_path, followed, [12], fail=(3, 7))
+    assert between.failed == 2
     assert (ended.answered, ended.failed, ended.left) == (22, 2, 0)
     run(tmp_path)
     again = followed.read(199.0)
@@ -92,19 +91,17 @@ def test_failed_calls_are_counted_and_asked_again(tmp_path: Path) -> None:
 
 def test_of_several_samples_the_first_is_shown(tmp_path: Path) -> None:
     followed = Followed(files_of(tmp_path))
-    observed = Observed(followed, {9}, fail={1})
-    run(tmp_path, observed, samples=2)
-    between, ended = observed.snapshots[9], followed.read(99.0)
+    between, ended = run_and_read(tmp_path, followed, [9], fail=[1], samples=2)
     assert (between.answered, between.failed) == (3, 1), "of eight calls"
     assert (len(ended.cells), ended.answered, ended.failed, ended.left) == (4, 23, 1, 0)
 
 
 def test_a_killed_sweep_has_ended_with_calls_left(tmp_path: Path) -> None:
     followed = Followed(files_of(tmp_path))
-    observed = Observed(followed, {8})
 
     def die(number: int, text: str) -> None:
-        observed(number, text)
+        if number == 8:
+            followed.read(8.0)
         if number == 12:
             raise KeyboardInterrupt
 
@@ -135,21 +132,16 @@ def test_a_replaced_journal_is_read_again(tmp_path: Path) -> None:
     assert followed.read(2.0).answered == 12
 
 
-# --- the page -------------------------------------------------------------------------------------
-
-
 def test_the_page_has_all_facts(tmp_path: Path) -> None:
     followed = Followed(files_of(tmp_path))
-    observed = Observed(followed, {8, 16}, fail={5})
-    run(tmp_path, observed)
-    page = make_live_page(replace(observed.snapshots[16], speed=2.0), NOW, 4.2)
-    left = observed.snapshots[16].left
+    _, running, over = run_and_read(tmp_path, followed, (8, 16), fail=[5])
+    page = make_live_page(replace(running, speed=2.0), NOW, 4.2)
     for text in (
         '<button type="button" id="pause" aria-pressed="false" data-seconds="5">Pause</button>',
         "Running.",
         "As of 2026-01-02 03:04:05 UTC",
         "2.0 calls per second",
-        duration(left / 2),
+        duration(running.left / 2),
         "Demo_multilabel",
         "xyxy_json",
     ):
@@ -157,12 +149,11 @@ def test_the_page_has_all_facts(tmp_path: Path) -> None:
     # Only a script that can be paused loads it again.
     assert 'http-equiv="refresh"' not in page
     assert page.count("<script") == 1
-    ended = make_live_page(followed.read(99.0), NOW, None)
+    ended = make_live_page(over, NOW, None)
     assert "<script" not in ended
     assert 'id="pause"' not in ended
     assert "1 call failed: run it again to ask them." in ended
-    stopped = make_live_page(observed.snapshots[16], NOW, None)
-    assert "No longer watched" in stopped
+    assert "No longer watched" in make_live_page(running, NOW, None)
 
 
 # --- in a browser ---------------------------------------------------------------------------------
@@ -190,9 +181,8 @@ def test_the_page_loads_itself_again_and_keeps_the_place(tmp_path: Path) -> None
         time.sleep(1.5)
         assert ask("return window.before") is True, "it was not loaded again"
         ask("document.getElementById('pause').click()")
-        until(
-            lambda: ask("return window.before === undefined && document.readyState") == "complete"
-        )
+        again = "return window.before === undefined && document.readyState === 'complete'"
+        until(lambda: ask(again))
         assert ask("return scrollY") == 700
         out.write_text(make_live_page(ended, NOW, None))
         until(lambda: driver.title == "Ended: 24 of 24 calls")
