@@ -108,14 +108,14 @@ def _rounded(value: float | None) -> float | None:
 def _tokens(place: BoxSpans | None, logprobs: TokenLogprobs, labelled: bool) -> Tokens:
     if place is None:
         return Tokens((), (), ())
-    before = place.before
+    label, before = filter(None, [place.label]), place.before
     if before is not None and before[0] == before[1]:
         # Nothing between: the box's first token is where the reply could have stopped.
         before = (before[1], before[1] + 1)
     return Tokens(
         _of(place.numbers, logprobs),
-        _of((place.label,) if place.label else (), logprobs) if labelled else None,
-        _of((before,) if before else (), logprobs),
+        _of(label, logprobs) if labelled else None,
+        _of(filter(None, [before]), logprobs),
     )
 
 

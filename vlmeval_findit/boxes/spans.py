@@ -19,6 +19,7 @@ from .reading import read
 from .representation import CLASS_KEY, PLURAL_KEYS, REPRESENTATIONS, ReplyFormat, Representation
 
 Span = tuple[int, int]  # Characters of the reply from start to before end
+Match = tuple[tuple[Span, ...], Span | None]  # The numbers of a box, and its label
 
 
 class BoxSpans(NamedTuple):
@@ -43,7 +44,7 @@ def places(reply: str, fmt: ReplyFormat, reading: ParsedReply) -> list[BoxSpans 
     again = read(_replaced(reply, marks), _tracing(fmt))
     if len(again.boxes) != len(reading.boxes) or again.frames != reading.frames:
         return [None] * len(reading.boxes)
-    matches: list[tuple[tuple[Span, ...], Span | None] | None] = []
+    matches: list[Match | None] = []
     for at, ordinals in enumerate(again.boxes):
         numbers = tuple(filter(None, (marks.get(f"{ordinal:.0f}") for ordinal in ordinals)))
         label = None
@@ -137,29 +138,25 @@ def _label_before(reply: str, label: str, number: int) -> Span | None:
 
 
 def _label_at(reply: str, label: str, span: Span | None) -> Span | None:
-    if span is None:
+    if span is None or not label:
         return None
-    text = reply[slice(*span)]
     try:
-        label_text = json.loads(f'"{text}"').strip()
+        return span if json.loads(f'"{reply[slice(*span)]}"').strip() == label else None
     except ValueError:
         return None
-    return span if label and label_text == label else None
 
 
 # --- between the boxes ----------------------------------------------------------------------------
 
 
-def _between(
-    reply: str, fmt: ReplyFormat, matches: Sequence[tuple[tuple[Span, ...], Span | None] | None]
-) -> list[Span | None]:
+def _between(reply: str, fmt: ReplyFormat, matches: Sequence[Match | None]) -> list[Span | None]:
     """Return the span from the previous box in the text to each box."""
     before: list[Span | None] = [None] * len(matches)
     if None in matches:
         return before
     boxes = [
         (min(numbers)[0], max(numbers)[1], label, at)
-        for at, (numbers, label) in enumerate(each for each in matches if each is not None)
+        for at, (numbers, label) in enumerate(filter(None, matches))
     ]
     end = None
     for first, last, label, at in sorted(boxes, key=lambda box: box[:2]):

@@ -32,7 +32,6 @@ class CoordinateMap(NamedTuple):
     turned: bool = False  # u follows y and v follows x
 
     def of(self, rows: NDArray[np.intp]) -> CoordinateMap:
-        """Select images."""
         return CoordinateMap(self.scale[:, rows], self.offset[:, rows], self.turned)
 
     def distorted(self, distortion: Distortion) -> CoordinateMap:
@@ -153,7 +152,6 @@ class Order(NamedTuple):
 
     @property
     def numbers(self) -> Floats:
-        """Return the inverse of ``corners``, (4, 4)."""
         return np.linalg.inv(self.corners).astype(float)
 
 

@@ -182,7 +182,6 @@ class ConventionFit(NamedTuple):
 
     @property
     def nats(self) -> float:
-        """Return the log-likelihood less the convention's cost."""
         return float(self.logs.sum()) - self.convention.cost
 
     @property

@@ -89,7 +89,6 @@ class RunArrays:
 
     @property
     def answered(self) -> int:
-        """Return how many queries have boxes."""
         return len(np.unique(self.box_query))
 
     def some(self, most: int) -> RunArrays:

@@ -41,7 +41,6 @@ class RunReplies:
 
     @property
     def queries(self) -> list[AnsweredQuery]:
-        """Return a query per image, or per frame of a video."""
         return [each for reply in self.matched for each in _queries(reply, self.declared)]
 
 
@@ -126,7 +125,6 @@ class CoordinateCheck:
     lines: Sequence[Line]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the diagnosis, for a file."""
         diagnosis, fit = self.diagnosis, self.diagnosis.fit
         return {
             "verdict": diagnosis.verdict.value,

@@ -77,7 +77,6 @@ def check_benchmark(
 
 
 def _message(benchmark: Benchmark, task: AnyTask, index: int) -> Finding:
-    """Return the message of a row whose images exist."""
     message = benchmark.prompts()[0].message(task.queries[index], task.question)
     folder = image_folder(task.question.images).path
     parts = (f"<{part.value}>" if part.kind is PartKind.IMAGE else part.value for part in message)
@@ -117,7 +116,6 @@ def _replies(
 
 
 def _written(folder: Path, model: str, task: AnyTask, texts: Mapping[int, str]) -> Path:
-    """Return the prediction file of a model's replies."""
     path = folder / model / f"{model}_{task.question.name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [
@@ -159,7 +157,6 @@ def _shown(value: float | None) -> str:
 
 
 def _values(benchmark: Benchmark, runs: Mapping[str, RunScore]) -> Findings:
-    """Check the metrics of right, other and failed replies."""
     headline, right = benchmark.with_failures, runs.get("Right")
     if right is None:
         return

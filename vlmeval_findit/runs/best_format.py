@@ -9,6 +9,7 @@ a tenth of a percent is no reason.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
@@ -25,23 +26,17 @@ _DIGITS = 1  # Digits of a value that are printed, and that formats are compared
 
 def rule(benchmark: Benchmark) -> str:
     """Say how a winner is chosen, in the words of every output."""
+
+    def named(metric: Metric, highest: str) -> str:
+        word = metric.name.istitle() and metric.name.isalpha()
+        which = "lowest " if metric.better is Better.LOWER else highest
+        return which + (metric.name.lower() if word else metric.name)
+
     first, *others = benchmark.ranking
-    parts = [f"{_lowest(first) or 'highest '}{_in_text(first.name)}, averaged over the tables"]
-    if others:
-        parts.append(
-            ", ".join(f"then {_lowest(metric)}{_in_text(metric.name)}" for metric in others)
-        )
+    then = ", ".join(f"then {named(metric, '')}" for metric in others)
+    parts = [f"{named(first, 'highest ')}, averaged over the tables", *filter(None, [then])]
     of = " of a percent" if all(metric.share for metric in benchmark.ranking) else ""
     return f"{'; '.join(parts)}, each to a tenth{of}; then the order of the formats"
-
-
-def _lowest(metric: Metric) -> str:
-    return "lowest " if metric.better is Better.LOWER else ""
-
-
-def _in_text(name: str) -> str:
-    """Return the name of a metric within a sentence, in lower case if it is a word."""
-    return name.lower() if name.istitle() and name.isalpha() else name
 
 
 def worst(metric: Metric) -> float:
@@ -75,21 +70,15 @@ def ranked(
     by_format: dict[str, dict[str, tuple[Question, Mapping[str, float]]]] = {}
     for question, sums in scored:
         by_format.setdefault(question.format, {})[question.board_dataset] = question, sums
-    averages = [_average(benchmark, list(of.values())) for of in by_format.values()]
-    return sorted(averages, key=lambda average: _rank(benchmark, average))
-
-
-def _average(
-    benchmark: Benchmark, columns: list[tuple[Question, Mapping[str, float]]]
-) -> FormatAverage:
-    return FormatAverage(
-        question=columns[0][0],
-        datasets=len(columns),
-        metric_values={
-            metric.name: fmean(_value(metric, sums) for _, sums in columns)
+    averages = []
+    for columns in by_format.values():
+        values = {
+            metric.name: fmean(_value(metric, sums) for _, sums in columns.values())
             for metric in benchmark.ranking
-        },
-    )
+        }
+        first, _ = next(iter(columns.values()))
+        averages.append(FormatAverage(first, len(columns), values))
+    return sorted(averages, key=lambda average: _rank(benchmark, average))
 
 
 def _value(metric: Metric, sums: Mapping[str, float]) -> float:
@@ -98,9 +87,6 @@ def _value(metric: Metric, sums: Mapping[str, float]) -> float:
 
 
 def _rank(benchmark: Benchmark, average: FormatAverage) -> tuple[object, ...]:
-    best = (
-        round(average.metric_values[metric.name], _DIGITS)
-        * (1 if metric.better is Better.LOWER else -1)
-        for metric in benchmark.ranking
-    )
-    return (-average.datasets, *best, average.question.format_place)
+    signs = (1 if metric.better is Better.LOWER else -1 for metric in benchmark.ranking)
+    values = (round(average.metric_values[each.name], _DIGITS) for each in benchmark.ranking)
+    return (-average.datasets, *map(operator.mul, signs, values), average.question.format_place)

@@ -71,7 +71,6 @@ def write_consensus(runs: Sequence[Run]) -> Run:
 def _row(
     opened: Predictions, rows: Sequence[ScoredRow], replies: Sequence[Reply]
 ) -> dict[str, Any]:
-    """Return the consensus of one query as a row of a prediction file."""
     answers = [pair for pair in zip(rows, replies, strict=True) if not pair[0].failed]
     row: dict[str, Any] = {"index": rows[0].index}
     if not answers:
@@ -90,7 +89,6 @@ def _row(
 
 
 def _text(opened: Predictions, reply: Reply, boxes: Iterable[BoxToWrite]) -> str:
-    """Write boxes in pixels as a reply in the run's format and space."""
     question, query = opened.task.question, opened.task.queries[reply.index]
     assert isinstance(question, Variant)
     model, settings, identity = opened.model, opened.settings, opened.identity

@@ -179,7 +179,6 @@ class BestFormats:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the outcomes in a file of formats, by model and benchmark."""
     try:
         values: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))["models"]
     except (yaml.YAMLError, TypeError, KeyError):

@@ -126,7 +126,6 @@ def refuse_variable(settings: Settings, spaces: Sequence[IdentityConflict], wher
 
 
 def _named(path: Path, dataset: str | None, identity: Identity | None) -> tuple[str, str]:
-    """Model and dataset of a prediction file."""
     try:
         model, named = parse_prediction_name(path)
     except PredictionError:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import ceil
 from typing import NamedTuple
 
@@ -86,10 +87,8 @@ def rank_round(
     a ``share`` of all queries (1: no format is dropped). The chances of those that are dropped now
     add up to ``allowed`` at most.
     """
-    order = ranked(
-        benchmark,
-        ((question, totals(rows)) for of in runners.values() for question, rows in of.items()),
-    )
+    scored = chain.from_iterable(of.items() for of in runners.values())
+    order = ranked(benchmark, ((question, totals(rows)) for question, rows in scored))
     front = order[0].format
     metric = benchmark.ranking[0]
     estimates = {name: _estimate(benchmark, of) for name, of in runners.items()}
@@ -111,11 +110,9 @@ def rank_round(
 
 
 def _estimate(benchmark: Benchmark, of: Scored) -> Estimate:
-    """Estimate the first metric of a format, averaged over its tables."""
-    metric = benchmark.ranking[:1]
-    return mean(
-        [estimate_metrics(metric, clustered_sums(rows, q.images)) for q, rows in of.items()]
-    )
+    first = benchmark.ranking[:1]
+    sums = (clustered_sums(rows, question.images) for question, rows in of.items())
+    return mean([estimate_metrics(first, each) for each in sums])
 
 
 def allowance(stage: int, stages: int, share: float, spent: float) -> float:

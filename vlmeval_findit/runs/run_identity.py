@@ -88,17 +88,11 @@ def plugin_conflicts(recorded: Mapping[str, str]) -> list[IdentityConflict]:
     for table in plugin_tables().values() if recorded else ():
         for row in table.added().values():
             here.setdefault(row.plugin.name, []).append(row.plugin.version)
-    return [
-        IdentityConflict(
-            f"{PLUGIN}{name}",
-            version,
-            ", ".join(dict.fromkeys(here.get(name, ()))) or _absent(name),
-        )
-        for name, version in recorded.items()
-        if version not in here.get(name, ())
-    ]
-
-
-def _absent(name: str) -> str:
-    remedy = f"--plugin …/{name}" if name.endswith(".py") else f"pip install {name}"
-    return f"not here: {remedy}"
+    conflicts = []
+    for name, version in recorded.items():
+        remedy = f"--plugin …/{name}" if name.endswith(".py") else f"pip install {name}"
+        versions = here.get(name, [f"not here: {remedy}"])
+        if version not in versions:
+            now = ", ".join(dict.fromkeys(versions))
+            conflicts.append(IdentityConflict(f"{PLUGIN}{name}", version, now))
+    return conflicts

@@ -64,12 +64,10 @@ class RunScore:
 
     @property
     def failed(self) -> int:
-        """Number of failed calls."""
         return sum(row.failed for row in self.rows)
 
     @property
     def reasons(self) -> Counter[str]:
-        """Number of replies by the reason why they do not adhere."""
         return Counter(row.reason for row in self.rows if row.reason is not None)
 
 
@@ -123,7 +121,6 @@ def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
 
 
 def _with_record(row: ScoredRow, reply: Reply) -> ScoredRow:
-    """Add to a row's details what they store of its reply's record."""
     recorded = reply.recorded
     more: dict[str, Any] = {}
     if recorded.tokens:

@@ -85,7 +85,6 @@ class SamplesScore:
 
     @property
     def failed(self) -> int:
-        """Number of failed calls."""
         return sum(run.failed for run in self.runs)
 
 

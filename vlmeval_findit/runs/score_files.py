@@ -21,7 +21,6 @@ from ..core.files import atomic_write, file_sha256
 from ..core.formatting import as_csv
 from ..core.identity import Identity, as_values, from_values
 from ..core.metric import is_sliced
-from ..core.question import Question
 from ..core.run_files import RunFiles, marked, run_of
 from ..core.scored_row import ScoredRow
 from ..core.settings import Settings
@@ -117,7 +116,6 @@ class Provenance:
     table_sha256: str
     rows: frozenset[int]  # Indices of the rows that were scored
     missing: tuple[int, ...]  # Rows that were not scored
-    left_out: tuple[int, ...]  # Those of them without a usable image
     spaces: tuple[str, ...]  # Coordinate spaces, each with its source
     scorer: Scorer | None  # What decided besides the benchmark's code
     versions: Mapping[str, str]  # At inference
@@ -147,11 +145,13 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
     question, benchmark, identity = run.task.question, run.benchmark, run.identity
     scored = {row.index for row in run.rows}
     metrics = (*benchmark.metrics, benchmark.with_failures)
+    fields: dict[str, Any] = asdict(question) if is_dataclass(question) else {}
+    fields = {name: getattr(value, "value", value) for name, value in fields.items()}  # Of enums
     return {
         "model": run.model,
         "dataset": run.task.name,
         "benchmark": benchmark.name,
-        "variant": {"name": question.name, **_fields(question)},
+        "variant": {"name": question.name, **fields},
         "identity": identity and as_values(identity),
         "digest": identity and identity.digest,
         "forced": [*(identity.forced if identity else ()), *run.forced],
@@ -185,18 +185,10 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
 
 
 def _plugins(run: RunScore) -> dict[str, str]:
-    """Return the plug-ins whose rows decided how it was asked or is scored."""
-    row = run.identity.answering.row if run.identity else None
-    if row is None and (known := find_model(run.model)) is not None:
-        row = known.name
+    known, row = find_model(run.model), run.identity and run.identity.answering.row
+    row = row or (known.name if known else None)
     used = plugins_used(run.task.question, row, [space["kind"] for space in run.spaces])
     return {**used, **(run.identity.plugins if run.identity else {})}
-
-
-def _fields(question: Question) -> dict[str, Any]:
-    """Return the fields of a question, where it is a record."""
-    values: dict[str, Any] = asdict(question) if is_dataclass(question) else {}
-    return {name: getattr(value, "value", value) for name, value in values.items()}
 
 
 def provenance_from(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Provenance:
@@ -216,7 +208,6 @@ def provenance_from(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Pro
         table_sha256=values["table"]["sha256"],
         rows=frozenset(row.index for row in rows),
         missing=tuple(values["predictions"]["rows_missing"]),
-        left_out=run.left_out if run else (),
         spaces=tuple(_space_text(space) for space in values["spaces"]),
         scorer=_scorer(values["scorer"]) if "scorer" in values else None,
         versions={**run.host, **run.versions} if run else {},

@@ -161,7 +161,6 @@ _EXAMPLE = "name the --work-dir of runs, or make some with: python run_findit.py
 
 
 def _remedy(folder: Path) -> str:
-    """Say what to type where a folder has no scored run."""
     try:
         prediction_files([folder])
     except PredictionError:
@@ -247,7 +246,6 @@ def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
 
 
 def _rows(details: Path, places: Container[int] | None = None) -> Iterator[ScoredRow]:
-    """Yield the rows of a file, or those at some places."""
     with details.open(encoding="utf-8") as lines:
         for place, line in enumerate(lines):
             if places is None or place in places:

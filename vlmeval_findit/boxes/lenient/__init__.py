@@ -6,7 +6,6 @@ complete silently (``[10, 20, 30, 4`` becomes a box), and some take quadratic ti
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
@@ -22,11 +21,8 @@ __all__ = ["LenientReply", "Repair", "parse_leniently"]
 
 LONGEST = 100_000  # Characters of a reply that are read; a longer one is a loop
 
-_NEVER = (
-    FormatFailure.FAILED_CALL,
-    FormatFailure.EMPTY,
-    FormatFailure.TRUNCATED_THINKING,
-)  # No answer at all
+# No answer at all
+_NEVER = (FormatFailure.FAILED_CALL, FormatFailure.EMPTY, FormatFailure.TRUNCATED_THINKING)
 
 
 class LenientReply(NamedTuple):
@@ -56,11 +52,9 @@ def parse_leniently(reply: str, fmt: ReplyFormat, strict: ParsedReply) -> Lenien
     candidates = _structured(values, entries, fmt, strict.reason, text)
     reading = _read(candidates, entries.indices, fmt)
     repairs = set().union(*(candidate.repairs for candidate in candidates))
-    if (
-        not reading.boxes
-        and not _OBJECT.search(text)
-        and not names_another_order(text, fmt.numbers)
-    ):
+    # A text with objects is not read as prose: their keys may give numbers another meaning.
+    prose = "{" not in text and "}" not in text
+    if not reading.boxes and prose and not names_another_order(text, fmt.numbers):
         reading, repair = _worded(text, fmt)
         repairs = {repair}
     if not reading.boxes:
@@ -69,10 +63,6 @@ def parse_leniently(reply: str, fmt: ReplyFormat, strict: ParsedReply) -> Lenien
     if merged is None:
         return None
     return LenientReply(merged, tuple(repair for repair in Repair if repair in repairs))
-
-
-# A text with objects is not read as prose: their keys may give numbers another meaning
-_OBJECT = re.compile(r"[{}]")
 
 
 def _worded(text: str, fmt: ReplyFormat) -> tuple[ParsedReply, Repair]:
@@ -111,14 +101,13 @@ def _structured(
     if reason not in (FormatFailure.NOT_JSON, FormatFailure.TRUNCATED) or not around:
         return built
     in_words = any(map(str.isalpha, around))
-    return [
-        candidate._replace(
-            repairs=candidate.repairs - {Repair.STRUCTURE} | {Repair.PROSE}
-            if candidate.bare and in_words
-            else candidate.repairs | {Repair.AROUND}
-        )
-        for candidate in built
-    ]
+
+    def around_it(candidate: Candidate) -> frozenset[Repair]:
+        if candidate.bare and in_words:
+            return candidate.repairs - {Repair.STRUCTURE} | {Repair.PROSE}
+        return candidate.repairs | {Repair.AROUND}
+
+    return [candidate._replace(repairs=around_it(candidate)) for candidate in built]
 
 
 def _in_text(candidate: Candidate) -> frozenset[Repair]:
@@ -170,11 +159,7 @@ def _empty(values: Sequence[ParsedValue], text: str, reason: FormatFailure) -> L
     """Read a reply whose lists are all empty: it says that there is nothing."""
     if not values or not all(candidate.value == List([], whole=True) for candidate in values):
         return None
-    around = _around(values, text)
-    bare = not around.strip("`").removeprefix("json").strip()
-    repairs = (
-        ()
-        if bare and reason in (FormatFailure.NO_BOX, FormatFailure.NO_FRAME)
-        else (Repair.AROUND,)
-    )
+    bare = not _around(values, text).strip("`").removeprefix("json").strip()
+    as_asked = bare and reason in (FormatFailure.NO_BOX, FormatFailure.NO_FRAME)
+    repairs = () if as_asked else (Repair.AROUND,)
     return LenientReply(ParsedReply((), (), (), reason), repairs)
