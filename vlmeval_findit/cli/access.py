@@ -90,21 +90,16 @@ def access_of(entry: ModelEntry, serves: bool = False) -> Access:
     """Return the access to a model; ``serves``: this machine starts servers for its models.
 
     A name in VLMEvalKit's list means VLMEvalKit's model.
-
-    Raises:
-        ValueError: a baseline has an address.
     """
+    flag = "--provider" if entry.provider else "--base-url" if entry.base_url else None
     if entry.name in baselines():
-        if entry.base_url or entry.provider:
-            flag = "--provider" if entry.provider else "--base-url"
+        if flag:
             raise ValueError(
                 f"{flag}: {entry.name} is a baseline and calls no server. Leave {flag} out"
             )
         return Access.BASELINE
-    if entry.provider:
-        return Access.PROVIDER
-    if entry.base_url:
-        return Access.SERVER
+    if flag:
+        return Access.PROVIDER if entry.provider else Access.SERVER
     if entry.checkpoint is not None:
         return Access.SERVED if serves else Access.CHECKPOINT
     if may_have_model(entry.name):
@@ -128,12 +123,7 @@ def flag_name(name: str) -> str:
 def refuse_unused(flags: Iterable[str], accesses: Sequence[tuple[str, Access]]) -> None:
     """Refuse the first flag that no model uses, or that some model should use but does not.
 
-    Args:
-        flags: names of :class:`.ModelOptions`, or of VLMEvalKit's flags.
-        accesses: names of models with their access; a model may have several.
-
-    Raises:
-        ValueError: the message names flag, model and what would use it.
+    Flags are names of :class:`.ModelOptions` or of VLMEvalKit's; a model may have several accesses.
     """
     for name in flags:
         flag = flag_name(name)

@@ -195,11 +195,7 @@ def _print_set(row: DataSource) -> None:
 
 
 def make_set(name: str, options: ImportOptions) -> int:
-    """Make the datasets of a published set.
-
-    Returns:
-        The exit status: 1 if some could not be made, 2 if none could.
-    """
+    """Make the datasets of a published set; 1 if some could not be made, 2 if none could."""
     sets = published_sets()
     if name not in sets:
         raise AnnotationError(f"no published set {name!r}{nearest(name, sets)}")

@@ -113,11 +113,7 @@ class Demonstration:
     def answer(
         self, models: Sequence[str], best: Path | None = None, **fields: Any
     ) -> list[CellResult]:
-        """Ask models, in their best formats where a file has them; all stages share a journal.
-
-        Raises:
-            ValueError: calls failed.
-        """
+        """Ask models, in their best formats where a file has them; all stages share a journal."""
         sweep = Sweep(
             models=tuple(map(ModelEntry, models)),
             work_dir=self.folder / "runs",

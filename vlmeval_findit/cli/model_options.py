@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial, wraps
 from typing import Any
@@ -12,39 +12,44 @@ import click
 from ..models.http.batch import BatchKind
 from ..models.model_entry import ModelOptions
 from ..serving.programs import PROGRAMS
-from .shared_options import option, space_option, switch
+from .shared_options import force_option, option, space_option, switch
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 MODEL = "NAME, NAME=CHECKPOINT (a folder or hub identifier) or, at a server, NAME=SERVED."
 
-BATCH = click.option(
-    "--batch",
-    type=click.Choice([kind.value for kind in BatchKind]),
-    callback=lambda _, __, value: value and BatchKind(value),
-    help="Ask in batches, at half the price: at --provider, or the only address of --base-url.",
-)
-EXECUTOR = click.option(
-    "--executor",
-    type=click.Choice(["local", "ray"]),
-    default="local",
-    help="ray: replicas of the model over a Ray cluster (RAY_ADDRESS, else a local cluster).",
-)
-REPLICAS = option(
-    "--replicas", "N", "Replicas of the model on a Ray cluster.", type=int, show_default=False
-)
-SAMPLES = option(
-    "--samples",
-    "N",
-    "Replies to each query, for the samples command; needs --temperature.  [default: 1]",
-    type=int,
-    show_default=False,
-)
-LOGPROBS = switch(
-    "--logprobs", "Record the probability of every token; earlier answers without are asked again."
-)
-SKIP_MISSING = switch("--skip-missing-images", "Leave out rows whose images are missing.")
-DRY_RUN = switch("--dry-run", "Count calls and cost; ask nothing.")
+_OF_SOME: Mapping[str, Option] = {
+    "batch": click.option(
+        "--batch",
+        type=click.Choice([kind.value for kind in BatchKind]),
+        callback=lambda _, __, value: value and BatchKind(value),
+        help="Ask in batches, at half the price: at --provider, or the only address of --base-url.",
+    ),
+    "executor": click.option(
+        "--executor",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        help="ray: replicas of the model over a Ray cluster (RAY_ADDRESS, else a local cluster).",
+    ),
+    "replicas": option(
+        "--replicas", "N", "Replicas of the model on a Ray cluster.", type=int, show_default=False
+    ),
+    "samples": option(
+        "--samples",
+        "N",
+        "Replies to each query, for the samples command; needs --temperature.  [default: 1]",
+        type=int,
+        show_default=False,
+    ),
+    "logprobs": switch(
+        "--logprobs",
+        "Record the probability of every token; earlier answers without are asked again.",
+    ),
+    "skip_missing": switch("--skip-missing-images", "Leave out rows whose images are missing."),
+    "dry_run": switch("--dry-run", "Count calls and cost; ask nothing."),
+    "force": force_option,
+}
+"""Options of some of these commands."""
 
 _PROMPT: tuple[Option, ...] = (
     option("--system", "FILE", "Text that goes before every question."),
@@ -131,8 +136,8 @@ _SHARED: tuple[Option, ...] = (
 )
 
 
-def model_options(*more: Option) -> Option:
-    """Add the shared options, and ``more``, to a command, which gets them as ``options``.
+def model_options(*more: str) -> Option:
+    """Add the shared options, and those named, to a command, which gets them as ``options``.
 
     The other arguments of the command stay as they are.
     """
@@ -144,6 +149,6 @@ def model_options(*more: Option) -> Option:
             options = ModelOptions(**{name: values.pop(name) for name in names})
             return command(options=options, **values)
 
-        return _with((*_SHARED, *more), call)
+        return _with((*_SHARED, *map(_OF_SOME.__getitem__, more)), call)
 
     return decorate

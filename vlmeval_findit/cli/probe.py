@@ -32,7 +32,7 @@ from ..models.model_table import find_model
 from ..runs.open_predictions import open_predictions
 from ..sweeps.sweep_file import Sweep
 from .early_checks import check_amounts, refuse_untabled
-from .model_options import DRY_RUN, EXECUTOR, MODEL, MODEL_GROUPS, REPLICAS, model_options
+from .model_options import MODEL, MODEL_GROUPS, model_options
 from .printing import report_spending
 from .probe_report import ProbeReport, print_probe
 from .shared_options import PATH, Command, complete_models, is_quiet, option
@@ -83,7 +83,7 @@ _PLACEHOLDER = "grid1000"
     default=COUNT,
 )
 @option("--work-dir", "DIR", "Folder of the results.", type=PATH, default=Path("outputs/probe"))
-@model_options(DRY_RUN, EXECUTOR, REPLICAS)
+@model_options("dry_run", "executor", "replicas")
 def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: Path) -> int:
     """Ask a deployment about forty scenes and name the coordinates that it answers in.
 

@@ -116,20 +116,7 @@ def write_report(
 
 
 def _watch(path: Path, out: Path, every: float) -> int:
-    """Write the page of a sweep again and again, until it has ended.
-
-    Args:
-        path: its file, or its work dir, which need not exist yet.
-        out: the page; it is whole at every moment.
-        every: seconds between two updates.
-
-    Returns:
-        0 when the sweep is over, 130 when the user stopped watching.
-
-    Raises:
-        ConfigError: a sweep's file cannot be used.
-        OSError: the page cannot be written, or a sweep's file cannot be read.
-    """
+    """Write the page of a sweep again and again, until it has ended; the page is always whole."""
     followed = Followed(_files_of(path))
     out.parent.mkdir(parents=True, exist_ok=True)
     snapshot: Snapshot | None = None

@@ -15,22 +15,13 @@ from ..serving.processes import end
 from ..sweeps.sweep_file import Sweep, refuse_samples
 from .access import Access, flag_name
 from .early_checks import check_amounts, check_folder, check_gpu_numbers
-from .model_options import (
-    DRY_RUN,
-    LOGPROBS,
-    MODEL,
-    MODEL_GROUPS,
-    SAMPLES,
-    SKIP_MISSING,
-    model_options,
-)
+from .model_options import MODEL, MODEL_GROUPS, model_options
 from .printing import print_rows, report_spending
 from .run_line import RunCommand, RunLine, check_image_roots, check_line, check_named, flag_names
 from .shared_options import (
     PATH,
     complete_datasets,
     complete_models,
-    force_option,
     is_quiet,
     is_verbose,
     option,
@@ -67,7 +58,7 @@ _FOR_HOST_MODELS = ("base_url", "key", "timeout", "extra_body")
 @option("--judge-args", "JSON", "Settings of datasets, as VLMEvalKit has them.")
 @option("--image-root", "KEY=DIR", "Folder of the images of a dataset (repeatable).", multiple=True)
 @option("--prompts", "CLONE", "Use the prompts of the release, from a clone of it.", type=PATH)
-@model_options(SAMPLES, DRY_RUN, LOGPROBS, force_option, SKIP_MISSING)
+@model_options("samples", "dry_run", "logprobs", "force", "skip_missing")
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT FLAGS]...")
 def command(**values: Any) -> int:
     """Ask models about datasets and score the answers.

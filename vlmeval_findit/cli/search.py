@@ -15,23 +15,12 @@ from ..models.model_table import find_model
 from ..runs.best_format import rule
 from ..sweeps.format_search import search_sweep, search_target
 from .early_checks import check_amounts, refuse_untabled
-from .model_options import (
-    BATCH,
-    DRY_RUN,
-    EXECUTOR,
-    LOGPROBS,
-    MODEL,
-    MODEL_GROUPS,
-    REPLICAS,
-    SKIP_MISSING,
-    model_options,
-)
+from .model_options import MODEL, MODEL_GROUPS, model_options
 from .shared_options import (
     PATH,
     Command,
     complete_datasets,
     complete_models,
-    force_option,
     option,
     switch,
 )
@@ -78,7 +67,7 @@ from .sweep import run_or_count, with_options
     "File of all answers.  [default: calls.jsonl in --work-dir, else in outputs]",
     type=PATH,
 )
-@model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, LOGPROBS, force_option, SKIP_MISSING)
+@model_options("dry_run", "batch", "executor", "replicas", "logprobs", "force", "skip_missing")
 def command(
     options: ModelOptions,
     model: str,

@@ -47,20 +47,10 @@ from ..sweeps.sweep_file import Sweep, all_questions, in_best_formats, read_swee
 from ..sweeps.sweep_run import UnfinishedError, run_sweep
 from .access import USED_BY_EACH, Access, access_of, refuse_unused
 from .early_checks import check_amounts, check_entry, check_folder, check_rows
-from .model_options import (
-    BATCH,
-    DRY_RUN,
-    EXECUTOR,
-    LOGPROBS,
-    MODEL_GROUPS,
-    REPLICAS,
-    SAMPLES,
-    SKIP_MISSING,
-    model_options,
-)
+from .model_options import MODEL_GROUPS, model_options
 from .printing import print_folded, print_rows, report_spending
 from .progress import SweepProgress
-from .shared_options import PATH, Command, force_option, is_quiet, option, print_note
+from .shared_options import PATH, Command, is_quiet, option, print_note
 
 _WITHOUT_HOST = (Access.SERVER, Access.PROVIDER, Access.BATCH)
 """For these VLMEvalKit is not needed."""
@@ -84,7 +74,9 @@ _WITHOUT_HOST = (Access.SERVER, Access.PROVIDER, Access.BATCH)
     type=PATH,
 )
 @option("--journal", "FILE", "Overrides journal in the file.", type=PATH)
-@model_options(SAMPLES, DRY_RUN, BATCH, EXECUTOR, REPLICAS, LOGPROBS, force_option, SKIP_MISSING)
+@model_options(
+    "samples", "dry_run", "batch", "executor", "replicas", "logprobs", "force", "skip_missing"
+)
 def command(
     options: ModelOptions,
     config: Path,
@@ -118,11 +110,7 @@ def command(
 
 
 def with_options(sweep: Sweep, options: ModelOptions) -> Sweep:
-    """Return a sweep with the options of a command line, which override its file.
-
-    Raises:
-        ValueError: an option cannot be used.
-    """
+    """Return a sweep with the options of a command line, which override its file."""
     return replace(
         sweep,
         models=tuple(map(options.applied, sweep.models)),
@@ -156,11 +144,7 @@ def budget_for(sweep: Sweep) -> Budget:
 
 
 def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> BackendFactories:
-    """Return the backends of each model of a sweep, within a budget.
-
-    Raises:
-        ValueError: options contradict, or a package is not installed.
-    """
+    """Return the backends of each model of a sweep; a ValueError for what cannot be run."""
     values: dict[str, Any] = {
         "threads": options.api_nproc,
         "timeout": options.timeout,
@@ -213,11 +197,7 @@ def _refuse_unused(options: ModelOptions, accesses: Sequence[tuple[ModelEntry, A
 
 
 def _vlmevalkit(executor: str, inference: CallOptions, budget: Budget) -> BackendFactory:
-    """Return VLMEvalKit, which knows models on this machine and OpenRouter's.
-
-    Raises:
-        ValueError: it is not installed.
-    """
+    """Return VLMEvalKit, which knows models on this machine and OpenRouter's."""
     if package_folder() is None:
         raise ValueError(f"VLMEvalKit is not installed: {install('run')}")
     os.environ.setdefault("PRED_FORMAT", "json")

@@ -120,10 +120,7 @@ class HostRun:
 def prepare_run(dataset: QuestionDataset, model: str, work_dir: Path) -> HostRun:
     """Prepare a run over a dataset's rows, or refuse it; ``work_dir`` is for the predictions.
 
-    Raises:
-        SpaceError: the model's coordinate space is not known.
-        IdentityError: the folder has another run.
-        ValueError: the entry of the model is invalid.
+    Raises SpaceError, IdentityError where the folder has another run, or another ValueError.
     """
     check_model_name(model)
     entry = with_space(entry_of(model), dataset.settings.space)
@@ -144,18 +141,9 @@ def answer_dataset(
 ) -> tuple[int, str | None]:
     """Make the calls that are left, and write the prediction file.
 
-    Args:
-        run: as it was prepared.
-        model: is loaded with the first call.
-        threads: calls at a time to an API.
-        again: repeat failed calls.
-
-    Returns:
-        The number of failed calls, and the reason of the first.
-
-    Raises:
-        IdentityError: another run was recorded.
-        SystemExit: it was stopped; every answer is in the journal.
+    ``threads`` are calls at a time to an API; ``again`` repeats failed calls. Returns the number of
+    failed calls and the reason of the first. Raises SystemExit if stopped: every answer is in the
+    journal.
     """
     ranks, path = Ranks.of_this_process(), RunFiles(run.path).calls
     if not ranks.is_first:

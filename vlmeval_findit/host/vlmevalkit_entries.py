@@ -49,12 +49,9 @@ CUSTOM_PROMPTS: dict[str, CustomPrompt] = {}
 
 
 def with_system(entry: Entry, prompt: CustomPrompt | None) -> Entry:
-    """Give an entry of a VLMEvalKit class the system text of a prompt.
+    """Give an entry of a VLMEvalKit class the system text of a prompt, or refuse it.
 
     FindIt's classes get it with every message.
-
-    Raises:
-        ValueError: the class takes none.
     """
     if prompt is None or prompt.system is None or entry.is_findit:
         return entry
