@@ -39,31 +39,24 @@ def test_a_terminal_that_lacks_a_sign_gets_another() -> None:
     assert "Pascal" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_a_wrong_path_or_gpu_is_named_with_its_flag_or_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,GPU-5b")
+    for words, message in (
         ("leaderboard . --out table.csv", "--out table.csv: it takes a folder"),
         ("report . --out .", "Invalid value for '--out': File '.' is a directory"),
-        ("data list", "FINDIT_CONFIG=nowhere.yaml: no such file"),
         (
             "run --data FindIt_Demo_xyxy_json --model FindIt-Nano",
             "CUDA_VISIBLE_DEVICES=0,GPU-5b: VLMEvalKit's runner takes numbers only",
         ),
-    ],
-)
-def test_a_wrong_path_or_gpu_is_named_with_its_flag_or_variable(
-    words: str,
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,GPU-5b")
-    if "FINDIT_CONFIG" in message:
-        monkeypatch.setenv("FINDIT_CONFIG", "nowhere.yaml")
-    assert main(words.split()) == 2
-    assert message in capsys.readouterr().err
+    ):
+        assert main(words.split()) == 2
+        assert message in capsys.readouterr().err
+    monkeypatch.setenv("FINDIT_CONFIG", "nowhere.yaml")
+    assert main(["data", "list"]) == 2
+    assert "FINDIT_CONFIG=nowhere.yaml: no such file" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(

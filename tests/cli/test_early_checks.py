@@ -83,8 +83,6 @@ NANO --judge-args '{"spase": "unit"}'
   --judge-args: no setting 'spase': did you mean space?
 ASKED --model mine=/nowhere
   Say which model it is run like: --like Qwen3-VL
-ASKED --model ..=/nowhere --like Qwen3-VL
-  the model's name '..'
 ASKED --model Their-VL-7B=owner/name --like Qwen3-VL
   Their-VL-7B is a model of VLMEvalKit's
 ASKED --model FirstOption
@@ -107,8 +105,6 @@ ASKED --model Qwen3-VL --base-url localhost
   localhost
 ASKED --model GPT-5.4 --provider opnai
   did you mean openai?
-search --model FindIt-Nano --data Pascal
-  no table Pascal.tsv
 search --model Qwen3-VL-9B --space unit --data Scenes_mini
   no model 'Qwen3-VL-9B': did you mean Qwen3-VL
 NANO --image-root Pascal=.
@@ -133,16 +129,10 @@ NANO --space unit --judge-args '{"space": "grid1000"}'
   --space unit and another in --judge-args
 NANO --judge someone
   --judge has no effect: no judge scores
-NANO --images A=B
-  --images is --image-root now
-ASKED --model FullImage --provider openai
-  --provider: FullImage is a baseline and calls no server
 NANO --max-usd 2
   --max-usd has no effect: FindIt-Nano is a model on this machine
 search --model Qwen3-VL SERVER --executor ray
   --executor has no effect: Qwen3-VL is a model of a server
-search --model FindIt-Nano --executor ray --gpus nan
-  --gpus: nan should be a number, at least 0
 --data TheirBench_DEV --model Their-VL-7B --max-usd 2
   --max-usd is for FindIt's datasets
 sweep sweep.yaml

@@ -11,8 +11,6 @@ import pytest
 from chat_server import Answer, Asked, ChatServer, completion, error, in_turn
 from host_runs import RUN_FINDIT, environment, metric_values, predictions, replies, run
 from perfect_answers import content, perfect_answers
-from provider_servers import GOOGLE, address
-from provider_servers import KEY as PROVIDER_KEY
 
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.models.http.spending import Budget
@@ -57,7 +55,7 @@ def test_names_and_classes_are_the_hosts(registered: dict[str, Any]) -> None:
         assert registered[name].func is vlmeval.api.FindItOpenRouter
         assert "retry" in registered[name].keywords, "where the host puts its --retry"
     assert registered["GPT-5.4-2026-03-05"].func is not vlmeval.api.FindItOpenRouter
-    assert vlmeval.api.FindItServer.is_api
+    assert vlmeval.api.FindItOpenRouter.is_api
 
 
 def one_message() -> list[dict[str, str]]:
@@ -90,27 +88,6 @@ def test_a_reply_and_a_failed_call_come_with_their_records(
         assert record["call"]["status"] == status
     assert capsys.readouterr().out == ""
     assert "SECRET" not in repr((vars(model), failed))
-
-
-def test_a_provider_and_a_server_are_asked_by_their_classes(
-    registered: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import vlmeval.api
-
-    monkeypatch.setenv(GOOGLE.variable, PROVIDER_KEY)
-    with ChatServer(GOOGLE.answering(lambda body: "[]")) as server:
-        model = vlmeval.api.FindItProvider(
-            model=GOOGLE.model, provider="google", base_url=address(server, GOOGLE), max_usd=5
-        )
-        provider = model.generate(message=one_message(), dataset=DATA)
-    assert json.loads(provider["extra_records"])["findit"]["call"]["cost_from"]
-    with ChatServer(in_turn(completion("[]"))) as server:
-        model = vlmeval.api.FindItServer("Qwen3-VL", server.url, served="tiny", key=KEY)
-        reply = model.generate(message=one_message(), dataset=DATA)
-        (asked,) = server.asked
-    assert provider["prediction"] == reply["prediction"] == "[]"
-    assert asked.headers["authorization"] == f"Bearer {KEY}"
-    assert (asked.body["model"], asked.body["temperature"]) == ("tiny", 0.0)
 
 
 def test_the_engine_has_a_backend_for_each_kind_of_model(

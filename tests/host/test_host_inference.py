@@ -15,9 +15,12 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from chat_server import ChatServer, completion
 from engine_fakes import Killed
 from host_runs import environment, require_host, run
 from paths import SUPPORT
+from provider_servers import GOOGLE, address
+from provider_servers import KEY as PROVIDER_KEY
 
 from vlmeval_findit.core.identity import IdentityError
 from vlmeval_findit.core.predictions import read_predictions
@@ -171,6 +174,30 @@ def test_another_format_of_predictions_drops_nothing(
     monkeypatch.setenv("PRED_FORMAT", "json")
     ask(host, Model(), tmp_path)
     assert replies(tmp_path) == whole
+
+
+def test_models_of_a_config_file_are_asked_by_the_engine(
+    host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import vlmeval.api
+
+    monkeypatch.delenv("FINDIT_SPACE")
+    monkeypatch.setenv(GOOGLE.variable, PROVIDER_KEY)
+    with ChatServer(lambda *_: completion("[]")) as server:
+        model = vlmeval.api.FindItServer("Qwen3-VL", server.url, served="tiny", key="KEY")
+        for _ in range(2):
+            assert ask(host, model, tmp_path / "server") is model
+        assert len(server.asked) == ROWS
+        asked = server.asked[0]
+    assert asked.headers["authorization"] == "Bearer KEY"
+    assert (asked.body["model"], asked.body["temperature"]) == ("tiny", 0.0)
+    with ChatServer(GOOGLE.answering(lambda body: "[]")) as server:
+        url = address(server, GOOGLE)
+        model = vlmeval.api.FindItProvider(GOOGLE.model, "google", base_url=url, max_usd=5)
+        ask(host, model, tmp_path / "provider")
+    assert set(replies(tmp_path / "server").values()) == {"[]"}
+    (row, *_) = json.loads((tmp_path / "provider" / f"Mine_{DATA}.json").read_text())
+    assert json.loads(row["extra_records"])["findit"]["call"]["cost_from"]
 
 
 # --- another run ----------------------------------------------------------------------------------

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -11,13 +13,23 @@ import click
 from ..core.command import SOME_FAILED, install
 from ..core.settings import FORCE_VARIABLE, LOGPROBS_VARIABLE, skips_missing
 from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder, quiet_log
+from ..engine.answering import BackendFactory
+from ..models.http.spending import Budget
 from ..serving.processes import end
 from ..sweeps.sweep_file import Sweep, refuse_samples
-from .access import Access, flag_name
+from .access import flag_name
 from .early_checks import check_amounts, check_folder, check_gpu_numbers
 from .model_options import MODEL, MODEL_GROUPS, model_options
 from .printing import print_rows, report_spending
-from .run_line import RunCommand, RunLine, check_image_roots, check_line, check_named, flag_names
+from .run_line import (
+    RunCommand,
+    RunLine,
+    check_image_roots,
+    check_line,
+    check_named,
+    flag_names,
+    parse_host_flags,
+)
 from .shared_options import (
     PATH,
     complete_datasets,
@@ -28,7 +40,7 @@ from .shared_options import (
     print_note,
     switch,
 )
-from .sweep import run_or_count, with_options
+from .sweep import run_or_count, servers_for, with_options
 
 _FOR_HOST_MODELS = ("base_url", "key", "timeout", "extra_body")
 """Options that VLMEvalKit takes for its models."""
@@ -75,16 +87,23 @@ def command(**values: Any) -> int:
     runner = None
     if not options.dry_run or package_folder() is not None:
         runner = find_runner(_host_arguments(run))
-    check_line(run, runner, command)
+    host_values = parse_host_flags(runner, run, command)
+    budget, retry = Budget(options.max_usd or math.inf), host_values.get("retry", 6)
+    factories: Mapping[str, BackendFactory] = {}
+    if run.questions:
+        factories = servers_for(_sweep(run), options, run.entries, budget, retry)
+    check_line(run, host_values, factories)
     if options.dry_run or runner is None:
         from .dry_run import of_sweep
 
         return of_sweep(_sweep(run), subtracts=False)
     check_gpu_numbers()
-    return _run(run, runner)
+    return _run(run, runner, factories, budget)
 
 
-def _run(run: RunLine, runner: Runner) -> int:
+def _run(
+    run: RunLine, runner: Runner, factories: Mapping[str, BackendFactory], budget: Budget
+) -> int:
     """Import VLMEvalKit, compare with what earlier runs recorded, and start its runner."""
     os.environ.setdefault("PRED_FORMAT", "json")
     quiet_log(is_quiet())
@@ -98,22 +117,18 @@ def _run(run: RunLine, runner: Runner) -> int:
             "or install a clone of it into this environment"
         ) from None
     register()
-    options, serving = run.options, run.options.serving()
-    for entry, access in run.entries:
-        served = serving if access is Access.SERVED else None
-        preflight.add_model(entry, options, served, run.work_dir / "servers")
+    options = run.options
+    for entry, _ in run.entries:
+        preflight.add_model(entry, factories.get(entry.name), budget, options.timeout, run.asks)
     models = [entry.name for entry, _ in run.entries]
     datasets = [name for name in run.data if name not in run.others]
     if not any(word.partition("=")[0] == "--data-config" for word in run.rest):
         preflight.check_datasets(run.others)
     settings = json.dumps(run.settings) if run.settings else None
     preflight.preflight(models, datasets, run.mode, run.work_dir, settings, run.limit)
-    budget = preflight.share_budget(models, run.asks, options.max_usd, options.timeout)
     if not is_quiet():
         print_note(f"VLMEvalKit: {runner.what}")
     arguments = _host_arguments(run)
-    if serving is not None and options.api_nproc is None:
-        arguments += ["--api-nproc", str(serving.calls)]
     if is_verbose() and "--verbose" in flag_names(host_flags(runner.path)):
         arguments.append("--verbose")
     try:

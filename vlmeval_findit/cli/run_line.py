@@ -17,10 +17,7 @@ from ..core.question import Question
 from ..core.settings import NAMES as SETTING_NAMES
 from ..core.settings import judge_args, settings_from, skips_missing
 from ..core.vlmevalkit import HostFlag, Runner, host_flags
-from ..engine.backend import CallOptions
-from ..engine.named_servers import ServerBackends
-from ..engine.started_servers import served_model
-from ..models.http.spending import Budget
+from ..engine.answering import BackendFactory
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import check_settings, known_model
 from .access import FINDIT_ONLY, Access, access_of, flag_name, refuse_unused
@@ -132,10 +129,11 @@ def check_named(run: RunLine) -> None:
         )
 
 
-def check_line(run: RunLine, runner: Runner | None, command: Command) -> None:
-    """Refuse what cannot be run; ``command`` is that of the line."""
+def check_line(
+    run: RunLine, host_values: Mapping[str, Any], factories: Mapping[str, BackendFactory]
+) -> None:
+    """Refuse what cannot be run; ``factories`` answer for models behind an address or servers."""
     options = run.options
-    host_values = _parse_host_flags(runner, run, command)
     amounts = {name: host_values[name] for name in ("nproc", "retry") if name in host_values}
     check_amounts(options, **amounts)
     own = [name for name in ("image_root", "prompts") if getattr(run, name)]
@@ -144,7 +142,7 @@ def check_line(run: RunLine, runner: Runner | None, command: Command) -> None:
         accesses = [(entry.name, access) for entry, access in run.entries]
         refuse_unused(specified, accesses)
         _check_others(run)
-        _check_models(run)
+        _check_models(run, factories)
         check_rows(run.questions if run.mode != "eval" else (), skips_missing())
     else:
         _check_host(run, specified, host_values)
@@ -157,7 +155,7 @@ class _HostParser(argparse.ArgumentParser):
         raise ValueError(message)
 
 
-def _parse_host_flags(runner: Runner | None, run: RunLine, command: Command) -> dict[str, Any]:
+def parse_host_flags(runner: Runner | None, run: RunLine, command: Command) -> dict[str, Any]:
     """Return the values of VLMEvalKit's flags on a command line, by their names."""
     flags = host_flags(runner.path) if runner is not None else []
     host_names = flag_names(flags)
@@ -196,26 +194,19 @@ def _check_others(run: RunLine) -> None:
         check_host_dataset(name)
 
 
-def _check_models(run: RunLine) -> None:
+def _check_models(run: RunLine, factories: Mapping[str, BackendFactory]) -> None:
     """Refuse models that are not there, or that cannot answer the questions."""
-    options, settings = run.options, settings_from(run.settings)
+    settings = settings_from(run.settings)
     check_settings(settings)
     check_image_roots(run)
-    servers, serving = None, options.serving()
-    if run.is_http:
-        budget = Budget() if options.max_usd is None else Budget(options.max_usd)
-        servers = ServerBackends((), CallOptions(), options.header, budget, key=options.key)
-    if serving is not None:
-        serving.check()
     for entry, access in run.entries:
         check_entry(entry, access, run.questions, needs_key=run.asks, needs_device=run.asks)
-        if servers is not None and run.asks:
-            servers.check(entry)
+        factory = factories.get(entry.name)
+        if factory is not None and run.asks:
+            factory.check(entry)
         for question in run.questions:
-            if servers is not None:
-                servers.describe(entry, question)
-            elif serving is not None and access is Access.SERVED:
-                served_model(entry, serving).describe(question)
+            if factory is not None:
+                factory.describe(entry, question)
             else:
                 check_answers(entry, access, question, settings)
 

@@ -27,7 +27,8 @@ from ..engine.answering import BackendFactories, BackendFactory, StoppedError
 from ..engine.backend import CallOptions
 from ..engine.cancel import cancelled_by_signals
 from ..engine.journal.writer import DiskFullError, JournalTakenError
-from ..engine.named_servers import ServerBackends
+from ..engine.named_servers import ServerBackends, policy_of
+from ..engine.server import ServerPolicy
 from ..engine.started_servers import ServeBackends
 from ..models.http.spending import Budget
 from ..models.model_entry import ModelEntry, ModelOptions
@@ -145,16 +146,8 @@ def budget_for(sweep: Sweep) -> Budget:
 
 def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> BackendFactories:
     """Return the backends of each model of a sweep; a ValueError for what cannot be run."""
-    values: dict[str, Any] = {
-        "threads": options.api_nproc,
-        "timeout": options.timeout,
-        "replicas": options.replicas,
-        "gpus": options.gpus,
-    }
-    specified = {name: value for name, value in values.items() if value is not None}
-    inference, serving, batch = replace(sweep.inference, **specified), sweep.serve, sweep.batch
     accesses = [
-        (entry, Access.BATCH if batch else access_of(entry, serving is not None))
+        (entry, Access.BATCH if sweep.batch else access_of(entry, sweep.serve is not None))
         for entry in sweep.models
     ]
     _refuse_unused(options, accesses)
@@ -164,24 +157,53 @@ def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> Backend
         check_entry(entry, access, questions, needs_device=options.executor == "local")
         if access not in _WITHOUT_HOST:
             check_rows(questions, sweep.skip_missing)
-    factories: dict[str, BackendFactory] = {}
+    factories = servers_for(sweep, options, accesses, budget)
+    in_process = [entry.name for entry in sweep.models if entry.name not in factories]
+    if in_process:
+        inference = _inference(sweep, options)
+        factories |= dict.fromkeys(in_process, _vlmevalkit(options.executor, inference, budget))
+    return factories
+
+
+def servers_for(
+    sweep: Sweep,
+    options: ModelOptions,
+    accesses: Sequence[tuple[ModelEntry, Access]],
+    budget: Budget,
+    retry: int = ServerPolicy().attempts,
+) -> dict[str, BackendFactory]:
+    """Return the backends of the models that servers, providers or servers of ours answer for.
+
+    A call is tried ``retry`` times at most.
+    """
+    inference, batch, serving = _inference(sweep, options), sweep.batch, sweep.serve
     over_http = [entry.name for entry, access in accesses if access in _WITHOUT_HOST]
     served = [entry.name for entry, access in accesses if access is Access.SERVED]
-    in_process = [e.name for e in sweep.models if e.name not in (*over_http, *served)]
-    if in_process:
-        factories |= dict.fromkeys(in_process, _vlmevalkit(options.executor, inference, budget))
+    factories: dict[str, BackendFactory] = {}
+    policy = policy_of(retry)
     if served:
         assert serving is not None
         nobody_said = inference.threads == CallOptions().threads
         calls = PROGRAMS[serving.program].calls if nobody_said else inference.threads
-        servers = ServeBackends(serving, replace(inference, threads=calls), sweep.work_dir)
-        factories |= dict.fromkeys(served, servers)
+        started = ServeBackends(serving, replace(inference, threads=calls), sweep.work_dir, policy)
+        factories |= dict.fromkeys(served, started)
     if over_http:
         if batch is not None and sweep.logprobs and batch.is_plain:
             raise ValueError(f"--logprobs: the {batch.value} interface gives none")
-        elsewhere = ServerBackends((), inference, options.header, budget, batch, options.key)
-        factories |= dict.fromkeys(over_http, elsewhere)
+        headers, key = options.header, options.key
+        servers = ServerBackends((), inference, headers, budget, batch, key, policy)
+        factories |= dict.fromkeys(over_http, servers)
     return factories
+
+
+def _inference(sweep: Sweep, options: ModelOptions) -> CallOptions:
+    values: dict[str, Any] = {
+        "threads": options.api_nproc,
+        "timeout": options.timeout,
+        "replicas": options.replicas,
+        "gpus": options.gpus,
+    }
+    return replace(sweep.inference, **{k: v for k, v in values.items() if v is not None})
 
 
 def _refuse_unused(options: ModelOptions, accesses: Sequence[tuple[ModelEntry, Access]]) -> None:

@@ -18,10 +18,18 @@ from ..models.http.spending import Budget
 from ..models.model_entry import LOCAL_SETTINGS, ModelEntry, urls_of
 from .backend import Backend, CallOptions
 from .batch_backend import BatchBackend
+from .server import ServerPolicy
 
 if TYPE_CHECKING:
     from ..models.http.batch.services import BatchService
     from .http_backend import HttpService
+
+
+def policy_of(retry: int) -> ServerPolicy:
+    """Return a policy with so many attempts of a call; refusals, no fault of its, may be more."""
+    usual, attempts = ServerPolicy(), max(retry, 1)
+    refusals = attempts * usual.refusals // usual.attempts
+    return replace(usual, attempts=attempts, refusals=refusals)
 
 
 @dataclass(repr=False)
@@ -41,6 +49,7 @@ class ServerBackends:
     budget: Budget = field(default_factory=Budget)  # what all models may spend together
     batch: BatchKind | None = None  # the batch service to use (None: single calls)
     key: str | None = None  # of the servers or the provider (None: the environment's)
+    policy: ServerPolicy = field(default_factory=ServerPolicy)
 
     version: ClassVar[Mapping[str, str]] = {}
 
@@ -96,7 +105,8 @@ class ServerBackends:
         from .http_backend import HttpService
 
         servers = self._endpoints(entry)
-        return HttpService(chat_of(entry), servers, self.inference.timeout, self.budget)
+        timeout = self.inference.timeout
+        return HttpService(chat_of(entry), servers, timeout, self.budget, self.policy)
 
     def _batch_service(self, entry: ModelEntry, kind: BatchKind) -> BatchService:
         from ..models.http.batch.services import SERVICES

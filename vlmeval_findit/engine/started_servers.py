@@ -33,6 +33,7 @@ from ..serving.programs import PROGRAMS, ServeOptions, ServerProgram
 from .backend import CallOptions
 from .calls import given_key
 from .named_servers import ServerBackends, naming_model
+from .server import ServerPolicy
 
 if TYPE_CHECKING:
     from .http_backend import HttpService
@@ -218,8 +219,14 @@ def served_model(entry: ModelEntry, serving: ServeOptions) -> ServedModel:
 class ServeBackends(ServerBackends):
     """Answers with models served here; logs go to ``servers`` in the work dir."""
 
-    def __init__(self, serving: ServeOptions, inference: CallOptions, work_dir: Path) -> None:
-        super().__init__((), inference)
+    def __init__(
+        self,
+        serving: ServeOptions,
+        inference: CallOptions,
+        work_dir: Path,
+        policy: ServerPolicy,
+    ) -> None:
+        super().__init__((), inference, policy=policy)
         serving.check()
         self._serving = serving
         self._log_folder = work_dir / "servers"
@@ -241,7 +248,8 @@ class ServeBackends(ServerBackends):
         return self._model(entry).on_this_machine(answering)
 
     def _service(self, entry: ModelEntry) -> HttpService:
-        return self._model(entry).service(self._log_folder, timeout=self.inference.timeout)
+        calls = {"timeout": self.inference.timeout, "policy": self.policy}
+        return self._model(entry).service(self._log_folder, **calls)
 
     def _model(self, entry: ModelEntry) -> ServedModel:
         return served_model(entry, self._serving)

@@ -1,8 +1,8 @@
 """Models behind an HTTP API as VLMEvalKit's: OpenRouter, providers, servers elsewhere and here.
 
 The host's ``BaseAPI.generate`` retries every error, takes an empty reply for a failed call and
-prints replies. These classes use :mod:`..engine.http_backend` instead: it retries what may
-succeed, stores empty replies, and records a failed call, which the next run makes again.
+prints replies. Its place takes :mod:`..engine.http_backend`: it retries what may succeed, stores
+empty replies, and records a failed call, which the next run makes again.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any, ClassVar
 from vlmeval.api.base import BaseAPI
 
 from ..core.config import Config, Count, Dollars, Number, Seconds, Whole, config_from
-from ..core.identity import Answering, Described
+from ..core.identity import Described
 from ..core.question import Question
 from ..core.replies import recorded
-from ..engine.backend import Backend
+from ..engine.backend import CallOptions
 from ..engine.http_backend import HttpBackend, HttpService
-from ..engine.server import ServerPolicy
-from ..engine.started_servers import ServedModel, served_model
-from ..models.http.addresses import endpoints, lasting, provider_endpoints
-from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
+from ..engine.named_servers import ServerBackends, policy_of
+from ..engine.started_servers import ServeBackends
+from ..models.http.addresses import provider_endpoints
+from ..models.http.chat import ChatModel, chat_model, token_limit
 from ..models.http.providers.provider_table import OPENROUTER
 from ..models.http.spending import Budget
 from ..models.model_client import HostMessage, from_host_message
@@ -46,15 +46,8 @@ class ApiSettings(Config):
     max_usd: Dollars | None = None  # spending limit
     budget: Budget | None = None  # shared by several models, in place of max_usd
     max_new_tokens: Count | None = None  # None: the row's limit, else the question's
-    temperature: Number | None = None  # at OpenRouter; None: the row's
+    temperature: Number | None = None  # None: the row's
     prices: PricesField | None = None  # US dollars a million tokens; None: the model table's
-
-    @property
-    def policy(self) -> ServerPolicy:
-        # A refusal is no fault of the call: it may take more attempts.
-        usual, attempts = ServerPolicy(), max(self.retry, 1)
-        refusals = attempts * usual.refusals // usual.attempts
-        return replace(usual, attempts=attempts, refusals=refusals)
 
 
 def settings_of(given: Mapping[str, Any]) -> ApiSettings:
@@ -66,40 +59,43 @@ def settings_of(given: Mapping[str, Any]) -> ApiSettings:
     return config_from(ApiSettings, {**rest, "max_new_tokens": limit})
 
 
-Parts = tuple[ChatModel, Any, ApiSettings]
-"""A model, its endpoints or a function that returns them, and the settings of its calls."""
+class FindItOpenRouter(BaseAPI):  # type: ignore[misc]
+    """A proprietary model through OpenRouter, asked as in the paper's runs.
 
+    Any number of threads may share it; ``service`` makes its calls. The key is OPENROUTER_API_KEY,
+    the URL OPENROUTER_BASE_URL if set.
 
-class _ChatAPI(BaseAPI):  # type: ignore[misc]
-    """A model over HTTP that any number of threads may share; ``service`` makes its calls."""
+    Args:
+        model: any name of a row of the model table that has API facts.
+        settings: the fields of :class:`.ApiSettings`.
+
+    Raises:
+        ValueError: unknown model or setting, or no key.
+    """
 
     is_api = True
     INTERLEAVE = True
     takes_system = True
     allowed_types = ("text", "image")
 
-    @staticmethod
-    def parts(model: str, needs_key: bool = True, **arguments: Any) -> Parts:
-        """Return the model, its addresses and its settings, of the constructor's arguments."""
-        raise NotImplementedError
-
-    def __init__(self, model: str, **arguments: Any) -> None:
-        chat, servers, settings = self.parts(model, **arguments)
+    def __init__(self, model: str, **settings: Any) -> None:
         super().__init__(retry=1, verbose=False)
+        chat, api = _chat(model, settings)
         self.name = chat.name
-        budget = settings.budget or Budget(settings.max_usd or math.inf)
-        if settings.prices is not None:
-            chat = replace(chat, prices=settings.prices)
+        servers = provider_endpoints(OPENROUTER)
+        budget = api.budget or Budget(api.max_usd or math.inf)
+        if api.prices is not None:
+            chat = replace(chat, prices=api.prices)
         if not math.isinf(budget.limit):
-            chat.check_limit(() if callable(servers) else servers)
-        self.service = HttpService(chat, servers, settings.timeout, budget, settings.policy)
+            chat.check_limit(servers)
+        self.service = HttpService(chat, servers, api.timeout, budget, policy_of(api.retry))
         self._backend = HttpBackend(lambda: self.service)
 
     @classmethod
-    def describe(cls, question: Question, model: str, **arguments: Any) -> Described:
+    def describe(cls, question: Question, model: str, **settings: Any) -> Described:
         """Describe a run with the constructor's arguments; it needs no key."""
-        chat, servers, _ = cls.parts(model, needs_key=False, **arguments)
-        return chat.describe(question, lasting(servers))
+        chat, _ = _chat(model, settings)
+        return chat.describe(question, provider_endpoints(OPENROUTER, needs_key=False))
 
     def generate(self, message: HostMessage, dataset: str | None = None, **_: Any) -> RecordedReply:
         """Return the reply to a message, or the record of a failed call.
@@ -111,185 +107,10 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
         return recorded_reply(text, recorded(answer.extra))
 
 
-class FindItOpenRouter(_ChatAPI):
-    """A proprietary model through OpenRouter, asked as in the paper's runs.
-
-    The key is OPENROUTER_API_KEY, the URL OPENROUTER_BASE_URL if set.
-
-    Args:
-        model: any name of a row of the model table that has API facts.
-        settings: the fields of :class:`.ApiSettings`.
-
-    Raises:
-        ValueError: unknown model or setting, or no key.
-    """
-
-    @staticmethod
-    def parts(model: str, needs_key: bool = True, **arguments: Any) -> Parts:
-        settings = settings_of(arguments)
-        sampling = {} if settings.temperature is None else {"temperature": settings.temperature}
-        chat = chat_model(model, OPENROUTER, fields=sampling, max_tokens=settings.max_new_tokens)
-        return chat, provider_endpoints(OPENROUTER, needs_key=needs_key), settings
-
-
-class _EndpointAPI(_ChatAPI):
-    """A model whose space and names may be given; without a provider, of servers."""
-
-    takes_space = True
-
-    @staticmethod
-    def parts(
-        model: str,
-        needs_key: bool = True,
-        *,
-        provider: str | None = None,
-        served: str | None = None,
-        base_url: str | None = None,
-        space: str | Mapping[str, Any] | None = None,
-        extra_body: Mapping[str, Any] | None = None,
-        like: str | None = None,
-        key: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        **arguments: Any,
-    ) -> Parts:
-        if provider is None:
-            servers = endpoints(base_url or "", key, headers or {})
-        else:
-            servers = provider_endpoints(
-                provider, base_url, key, headers or {}, needs_key=needs_key
-            )
-        settings, fields = settings_of(arguments), extra_body
-        chat = chat_model(model, provider, served, space, fields, settings.max_new_tokens, like)
-        return chat, servers, settings
-
-    @classmethod
-    def key_settings(
-        cls, model: str, provider: str | None = None, **arguments: Any
-    ) -> dict[str, Any]:
-        """Return the constructor's arguments that are part of every call's key."""
-        limit, _ = token_limit(arguments)
-        limited = {} if limit is None else {"max_new_tokens": limit}
-        fields = {**(arguments.get("extra_body") or {}), **limited}
-        return model_key(model, provider, arguments.get("served"), fields)
-
-
-class FindItServer(_EndpointAPI):
-    """A model behind OpenAI-compatible servers (``vllm serve``, ``transformers serve`` ...).
-
-    Args:
-        model: what results are called; its row of the model table has the space.
-        base_url: the server's URL, up to and with ``/v1``; several with commas between them, or
-            ``@`` and a file of them.
-        served: the servers' name for the model (default: the same).
-        space: the coordinate space, if the model table does not have it.
-        extra_body: more fields of every request; a field that is None is not sent.
-        like: known model whose prompts and coordinates it shares (default: that of its name).
-        settings: the fields of :class:`.ApiSettings`; ``key`` (default: the environment variable
-            FINDIT_SERVER_KEY), ``headers`` by name, in addition to FINDIT_SERVER_HEADERS.
-
-    Raises:
-        SpaceError: the coordinate space is not known.
-        ValueError: a setting cannot be used.
-    """
-
-    def __init__(self, model: str, base_url: str, **arguments: Any) -> None:
-        super().__init__(model, base_url=base_url, **arguments)
-
-
-class FindItProvider(_EndpointAPI):
-    """A model at a provider, in the provider's protocol and with the user's key.
-
-    Args:
-        model: what results are called; its row of the model table says how it is asked.
-        provider: a row of :data:`..models.http.providers.provider_table.PROVIDERS`.
-        served: the provider's name for the model (default: that of the model table).
-        base_url: another address that speaks the provider's protocol.
-        space, extra_body, like: as of :class:`FindItServer`.
-        settings: the fields of :class:`.ApiSettings`; ``key`` (default: the environment's),
-            ``headers`` by name.
-
-    Raises:
-        SpaceError: the coordinate space is not known.
-        ValueError: unknown provider, no key; a setting cannot be used.
-    """
-
-    def __init__(self, model: str, provider: str, **arguments: Any) -> None:
-        super().__init__(model, provider=provider, **arguments)
-
-
-_LOGS = "outputs/servers"
-_OF_CALLS = ("retry", "timeout")
-
-
-class FindItServed(_ChatAPI):
-    """A checkpoint that is started as OpenAI-compatible servers on this machine's GPUs.
-
-    Args:
-        model: name of the results.
-        log_folder: of the servers.
-        serve: the program, or the fields of :class:`..serving.programs.ServeOptions`.
-        checkpoint: a folder or an identifier (default: of the name).
-        like: known model whose prompts and coordinates it shares (default: of the name).
-        space: the coordinate space (default: the row's).
-        settings: as of a model in this process; ``retry`` and ``timeout`` of calls.
-
-    Raises:
-        ServingError: a server does not start.
-        ValueError: an argument is invalid.
-    """
-
-    takes_space = True
-
-    @staticmethod
-    def parts(
-        model: str, needs_key: bool = True, log_folder: str = _LOGS, **arguments: Any
-    ) -> Parts:
-        served, calls = _served(model, **arguments)
-        return served.chat(), served.started(Path(log_folder)), calls
-
-    @classmethod
-    def backend(cls, calls: int, log_folder: str = _LOGS, **arguments: Any) -> Backend:
-        """Return the backend of a run with the constructor's arguments, ``calls`` at a time."""
-        served, call_settings = _served(**arguments)
-        calls_each = max(calls // len(served.serving.devices()), 1)
-        folder, policy = Path(log_folder), call_settings.policy
-        load = partial(served.service, folder, timeout=call_settings.timeout, policy=policy)
-        return HttpBackend(load, calls_each)
-
-    @classmethod
-    def describe(cls, question: Question, model: str, **arguments: Any) -> Described:
-        """Describe a run with the constructor's arguments; nothing is started."""
-        return _served(model, **arguments)[0].describe(question)
-
-    @classmethod
-    def on_this_machine(cls, answering: Answering, **arguments: Any) -> Answering:
-        """Add the revision from the hub."""
-        return _served(**arguments)[0].on_this_machine(answering)
-
-    @classmethod
-    def key_settings(cls, **arguments: Any) -> dict[str, Any]:
-        """Return the constructor's arguments that are part of every call's key."""
-        return _served(**arguments)[0].key()
-
-
-def _served(
-    model: str,
-    log_folder: str = _LOGS,
-    serve: str | Mapping[str, Any] = "vllm",
-    checkpoint: str | None = None,
-    like: str | None = None,
-    space: str | Mapping[str, Any] | None = None,
-    **settings: Any,
-) -> tuple[ServedModel, ApiSettings]:
-    """Return the model and the settings of its calls."""
-    calls = {name: settings.pop(name) for name in _OF_CALLS if name in settings}
-    serving = config_from(ServeOptions, {"program": serve} if isinstance(serve, str) else serve)
-    serving.check()
-    entry = ModelEntry(model, settings, checkpoint=checkpoint, like=like, space=space)
-    return served_model(entry, serving), settings_of(calls)
-
-
-API_CLASSES = (FindItOpenRouter, FindItServer, FindItProvider)
+def _chat(model: str, settings: Mapping[str, Any]) -> tuple[ChatModel, ApiSettings]:
+    api = settings_of(settings)
+    sampling = {} if api.temperature is None else {"temperature": api.temperature}
+    return chat_model(model, OPENROUTER, fields=sampling, max_tokens=api.max_new_tokens), api
 
 
 def api_models() -> dict[str, Callable[..., Any]]:
@@ -300,3 +121,118 @@ def api_models() -> dict[str, Callable[..., Any]]:
         for row in MODELS.values()
         if row.api
     }
+
+
+# --- classes of --config files: the engine asks, as in a sweep ------------------------------------
+
+
+class FindItServer:
+    """A model behind OpenAI-compatible servers (``vllm serve``, ``transformers serve`` ...).
+
+    Args:
+        model: its row of the model table has the space.
+        base_url: the server's URL, up to and with ``/v1``; several with commas between them, or
+            ``@`` and a file of them.
+        served: the servers' name for the model (default: the same).
+        space: the coordinate space, if the model table does not have it.
+        extra_body: more fields of every request; a field that is None is not sent.
+        like: known model whose prompts and coordinates it shares (default: that of its name).
+        settings: the fields of :class:`.ApiSettings`; ``key`` (default: the environment variable
+            FINDIT_SERVER_KEY), ``headers`` by name, in addition to FINDIT_SERVER_HEADERS.
+
+    Raises:
+        ValueError: a setting cannot be used.
+    """
+
+    def __init__(self, model: str, base_url: str, **arguments: Any) -> None:
+        self.asked = _at_address(model, base_url=base_url, **arguments)
+
+
+class FindItProvider:
+    """A model at a provider, in the provider's protocol and with the user's key.
+
+    Args:
+        model: its row of the model table says how it is asked.
+        provider: a row of :data:`..models.http.providers.provider_table.PROVIDERS`.
+        served: the provider's name for the model (default: that of the model table).
+        base_url: another address that speaks the provider's protocol.
+        space, extra_body, like, settings: as of :class:`FindItServer`.
+
+    Raises:
+        ValueError: unknown provider, no key; a setting cannot be used.
+    """
+
+    def __init__(self, model: str, provider: str, **arguments: Any) -> None:
+        self.asked = _at_address(model, provider=provider, **arguments)
+
+
+class FindItServed:
+    """A checkpoint that is started as OpenAI-compatible servers on this machine's GPUs.
+
+    Args:
+        model: a known model, or any name.
+        serve: the program, or the fields of :class:`..serving.programs.ServeOptions`.
+        checkpoint: a folder or an identifier (default: of the name).
+        like: known model whose prompts and coordinates it shares (default: of the name).
+        space: the coordinate space (default: the row's).
+        work_dir: has the servers' logs.
+        settings: as of a model in this process; ``retry`` and ``timeout`` of calls.
+
+    Raises:
+        ValueError: an argument is invalid.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        serve: str | Mapping[str, Any] = "vllm",
+        checkpoint: str | None = None,
+        like: str | None = None,
+        space: str | Mapping[str, Any] | None = None,
+        work_dir: str = "outputs",
+        **settings: Any,
+    ) -> None:
+        serving = config_from(ServeOptions, {"program": serve} if isinstance(serve, str) else serve)
+        names = settings.keys() & {"retry", "timeout"}
+        calls: dict[str, Any] = {name: settings.pop(name) for name in names}
+        api = settings_of(calls)
+        options, policy = CallOptions(timeout=api.timeout), policy_of(api.retry)
+        entry = ModelEntry(model, settings, checkpoint=checkpoint, like=like, space=space)
+        self.asked = ServeBackends(serving, options, Path(work_dir), policy), entry
+
+
+def _at_address(
+    model: str,
+    *,
+    extra_body: Mapping[str, Any] | None = None,
+    key: str | None = None,
+    provider: str | None = None,
+    served: str | None = None,
+    base_url: str | None = None,
+    space: str | Mapping[str, Any] | None = None,
+    like: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    **arguments: Any,
+) -> tuple[ServerBackends, ModelEntry]:
+    """Return what answers for a model, and the model as it is asked."""
+    api = settings_of(arguments)
+    limit = {} if api.max_new_tokens is None else {"max_new_tokens": api.max_new_tokens}
+    entry = ModelEntry(
+        model,
+        {**(extra_body or {}), **limit},
+        space=space,
+        like=like,
+        served=served,
+        provider=provider,
+        base_url=base_url,
+        prices=api.prices,
+        headers=headers,
+    )
+    budget = api.budget or Budget(api.max_usd or math.inf)
+    options, policy = CallOptions(timeout=api.timeout), policy_of(api.retry)
+    servers = ServerBackends((), options, (), budget, key=key, policy=policy)
+    servers.check(entry)
+    return servers, entry
+
+
+API_CLASSES = (FindItOpenRouter, FindItServer, FindItProvider, FindItServed)

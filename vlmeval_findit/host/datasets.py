@@ -18,6 +18,7 @@ from vlmeval.dataset.image_base import ImageBaseDataset
 
 from ..benchmarks import benchmark_of, benchmarks, is_question, load
 from ..core.benchmark_protocol import Benchmark
+from ..core.custom_prompt import CustomPrompt
 from ..core.image_files import rows_to_leave_out
 from ..core.question import QuestionError
 from ..core.settings import NAMES, settings_from, skips_missing
@@ -156,7 +157,9 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         """Report no failures: there is no judge."""
         return {"failed": 0, "total": total_samples}
 
-    def cell(self, model: str, settings: Mapping[str, Any]) -> Cell:
+    def cell(
+        self, model: str, settings: Mapping[str, Any], prompt: CustomPrompt | None = None
+    ) -> Cell:
         """Return a model's cell over the host's rows.
 
         Raises ValueError if the benchmark has no prompts for the model.
@@ -164,7 +167,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         task = self.benchmark.for_model(self.task, model)
         return Cell(
             model=model,
-            prompts=prompts_of(task, custom=entries.CUSTOM_PROMPTS.get(model)),
+            prompts=prompts_of(task, custom=prompt),
             rows=tuple(int(index) for index in self.data["index"]),
             left_out=tuple(sorted(self.left_out)),
             settings=settings_of(self.task.question, settings),

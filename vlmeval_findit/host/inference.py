@@ -28,7 +28,7 @@ from ..core.predictions import check_model_name, write_rows
 from ..core.run_files import RunFiles
 from ..core.settings import wants_logprobs
 from ..core.vlmevalkit import host_version
-from ..engine.answering import JobSpec, ModelStoppedError, StoppedError, answer
+from ..engine.answering import BackendFactory, JobSpec, ModelStoppedError, StoppedError, answer
 from ..engine.backend import Backend, LocalBackend, ThreadedBackend
 from ..engine.cancel import cancelled_by_signals
 from ..engine.cell_files import count_failed, merge_predictions, prediction_rows
@@ -38,21 +38,14 @@ from ..engine.outputs import Output, prepare_output
 from ..engine.plan import ItemSizes
 from ..engine.sink import PlannedCalls
 from ..models.model_client import GenerateClient
+from ..models.model_entry import ModelEntry
 from ..models.revision import refuse_unreachable
 from ..runs.run_score import CellResult
-from .api import API_CLASSES, FindItServed
+from .api import FindItOpenRouter
 from .datasets import QuestionDataset
 from .outcomes import OUTCOMES
-from .vlmevalkit_entries import (
-    CUSTOM_PROMPTS,
-    Entry,
-    described,
-    entry_of,
-    key_settings,
-    on_this_machine,
-    with_space,
-    with_system,
-)
+from .vlmevalkit_backends import Asked, VLMEvalKitBackends, asked, host_entry
+from .vlmevalkit_entries import Entry
 
 log = get_logger("FindIt")
 
@@ -92,12 +85,21 @@ def _job(given: Mapping[str, Any]) -> Any:
         dataset.data = dataset.data.iloc[:limit]
     with OUTCOMES.of(name, dataset.dataset_name) as outcome:
         model = HostModel(given["model"], name, bool(given.get("use_vllm")), dataset.dump_image)
-        run = prepare_run(dataset, name, Path(given["work_dir"]))
+        run = prepare_run(dataset, name, Path(given["work_dir"]), _asked_of(given))
     with Ranks.of_this_process().ending_together(), OUTCOMES.of(name, dataset.dataset_name):
         outcome.failed_calls, outcome.why_failed = answer_dataset(
             run, model, threads=int(given["api_nproc"]), again=bool(given["retry_failed"])
         )
     return given["model"] if model.loaded is None else model.loaded
+
+
+def _asked_of(given: Mapping[str, Any]) -> Asked | None:
+    """Return what answers for a model of a --config file, if the engine asks it."""
+    if not hasattr(given["model"], "asked"):
+        return None
+    servers, entry = given["model"].asked
+    servers.inference = replace(servers.inference, threads=int(given["api_nproc"]))
+    return servers, entry
 
 
 # --- a run --------------------------------------------------------------------------------------
@@ -109,7 +111,8 @@ class HostRun:
 
     path: Path  # The prediction file in the model's folder, which later runs read
     output: Output  # VLMEvalKit puts its file into a folder below
-    entry: Entry
+    factory: BackendFactory
+    entry: ModelEntry
 
     @property
     def paths(self) -> Sequence[Path]:
@@ -117,23 +120,25 @@ class HostRun:
         return [*dict.fromkeys((self.path, self.output.path))]
 
 
-def prepare_run(dataset: QuestionDataset, model: str, work_dir: Path) -> HostRun:
+def prepare_run(
+    dataset: QuestionDataset, model: str, work_dir: Path, answers: Asked | None = None
+) -> HostRun:
     """Prepare a run over a dataset's rows, or refuse it; ``work_dir`` is for the predictions.
 
     Raises SpaceError, IdentityError where the folder has another run, or another ValueError.
     """
     check_model_name(model)
-    entry = with_space(entry_of(model), dataset.settings.space)
-    entry = with_system(entry, CUSTOM_PROMPTS.get(model))
-    described_run = described(model, entry, dataset.task.question)
-    cell = dataset.cell(model, key_settings(entry, described_run.answering))
+    factory, entry = answers or asked(model)
+    entry = replace(entry, space=dataset.settings.space or entry.space)
+    described_run = factory.describe(entry, dataset.task.question)
+    cell = dataset.cell(model, factory.settings(entry), entry.prompt)
     cell = replace(cell, logprobs=wants_logprobs())
     # The host's format of prediction files, which is set to JSON at start.
     suffix = os.environ.get("PRED_FORMAT", "").lower() or "xlsx"
     path = work_dir / f"{model}_{dataset.dataset_name}.{suffix}"
     output = prepare_output(path, cell, dataset.settings, described_run, host_version())
     model_folder = work_dir.parent if _RUN_FOLDER.fullmatch(work_dir.name) else work_dir
-    return HostRun(model_folder / path.name, output, entry)
+    return HostRun(model_folder / path.name, output, factory, entry)
 
 
 def answer_dataset(
@@ -204,20 +209,12 @@ def _make_calls(
     run: HostRun, model: HostModel, threads: int, again: bool, journal: Journal
 ) -> None:
     """Make this process's share of the calls that are left."""
-    ranks, entry = Ranks.of_this_process(), run.entry
+    ranks, factory = Ranks.of_this_process(), run.factory
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
-    arguments = {k: v for k, v in entry.arguments.items() if k in ("space", "system_prompt")}
-
-    def load() -> ModelClient:
-        return GenerateClient(model.load(arguments))
-
-    backend: Backend = LocalBackend(load)
-    if entry.cls in API_CLASSES:
-        backend = HttpBackend(lambda: model.load(arguments).service, threads)
-    elif entry.cls is FindItServed:
-        backend = FindItServed.backend(threads, **entry.arguments)
-    elif entry.is_api:
-        backend = ThreadedBackend(load, threads)
+    if isinstance(factory, VLMEvalKitBackends):
+        backend = _host_backend(host_entry(run.entry), model, threads)
+    else:
+        backend = factory.backend(run.entry)
     with CallsBar(f"{cell.model}/{cell.task.name}") as bar, cancelled_by_signals() as cancel:
         job = JobSpec(
             outputs=[replace(run.output, cell=cell)],
@@ -226,7 +223,7 @@ def _make_calls(
             again=again,
             sizes=_SIZES,
             watcher=bar,
-            answering=lambda output: on_this_machine(entry, output.identity.answering),
+            answering=lambda output: factory.on_this_machine(run.entry, output.identity.answering),
             identities=lambda output: run.paths if ranks.is_first else (),
         )
         last, is_stopped = None, True
@@ -238,6 +235,17 @@ def _make_calls(
     if is_stopped:
         log.warning("stopped; finished calls are in %s: run again to go on", journal.path)
         raise SystemExit(INTERRUPTED)
+
+
+def _host_backend(entry: Entry, model: HostModel, threads: int) -> Backend:
+    arguments = {k: v for k, v in entry.arguments.items() if k in ("space", "system_prompt")}
+
+    def load() -> ModelClient:
+        return GenerateClient(model.load(arguments))
+
+    if entry.cls is FindItOpenRouter:
+        return HttpBackend(lambda: model.load(arguments).service, threads)
+    return ThreadedBackend(load, threads) if entry.is_api else LocalBackend(load)
 
 
 # --- the processes of torchrun --------------------------------------------------------------------

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from vlmeval.config import supported_VLM
 from vlmeval.dataset import DATASET_CLASSES, SUPPORTED_DATASETS
@@ -14,16 +14,16 @@ from vlmeval.dataset.video_dataset_config import supported_video_datasets
 
 from ..core.formatting import nearest
 from ..core.predictions import check_model_name
-from ..core.settings import settings_from
 from ..core.table_files import is_users_table
-from ..models.http.addresses import header_lines, server_headers
+from ..engine.answering import BackendFactory
+from ..engine.backend import CallOptions
 from ..models.http.spending import Budget
-from ..models.model_entry import ModelEntry, ModelOptions
-from ..serving.programs import ServeOptions
-from .api import API_CLASSES, FindItProvider, FindItServed, FindItServer
+from ..models.model_entry import ModelEntry
+from .api import FindItOpenRouter
 from .inference import prepare_run
 from .local import make_known
-from .vlmevalkit_entries import CUSTOM_PROMPTS, entry_of
+from .vlmevalkit_backends import ASKED, VLMEvalKitBackends, asked
+from .vlmevalkit_entries import entry_of
 
 
 def preflight(
@@ -37,7 +37,8 @@ def preflight(
     """Build every FindIt dataset as VLMEvalKit will; raise ValueError for what it would skip."""
     for model in models:
         check_model_name(model)
-        if datasets and entry_of(model).cls is None:
+        is_theirs = isinstance(asked(model)[0], VLMEvalKitBackends)
+        if datasets and is_theirs and entry_of(model).cls is None:
             raise ValueError(f"no model {model!r}{nearest(model, supported_VLM)}")
     for name in datasets:
         known = next(c for c in DATASET_CLASSES if name in c.supported_datasets())
@@ -61,71 +62,27 @@ def check_datasets(names: Iterable[str]) -> None:
 
 
 def add_model(
-    entry: ModelEntry, options: ModelOptions, serving: ServeOptions | None, log_folder: Path
+    entry: ModelEntry,
+    factory: BackendFactory | None,
+    budget: Budget,
+    timeout: float | None,
+    asks: bool,
 ) -> None:
-    """Register a model of a command line; in this process it replaces VLMEvalKit's of that name.
+    """Make a model of a command line known: ``factory`` answers for it, else VLMEvalKit's class.
 
-    Args:
-        entry: the model, at a server or a provider if it has an address.
-        options: their ``key``, ``header`` and ``timeout`` are used.
-        serving: how this machine serves it; None: it does not.
-        log_folder: of the servers of this machine.
+    With ``asks`` a ValueError where the budget has a limit, and no price is known.
     """
-    if entry.prompt is not None:
-        CUSTOM_PROMPTS[entry.name] = entry.prompt
-    timeout = options.timeout or 600.0
-    if entry.provider is not None or entry.base_url is not None:
-        arguments: dict[str, Any] = {
-            "model": entry.name,
-            "base_url": entry.base_url,
-            "served": entry.served,
-            "space": settings_from({"space": entry.space}).space,
-            "extra_body": dict(entry.settings),
-            "like": entry.like,
-            "key": options.key,
-            "timeout": timeout,
-            "retry": 6,
-            "prices": entry.prices,
-        }
-        if entry.provider is None:
-            headers = server_headers(options.header)
-            supported_VLM[entry.name] = partial(FindItServer, **arguments, headers=headers)
-        else:
-            arguments |= {"provider": entry.provider, "headers": header_lines(options.header)}
-            supported_VLM[entry.name] = partial(FindItProvider, **arguments)
-    elif serving is not None:
-        supported_VLM[entry.name] = partial(
-            FindItServed,
-            model=entry.name,
-            log_folder=str(log_folder),
-            serve=asdict(serving),
-            checkpoint=entry.checkpoint,
-            like=entry.like,
-            timeout=timeout,
-            retry=6,
-            **entry.settings,
-        )
-    else:
+    if factory is None:
         if entry.checkpoint is not None:
             make_known(entry.name, entry.checkpoint, entry.like)
-        more = {**entry.settings, **entry.resources}
-        if more and entry.name in supported_VLM:
-            supported_VLM[entry.name] = partial(supported_VLM[entry.name], **more)
-
-
-def share_budget(
-    models: Sequence[str], asks: bool, max_usd: float | None, timeout: float | None
-) -> Budget:
-    """Let all models over HTTP of a run share a budget and a timeout.
-
-    With ``asks`` a ValueError where a limit is set and no price is known.
-    """
-    budget = Budget() if max_usd is None else Budget(max_usd)
-    for maker in map(supported_VLM.get, models):
-        if getattr(maker, "func", None) in API_CLASSES:
-            maker.keywords["budget"] = budget
-            if timeout is not None:
-                maker.keywords["timeout"] = timeout
-            if max_usd is not None and asks:
-                maker()
-    return budget
+        maker, more = supported_VLM.get(entry.name), {**entry.settings, **entry.resources}
+        if getattr(maker, "func", None) is FindItOpenRouter:
+            more |= {"budget": budget, "timeout": timeout or 600.0}
+        if maker is not None and more:
+            supported_VLM[entry.name] = partial(maker, **more)
+        if "budget" in more and not math.isinf(budget.limit) and asks:
+            supported_VLM[entry.name]()
+        factory = VLMEvalKitBackends(CallOptions())
+        # Its entry has them now.
+        entry = replace(entry, settings={}, resources={})
+    ASKED[entry.name] = factory, entry

@@ -37,13 +37,13 @@ def register_models(config_module: ModuleType) -> None:
     import vlmeval.api
     import vlmeval.vlm
 
-    from .api import API_CLASSES, FindItServed, api_models
+    from .api import API_CLASSES, api_models
     from .baseline_models import FindItBaseline, models
     from .local import FindItLocalModel, local_models
 
     for cls in (FindItBaseline, FindItLocalModel):
         setattr(vlmeval.vlm, cls.__name__, cls)
-    for api_cls in (*API_CLASSES, FindItServed):
+    for api_cls in API_CLASSES:
         setattr(vlmeval.api, api_cls.__name__, api_cls)
     for name, maker in {**models(), **local_models(), **api_models()}.items():
         config_module.supported_VLM.setdefault(name, maker)

@@ -15,13 +15,13 @@ from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.settings import settings_from
 from ..core.vlmevalkit import host_version
+from ..engine.answering import BackendFactory
 from ..engine.backend import Backend, CallOptions, Loader, LocalBackend, ThreadedBackend
 from ..engine.http_backend import HttpBackend
 from ..models.http.spending import Budget
 from ..models.model_client import GenerateClient
 from ..models.model_entry import ModelEntry
-from .api import API_CLASSES
-from .api import settings_of as api_settings
+from .api import FindItOpenRouter, settings_of
 from .registration import register
 from .vlmevalkit_entries import (
     Entry,
@@ -78,25 +78,25 @@ class VLMEvalKitBackends:
     def _check_settings(self, entry: ModelEntry, maker: Callable[..., Any]) -> None:
         """Refuse settings that its class would refuse or ignore."""
         given = {**entry.settings, **entry.resources}
-        host_entry = with_system(entry_of(entry.name), entry.prompt)
-        if host_entry.cls in API_CLASSES:
-            api_settings(given)
+        made = with_system(entry_of(entry.name), entry.prompt)
+        if made.cls is FindItOpenRouter:
+            settings_of(given)
             return
-        if host_entry.is_api and not math.isinf(self._budget.limit):
+        if made.is_api and not math.isinf(self._budget.limit):
             raise ValueError("the cost of VLMEvalKit's model over an API is not known: no limit")
         inspect.signature(maker).bind_partial(**given)
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
-        host_entry = with_system(entry_of(entry.name, entry.settings), entry.prompt)
-        if hasattr(host_entry.cls, "key_settings"):
-            return key_settings(host_entry, Answering())
+        made = with_system(entry_of(entry.name, entry.settings), entry.prompt)
+        if hasattr(made.cls, "key_settings"):
+            return key_settings(made, Answering())
         # The part in every key is the same for all questions.
         benchmark = benchmarks()[0]
         question = benchmark.parse(benchmark.listed()[0])
-        return key_settings(host_entry, described(entry.name, host_entry, question).answering)
+        return key_settings(made, described(entry.name, made, question).answering)
 
     def describe(self, entry: ModelEntry, question: Question) -> Described:
-        return described(entry.name, _host_entry(entry, entry.settings), question)
+        return described(entry.name, host_entry(entry, entry.settings), question)
 
     def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
         return on_this_machine(entry_of(entry.name, entry.settings), answering)
@@ -106,21 +106,21 @@ class VLMEvalKitBackends:
         return host_version()
 
     def backend(self, entry: ModelEntry) -> Backend:
-        host_entry = _host_entry(entry)
-        arguments = {**host_entry.arguments, **entry.settings, **entry.resources}
-        if host_entry.cls in API_CLASSES:
+        made = host_entry(entry)
+        arguments = {**made.arguments, **entry.settings, **entry.resources}
+        if made.cls is FindItOpenRouter:
             # All calls over HTTP share one budget and one policy, so they are made here.
             given = {"timeout": self._inference.timeout, **arguments, "budget": self._budget}
             return HttpBackend(lambda: _made(entry.name, given).service, self._inference.threads)
         load = partial(load_model, entry.name, arguments)
         if self._make is not None:
             return self._make(load, self._inference)
-        if host_entry.is_api:
+        if made.is_api:
             return ThreadedBackend(load, self._inference.threads)
         return LocalBackend(load)
 
 
-def _host_entry(entry: ModelEntry, settings: Mapping[str, Any] | None = None) -> Entry:
+def host_entry(entry: ModelEntry, settings: Mapping[str, Any] | None = None) -> Entry:
     """Return VLMEvalKit's entry of a model, with the space of the sweep or the environment."""
     space = settings_from({"space": entry.space}).space
     return with_system(with_space(entry_of(entry.name, settings), space), entry.prompt)
@@ -136,3 +136,15 @@ def _made(name: str, arguments: Mapping[str, Any]) -> Any:
     from vlmeval.config import supported_VLM
 
     return supported_VLM[name](**arguments)
+
+
+Asked = tuple[BackendFactory, ModelEntry]
+"""What answers for a model, and the model."""
+
+ASKED: dict[str, Asked] = {}
+"""What answers for the models of this command line."""
+
+
+def asked(model: str) -> Asked:
+    """Return what answers for a model; for others than those of the command line, VLMEvalKit."""
+    return ASKED.get(model) or (VLMEvalKitBackends(CallOptions()), ModelEntry(model))

@@ -44,10 +44,6 @@ class Entry:
         return hasattr(self.cls, "describe")
 
 
-CUSTOM_PROMPTS: dict[str, CustomPrompt] = {}
-"""The words in which models of this command are asked, by their names."""
-
-
 def with_system(entry: Entry, prompt: CustomPrompt | None) -> Entry:
     """Give an entry of a VLMEvalKit class the system text of a prompt, or refuse it.
 
