@@ -20,7 +20,7 @@ from ..data.custom.build import ImportedDataset, import_samples
 from ..data.custom.jsonl import read_jsonl
 from ..data.custom.stored_pixels import ExifPixels
 from ..data.custom.yolo import read_yolo
-from ..data.published.importing import ImportOptions, ImportResult, run_import
+from ..data.published.importing import ImportOptions, run_import
 from ..data.sources import SOURCES, DataSource, published_sets
 from .access import flag_name
 from .printing import print_folded
@@ -202,17 +202,13 @@ def make_set(name: str, options: ImportOptions) -> int:
     row = sets[name]
     print(f"{row.title}\nlicence: {row.licence}\npublished at {row.address}")
     imported, refused = 0, []
-    for result in run_import(row, options):
-        if not isinstance(result, ImportResult):
-            refused.append(result.dataset)
-            print(f"{result.dataset}: {result.why}")
+    for dataset, result in run_import(row, options):
+        if isinstance(result, AnnotationError):
+            refused.append(dataset)
+            print(f"{dataset}: {result}")
             continue
         imported += 1
-        for why in result.differences:
-            print(f"{result.dataset.name}: not as published: {why}")
-        if count := result.without_query:
-            print(f"{result.dataset.name}: images without an object, which make no query: {count}")
-        _print_dataset(result.dataset)
+        _print_dataset(result)
     if refused:
         total = imported + len(refused)
         print(f"{len(refused)} of {total} could not be made: {', '.join(refused)}")

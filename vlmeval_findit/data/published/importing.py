@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...core.formatting import nearest
@@ -26,25 +26,10 @@ class ImportOptions:
     exif: ExifPixels | None = None  # Which pixels boxes refer to when EXIF turns the image
 
 
-@dataclass(frozen=True, slots=True)
-class ImportResult:
-    """A dataset that was made of a part."""
-
-    dataset: ImportedDataset
-    differences: Sequence[str]  # From what is published
-    without_query: int  # Images that no query shows
-
-
-@dataclass(frozen=True, slots=True)
-class ImportFailure:
-    """A part that no dataset could be made of."""
-
-    dataset: str
-    why: str
-
-
-def run_import(row: DataSource, options: ImportOptions) -> Iterator[ImportResult | ImportFailure]:
-    """Make the datasets of a set, one after the other; a part that fails does not stop the others.
+def run_import(
+    row: DataSource, options: ImportOptions
+) -> Iterator[tuple[str, ImportedDataset | AnnotationError]]:
+    """Make the datasets of a set, one after the other: the name of each, and what came of it.
 
     Raises:
         AnnotationError: the folder does not hold the set, or not all of its parts, or not one that
@@ -53,11 +38,11 @@ def run_import(row: DataSource, options: ImportOptions) -> Iterator[ImportResult
     for part in _parts(row, options):
         name = row.dataset(part.name, options.name)
         try:
-            yield _import(row, part, name, options)
+            yield name, _import(row, part, name, options)
         except AnnotationError as error:
             if row.datasets == 1:
                 raise
-            yield ImportFailure(name, str(error))
+            yield name, error
 
 
 def _parts(row: DataSource, options: ImportOptions) -> Sequence[PublishedPart]:
@@ -84,7 +69,7 @@ def _parts(row: DataSource, options: ImportOptions) -> Sequence[PublishedPart]:
 
 def _import(
     row: DataSource, part: PublishedPart, name: str, options: ImportOptions
-) -> ImportResult:
+) -> ImportedDataset:
     check_name(name, options.replace)
     samples = part.read()
     differences = row.differences(part.name, samples)
@@ -100,4 +85,7 @@ def _import(
         origin["unlike published"] = "; ".join(differences)
     dataset = import_samples(name, samples, options.replace, options.exif, origin)
     shown = {image for query in samples.queries for image in query.images}
-    return ImportResult(dataset, differences, (samples.counts.images or 0) - len(shown))
+    notes = [f"not as published: {why}" for why in differences]
+    if empty := (samples.counts.images or 0) - len(shown):
+        notes.append(f"images without an object, which make no query: {empty}")
+    return replace(dataset, notes=(*notes, *dataset.notes))
