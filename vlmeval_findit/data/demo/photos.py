@@ -108,13 +108,6 @@ def _parts() -> Mapping[str, Any]:
     return parts
 
 
-def png(image: Image.Image) -> bytes:
-    """Encode an image, without anything that varies."""
-    buffer = io.BytesIO()
-    image.save(buffer, format="PNG")
-    return buffer.getvalue()
-
-
 # --- the tables ----------------------------------------------------------------------------------
 
 
@@ -141,7 +134,9 @@ def prepare_demo() -> list[PreparedTable]:
     tables = {name: read_table(SHIPPED / f"{name}.tsv") for name in names}
     queries = [query for rows in tables.values() for query in rows]
     for name in dict.fromkeys(name for q in queries for name in (*q.images, *q.support)):
-        write_once(folder / name, png(image(name)))
+        encoded = io.BytesIO()
+        image(name).save(encoded, format="PNG")
+        write_once(folder / name, encoded.getvalue())
     return [write_table(lmu_data_root(), name, rows, origin) for name, rows in tables.items()]
 
 
@@ -154,8 +149,6 @@ def recipe_sha256() -> str:
 def ensure(dataset: Dataset) -> None:
     """Make all tables and images, unless the tables are up to date."""
     recipe = recipe_sha256()
-    tables = (
-        lmu_data_root() / f"{row.table_name(multilabel)}.tsv" for row, multilabel in demo_tables()
-    )
-    if any(source_checksum(table) != recipe for table in tables):
+    tables = (f"{row.table_name(multilabel)}.tsv" for row, multilabel in demo_tables())
+    if any(source_checksum(lmu_data_root() / table) != recipe for table in tables):
         prepare_demo()

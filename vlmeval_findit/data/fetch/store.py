@@ -40,8 +40,6 @@ class ImageStore:
         target = self.folder / name
         if not target.parent.resolve().is_relative_to(self.folder.resolve()):
             raise StoreError(f"{target}: a link on the way leads out of {self.folder}")
-        if target.is_dir():
-            raise StoreError(f"{target} is a folder: move it away")
         return target
 
     def part(self, name: str) -> Path:

@@ -29,40 +29,17 @@ Distance = Callable[[Floats, Floats], Floats]
 ``x`` points right, ``y`` down; the shape fills [-1, 1] x [-1, 1]."""
 
 
-def _circle(x: Floats, y: Floats) -> Floats:
-    return np.sqrt(x * x + y * y) - 1.0
-
-
-def _square(x: Floats, y: Floats) -> Floats:
-    return np.maximum(np.abs(x), np.abs(y)) - 1.0
-
-
-def _triangle(x: Floats, y: Floats) -> Floats:
-    # Its tip is (0, -1); the flanks run from there to (+-1, 1), with the normal (2, -1) / sqrt 5.
-    return np.maximum(y - 1.0, (2.0 * np.abs(x) - y - 1.0) * 0.4472135954999579)
-
-
-def _diamond(x: Floats, y: Floats) -> Floats:
-    return (np.abs(x) + np.abs(y) - 1.0) * 0.7071067811865476
-
-
-def _ring(x: Floats, y: Floats) -> Floats:
-    return np.abs(np.sqrt(x * x + y * y) - 0.72) - 0.28
-
-
-def _cross(x: Floats, y: Floats) -> Floats:
-    across = np.maximum(np.abs(x) - 1.0, np.abs(y) - 0.34)
-    down = np.maximum(np.abs(x) - 0.34, np.abs(y) - 1.0)
-    return np.minimum(across, down)
-
-
 SHAPES: dict[str, Distance] = {
-    "circle": _circle,
-    "square": _square,
-    "triangle": _triangle,
-    "diamond": _diamond,
-    "ring": _ring,
-    "cross": _cross,
+    "circle": lambda x, y: np.sqrt(x * x + y * y) - 1.0,
+    "square": lambda x, y: np.maximum(np.abs(x), np.abs(y)) - 1.0,
+    # Its tip is (0, -1); the flanks run from there to (+-1, 1), with the normal (2, -1) / sqrt 5.
+    "triangle": lambda x, y: np.maximum(y - 1.0, (2.0 * np.abs(x) - y - 1.0) * 0.4472135954999579),
+    "diamond": lambda x, y: (np.abs(x) + np.abs(y) - 1.0) * 0.7071067811865476,
+    "ring": lambda x, y: np.abs(np.sqrt(x * x + y * y) - 0.72) - 0.28,
+    "cross": lambda x, y: np.minimum(
+        np.maximum(np.abs(x) - 1.0, np.abs(y) - 0.34),
+        np.maximum(np.abs(x) - 0.34, np.abs(y) - 1.0),
+    ),
 }
 
 COLOURS: dict[str, Colour] = {
@@ -78,21 +55,18 @@ Share = Callable[[Floats, Floats], Floats]
 """How much of a texture's second colour lies at a point, 0 to 1; ``x``, ``y`` in pixels."""
 
 
-def _plain(x: Floats, y: Floats) -> Floats:
-    return np.zeros(np.broadcast(x, y).shape)
+def _part(number: Floats) -> Floats:
+    """Return what is behind the point."""
+    return number - np.floor(number)
 
 
-def _striped(x: Floats, y: Floats) -> Floats:
-    phase = (x + y) / 11.0
-    return np.asarray(phase - np.floor(phase) < 0.45, dtype=np.float64)
-
-
-def _dotted(x: Floats, y: Floats) -> Floats:
-    dx, dy = x / 10.0 - np.floor(x / 10.0) - 0.5, y / 10.0 - np.floor(y / 10.0) - 0.5
-    return np.asarray(dx * dx + dy * dy < 0.075, dtype=np.float64)
-
-
-TEXTURES: dict[str, Share] = {"plain": _plain, "striped": _striped, "dotted": _dotted}
+TEXTURES: dict[str, Share] = {
+    "plain": lambda x, y: np.zeros(np.broadcast(x, y).shape),
+    "striped": lambda x, y: (_part((x + y) / 11.0) < 0.45).astype(np.float64),
+    "dotted": lambda x, y: (
+        (_part(x / 10.0) - 0.5) ** 2 + (_part(y / 10.0) - 0.5) ** 2 < 0.075
+    ).astype(np.float64),
+}
 
 
 class Look(NamedTuple):
@@ -140,13 +114,9 @@ BACKGROUNDS: dict[str, Background] = {"plain": _flat, "gradient": _gradient, "no
 def background(rng: Rng, width: int, height: int) -> Floats:
     """Draw a background of any kind in a dull colour, with specks and lines as distractors."""
     grey = rng.randint(30, 226)
-    colour = (
-        int(grey + rng.randint(-18, 19)),
-        int(grey + rng.randint(-18, 19)),
-        int(grey + rng.randint(-18, 19)),
-    )
+    red, green, blue = (int(grey + rng.randint(-18, 19)) for _ in range(3))
     kinds = tuple(BACKGROUNDS.values())
-    canvas = kinds[rng.randint(len(kinds))](rng, width, height, colour)
+    canvas = kinds[rng.randint(len(kinds))](rng, width, height, (red, green, blue))
     for _ in range(rng.randint(0, 4)):
         _clutter(rng, canvas)
     return canvas
