@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
-import shlex
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from paths import ROOT
@@ -98,18 +95,3 @@ def test_a_wrong_space_names_its_source(monkeypatch: pytest.MonkeyPatch) -> None
         settings_from({})
     with pytest.raises(SettingsError, match="force: 'no' should be true or false"):
         settings_from({"space": "unit", "force": "no"})
-
-
-def test_the_command_that_scores_again_scores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A file of any name needs its dataset again."""
-    monkeypatch.chdir(tmp_path)
-    rows = [{"index": i, "prediction": '[{"bbox": [1, 2, 3, 4]}]'} for i in range(50)]
-    (tmp_path / "my answers.json").write_text(json.dumps(rows))
-    first = ["score", "my answers.json", "--data", "FindIt_Scenes_mini_xyxy_json"]
-    assert main(first) == 2
-    line = capsys.readouterr().err.strip().splitlines()[-1]
-    words = shlex.split(line.replace("SPACE", "grid1000"))
-    assert words[:2] == ["python", "run_findit.py"]
-    assert main(words[2:]) == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,17 +18,6 @@ def test_empty_denominators_give_0_but_where_nothing_could_be_rejected() -> None
 
 
 counts = st.integers(0, 9)
-
-
-@given(counts, counts, counts)
-def test_f1_is_the_harmonic_mean(tp: int, wrong: int, missed: int) -> None:
-    f1, _, _, precision, recall = metric_values(
-        METRICS[:5], {"tp": tp, "n_pred": tp + wrong, "n_gt": tp + missed}
-    ).values()
-    mean = 2 * precision * recall / (precision + recall) if precision + recall else 0
-    assert f1 == pytest.approx(mean)
-
-
 RATE = Metric("rate", {"right": 1}, {"asked": 1}, empty=None)
 BY_CLASS = Metric("by class", {"right": 1}, {"asked": 1}, over="class", empty=None)
 

@@ -56,6 +56,9 @@ def test_a_point_too_many_costs_and_so_does_an_object_too_few() -> None:
     sprayed = metric_values([everywhere], [two])
     assert sprayed["Pointing accuracy"] == 2
     assert (sprayed["Point recall"], sprayed["Point precision"]) == (100, 2)
+    two_points = "[{'point': [5, 5]}, {'point': [150, 90]}"
+    lenient = findit.score([two_points], [TARGET], "point_json", **FORM).metric_values
+    assert lenient["Pointing accuracy (lenient)"] == 50
     replies = ["[5, 5]", "[5, 5] [150, 90]", "[]", None]
     rewards = findit.reward(replies, [TARGET] * 4, "point_text", by="pointing", **FORM)
     assert rewards[:3].tolist() == [1, 0.5, 0]

@@ -58,6 +58,7 @@ def test_rows_become_queries() -> None:
         ("Pascal", "007.jpg", "007.jpg"),
         ("OpenImages", "abc", "abc.jpg"),
         ("RefCOCO", "COCO_train2014_000000047093_2.jpg", "COCO_train2014_000000047093.jpg"),
+        ("RefL4", "COCO_train2014_000000047093.jpg", "COCO_train2014_000000047093.jpg"),
         ("HRInsDet_hard", "office_001/rgb_007.jpg", "Scenes/hard/office_001/rgb_007.jpg"),
     ],
 )

@@ -197,7 +197,8 @@ def test_a_file_of_any_name_is_scored_where_its_run_or_the_user_says_what_it_is(
     free = path.rename(path.with_name("mine.json"))
     with pytest.raises(PredictionError, match="say --data"):
         score_file(free)
-    with pytest.raises(SpaceError, match="'mine' is not known"):
+    again = rf"(?s)'mine' is not known.*score --space SPACE --data {SVG} .*mine\.json"
+    with pytest.raises(SpaceError, match=again):
         score_file(free, dataset=SVG)
     run = score_file(free, Settings("grid1000"), dataset=SVG)
     assert (run.model, run.task.name, run.metric_values["F1@0.5"]) == ("mine", SVG, 100)

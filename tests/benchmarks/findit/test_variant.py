@@ -74,6 +74,7 @@ def test_canonical_names(name: str, variant: Variant) -> None:
         ("RoboTools_xyxy_json_bbox_vp-tag", "RoboTools_f64_xyxy_json_vp-tag"),
         # Names of the release are aliases.
         ("refcoco_testA_refexp_json_xyxy_bbox_2d_per_box", "RefCOCO_testA_xyxy_json_bbox_2d"),
+        ("refcoco_plus_testB_refexp_text_xyxy", "RefCOCOplus_testB_xyxy_text"),
         ("pascal_multilabel_objdet_json_xyxy_class_name_nested",
          "Pascal_multilabel_xyxy_json_class_name_nested"),
         ("iground_objdet_video_text_xyxy_f4", "iGround_f4_xyxy_text"),
