@@ -278,11 +278,7 @@ class Benchmark(ABC):
         score = AnswerScore({}) if reply.failed else self.score(query, answer)
         standard = {"asked": 1, "answered": int(not reply.failed), "readable": int(reason is None)}
         return ScoredRow(
-            index=query.index,
-            source=query.cluster,
-            sums={**standard, **score.sums},
-            failed=reply.failed,
-            reason=reason,
+            *(query.index, query.cluster, {**standard, **score.sums}, reply.failed, reason),
             slices=score.slices,
             details={"label": query.label, **score.details},
             parts=score.parts,

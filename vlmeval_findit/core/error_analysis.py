@@ -152,13 +152,9 @@ def estimate_errors(analysis: ErrorAnalysis, clustered: ClusteredSums) -> Estima
     scale = np.sqrt((there - 1) / there) if enough else 0.0
     # Around the value itself, so that an image without weight has no influence.
     influence = scale * (values - left_out)
-    return Estimate(
-        metrics=tuple(Metric(key, {key: 1}, analysis.score.whole) for key in keys),
-        values=values,
-        images=clustered.images,
-        influence=influence,
-        counted=np.full(len(keys), float(there) if enough else 0.0),
-    )
+    metrics = tuple(Metric(key, {key: 1}, analysis.score.whole) for key in keys)
+    counted = np.full(len(keys), float(there) if enough else 0.0)
+    return Estimate(metrics, values, clustered.images, influence, counted)
 
 
 def _by_image(clustered: ClusteredSums, over: str) -> dict[str, Array]:

@@ -29,13 +29,9 @@ class ThoughtMarks:
 THINK = ThoughtMarks("<think>", "</think>")  # Most models
 CHANNEL = ThoughtMarks("<|channel>", "<channel|>", "thought")  # Gemma 4
 
-_ALL = (
-    THINK,
-    ThoughtMarks("<thinking>", "</thinking>"),
-    CHANNEL,
-    ThoughtMarks("◁think▷", "◁/think▷"),
-)
-
+_LONG = ThoughtMarks("<thinking>", "</thinking>")
+_KIMI = ThoughtMarks("◁think▷", "◁/think▷")
+_ALL = (THINK, _LONG, CHANNEL, _KIMI)
 
 _OPENING = "|".join(
     re.escape(each.opens) + (rf"(?:{each.title}\b)?" if each.title else "") for each in _ALL

@@ -43,12 +43,9 @@ def lenient_matches(
         if reading.reason is not None
         and (lenient := parse_leniently(replies[place], formats[place], reading)) is not None
     }
-    matched = match(
-        [lenient.reading for lenient in result.values()],
-        [truths[place] for place in result],
-        [maps[place] for place in result],
-        match_rule,
-    )
+    read = [lenient.reading for lenient in result.values()]
+    true, in_pixels = [truths[place] for place in result], [maps[place] for place in result]
+    matched = match(read, true, in_pixels, match_rule)
     return dict(zip(result, map(LenientMatch, result.values(), matched), strict=True))
 
 
@@ -105,12 +102,8 @@ _ALL = {item.sum: 1 for item in NegativeOutcome}
 # Share of each outcome, failed calls included.
 SHARES = tuple(Metric(item.value, {item.sum: 1}, _ALL, empty=None) for item in NegativeOutcome)
 
-_of_answered = partial(
-    Metric,
-    whole={name: 1 for name in _ALL if name != NegativeOutcome.FAILED.sum},
-    empty=None,
-    in_short_tables=False,
-)
+_ANSWERED = {name: 1 for name in _ALL if name != NegativeOutcome.FAILED.sum}
+_of_answered = partial(Metric, whole=_ANSWERED, empty=None, in_short_tables=False)
 REJECTION_ACCURACY = _of_answered(
     "Rejection accuracy", {NegativeOutcome.REJECTED.sum: 1}, key="rejection_accuracy"
 )
@@ -162,12 +155,8 @@ def rejection_line(sums: Mapping[str, float]) -> str | None:
 
 
 def _replied(reading: ParsedReply) -> dict[str, float]:
-    failed = reading.reason is FormatFailure.FAILED_CALL
-    return {
-        "responses": int(not failed),
-        "adherent": int(reading.reason is None),
-        "failed": int(failed),
-    }
+    failed = int(reading.reason is FormatFailure.FAILED_CALL)
+    return {"responses": 1 - failed, "adherent": int(reading.reason is None), "failed": failed}
 
 
 def sums(reading: ParsedReply, matched: Matched) -> dict[str, float]:
@@ -182,12 +171,9 @@ def sums(reading: ParsedReply, matched: Matched) -> dict[str, float]:
 ADHERENCE = Metric("Adherence", {"adherent": 1}, {"responses": 1}, key="adherence")
 
 _F1_LENIENT = Metric(  # the headline of the lenient reading
-    "F1@0.5 (lenient)",
-    {"tp": 2, "lenient_tp": 2},
-    {"n_pred": 1, "lenient_pred": 1, "n_gt": 1},
-    key="f1_lenient",
-    in_short_tables=False,
-)
+    "F1@0.5 (lenient)", {"tp": 2, "lenient_tp": 2}, {"n_pred": 1, "lenient_pred": 1, "n_gt": 1},
+    key="f1_lenient", in_short_tables=False,
+)  # fmt: skip
 
 # Micro-averaged over the answered queries; F1@0.5 is the headline.
 METRICS = (
@@ -202,11 +188,9 @@ METRICS = (
 )
 
 F1_FAILED_MISSED = Metric(  # every failed call is an answer without boxes
-    "F1@0.5 (failed calls as misses)",
-    {"tp": 2},
-    {"n_pred": 1, "n_gt": 1, "n_gt_failed": 1},
+    "F1@0.5 (failed calls as misses)", {"tp": 2}, {"n_pred": 1, "n_gt": 1, "n_gt_failed": 1},
     key="f1_failed_missed",
-)
+)  # fmt: skip
 
 RANKING = (F1_FAILED_MISSED, METRICS[1], ADHERENCE)  # else failing on hard images would pay
 
@@ -219,26 +203,19 @@ def _point_sums(reading: ParsedReply, matched: Matched, truth: Truth) -> dict[st
     if replied["failed"]:
         counted = dict.fromkeys(("pointed", "points", "objects", "places", "inside", "targets"), 0)
         return {**replied, **counted, "objects_failed": objects}
-    inside = points_inside(matched, reading, truth)
+    inside = points_inside(matched, reading, truth) / points if points else 0.0
     return {
-        **replied,
-        "pointed": matched.tp,
-        "points": points,
-        "objects": objects,
-        "places": max(points, objects),
-        "inside": inside / points if points else 0.0,
-        "targets": int(objects > 0),
+        **{**replied, "pointed": matched.tp, "points": points, "objects": objects},
+        **{"places": max(points, objects), "inside": inside, "targets": int(objects > 0)},
         "objects_failed": 0,
     }
 
 
 _POINTING_LENIENT = Metric(
     "Pointing accuracy (lenient)",
-    {"pointed": 1, "lenient_pointed": 1},
-    {"places": 1, "lenient_places": 1},
-    key="pointing_lenient",
-    in_short_tables=False,
-)
+    {"pointed": 1, "lenient_pointed": 1}, {"places": 1, "lenient_places": 1},
+    key="pointing_lenient", in_short_tables=False,
+)  # fmt: skip
 
 # Over the answered queries; pointing accuracy is the headline.  ``pointed``: objects with a point
 # assigned to them.  ``places``: max(objects, points), so that an extra point costs as much as a
@@ -260,10 +237,8 @@ _POINTING = (
 
 _POINTING_FAILED_MISSED = Metric(
     "Pointing accuracy (failed calls as misses)",
-    {"pointed": 1},
-    {"places": 1, "objects_failed": 1},
-    key="pointing_failed_missed",
-)
+    {"pointed": 1}, {"places": 1, "objects_failed": 1}, key="pointing_failed_missed",
+)  # fmt: skip
 
 # --- match rules ----------------------------------------------------------------------------------
 

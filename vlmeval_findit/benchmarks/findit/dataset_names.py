@@ -102,19 +102,10 @@ def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant 
         return None, f"no JSON key or structure {rest.text!r}{nearest(rest.text, last)}"
     if output == "text" and (key or structure):
         return None, "text replies have neither a JSON key nor a structure"
-    result = kind(
-        dataset=row.name,
-        representation=representation,
-        output=output,
-        key=key or default_key(representation),
-        structure=structure or DEFAULT_STRUCTURE,
-        multilabel=multilabel,
-        caption=caption,
-        frames=int(frames) if frames else row.frames,
-        centre=centre,
-        mark=mark,
-        decoding=decoding,
-    )
+    key = key or default_key(representation)
+    form = (representation, output, key, structure or DEFAULT_STRUCTURE)
+    shown = int(frames) if frames else row.frames
+    result = kind(row.name, *form, multilabel, caption, shown, centre, mark, decoding)
     why = format_problem(result)
     return (result, "") if why is None else (None, why)
 

@@ -63,12 +63,9 @@ def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool)
         )
     rows = parquet_rows(source)
     queries = [query_from_row(i, row, dataset, multilabel) for i, row in enumerate(rows)]
-    return write_table(
-        out,
-        dataset.table_name(multilabel),
-        [thinned(query, dataset.frames) for query in queries],
-        {"source": source.name, "source_sha256": checksum},
-    )
+    thin = [thinned(query, dataset.frames) for query in queries]
+    origin = {"source": source.name, "source_sha256": checksum}
+    return write_table(out, dataset.table_name(multilabel), thin, origin)
 
 
 def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:

@@ -16,12 +16,8 @@ log = logging.getLogger(__name__)
 
 
 # Why a caption is missing
-REASONS = NO_JSON, NO_KEY, NOT_TEXT, EMPTY = (
-    "no_json",
-    "missing_key",
-    "not_text",
-    "empty_caption",
-)
+REASONS = ("no_json", "missing_key", "not_text", "empty_caption")
+NO_JSON, NO_KEY, NOT_TEXT, EMPTY = REASONS
 
 
 class Caption(NamedTuple):
