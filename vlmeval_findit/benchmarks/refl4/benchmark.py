@@ -24,17 +24,7 @@ from ..findit.box_drawing import draw_as
 from ..findit.grid import AnnotationTable
 from ..findit.reply_scoring import MatchedReply, match_replies
 from ..findit.reply_scoring import scored_row as findit_row
-from .accuracy_metrics import (
-    ACC_LENIENT,
-    COUNTS,
-    HIT_MORE,
-    METRICS,
-    RANKING,
-    WITH_FAILURES,
-    judge,
-    slices_of,
-    sums_of,
-)
+from . import accuracy_metrics as accuracy
 from .expression_tables import RefL4Task, RefL4Variant, load_task, parse, table_name
 from .refl4_annotations import Annotation, RefL4Split, replies_of
 
@@ -43,20 +33,20 @@ class RefL4(FindIt):
     """One box for one long expression, with FindIt's prompts and coordinate spaces."""
 
     name = "Ref-L4"
-    metrics = METRICS
-    ranking = RANKING
-    with_failures = WITH_FAILURES
-    lenient = ACC_LENIENT
-    counts = COUNTS
+    metrics = accuracy.METRICS
+    ranking = accuracy.RANKING
+    with_failures = accuracy.WITH_FAILURES
+    lenient = accuracy.ACC_LENIENT
+    counts = accuracy.COUNTS
     reasons = tuple(each.value for each in FormatFailure if each is not FormatFailure.FAILED_CALL)
-    errors = AnswerErrors(WITH_FAILURES, reasons)
+    errors = AnswerErrors(with_failures, reasons)
 
     def of(self, question: Any) -> RefL4:
         return self
 
     @property
     def headlines(self) -> tuple[str, ...]:
-        return (METRICS[0].name,)
+        return (self.metrics[0].name,)
 
     def parse(self, name: str) -> RefL4Variant:
         return parse(name)
@@ -86,8 +76,8 @@ class RefL4(FindIt):
             _first(item.lenient.matched) if item.lenient and not item.matched.boxes else None
             for item in result
         ]
-        ious, passed = judge(truths, [_first(item.matched) for item in result])
-        _, passed_more = judge(truths, lenient)
+        ious, passed = accuracy.judge(truths, [_first(item.matched) for item in result])
+        _, passed_more = accuracy.judge(truths, lenient)
         rows = map(_scored_row, result, truths, ious, passed, passed_more)
         return BatchScore(tuple(rows), tuple(space.as_dict() for space in spaces))
 
@@ -100,7 +90,7 @@ class RefL4(FindIt):
         return draw_as(task.queries[row.index], row, result)
 
     def query_score(self, row: ScoredRow) -> float:
-        return RANKING[1].value(row.sums) or 0.0
+        return self.ranking[1].value(row.sums) or 0.0
 
     def curve(self, task: Any, rows: Sequence[ScoredRow]) -> None:
         """Return None: FindIt's curve has other thresholds than the metrics."""
@@ -133,11 +123,11 @@ def _scored_row(
         "hits": [passed > 0],
         "passed": passed,
     }
-    sums = sums_of(passed, has_box, row.failed)
+    sums = accuracy.sums_of(passed, has_box, row.failed)
     sums["adherent"] = int(not row.failed and row.reason is None)
     if passed_more:
-        sums[HIT_MORE] = 1
-    return replace(row, sums=sums, slices=slices_of(truth), details=details)
+        sums[accuracy.HIT_MORE] = 1
+    return replace(row, sums=sums, slices=accuracy.slices_of(truth), details=details)
 
 
 # --- the authors' published results ---------------------------------------------------------------

@@ -25,20 +25,10 @@ from ...core.question import Message, PartKind, Task
 from ...core.replies import UNREAD, ParseFailure, Recorded, Replies, Reply, read_reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
+from . import question_tables as tables
 from . import stage2_task
 from .letter_metrics import COUNTS, METRICS, RANKING, UNSCORED, WITH_FAILURES, published, row_slices
 from .letter_reading import AMBIGUOUS, NO_CHOICE, published_letter, read
-from .question_tables import (
-    STAGE_1,
-    TABLES,
-    VPQuestion,
-    custom_tables,
-    ensure,
-    how_to_make,
-    message,
-    parse,
-    read_table,
-)
 from .stage2_task import Stage2Question
 from .vp_query import VPQuery
 
@@ -105,12 +95,12 @@ def letters_offered(value: str) -> list[str]:
     return [option[0] for option in reversed(options) if option[2:].strip()]
 
 
-def first_option(message: Message, question: VPQuestion) -> tuple[str, Recorded]:
+def first_option(message: Message, question: tables.VPQuestion) -> tuple[str, Recorded]:
     """Answer the first option."""
     return _letters(message)[0], Recorded(finish_reason="stop")
 
 
-def random_option(message: Message, question: VPQuestion) -> tuple[str, Recorded]:
+def random_option(message: Message, question: tables.VPQuestion) -> tuple[str, Recorded]:
     """Answer a random option, the same for the same texts and image names."""
     seen = [
         Path(part.value).name if part.kind is PartKind.IMAGE else part.value for part in message
@@ -139,19 +129,20 @@ class VPBench(Benchmark):
     reasons = (*UNREAD, AMBIGUOUS.reason, NO_CHOICE.reason)
     baselines = BASELINES
 
-    def parse(self, name: str) -> VPQuestion | Stage2Question:
-        return stage2_task.parse(name) if stage2_task.is_meant(name) else parse(name)
+    def parse(self, name: str) -> tables.VPQuestion | Stage2Question:
+        return stage2_task.parse(name) if stage2_task.is_meant(name) else tables.parse(name)
 
     def listed(self) -> Sequence[str]:
-        return [*TABLES, next(iter(stage2_task.QUESTIONS)), *custom_tables()]
+        return [*tables.TABLES, next(iter(stage2_task.QUESTIONS)), *tables.custom_tables()]
 
     def load(self, name: str) -> Task[Any, VPQuery]:
         question = self.parse(name)
         if isinstance(question, Stage2Question):
             return stage2_task.load(name)
-        ensure(question.table)
-        table = find_table(question.table, how_to_make(question.table))
-        return Task(name, question, table, {query.index: query for query in read_table(table)})
+        tables.ensure(question.table)
+        table = find_table(question.table, tables.how_to_make(question.table))
+        queries = {query.index: query for query in tables.read_table(table)}
+        return Task(name, question, table, queries)
 
     def for_model(
         self, task: Any, model: str, recorded: Mapping[str, str] | None = None
@@ -166,7 +157,7 @@ class VPBench(Benchmark):
         return (question.board_dataset,)
 
     def message(self, query: Any, question: Any) -> Message:
-        return message(query, question)
+        return tables.message(query, question)
 
     def example(self, query: Any, question: Any) -> str:
         return str(query.answer)
@@ -180,7 +171,7 @@ class VPBench(Benchmark):
         return draw(task.queries[row.index], row)
 
     def interval_note(self, question: Any) -> str:
-        return _UNKNOWN_PHOTOGRAPHS if question.table == STAGE_1 else ""
+        return _UNKNOWN_PHOTOGRAPHS if question.table == tables.STAGE_1 else ""
 
     def published(self) -> Sequence[Published]:
         return tuple(published())
