@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -44,10 +45,10 @@ def test_a_box_has_the_colour_of_its_role(answer: Any, roles: set[Role], tmp_pat
 def test_labels_and_frames_are_drawn() -> None:
     picture = Image.new("RGB", (WIDTH, HEIGHT))
     true = findit.truth([[10, 10, 60, 60], [10, 10, 60, 60]], ["cat", "cat"], [0, 1])
-    reply = '[{"frame_idx": 1, "label": "dog", "bbox": [60, 120, 290, 580]}, {"frame_idx": 0, "label": "cat", "bbox": [0, 0, 9, 9]}]'  # noqa: E501
-    answer = findit.read(
-        reply, "xyxy_json", size=picture.size, space="grid1000", frames=2, multilabel=True
-    )
+    dog = {"frame_idx": 1, "label": "dog", "bbox": [60, 120, 290, 580]}
+    reply = json.dumps([dog, {"frame_idx": 0, "label": "cat", "bbox": [0, 0, 9, 9]}])
+    several: Any = {"frames": 2, "multilabel": True}
+    answer = findit.read(reply, "xyxy_json", size=picture.size, space="grid1000", **several)
     second = colours_of(findit.draw(picture, true, answer, frame=1))
     assert STROKES[Role.WRONG_LABEL].colour in second
     assert STROKES[Role.MISS].colour not in second

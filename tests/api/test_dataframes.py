@@ -77,9 +77,9 @@ def test_two_runs_are_compared(world: World) -> None:
     good, poor = findit.open_runs(world.runs)
     whole = findit.compare(good, poor)
     row = whole.loc["F1@0.5"]
-    metric_values = [run.metric_values["F1@0.5"] or 0.0 for run in (good, poor)]
-    assert row[["A", "B"]].tolist() == metric_values
-    assert row["A - B"] == pytest.approx(metric_values[0] - metric_values[1])
+    a, b = (run.metric_values["F1@0.5"] or 0.0 for run in (good, poor))
+    assert row[["A", "B"]].tolist() == [a, b]
+    assert row["A - B"] == pytest.approx(a - b)
     assert 0 < row["A - B low"] < row["A - B"] < row["A - B high"]
     assert row["p"] < 0.05
     assert whole.columns.name == "Good minus Poor"
@@ -106,8 +106,7 @@ def test_runs_are_compared_by_their_paths(world: World, tmp_path, monkeypatch) -
         findit.compare(3, other.path)  # type: ignore[arg-type]
 
 
-def test_what_is_no_run(world: World, tmp_path) -> None:
-    """The message says what to type, also where there is nothing at all."""
+def test_what_is_no_run_says_what_to_type(world: World, tmp_path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere: no such.* make some with: .* demo"):
         findit.load_runs(tmp_path / "nowhere")
     with pytest.raises(RunError, match=r"no scored run.* make some with: .* demo"):

@@ -155,11 +155,8 @@ def test_the_files_of_the_page_are_what_trainers_load() -> None:
     for block in blocks(PAGES["docs/how-to/train.md"]):
         if block.info == "python" and ">>>" not in block.text:
             exec(block.text, names)
-    value = names["compute_score"](
-        data_source="mine", solution_str=REPLIES[0], ground_truth=BOX, extra_info=QUERY
-    )
-    result = names["reward_func"]([f"Where?{REPLIES[0]}"], ["Where?"], [QUERY])
-    assert value == result["rewards"].tolist()[0] == 1
+    assert names["compute_score"]("mine", REPLIES[0], BOX, QUERY) == 1
+    assert names["reward_func"]([f"Where?{REPLIES[0]}"], ["Where?"], [QUERY])["rewards"] == 1
 
 
 # --- checkpoints ----------------------------------------------------------------------------------

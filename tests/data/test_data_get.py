@@ -88,23 +88,19 @@ def test_annotations_of_another_checksum_make_no_table(mini, tmp_path, web: Web,
     assert main(["data", "check", "Mini"]) == 0
 
 
-def test_what_must_be_got_by_hand_says_so(tmp_path, web: Web) -> None:
+def test_a_dataset_without_a_source_is_refused_before_anything_is_fetched(
+    mini: Dataset, tmp_path, web: Web, monkeypatch, capsys
+) -> None:
     names = ["a_f000001.jpg"]
     problems = fetch_images(fetch_job(web, tmp_path, names), SOURCES["iGround"], names, None)
     assert problems == {"a_f000001.jpg": BY_HAND}
-    assert web.requests == 0
-
-
-@pytest.mark.parametrize("command", ["get", "check"])
-def test_a_dataset_without_a_source_is_refused_before_anything_is_fetched(
-    command: str, mini: Dataset, tmp_path, web: Web, monkeypatch, capsys
-) -> None:
     lost = replace(mini, name="Lost", images="COCO_train2015")
     monkeypatch.setattr(release_subsets, "BENCHMARK", {"Mini": mini, "Lost": lost})
-    assert main(["data", command, "Mini", "Lost"]) == 2
-    error = capsys.readouterr().err
-    assert "Lost: nothing says where the images 'COCO_train2015' come from" in error
-    assert "did you mean COCO_train2014?" in error
+    for command in ("get", "check"):
+        assert main(["data", command, "Mini", "Lost"]) == 2
+        error = capsys.readouterr().err
+        assert "Lost: nothing says where the images 'COCO_train2015' come from" in error
+        assert "did you mean COCO_train2014?" in error
     assert web.requests == 0
     assert files_of(tmp_path / "lmu") == {}
 

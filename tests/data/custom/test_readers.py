@@ -48,12 +48,10 @@ HEAD = "image,label,x1,y1,x2,y2"
     [
         ("", "line 1: columns are [], missing: image, label"),
         (HEAD.replace(",", ";") + "\n", "missing: image, label, x1, y1, x2, y2 (commas separate"),
-        (f"{HEAD}\none.jpg,cat,1,2,3\n", "line 2: not 6 cells, as there are columns"),
         (f"{HEAD}\none.jpg,cat,1,2,3,4\n\none.jpg,cat,1,2,3,4,5\n", "line 4: not 6 cells"),
         (f'{HEAD}\none.jpg,cat,1,2,3,4\none.jpg,"cat,1,2,3,4\n', "line 3: unexpected end of data"),
         (f"{HEAD}\n,cat,1,2,3,4\n", "line 2, column image: is empty"),
         (f"{HEAD}\none.jpg,cat,1,2,x,4\n", "line 2, column x2: 'x' is not a number"),
-        (f"{HEAD}\none.jpg,cat,1,2,nan,4\n", "line 2, column x2: 'nan' is not a number"),
         (f"{HEAD},width,height\none.jpg,cat,1,2,3,4,0,80\n", "0x80 is not a size"),
         (
             f"{HEAD},width,height\none.jpg,cat,1,2,3,4,120,80\none.jpg,cat,1,2,3,4,120,81\n",
@@ -97,7 +95,6 @@ FIRST_BOX = '"bbox": [10.0, 5.0, 30.5, 20.25]'
             '"bbox": [NaN, 5.0, 30.5, 20.25]',
             "[nan, 5.0, 30.5, 20.25] should be [x, y, w",
         ),
-        (FIRST_BOX, '"bbox": ["10", 5, 3, 2]', "annotations[0], bbox: ['10', 5, 3, 2] should be ["),
         (FIRST_BOX, '"bbox": [true, 5, 3, 2]', "annotations[0], bbox: [True, 5, 3, 2] should be ["),
         ('"id": 501', '"id": true', "images[0], id: True should be a whole number"),
         ('"id": 501', '"id": 77', "an id of an image or of a category stands twice"),
@@ -105,7 +102,6 @@ FIRST_BOX = '"bbox": [10.0, 5.0, 30.5, 20.25]'
         ('"category_id": 7', '"category_id": 9', "annotations[0], category_id: there is no 9"),
         ('"iscrowd": 0', '"iscrowd": "no"', "annotations[0], iscrowd: 'no' should be 0 or 1"),
         ('"width": 120', '"width": 0', "images[0], width: 0 should be a whole number, at least 1"),
-        ('"annotations"', '"annotation"', "instances.json: annotations is missing"),
         ('{"images"', '[{"images"', "not JSON"),
     ],
 )
@@ -155,24 +151,16 @@ def test_damaged_xml(tmp_path, old: str, new: str, why: str) -> None:
 def test_difficult_objects_are_ignored(tmp_path) -> None:
     folder = custom_data.write_voc(tmp_path / "voc")
     file = folder / "Annotations" / "one.xml"
-    text = file.read_text()
-    file.write_text(text.replace("<difficult>0</difficult>", "<difficult> 1 </difficult>", 1))
+    file.write_text(file.read_text().replace("<difficult>0<", "<difficult> 1 <", 1))
     samples = read_voc(folder, folder)
     assert (samples.counts.boxes, samples.counts.ignored) == (3, 1)
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("/one.jpg", "has an absolute path"),
-        ("C:one.jpg", "has an absolute path"),
-        ("sub\\..\\..\\one.jpg", "climbs out of its folder"),
-        ("one.jpg\0", "holds a control character"),
-        ("", "names no file"),
-    ],
-)
-def test_names_of_images_stay_below_the_folder(name: str, why: str) -> None:
-    assert unsafe(name) == why
+def test_names_of_images_stay_below_the_folder() -> None:
+    assert unsafe("/one.jpg") == unsafe("C:one.jpg") == "has an absolute path"
+    assert unsafe("sub\\..\\..\\one.jpg") == "climbs out of its folder"
+    assert unsafe("one.jpg\0") == "holds a control character"
+    assert unsafe("") == "names no file"
 
 
 # --- YOLO -----------------------------------------------------------------------------------------
@@ -208,13 +196,11 @@ def test_a_damaged_yolo_folder(tmp_path, names: str, line: str, why: str) -> Non
     assert why in refusal(read_yolo, folder, folder / "images")
 
 
-@pytest.mark.parametrize(
-    ("names", "number", "label"),
-    [("names: {'3': bird, 1: cat, 0: dog}", 3, "bird"), ("\ufeffnames: [a, b, 7]", 2, "7")],
-)
-def test_numbers_of_classes_in_any_order(tmp_path, names: str, number: int, label: str) -> None:
-    folder = yolo(tmp_path, names, f"{number} 0.5 0.5 0.25 0.25")
-    assert [box.label for box in boxes_of(read_yolo(folder, folder / "images"))] == [label]
+def test_numbers_of_classes_in_any_order(tmp_path) -> None:
+    folder = yolo(tmp_path, "\ufeffnames: {'3': bird, 1: cat, 0: dog}", "3 0.5 0.5 0.25 0.25")
+    assert [box.label for box in boxes_of(read_yolo(folder, folder / "images"))] == ["bird"]
+    (folder / "data.yaml").write_text("names: [a, b, c, 7]")
+    assert [box.label for box in boxes_of(read_yolo(folder, folder / "images"))] == ["7"]
     (folder / "data.yaml").unlink()
     assert "neither data.yaml nor classes.txt" in refusal(read_yolo, folder, folder / "images")
 
