@@ -119,12 +119,10 @@ def _advice(
 def conventions_table(check: CoordinateCheck) -> Table:
     """Make a table with a row for each convention: the metrics if answers are read in it."""
     rows: list[list[Value]] = []
-    for line in check.lines:
-        name, description = line.convention.name, line.convention.description
-        mark = " (declared)" if name == check.diagnosis.declared.name else ""
-        rows.append(
-            [name, f"{description}{mark}", *(line.metric_values[metric] for metric in _METRICS)]
-        )
+    for convention, values in check.lines:
+        mark = " (declared)" if convention.name == check.diagnosis.declared.name else ""
+        read_as = f"{convention.description}{mark}"
+        rows.append([convention.name, read_as, *(values[metric] for metric in _METRICS)])
     metrics = [Field(name, FieldType.VALUE) for name in _METRICS]
     return Table("Conventions", [Field("convention"), Field(READ_AS), *metrics], rows)
 
@@ -161,20 +159,19 @@ def _verdict(check: CoordinateCheck) -> str:
     declared = f"declared {with_f1(diagnosis.declared)}"
     if fit is None:
         return f"{declared}; too few boxes to say more"
-    if diagnosis.verdict is Verdict.OTHER:
-        agree = f"{fit.agree} of {diagnosis.answered} answers agree"
-        return f"{declared}; {with_f1(fit.best)}; {agree}: the run's convention is wrong"
-    if diagnosis.verdict is Verdict.UNLISTED:
-        near = fit.unlisted.convention.description
-        return f"{declared}; the answers follow {near}, scaled or moved: no convention known"
-    if diagnosis.verdict is Verdict.MIXED:
-        share = f"{100 * fit.second.share:.0f} % of the answers"
-        return f"{declared}; {share} are {fit.second.convention.description}: two conventions"
-    if diagnosis.verdict is Verdict.NONE:
-        return f"{declared}; the boxes do not follow the objects in any convention"
     if diagnosis.verdict is Verdict.FITS:
         return f"{declared}: it fits{', with a small drift' if diagnosis.drift else ''}"
-    return f"{declared}; undecided, cannot exclude {some(fit.rivals, 4) or with_f1(fit.best)}"
+    agree = f"{fit.agree} of {diagnosis.answered} answers agree"
+    near, second = fit.unlisted.convention.description, fit.second
+    share = f"{100 * second.share:.0f} % of the answers are {second.convention.description}"
+    sentences = {
+        Verdict.OTHER: f"{with_f1(fit.best)}; {agree}: the run's convention is wrong",
+        Verdict.UNLISTED: f"the answers follow {near}, scaled or moved: no convention known",
+        Verdict.MIXED: f"{share}: two conventions",
+        Verdict.NONE: "the boxes do not follow the objects in any convention",
+    }
+    undecided = f"undecided, cannot exclude {some(fit.rivals, 4) or with_f1(fit.best)}"
+    return f"{declared}; {sentences.get(diagnosis.verdict, undecided)}"
 
 
 def folded(lines: Sequence[str]) -> Iterator[str]:

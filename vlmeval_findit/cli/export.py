@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any, TypeVar
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..core.command import SOME_FAILED
 from ..publish.targets import TARGETS, TRAINERS, ExportError, exporter
-from .shared_options import PATH, Command, option, runs_argument
+from .access import flag_name
+from .shared_options import PATH, Command, Decorator, option, runs_argument
 
 if TYPE_CHECKING:
     from ..runs.scored_run import Run
 
-AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any] | click.Command)
+
+def _targets_of(flag: str) -> list[str]:
+    return [target for target, row in TARGETS.items() if flag in row.flags]
 
 
-def _flag(name: str, text: str, **settings: Any) -> Callable[[AnyCommand], AnyCommand]:
-    flag = name.replace("-", "_")
-    targets = ", ".join(target for target, row in TARGETS.items() if flag in row.flags)
-    return click.option(f"--{name}", help=f"{targets}: {text}", **settings)
+def _flag(name: str, metavar: str | None, text: str, **settings: Any) -> Decorator[Any]:
+    text = f"{', '.join(_targets_of(name))}: {text}"
+    return click.option(flag_name(name), metavar=metavar, help=text, **settings)
 
 
 _SERVERS = "; ".join(f"{name}: {row.server}" for name, row in TARGETS.items() if row.server)
@@ -47,32 +48,28 @@ _SERVERS = "; ".join(f"{name}: {row.server}" for name, row in TARGETS.items() if
 )
 @_flag(
     "confidence",
+    None,
     f"the score of a box, in runs with --logprobs ({DEFAULT}).",
     type=click.Choice(tuple(DEFINITIONS)),
 )
-@_flag("licence", "the hub's name for it, as cc-by-4.0.", metavar="NAME")
-@_flag("project", "project, or experiment of MLflow (findit).", metavar="NAME")
-@_flag(
-    "pictures",
-    "worst answers of a run, on their images (8).",
-    type=click.IntRange(min=0),
-    metavar="N",
-)
-@_flag("trainer", f"{', '.join(TRAINERS)} (trl).", type=click.Choice(TRAINERS), metavar="NAME")
+@_flag("licence", "NAME", "the hub's name for it, as cc-by-4.0.")
+@_flag("project", "NAME", "project, or experiment of MLflow (findit).")
+@_flag("pictures", "N", "worst answers of a run, on their images (8).", type=click.IntRange(min=0))
+@_flag("trainer", "NAME", f"{', '.join(TRAINERS)} (trl).", type=click.Choice(TRAINERS))
 @_flag(
     "errors",
+    "TYPE",
     "queries with an error of this type, as `errors` names it; may be repeated (any type).",
     multiple=True,
-    metavar="TYPE",
 )
-@_flag("right", "also write what the model got right, to train on both.", is_flag=True)
+@_flag("right", None, "also write what the model got right, to train on both.", is_flag=True)
 @_flag(
     "formats",
+    "FILE",
     "write answers in the best formats of this file, which search or sweep wrote.",
     type=PATH,
-    metavar="FILE",
 )
-@_flag("yes-test-data", "write queries of test data all the same.", is_flag=True)
+@_flag("yes_test_data", None, "write queries of test data all the same.", is_flag=True)
 def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any) -> int:
     """Export scored runs to what other programs read; no model is asked.
 
@@ -80,12 +77,11 @@ def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any)
     another program or server refused; run the same command again to go on.
     """
     # A flag that is not set is None, False or empty; 0 pictures is a value.
-    specified = {
-        name: value
-        for name, value in flags.items()
-        if value is not None and value is not False and value != ()
-    }
-    _check_flags(target, specified)
+    specified = {k: v for k, v in flags.items() if v is not None and v is not False and v != ()}
+    for name in specified:
+        if name not in TARGETS[target].flags:
+            users = " or ".join(_targets_of(name))
+            raise ValueError(f"{flag_name(name)} is for --to {users}: leave it out")
     out = out or default_folder(target)
     # They import pyarrow and scipy, which a --help need not wait for.
     from ..runs.scored_run import load_runs
@@ -93,7 +89,8 @@ def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any)
     try:
         for line in exporter(target)(_checked(load_runs(runs), out), out, **specified):
             # Indented lines are to be copied.
-            print(line if line.startswith(" ") else "\n".join(_folded(line)))
+            whole = line.startswith(" ")
+            print(line if whole else fill(line, 80, break_long_words=False, break_on_hyphens=False))
     except ExportError as error:
         print(f"error: {error}\nrun the same command again to go on", file=sys.stderr)
         return SOME_FAILED
@@ -106,9 +103,6 @@ def default_folder(target: str) -> Path | None:
     return None if server and os.environ.get(server) else Path("outputs", "export", target)
 
 
-_folded = partial(wrap, width=80, break_long_words=False, break_on_hyphens=False)
-
-
 def _checked(runs: Sequence[Run], out: Path | None) -> Sequence[Run]:
     """Refuse runs inside the folder that is written, and scores in another than the run's space."""
     for run in runs:
@@ -118,11 +112,3 @@ def _checked(runs: Sequence[Run], out: Path | None) -> Sequence[Run]:
         if run.other_space:
             raise ValueError(f"{run.model}: not in the space that the run recorded: {run.path}")
     return runs
-
-
-def _check_flags(target: str, flags: Mapping[str, Any]) -> None:
-    for flag in flags:
-        if flag not in TARGETS[target].flags:
-            users = [other for other, row in TARGETS.items() if flag in row.flags]
-            name = flag.replace("_", "-")
-            raise ValueError(f"--{name} is for --to {' or '.join(users)}: leave it out")

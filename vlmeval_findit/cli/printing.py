@@ -47,23 +47,15 @@ def print_table(table: Table, rest: str) -> None:
 def print_columns(
     rows: Iterable[Sequence[str]], *columns: str, numbers: Sequence[str] = ()
 ) -> None:
-    """Print rows of texts in columns; a terminal cuts the last column at its width.
-
-    Args:
-        rows: a text for each column.
-        columns: their headings.
-        numbers: columns that are aligned right.
-    """
+    """Print rows of texts below ``columns``; a terminal cuts the last one; ``numbers`` go right."""
     from rich.text import Text
 
     rows, out = [columns, *rows], console()
-    widths = [max(len(row[at]) for row in rows) for at in range(len(columns) - 1)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    signs = [">" if name in numbers else "<" for name in columns]
     for row in rows:
-        cells = [
-            f"{text:>{width}}" if name in numbers else f"{text:<{width}}"
-            for name, text, width in zip(columns, row, widths, strict=False)
-        ]
-        line = Text("  ".join([*cells, row[-1]]), style="bold" if row is columns else "")
+        cells = [f"{t:{sign}{width}}" for t, sign, width in zip(row, signs, widths, strict=True)]
+        line = Text("  ".join(cells), style="bold" if row is columns else "")
         line.truncate(out.width, overflow="ellipsis")
         line.rstrip()
         out.print(line)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -72,44 +72,33 @@ class FindItLocalModel(FindItModel):
         return self.generate_batch([message], question_of(dataset).name)[0]
 
     def generate_batch(
-        self,
-        messages: Sequence[HostMessage],
-        dataset: str,
-        *,
-        logprobs: bool = False,
-        seeds: Sequence[int] = (),
+        self, messages: Sequence[HostMessage], dataset: str, **how: Any
     ) -> list[RecordedReply]:
-        """Return the replies to a batch of messages, with ``logprobs`` of their tokens.
+        """Return the replies to a batch of messages.
 
-        ``seeds`` are of each message's random numbers, if the model samples.
+        With a true ``logprobs`` they record those of their tokens; ``seeds`` are of each message's
+        random numbers, if the model samples.
         """
-        return self._replies(self._runner.answer_batch, messages, dataset, logprobs, seeds)
+        return self._replies(self._runner.answer_batch, messages, dataset, how)
 
     def generate_variants(
-        self,
-        messages: Sequence[HostMessage],
-        dataset: str,
-        *,
-        logprobs: bool = False,
-        seeds: Sequence[int] = (),
+        self, messages: Sequence[HostMessage], dataset: str, **how: Any
     ) -> list[RecordedReply]:
         """Return the replies to questions over the same images, which are prefilled once.
 
         ``dataset`` is any of their names: they have images and frames in common.
         """
-        return self._replies(self._runner.answer_variants, messages, dataset, logprobs, seeds)
+        return self._replies(self._runner.answer_variants, messages, dataset, how)
 
     def _replies(
         self,
         ask: Callable[..., Sequence[LocalReply]],
         messages: Sequence[HostMessage],
         dataset: str,
-        logprobs: bool,
-        seeds: Sequence[int],
+        how: Mapping[str, Any],
     ) -> list[RecordedReply]:
-        asked = [from_host_message(message) for message in messages]
         with self._lock:
-            answers = ask(asked, question_of(dataset), logprobs=logprobs, seeds=seeds)
+            answers = ask([*map(from_host_message, messages)], question_of(dataset), **how)
             return [recorded_reply(answer.text, answer.recorded) for answer in answers]
 
 
