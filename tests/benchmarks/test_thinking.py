@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -72,7 +71,7 @@ def by_score(text: str) -> Result:
 def by_completion(text: str) -> Result:
     """Over HTTP: a service that leaves the thought in its text."""
     choice = {"message": {"content": text}, "finish_reason": "stop"}
-    got = read_completion(json.dumps({"choices": [choice]}).encode())
+    got = read_completion({"choices": [choice]})
     return by_read(Reply(0, got.text, got.record))
 
 

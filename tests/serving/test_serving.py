@@ -58,16 +58,6 @@ def test_servers_share_out_the_gpus(program: str, machine: Machine) -> None:
     assert names == {"Qwen3-VL-0.log", "Qwen3-VL-1.log"}
 
 
-def test_a_server_that_answers_no_call_is_not_ready(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FAKE", "refuses")
-    running = servers(machine, ServeOptions("vllm", 1))
-    with pytest.raises(ServingError, match=r"answers with HTTP 500: .*the engine is broken"):
-        living(running, 1)
-    assert machine.ends()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("fake", "victim"), [("stubborn", "run"), ("children", "run"), ("stubborn", "guard")]

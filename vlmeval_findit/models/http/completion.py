@@ -98,10 +98,8 @@ def object_in(body: bytes) -> dict[str, Any]:
     return reply
 
 
-def read_completion(reply: bytes | Mapping[str, Any], *, logprobs: bool = False) -> Completion:
+def read_completion(reply: Mapping[str, Any], *, logprobs: bool = False) -> Completion:
     """Return the answer in a chat reply of status 200, or raise the CallError that it reports."""
-    if isinstance(reply, bytes):
-        reply = object_in(reply)
     usage = mapping(reply.get("usage"))
     cost = _number(usage.get("cost"))
     cost = None if cost is None or cost < 0 else cost

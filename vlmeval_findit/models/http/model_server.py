@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from ...core.answers import error_line, in_thread
@@ -41,11 +42,11 @@ class ModelServer:
         self._provider = find_provider(endpoint.provider) if endpoint.provider else None
         self._chat = self._provider.chat if self._provider else OPENAI_CHAT
         self._headers = self._chat.headers(endpoint) if isinstance(self._chat, WireFormat) else {}
-        self._urls: dict[str, str] = {}
+        self._url = cache(endpoint.at)
 
     async def reply(
         self, client: HttpClient, body: Mapping[str, Any], images: Sequence[SentImage]
-    ) -> bytes | Mapping[str, Any]:
+    ) -> Mapping[str, Any]:
         """Return the chat reply to a chat body with marks for its images, or raise CallError."""
         wire, provider = self._chat, self._provider
         if provider is not None and body.get("logprobs") and not provider.gives_logprobs:
@@ -53,13 +54,10 @@ class ModelServer:
         if not isinstance(wire, WireFormat):
             whole = json.loads(b"".join(pieces(body, images)))
             return await _ask_function(wire, whole, self.endpoint, client.timeout)
-        path = wire.path(body)
-        url = self._urls.get(path) or self._urls.setdefault(path, self.endpoint.at(path))
-        sent = pieces(wire.request(body), images)
-        reply = await client.send(HttpRequest("POST", url, self._headers, sent))
-        if provider is None:
-            return reply
-        return {"provider": provider.name, **wire.reply(object_in(reply))}
+        url, sent = self._url(wire.path(body)), pieces(wire.request(body), images)
+        reply = object_in(await client.send(HttpRequest("POST", url, self._headers, sent)))
+        who = {} if provider is None else {"provider": provider.name}
+        return {**who, **wire.reply(reply)}
 
     def note_answer(self, *, constrained: bool) -> None:
         self._first[constrained] = None

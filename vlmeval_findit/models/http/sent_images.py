@@ -158,13 +158,13 @@ class EncodedImages:
 
     async def _encode(self, image: ImageToSend) -> SentImage:
         future = self._known.get(image)
-        if future is not None:
-            self._known.move_to_end(image)
-            return future.result() if future.done() else await asyncio.shield(future)
-        loop = asyncio.get_running_loop()
-        future = self._known[image] = loop.run_in_executor(self._threads, image.encoded)
-        future.add_done_callback(partial(self._note_size, image))
-        return await asyncio.shield(future)  # other calls await it too
+        if future is None:
+            loop = asyncio.get_running_loop()
+            future = self._known[image] = loop.run_in_executor(self._threads, image.encoded)
+            future.add_done_callback(partial(self._note_size, image))
+        self._known.move_to_end(image)
+        # Other calls await it too.
+        return future.result() if future.done() else await asyncio.shield(future)
 
     def _note_size(self, image: ImageToSend, future: asyncio.Future[SentImage]) -> None:
         if future.cancelled() or future.exception() is not None:

@@ -78,9 +78,6 @@ def _as_one_batch(
         gap = longest - len(query.ids)
         rows.append([*prefix.ids, *[pad] * gap, *query.ids[length:]])
         seen.append([1] * length + [0] * gap + [1] * (len(query.ids) - length))
-    inputs = {
-        "input_ids": torch.tensor(rows, device=loaded.device),
-        "attention_mask": torch.tensor(seen, device=loaded.device),
-        "cache": state,
-    }
+    tokens, mask = (torch.tensor(each, device=loaded.model.device) for each in (rows, seen))
+    inputs = {"input_ids": tokens, "attention_mask": mask, "cache": state}
     return continue_rows(loaded, inputs, decoding, [query.seed for query in variants])

@@ -23,12 +23,8 @@ class Loaded(NamedTuple):
     encoder: MessageEncoder
     record: Mapping[str, str]
 
-    @property
-    def device(self) -> Any:
-        return self.model.device
-
     def inputs(self, batch: Sequence[Encoded]) -> dict[str, Any]:
-        return collate(batch, self.encoder, self.device)
+        return collate(batch, self.encoder, self.model.device)
 
     @property
     def stops(self) -> list[int]:

@@ -97,12 +97,11 @@ class BatchService:
     @staticmethod
     def completion(result: Mapping[str, Any], logprobs: bool) -> Completion:
         response = mapping(result.get("response"))
-        if response.get("body"):
-            status, body = response.get("status_code"), json.dumps(response["body"]).encode()
-            if status == 200:
-                return read_completion(body, logprobs=logprobs)
-            if isinstance(status, int):
-                raise error_of(body, status, "", None)
+        status, body = response.get("status_code"), mapping(response.get("body"))
+        if body and status == 200:
+            return read_completion(body, logprobs=logprobs)
+        if body and isinstance(status, int):
+            raise error_of(json.dumps(body).encode(), status, "", None)
         return _no_completion(result.get("error"))
 
     async def upload(self, batch: BatchRequest, lines: Sequence[bytes]) -> str:
