@@ -16,12 +16,10 @@ from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-
 
 def is_disk_full(error: BaseException) -> bool:
     """Return whether an error's ``errno`` says that there is no room."""
-    return getattr(error, "errno", None) in _FULL
+    return getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -40,10 +38,7 @@ def file_sha256(path: Path) -> str:
 
 def sha256_of(*contents: bytes) -> str:
     """Return the SHA-256 of joined contents, in hexadecimal."""
-    digest = hashlib.sha256()
-    for content in contents:
-        digest.update(content)
-    return digest.hexdigest()
+    return hashlib.sha256(b"".join(contents)).hexdigest()
 
 
 @contextmanager
@@ -64,12 +59,9 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
 
 
-_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}", re.DOTALL)
-
-
 def left_behind(path: Path) -> str | None:
     """Return the name of the file that a killed writer's temporary file was for; else None."""
-    result = _TEMPORARY.fullmatch(path.name)
+    result = re.fullmatch(r"\.(.+)\.[0-9a-f]{8}", path.name, re.DOTALL)
     return result[1] if result else None
 
 
@@ -113,8 +105,6 @@ def write_once(path: Path, data: bytes) -> None:
 
 # --- names from outside ---------------------------------------------------------------------------
 
-_NO_CHARACTERS = ("Cc", "Cs")  # Unicode's categories of control characters and surrogates
-
 
 def unsafe(name: str) -> str | None:
     """Say why a name must not be joined to a folder; None if it stays below it.
@@ -125,7 +115,7 @@ def unsafe(name: str) -> str | None:
     (None, 'climbs out of its folder', 'has an absolute path')
     """
     parts = name.replace("\\", "/").split("/")
-    if any(unicodedata.category(sign) in _NO_CHARACTERS for sign in name):
+    if any(unicodedata.category(sign) in ("Cc", "Cs") for sign in name):  # or a surrogate
         return "holds a control character"
     if parts[-1].strip() in ("", "."):
         return "names no file"

@@ -30,11 +30,9 @@ class LockedError(ValueError):
 
 
 class Lock:
-    """An exclusive lock; that of a process which died on this machine is free at once.
+    """An exclusive lock, else a LockedError that ends with ``why``.
 
-    Raises:
-        LockedError: another process has it; ``why`` ends the message.
-        OSError: it cannot be made.
+    That of a process which died on this machine is free at once.
     """
 
     def __init__(self, path: Path, why: str) -> None:
@@ -111,10 +109,8 @@ def _runs_here(lease: Any) -> bool | None:
         return None
     try:
         os.kill(owner.pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # another user's process
-        pass
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)  # but another user's process
     return True
 
 

@@ -235,11 +235,8 @@ FindItTask = Task[Variant, FindItQuery]  # all queries of a table, thinned to th
 def load_task(name: str) -> FindItTask:
     """Load the task of a dataset name.
 
-    Raises:
-        VariantError: the name is not valid.
-        FileNotFoundError: there is no table.
-        TableError: the table cannot be read.
-        FolderError: the folder of marked images is not writable.
+    A name that is not valid, a table that is nowhere or cannot be read, or a folder that is not
+    writable raises VariantError, FileNotFoundError, TableError or FolderError.
     """
     variant = parse(name)
     if variant.data.maker is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -30,14 +31,11 @@ class MatchedPair(NamedTuple):
 
 def pairs(row: ScoredRow) -> list[MatchedPair]:
     """List the assigned boxes and objects of a scored answer."""
-    details = row.details
-    agree = details.get("labels_agree") or [True] * len(details["assigned"])
-    ious = details.get("ious") or [None] * len(details["assigned"])
-    return [
-        MatchedPair(box, target, ious[target], agree[target], details["hits"][target])
-        for target, box in enumerate(details["assigned"])
-        if box is not None
-    ]
+    details, assigned = row.details, row.details["assigned"]
+    agree = details.get("labels_agree") or [True] * len(assigned)
+    ious = details.get("ious") or [None] * len(assigned)
+    every = map(MatchedPair, assigned, count(), ious, agree, details["hits"])
+    return [pair for pair in every if pair.box is not None]
 
 
 def roles(row: ScoredRow) -> list[tuple[Role, float | None]]:

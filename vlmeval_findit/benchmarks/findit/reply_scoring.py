@@ -115,20 +115,15 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: ParsedReply) -> Confid
 
 def events_of(result: Sequence[MatchedReply]) -> list[list[ErrorEvent]]:
     """Classify the errors in each query's boxes; points have none."""
-    return classify_errors(
-        [
-            MatchedQuery(
-                item.matched,
-                item.reading,
-                item.query.truth,
-                item.cut,
-                item.recoverable,
-                item.rejection is NegativeOutcome.REJECTED,
-            )
-            for item in result
-            if item.match_rule is MatchRule.BOX_OVERLAP
-        ]
-    ) or [[] for _ in result]
+    queries = [
+        MatchedQuery(
+            *(item.matched, item.reading, item.query.truth, item.cut, item.recoverable),
+            rejected=item.rejection is NegativeOutcome.REJECTED,
+        )
+        for item in result
+        if item.match_rule is MatchRule.BOX_OVERLAP
+    ]
+    return classify_errors(queries) if queries else [[] for _ in result]
 
 
 def scored_row(reply: MatchedReply, events: Sequence[ErrorEvent] = ()) -> ScoredRow:

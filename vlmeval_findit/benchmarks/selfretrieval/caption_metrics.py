@@ -105,14 +105,12 @@ def draw(pair: ImagePair, row: ScoredRow) -> Drawing:
         DrawnImage(path, 0, 0, at, name=side.value)
         for at, (path, side) in enumerate(zip(pair.images, PairSide, strict=True))
     )
-    value = [(side.value, row.details[side.value]) for side in PairSide]
-    captions = [_caption_line(side, details) for side, details in value]
-    additional = [
-        _line(f"{PUBLISHED}, {side} image", details[PUBLISHED])
-        for side, details in value
-        if details["caption"] is not None
-    ]
-    return Drawing(images, lines=(*captions, *additional))
+    sides = [(side.value, row.details[side.value]) for side in PairSide]
+    lines = [_caption_line(side, details) for side, details in sides]
+    for side, details in sides:
+        if details["caption"] is not None:
+            lines.append(_line(f"{PUBLISHED}, {side} image", details[PUBLISHED]))
+    return Drawing(images, lines=tuple(lines))
 
 
 def _caption_line(side: str, details: Mapping[str, Any]) -> DrawnLine:

@@ -98,13 +98,7 @@ def parse(name: str) -> PlainQuestion:
 
 
 def load_task(name: str) -> PairTask:
-    """Load a table's task with its pairs.
-
-    Raises:
-        QuestionError: the name is not valid.
-        FileNotFoundError: there is no table.
-        TableError: the table cannot be read.
-    """
+    """Load a table's task, or raise QuestionError, FileNotFoundError or TableError."""
     question = parse(name)
     if name in RENDERED:
         import_module("vlmeval_findit.data.rendered.tables").ensure_pairs(name)
@@ -132,8 +126,7 @@ PAIRS = 247  # published pairs: uids 0 to 246, each of 494 images once
 def prepare(path: Path, out: Path, force: bool) -> WrittenTable:
     """Make the table of ``dataset.json``, {uid: {"left": path, "right": path}}.
 
-    Raises:
-        TableError: the file is damaged or, unless by ``force``, its pairs are not as published.
+    A TableError if it is damaged or, unless by ``force``, its pairs are not as published.
     """
     try:
         values = json.loads(path.read_bytes())
@@ -141,10 +134,8 @@ def prepare(path: Path, out: Path, force: bool) -> WrittenTable:
         raise TableError(f"{path}: {error}") from None
     if not isinstance(values, dict) or not values:
         raise TableError(f"{path}: is no object of {{uid: {{left, right}}}}")
-    pairs = [
-        ImagePair(index, uid, _images(row, f"{path}, uid {uid!r}"))
-        for index, (uid, row) in enumerate(values.items())
-    ]
+    images = (_images(row, f"{path}, uid {uid!r}") for uid, row in values.items())
+    pairs = list(map(ImagePair, range(len(values)), values, images))
     unlike = list(_unlike(pairs))
     if unlike and not force:
         raise TableError(
