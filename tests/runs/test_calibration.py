@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,16 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import FAILED, Recorded, TokenLogprobs
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.runs.average_precision import Evaluator
-from vlmeval_findit.runs.coco_boxes import CocoBoxes, ConfidenceError
-from vlmeval_findit.runs.run_calibration import CalibrationResult, measure_calibration
+from vlmeval_findit.runs.coco_boxes import CocoBoxes, ConfidenceError, RowBoxes
+from vlmeval_findit.runs.run_calibration import (
+    CalibrationResult,
+    Evaluator,
+    best_threshold,
+    calibration_error,
+    f1_curve,
+    measure_calibration,
+    reliability,
+)
 from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.score_files import write_score
 from vlmeval_findit.runs.scored_run import load_run
@@ -224,6 +232,77 @@ def test_ranks_that_matter(world: World) -> None:
         assert getattr(best, of).gain_interval.low > 0
         assert getattr(worst, of).gain_interval.high < 0
         assert getattr(right.as_output, of) == getattr(wrong.as_output, of)
+
+
+# --- calibration and thresholds, by hand ----------------------------------------------------------
+
+
+def boxes(*rows: tuple[float, bool, int], objects: Sequence[float]) -> RowBoxes:
+    confidence, hit, image = (np.array(column) for column in zip(*rows, strict=True))
+    return RowBoxes(confidence, hit, image, np.array(objects, dtype=float))
+
+
+HAND = boxes(
+    (0.95, True, 0), (0.91, True, 0), (0.9, False, 1), (0.55, True, 1), (0.1, False, 1),
+    (math.nan, True, 0), (1.0, True, 0), (0.0, False, 1),
+    objects=(4, 2),
+)  # fmt: skip
+
+
+def test_calibration_worked_by_hand() -> None:
+    bins = reliability(HAND)
+    assert [(item.low, item.high, item.boxes, item.hits) for item in bins] == [
+        (0.0, 0.1, 1, 0), (0.1, 0.2, 1, 0), (0.5, 0.6, 1, 1), (0.9, 1.0, 4, 0.75),
+    ]  # fmt: skip
+    assert bins[-1].confidence == pytest.approx((0.95 + 0.91 + 0.9 + 1) / 4)
+    off = (0 + 0.1 + 0.45 + 4 * abs(0.94 - 0.75)) / 7
+    assert calibration_error(bins) == pytest.approx(off)
+
+
+def test_f1_by_threshold_is_that_of_the_remaining_boxes() -> None:
+    actual = f1_curve(HAND)
+    assert all(a < b for a, b in pairwise(actual.thresholds))
+    for at, threshold in enumerate(actual.thresholds):
+        stored = np.nan_to_num(HAND.confidence) >= threshold
+        hits, count = HAND.hit[stored].sum(), stored.sum()
+        assert actual.precision[at] == pytest.approx(100 * hits / count, abs=1e-4)
+        assert actual.recall[at] == pytest.approx(100 * hits / 6, abs=1e-4)
+        assert actual.f1[at] == pytest.approx(100 * 2 * hits / (count + 6), abs=1e-4)
+    best = best_threshold(HAND, np.zeros((0, 2)))
+    assert best.interval is None
+    # 3 of 3 and 4 of 5 remain at 0.91 and 0.55: 6/9 and 8/11.
+    assert (best.value, best.f1) == (0.55, pytest.approx(800 / 11))
+    assert best.without == pytest.approx(100 * 10 / 14)
+    assert f1_curve(boxes((0.5, True, 0), objects=(0,))).recall == (0.0,)
+    # Of equally good thresholds the lowest: a hit of three objects, or two among five boxes.
+    hits = [True, False, False, False, True, False]
+    equal = boxes(*((0.9 - at / 10, hit, 0) for at, hit in enumerate(hits)), objects=(3,))
+    best = best_threshold(equal, np.zeros((0, 1)))
+    assert (best.value, best.f1) == (pytest.approx(0.5), pytest.approx(50))
+
+
+def test_the_best_threshold_is_best_where_it_was_chosen() -> None:
+    """Without information the best threshold here is not best elsewhere; with it, it is."""
+    generator = np.random.default_rng(5)
+    image = np.arange(400) // 4
+    drawn = generator.multinomial(100, [0.01] * 100, 300).astype(float)
+    hit = generator.random(400) < 0.3
+    chance = generator.random(400)
+    knowing = np.where(hit, 0.7, 0.3) + generator.uniform(-0.19, 0.19, 400)
+    for confidence in (chance, knowing):
+        best = best_threshold(RowBoxes(confidence, hit, image, np.full(100, 2.0)), drawn)
+        assert best.interval.low <= best.value <= best.interval.high
+        assert best.f1 >= max(best.without, best.elsewhere)
+    assert best.elsewhere == pytest.approx(best.f1, abs=4)
+    assert 0.5 < best.value < 0.6
+
+
+def test_a_run_without_boxes_has_nothing_of_it() -> None:
+    none = HAND.where(np.zeros(8, dtype=bool))
+    assert best_threshold(none, np.zeros((0, 2))) is None
+    assert reliability(none) == []
+    assert calibration_error([]) is None
+    assert f1_curve(none).f1 == ()
 
 
 # --- where it shows -------------------------------------------------------------------------------

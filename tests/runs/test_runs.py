@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 from scored_runs import World, failing, saying, speaking, world
 
 from vlmeval_findit.boxes.box_records import FormatFailure
@@ -93,3 +96,19 @@ def test_failed_calls_and_reasons(world: World) -> None:
     assert run.benchmark.query_score(first) == 0
     run = world.run("Talks", JSON, saying("I see a cat."))
     assert {row.reason for row in run.rows} == {FormatFailure.NOT_JSON.value}
+
+
+def test_every_key_of_the_files_is_on_their_page(world: World) -> None:
+    page = (ROOT / "docs" / "reference" / "files.md").read_text(encoding="utf-8")
+    sections = {part.partition("\n")[0]: part for part in page.split("\n## ")}
+    keys: dict[str, set[str]] = {"Details": set(), "Provenance": set(), "Identity": set()}
+    cut_off = saying('[{"bbox": [0, 0, 500, 500]}, {"bbox": [1, 2')
+    for model, answer in {"Good": speaking(JSON, 0.5), "Failing": failing, "Cut": cut_off}.items():
+        files = RunFiles(world.run(model, JSON, answer).path)
+        for line in files.details.read_text().splitlines():
+            keys["Details"] |= json.loads(line).keys()
+        keys["Provenance"] |= json.loads(files.provenance.read_text()).keys()
+        keys["Identity"] |= json.loads(files.identity.read_text()).keys()
+    assert {"errors", "lenient"} <= keys["Details"]
+    for section, names in keys.items():
+        assert names - {*re.findall(r"`(\w+)`", sections[section])} == set()

@@ -22,7 +22,7 @@ from ..core.settings import settings_from
 from ..data.sources import published_sets
 from ..models.model_table import MODELS, find_model, row_of_base
 from ..report.transcripts import drawn_values
-from ..runs import benchmark_check, plugin_row_check
+from ..runs import plugin_check
 from ..runs.run_identity import plugin_tables
 from .model_options import prompt_options
 from .printing import print_text
@@ -79,7 +79,7 @@ def _findings(
     encoder: str | None,
     out: Path,
     prompt: CustomPrompt | None,
-) -> benchmark_check.Findings:
+) -> plugin_check.Findings:
     """Return the check of the row that has a name; a ValueError if no table has one."""
     name, _, checkpoint = target.partition("=")
     known = {benchmark.name: benchmark for benchmark in benchmarks()}
@@ -97,18 +97,18 @@ def _findings(
         def draw(drawing: Drawing, folder: Path) -> None:
             drawn_values(drawing, folder, lambda image: 0)
 
-        return benchmark_check.check_benchmark(question.name, settings, out, draw)
+        return plugin_check.check_benchmark(question.name, settings, out, draw)
     if (model := find_model(name) or row_of_base(checkpoint)) is not None:
         checkpoints = model.local.checkpoints if model.local else {}
         path = checkpoint or checkpoints.get(name)
-        return plugin_row_check.check_model(model, path, parse(data).name, prompt=prompt)
+        return plugin_check.check_model(model, path, parse(data).name, prompt=prompt)
     sets = published_sets()
     if name in KINDS:
-        return plugin_row_check.check_space(KINDS[name])
+        return plugin_check.check_space(KINDS[name])
     if name in REPRESENTATIONS:
-        return plugin_row_check.check_representation(REPRESENTATIONS[name])
+        return plugin_check.check_representation(REPRESENTATIONS[name])
     if name in sets:
-        return plugin_row_check.check_source(sets[name], folder)
+        return plugin_check.check_source(sets[name], folder)
     of_this_set = f"_{name}_".casefold()
     listed = (dataset for benchmark in known.values() for dataset in benchmark.listed())
     if dataset := next((each for each in listed if of_this_set in f"{each}_".casefold()), None):

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from ..boxes.confidences import MEANS
 from ..core.influences import FEWEST, Estimate
 from ..core.intervals import ALPHA, DRAWN, INTERVALS, Difference, correct, metric_intervals
-from ..runs.average_precision import APValue
-from ..runs.run_calibration import CalibrationResult
+from ..runs.run_calibration import APValue, CalibrationResult
 from ..runs.run_statistics import estimate, intervals
 from ..runs.sample_scores import SamplesScore
 from ..runs.scored_run import Run
