@@ -92,7 +92,7 @@ def test_the_costliest_and_the_commonest_error(world: World) -> None:
     assert "certain" not in first
     # An error that costs nothing is not the commonest.
     (bar,) = losses_of(board).bars
-    free = replace(bar.segments[0], error_type=ErrorType("x", "x", "x"), points=0.0, events=1e6)
+    free = replace(bar.segments[0], error_type=ErrorType("x", "x"), points=0.0, events=1e6)
     losses = Losses("F1@0.5", (replace(bar, segments=(*bar.segments, free)),), ())
     error = headlines_of(board, panels_of(board), losses)[-1]
     assert error.because.endswith("; it is the commonest, too")

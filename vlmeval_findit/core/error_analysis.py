@@ -31,14 +31,13 @@ def lost(what: str) -> str:
 class ErrorType:
     """Why points were lost."""
 
-    key: str  # Of the sum that counts its events
     name: str  # For people
     meaning: str  # One line
 
-
-def error_type(name: str, meaning: str) -> ErrorType:
-    """Make an error type whose events are counted under its name."""
-    return ErrorType(lost(name), name, meaning)
+    @property
+    def key(self) -> str:
+        """Return the key of the sum that counts its events."""
+        return lost(self.name)
 
 
 class ErrorAnalysis(Protocol):
@@ -77,9 +76,9 @@ class ErrorAnalysis(Protocol):
 
 LABEL = "label"  # In a row's details: what was asked for
 
-FAILED = error_type("failed call", "the call failed: there is no answer")
-UNREADABLE = error_type("not readable", "the answer could not be read")
-WRONG = error_type("wrong answer", "the answer was read, and is wrong")
+FAILED = ErrorType("failed call", "the call failed: there is no answer")
+UNREADABLE = ErrorType("not readable", "the answer could not be read")
+WRONG = ErrorType("wrong answer", "the answer was read, and is wrong")
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class AnswerErrors(ErrorAnalysis):
     def error_types(self) -> tuple[ErrorType, ...]:  # type: ignore[override]
         others = (FAILED.name, UNREADABLE.name, WRONG.name)
         reasons = [name for name in self.reasons if name not in others]
-        known = (error_type(name, f"no answer could be read: {name}") for name in reasons)
+        known = (ErrorType(name, f"no answer could be read: {name}") for name in reasons)
         return FAILED, *known, UNREADABLE, WRONG
 
     def events(self, row: ScoredRow) -> Mapping[str, float]:

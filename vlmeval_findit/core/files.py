@@ -10,7 +10,7 @@ import secrets
 import stat
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -74,19 +74,6 @@ def atomic_write(path: Path) -> Iterator[TextIO]:
         temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as f,
     ):
         yield f
-
-
-def holds_text(path: Path, parts: Iterable[str]) -> bool:
-    """Return whether a file has just this text, as :func:`atomic_write` writes it."""
-    try:
-        with path.open("rb") as f:
-            for part in parts:
-                expected = part.encode("utf-8", "backslashreplace")
-                if f.read(len(expected)) != expected:
-                    return False
-            return not f.read(1)
-    except FileNotFoundError:
-        return False
 
 
 def write_text_once(path: Path, text: str) -> None:

@@ -18,7 +18,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from .files import atomic_write, holds_text, write_once, write_text_once
+from .files import atomic_write, write_once, write_text_once
 from .question import is_index
 from .replies import RECORD_KEY, Reply, record_in, recorded
 
@@ -210,7 +210,11 @@ _FLAT = json.JSONEncoder(ensure_ascii=False, separators=(",\n        ", ": "))
 
 def holds_rows(path: Path, rows: Iterable[PredictionRow]) -> bool:
     """Return whether a JSON file has just these rows, as :func:`write_rows` writes them."""
-    return holds_text(path, _as_json(rows))
+    if not path.exists():
+        return False
+    with path.open("rb") as f:
+        parts = (part.encode("utf-8", "backslashreplace") for part in _as_json(rows))
+        return all(f.read(len(part)) == part for part in parts) and not f.read(1)
 
 
 def _columns(rows: Sequence[PredictionRow]) -> list[str]:

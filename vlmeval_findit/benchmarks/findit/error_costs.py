@@ -8,7 +8,7 @@ from typing import Any
 
 from ...boxes.box_records import Matched, ParsedReply, Truth
 from ...boxes.error_types import BoxError, CountsAs, ErrorEvent, prices
-from ...core.error_analysis import LABEL, WRONG, AnswerErrors, ErrorAnalysis, ErrorType, error_type
+from ...core.error_analysis import LABEL, WRONG, AnswerErrors, ErrorAnalysis, ErrorType
 from ...core.metric import Sums
 from ...core.scored_row import ScoredRow
 from .box_metrics import F1_FAILED_MISSED
@@ -18,7 +18,7 @@ SIZE, OBJECTS = "size", "objects"
 ERRORS = "errors"  # key of the events in a row's details
 _SMALL, _LARGE = 32.0**2, 96.0**2  # COCO's areas: small is below, large from
 
-ERROR_TYPES = {kind: error_type(kind.value, kind.meaning) for kind in BoxError}
+ERROR_TYPES = {kind: ErrorType(kind.value, kind.meaning) for kind in BoxError}
 
 
 class F1Errors(ErrorAnalysis):
@@ -124,10 +124,10 @@ def size_of(box: Sequence[float]) -> str:
     return "medium" if area < _LARGE else "large"
 
 
-FALSE_ALARM = error_type("false alarm", "a point, though there is nothing to find")
-OFF_TARGET = error_type("off target", "a point in no object, and an object without a point")
-TOO_MANY = error_type("too many", "a point more than there are objects")
-MISSED = error_type("missed", "an object more than there are points")
+FALSE_ALARM = ErrorType("false alarm", "a point, though there is nothing to find")
+OFF_TARGET = ErrorType("off target", "a point in no object, and an object without a point")
+TOO_MANY = ErrorType("too many", "a point more than there are objects")
+MISSED = ErrorType("missed", "an object more than there are points")
 
 
 @dataclass(frozen=True)
