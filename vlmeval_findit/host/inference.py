@@ -69,7 +69,13 @@ def install(inference: ModuleType) -> None:
     def infer_data_job(*arguments: Any, **named: Any) -> Any:
         given = signature.bind(*arguments, **named)
         given.apply_defaults()
-        if not isinstance(given.arguments["dataset"], QuestionDataset):
+        model, dataset = given.arguments["model"], given.arguments["dataset"]
+        if not isinstance(dataset, QuestionDataset):
+            if hasattr(model, "asked"):
+                raise ValueError(
+                    f"{type(model).__name__} answers FindIt's datasets only: ask a server about "
+                    f"{dataset.dataset_name} by a class of VLMEvalKit's, such as LMDeployAPI"
+                )
             return in_vlmevalkit(*arguments, **named)
         return _job(given.arguments)
 
