@@ -67,7 +67,7 @@ def load_runs(paths: Paths = OUTPUTS) -> pd.DataFrame:
     rows = [
         {**known, **_question(by_path.get(run.path), row)}
         for run in runs
-        for row, known in _scored(run)
+        for row, known in zip(run.rows, query_rows(run), strict=True)
     ]
     frame = pd.DataFrame(rows)
     return frame[[*_FIRST, *frame.columns.difference(list(_FIRST), sort=False)]] if rows else frame
@@ -185,10 +185,6 @@ def run_row(run: Run) -> dict[str, Any]:
 
 def query_rows(run: Run) -> Iterator[dict[str, Any]]:
     """Yield reply, score and details of every query of a run, which need no table."""
-    return (known for _, known in _scored(run))
-
-
-def _scored(run: Run) -> Iterator[tuple[ScoredRow, dict[str, Any]]]:
     from ..runs.run_errors import error_types_of
 
     replies: dict[int, Reply] = {}
@@ -214,7 +210,7 @@ def _scored(run: Run) -> Iterator[tuple[ScoredRow, dict[str, Any]]]:
         for kind, value in row.slices.items():
             is_column = kind in columns or kind in known
             rest[f"{kind} (part)" if is_column else kind] = value
-        yield row, {**known, **{name: value for name, value in rest.items() if name not in known}}
+        yield known | rest | known
 
 
 def _call(reply: Reply | None) -> dict[str, Any]:

@@ -186,9 +186,7 @@ def detection_samples(
     *,
     backgrounds: Sequence[str] = (),
     left_out: Mapping[str, int] | None = None,
-    units: Units = Units.PIXELS,
-    image_ids: Mapping[str, int] | None = None,
-    category_ids: Mapping[str, int] | None = None,
+    classes: int = 0,
 ) -> Samples:
     """Return object detection: a query for each image and label, and for all labels of an image.
 
@@ -199,9 +197,7 @@ def detection_samples(
         objects: every object after the name of its image.
         backgrounds: images that are stated to hold no object: negatives.
         left_out: how many objects or files the reader left out, by reason.
-        units: the units of boxes.
-        image_ids: ids of a COCO file.
-        category_ids: ids of a COCO file.
+        classes: how many there are, objects or not (0: not known).
 
     Raises:
         AnnotationError: there are no boxes.
@@ -239,18 +235,10 @@ def detection_samples(
         images=len(sizes),
         boxes=len(counted),
         queries=len(by_label),
-        classes=len(category_ids or {}),
+        classes=classes,
         ignored=len(objects) - len(counted),
     )
+    every = (*queries, *negatives, *multi)
     return Samples(
-        source,
-        images,
-        Family.OBJDET,
-        (*queries, *negatives, *multi),
-        units,
-        sizes,
-        counts,
-        skipped,
-        image_ids=image_ids or {},
-        category_ids=category_ids or {},
+        source, images, Family.OBJDET, every, sizes=sizes, counts=counts, left_out=skipped
     )

@@ -12,7 +12,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from xml.etree import ElementTree
@@ -115,12 +115,10 @@ def read_coco(path: Path, images: Path, roboflow: bool = False) -> Samples:
         ignored = CROWD if entry.iscrowd else ""
         box = AnnotatedBox((x, y, x + w, y + h), where, label, ignored=ignored, mask=mask)
         objects.append((image.file_name, box))
-    return detection_samples(
-        path,
-        images,
-        {image.file_name: image.size for image in values.images},
-        objects,
-        left_out={"boxes without an area": flat} if flat else {},
+    sizes = {image.file_name: image.size for image in values.images}
+    left_out = {"boxes without an area": flat} if flat else {}
+    return replace(
+        detection_samples(path, images, sizes, objects, left_out=left_out, classes=len(classes)),
         image_ids={image.file_name: image.id for image in values.images},
         category_ids={row.name: row.id for row in classes},
     )
@@ -163,7 +161,7 @@ def read_csv(path: Path, images: Path, units: Units | None = None) -> Samples:
         objects.append((image, AnnotatedBox((x1, y1, x2, y2), where, row["label"])))
     units = units_of(path, [box for _, box in objects], units)
     named = {image: sizes.get(image) for image, _ in objects}
-    return detection_samples(path, images, named, objects, units=units)
+    return replace(detection_samples(path, images, named, objects), units=units)
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, str]]]:

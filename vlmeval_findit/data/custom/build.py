@@ -79,9 +79,8 @@ def import_samples(
     )
     _register(name, row)
     tags: dict[str, set[str]] = {}
-    for query in checked:
-        for kind, value in query.tags.items():
-            tags.setdefault(kind, set()).add(value)
+    for kind, value in (pair for query in checked for pair in query.tags.items()):
+        tags.setdefault(kind, set()).add(value)
     kinds = {kind: sorted(values) for kind, values in tags.items()}
     return ImportedDataset(name, row, tables, kinds, notes, samples.left_out)
 
@@ -173,12 +172,11 @@ def ids_path(table: Path) -> Path:
 
 
 def _write_ids(path: Path, samples: Samples) -> None:
-    ids = {"images": dict(samples.image_ids), "categories": dict(samples.category_ids)}
-    if not any(ids.values()):
+    if not samples.image_ids:
         path.unlink(missing_ok=True)
         return
     with atomic_write(path) as f:
-        json.dump(ids, f)
+        json.dump({"images": samples.image_ids, "categories": samples.category_ids}, f)
 
 
 def _register(name: str, row: CustomDataset | None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,15 +52,15 @@ def read_yolo(folder: Path, images: Path, split: str | None = None) -> Samples:
         ]
     with_objects = {name for name, _ in objects}
     others = len(everywhere) - len(files)
-    return detection_samples(
+    samples = detection_samples(
         folder,
         images,
         dict.fromkeys(by_stem.values()),
         objects,
-        units=Units.FRACTIONS,
         left_out={f"label files that are not of the split {part}": others} if others else {},
         backgrounds=[name for name in by_stem.values() if name not in with_objects],
     )
+    return replace(samples, units=Units.FRACTIONS)
 
 
 _SPLIT = re.compile(r"(train|training|val|valid|validation|test|testing)([0-9]{4})?")

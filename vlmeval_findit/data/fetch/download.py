@@ -146,8 +146,8 @@ class Client:
                 raise RetryableError("the partial file does not belong to it; starting over")
             if response.status_code == 200:
                 size = 0
-                _start_over(part, url, validator_of(response.headers))
-            elif range_start(response.headers) != size:
+                _start_over(part, url, _validator_of(response.headers))
+            elif _range_start(response.headers) != size:
                 raise RetryableError("the server sent another range than was requested")
             resumed, length = size > 0, response.headers.get("Content-Length")
             total = size + int(length) if length else None
@@ -256,15 +256,13 @@ def fetch_file(
 # --- partial files --------------------------------------------------------------------------------
 
 
-def validator_of(headers: Mapping[str, str]) -> str:
+def _validator_of(headers: Mapping[str, str]) -> str:
     """Return what tells versions of a file apart: a strong ETag, else Last-Modified, else ""."""
-    etag = headers.get("ETag", "")
-    if etag and not etag.startswith("W/"):
-        return etag
-    return headers.get("Last-Modified", "")
+    etag = headers.get("ETag", "W/")
+    return headers.get("Last-Modified", "") if etag.startswith("W/") else etag
 
 
-def range_start(headers: Mapping[str, str]) -> int | None:
+def _range_start(headers: Mapping[str, str]) -> int | None:
     """Return the first byte that a 206 response holds: ``bytes 5-9/10`` begins at 5."""
     first = headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
     return int(first) if first.isdigit() else None
@@ -278,10 +276,10 @@ def _resumable(part: Path, url: str) -> str:
     """Return the validator of what an earlier attempt at the same address left, or ""."""
     try:
         begun: dict[str, str] = json.loads(_sidecar(part).read_text(encoding="utf-8"))
-        is_same = begun["url"] == url and part.is_file() and not part.is_symlink()
-        return begun["validator"] if is_same else ""
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError):
         return ""
+    is_same = begun["url"] == url and part.is_file() and not part.is_symlink()
+    return begun["validator"] if is_same else ""
 
 
 def _start_over(part: Path, url: str, validator: str) -> None:

@@ -4,17 +4,12 @@
 objects and 446 crowd regions, which are ignored.  48 images have no annotation and make no query.
 The counts are those that detectors' evaluations print, not counted by us.
 
-A subset of the others has a folder a split, ``train``, ``valid`` and ``test``, with its images
-and ``_annotations.coco.json``.  Roboflow adds a class 0 that is none; it is left out where nothing
-is annotated with it.  Boxes without an area are left out and counted.
-
-**ODinW-13** (huggingface.co/GLIPModel/GLIP, ``odinw_35/*.zip``; these 13 are GLIP's, arXiv
-2112.03857): the folders, classes and ``annotations_without_background.json`` are established from
-the configurations of GLIP and MMDetection, the numbers of images from the paper's table.
-``pistols`` has one folder with a file a split; ``PascalVOC`` has no test split, so valid is read.
+**ODinW-13** (huggingface.co/GLIPModel/GLIP, ``odinw_35/*.zip``, arXiv 2112.03857): the folders,
+classes and ``annotations_without_background.json`` are established from the configurations of GLIP
+and MMDetection, the numbers of images from the paper's table.
 
 **RF100-VL** (universe.roboflow.com/rf100-vl, arXiv 2505.20612): established from its README and its
-downloader: 100 subsets, a folder each.  Its published counts are of all splits together.
+downloader.  Its published counts are of all splits together.
 """
 
 from __future__ import annotations
@@ -66,6 +61,7 @@ def find_odinw(folder: Path, split: str) -> Sequence[PublishedPart]:
         subset = folder / name
         places = [place for place in (subset / inner, subset) if place.is_dir()]
         if places:
+            # It has no test split.
             read = "valid" if name == "PascalVOC" else split
             parts.append(PublishedPart(name, partial(_read_subset, places, read)))
     return _some(parts, folder)
