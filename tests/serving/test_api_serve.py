@@ -1,4 +1,4 @@
-"""A real ``transformers serve`` with a tiny Qwen3-VL, through run_findit.py to a score."""
+"""Real models on this machine through run_findit.py: served by transformers, and probed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from host_runs import RUN_FINDIT, environment, predictions, require_host, run
 
 from vlmeval_findit.models.model_client import to_host_message
+from vlmeval_findit.models.model_table import NANO, NANO_PX
 from vlmeval_findit.serving.processes import LocalServers
 from vlmeval_findit.serving.programs import ServeOptions
 
@@ -86,3 +87,37 @@ def test_a_server_answers_what_the_model_answers(
         assert len(record["images"]) == sum(part["type"] == "image" for part in message) > 1
     replies = [row["prediction"].strip() for row in rows]
     assert replies == expected_replies(checkpoint, messages)
+
+
+THOUSANDTHS = "thousandths of width and height, xyxy"
+RESIZED = "pixels of the processor's resize within 2304..28224, to multiples of 24, xywh"
+
+
+@pytest.mark.parametrize(
+    ("model", "form", "means", "space", "declares"),
+    [
+        (NANO, "xyxy_json", THOUSANDTHS, "pixels", "pixels of the image, xyxy"),
+        # On large pictures the pixels of what it was shown are not the picture's.
+        (NANO_PX, "xywh_json", RESIZED, "pixels", "pixels of the image, xywh"),
+        (NANO_PX, "xywh_json", RESIZED, "grid1000", "thousandths of width and height, xywh"),
+    ],
+)
+def test_a_model_on_this_machine_is_probed(
+    model: str, form: str, means: str, space: str, declares: str, one_thread: None, tmp_path: Path
+) -> None:
+    require_host()
+    pytest.importorskip("torch")
+
+    def probe(*flags: str) -> tuple[int, str]:
+        asked = ["probe", "--model", model, "--limit", "30", "--format", form, *flags]
+        done = run(RUN_FINDIT, asked, tmp_path, environment(tmp_path / "lmu"))
+        return done.returncode, done.stdout
+
+    status, out = probe()
+    assert status == 0, out
+    assert f"declared {means}: confirmed" in " ".join(out.split())
+    # What was asked is not asked again, and a stated space is compared with the answers.
+    status, out = probe("--space", space)
+    assert status == 1, out
+    assert "answers of an earlier probe are in" in out
+    assert f"declared {declares}; the answers are {means}" in " ".join(out.split())

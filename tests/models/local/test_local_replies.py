@@ -7,6 +7,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from plugin_package import known_here
 from tiny_models import VARIANT, one_at_a_time, picture, questions, ready, runner, variants
 
 from vlmeval_findit.core.answers import CancelledError
@@ -18,9 +19,10 @@ from vlmeval_findit.models.model_table import MODELS
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-from tiny_checkpoints import FAMILIES  # noqa: E402
+from tiny_checkpoints import FAMILIES, STRANGER, build  # noqa: E402
 
 from vlmeval_findit.models.local import transformer  # noqa: E402
+from vlmeval_findit.models.local.local_runner import load_local  # noqa: E402
 from vlmeval_findit.models.local.logits import SeededSampler  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -36,6 +38,48 @@ def test_batches_and_variants_give_the_replies_of_single_runs(row: str) -> None:
     assert model.answer_variants(variants(), VARIANT) == of_variants
     assert model.answer_variants(variants()[::-1], VARIANT) == of_variants[::-1]
     assert one_at_a_time(model, questions()) == single
+
+
+PLUGIN = r'''
+from vlmeval_findit.boxes.spaces import Space
+from vlmeval_findit.models.local.layout import ImageLayout
+from vlmeval_findit.models.model_row import LocalFamily, ModelRow
+
+
+class Split(ImageLayout):
+    """Square tiles row by row, then the whole image once more."""
+
+    def processed(self, shown, features):
+        side = self.image_processor.max_image_size["longest_edge"]
+        sizes = [picture.sent for picture in shown]
+        grids = [self.image_processor.get_number_of_image_patches(h, w) for w, h in sizes]
+        return [(columns * side, rows * side) for _, rows, columns in grids]
+
+
+def row(name, **family):
+    local = LocalFamily({name: "HuggingFaceTB/SmolVLM-500M-Instruct"}, **family)
+    return ModelRow(name, name, space=lambda question: Space("unit"), local=local)
+
+
+MODELS = [row("Ov"), row("SmolVLM-hf", layout=Split, stops=("<end_of_utterance>",))]
+'''
+
+
+@pytest.mark.parametrize("row", ["SmolVLM-hf", "Ov"])
+def test_a_row_of_a_plug_in_does_too(row: str, tmp_path: Path) -> None:
+    """Its architecture is known to transformers, not to us; a message may have no image."""
+    checkpoint = build(STRANGER, tmp_path / "stranger")
+    (tmp_path / "row.py").write_text(PLUGIN)
+    with known_here(files=(tmp_path / "row.py",)):
+        model = load_local(str(checkpoint), MODELS[row], RunSettings(max_new_tokens=12))
+    asked = [*questions(), (text("Where?"),)]
+    single = one_at_a_time(model, asked)
+    replies = model.answer_batch(asked, VARIANT)
+    assert replies == single
+    assert len({reply.text for reply in replies}) > 2
+    known = [["processed" in size for size in reply.recorded.images] for reply in replies]
+    assert known == [[row != "Ov"] * count for count in (1, 1, 2, 1, 0)]
+    assert model.answer_variants(variants(), VARIANT) == one_at_a_time(model, variants())
 
 
 def test_variants_prefill_once(monkeypatch: pytest.MonkeyPatch) -> None:

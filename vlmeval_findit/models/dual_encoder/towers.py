@@ -56,7 +56,7 @@ class Towers:
         refuse_missing(checkpoint)
         refuse_unreachable(checkpoint)
         self.checkpoint = checkpoint
-        self.revision = _revision(checkpoint)
+        self.revision = known_revision(checkpoint) or _revision_at_hub(checkpoint)
         # The hub commit whose features are stored
         self._pinned = {} if Path(checkpoint).is_dir() else {"revision": self.revision}
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -148,11 +148,8 @@ def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
         yield items[first : first + _BATCH]
 
 
-def _revision(checkpoint: str) -> str:
-    """Return the revision to load: for a hub identifier, the local commit or the newest."""
-    known = known_revision(checkpoint)
-    if known is not None:
-        return known
+def _revision_at_hub(checkpoint: str) -> str:
+    """Return the commit that is on this machine, or the newest."""
     from huggingface_hub import hf_hub_download
 
     return revision_of(checkpoint, hf_hub_download(checkpoint, "config.json"))

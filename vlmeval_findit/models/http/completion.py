@@ -91,7 +91,7 @@ def object_in(body: bytes) -> dict[str, Any]:
     try:
         reply = json.loads(body)
     except ValueError:
-        start = quoted(_decoded(body), 80)
+        start = quoted(body.decode("utf-8", "replace"), 80)
         raise CallError(f"the reply is not JSON: {start!r}") from None
     if not isinstance(reply, dict):
         raise CallError("the reply is not a JSON object")
@@ -117,7 +117,9 @@ def read_completion(reply: Mapping[str, Any], *, logprobs: bool = False) -> Comp
     # Servers without a reasoning parser leave the thought in the text.
     content = of_whole_characters(_text(message.get("content")))
     split = split_thought(content)
-    thought = of_whole_characters(_thought(message)) or split.thought
+    thoughts = (message.get(key) for key in ("reasoning", "reasoning_content"))
+    stated = next((each for each in thoughts if isinstance(each, str)), "")
+    thought = of_whole_characters(stated) or split.thought
     finish = _name(choice.get("finish_reason"))
     finish_reason = _FINISH.get(finish, finish)
     who = {"identifier": _name(reply.get("model")), "provider": _name(reply.get("provider"))}
@@ -143,7 +145,7 @@ def read_completion(reply: Mapping[str, Any], *, logprobs: bool = False) -> Comp
 
 def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -> CallError:
     """Return the error in a reply with another status than 200."""
-    text = _decoded(body)
+    text = body.decode("utf-8", "replace").strip()
     try:
         reply = json.loads(body)
     except ValueError:
@@ -196,10 +198,6 @@ def _message(error: object) -> str:
     return message if isinstance(message, str) else json.dumps(message, ensure_ascii=False)
 
 
-def _decoded(body: bytes) -> str:
-    return body.decode("utf-8", "replace").strip()
-
-
 def _name(value: object) -> str:
     return quoted(value, _NAME) if isinstance(value, str) else ""
 
@@ -208,11 +206,6 @@ def _text(content: object) -> str:
     if isinstance(content, list):
         return "".join(part["text"] for part in content if part.get("type") == "text")
     return content if isinstance(content, str) else ""
-
-
-def _thought(message: Mapping[str, Any]) -> str:
-    fields = (message.get(key) for key in ("reasoning", "reasoning_content"))
-    return next((thought for thought in fields if isinstance(thought, str)), "")
 
 
 _FINISH = {"max_tokens": "length", "end_turn": "stop", "eos": "stop"}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.question import Message, Part, PartKind, Question
+from ...core.question import Message, PartKind, Question
 from ...core.replies import FAILED, Recorded, opened_by, split_thought
 from ..adapter import refuse_without_peft
 from ..model_row import ModelRow
@@ -125,9 +125,7 @@ class LocalRunner:
         self, messages: Sequence[Message], seeds: Sequence[int], generation: GenerationPlan
     ) -> list[Encoded]:
         """Encode messages with one reading of their images; empty if that is not possible."""
-        shown = {
-            tuple(p.value for p in message if p.kind is PartKind.IMAGE) for message in messages
-        }
+        shown = {tuple(p for p in each if p.kind is PartKind.IMAGE) for each in messages}
         if len(shown) != 1:
             return []
         encoder = self._loaded.encoder
@@ -187,10 +185,6 @@ class LocalRunner:
             )
             replies.append(spoken(generation, query.text, text, record, its_tokens))
         return replies
-
-
-def _is_image(part: Part) -> bool:
-    return part.kind is PartKind.IMAGE
 
 
 def spoken(
