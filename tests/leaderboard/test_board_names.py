@@ -16,7 +16,7 @@ from vlmeval_findit.benchmarks.findit.findit_datasets import Family
 from vlmeval_findit.cli.leaderboard import _print_board
 from vlmeval_findit.core.formatting import printable
 from vlmeval_findit.core.intervals import INTERVALS
-from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
+from vlmeval_findit.leaderboard.board import OVERALL, make_board
 from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown, write_board
 from vlmeval_findit.runs.scored_run import Run
 
@@ -90,45 +90,34 @@ def test_names_are_no_markup(ugly: list[Run]) -> None:
 # --- the terminal ---------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def many_means(ugly: list[Run], runs: list[Run]) -> Board:
-    """Return a board with a mean for every family, as the whole benchmark has."""
+def test_a_terminal_of_80_columns_is_enough_and_a_pipe_is_never_folded(
+    ugly: list[Run], runs: list[Run], capsys, monkeypatch
+) -> None:
+    """With a mean for every family, as the whole benchmark has."""
     board = make_board([*(run for run in runs if run.question.table == "Pascal"), *ugly])
     names = (OVERALL, *(family.title for family in Family))
+    cells = {(model, name): board.cells[model, OVERALL] for model in board.models for name in names}
     means = tuple(replace(board.means[0], name=name) for name in names)
-    cells = {
-        (model, name): replace(board.cells[model, OVERALL], dataset=name)
-        for model in board.models
-        for name in names
-    }
-    return replace(board, means=means, cells={**board.cells, **cells})
-
-
-def test_a_terminal_of_80_columns_is_enough(many_means: Board, capsys, monkeypatch) -> None:
+    board = replace(board, means=means, cells=cells)
+    _print_board(board)
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("rank") for line in lines) == 1
+    assert any("name" * 50 in line for line in lines)
+    assert any("[bold]not bold[/bold] [/]" in line for line in lines)
     terminal = Console(width=80, force_terminal=True, color_system=None)
     monkeypatch.setattr("vlmeval_findit.cli.printing.console", lambda: terminal)
-    _print_board(many_means)
+    _print_board(board)
     printed = capsys.readouterr().out
     lines = printed.splitlines()
     assert max(map(len, lines)) <= 80
     assert f"Intervals: {INTERVALS}." in printed
     heads = [re.split(" {2,}", line) for line in lines if line.startswith("rank")]
-    assert [name for head in heads for name in head[2:]] == [a.name for a in many_means.means]
+    assert [name for head in heads for name in head[2:]] == list(names)
     assert all(head[:2] == ["rank", "model"] for head in heads)
     # Complete values and intervals at any width; both ends of names.
-    overall = many_means.cells["Good", OVERALL].entries["F1@0.5"]
+    overall = board.cells["Good", OVERALL].entries["F1@0.5"]
     assert overall.interval is not None
     assert printed.count(f"{overall.interval.low:.1f}–{overall.interval.high:.1f}") == 7
     assert not re.search(r"…\s", printed)
     assert "[bold]not bo" in printed
     assert "…" in printed
-
-
-def test_a_pipe_is_never_folded(many_means: Board, capsys) -> None:
-    _print_board(many_means)
-    lines = capsys.readouterr().out.splitlines()
-    assert sum(line.startswith("rank") for line in lines) == 1
-    assert any("name" * 50 in line for line in lines)
-    assert any("[bold]not bold[/bold] [/]" in line for line in lines)
-    # Four lines, a head, models, the formats; a title, a head, models.
-    assert len(lines) == 8 + 2 * len(many_means.models)

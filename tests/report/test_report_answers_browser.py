@@ -7,19 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from report_browser import (
-    EVIL,
-    IN_BROWSER,
-    LOADED,
-    browser,
-    choose,
-    emulated,
-    opened_page,
-    press,
-    shown,
-    text_of,
-    texts,
-)
+import report_browser as chrome
+from report_browser import IN_BROWSER, browser
 from test_report_browser import open_first, opened, page
 
 __all__ = ["browser", "opened", "page"]
@@ -36,13 +25,13 @@ def is_open(browser: Any) -> Any:
 
 
 def test_a_mix_has_a_hit_a_near_miss_and_every_error_type(opened: Any) -> None:
-    cards = choose(opened)
+    cards = chrome.choose(opened)
     assert len(cards) == 12
     lines = [card.split("\n") for card in cards]
     assert "✓ right" in lines[0]
     assert any("IoU 0.40" in card for card in cards)
     errors = {"✓ right", "✗ localisation", "✗ refused", "✗ not readable"}
-    assert errors <= set(texts(opened, "#cards .error"))
+    assert errors <= set(chrome.texts(opened, "#cards .error"))
     rows = {line.rsplit(" ", 1)[1] for card in lines for line in card if " · row " in line}
     assert len(rows) == 12, "each has another picture"
     # The error types have the colours of the bars.
@@ -61,7 +50,7 @@ def test_a_mix_has_a_hit_a_near_miss_and_every_error_type(opened: Any) -> None:
 
 def test_truth_and_answers_differ_without_colour(opened: Any) -> None:
     """By dashes, and by a sign at each box that the legend explains."""
-    choose(opened, order="row")
+    chrome.choose(opened, order="row")
     looks = opened.execute_script(
         "return [...document.querySelectorAll('#cards svg rect[data-role]')].map(box => "
         "  [box.dataset.role, getComputedStyle(box).strokeDasharray])"
@@ -89,10 +78,10 @@ def test_an_open_answer_is_in_the_address(opened: Any, page: Path) -> None:
     opened.find_element("id", "forward").click()
     assert opened.current_url == page.as_uri() + NEAR
     opened.find_element("id", "copy").click()
-    message = shown(opened, "return document.getElementById('copied').textContent")
+    message = chrome.shown(opened, "return document.getElementById('copied').textContent")
     assert message in ("Link copied", opened.current_url)
     opened.find_element("id", "close").click()
-    shown(opened, "return location.hash === ''")
+    chrome.shown(opened, "return location.hash === ''")
     assert opened.current_url == page.as_uri()
 
 
@@ -100,26 +89,27 @@ def test_the_address_opens_its_answer(opened: Any, browser: Any, page: Path) -> 
     browser.get("about:blank")
     browser.get(page.as_uri() + NEAR)
     assert is_open(browser)
-    assert text_of(browser, "detail-title") == "Near%<i> · Pascal · xyxy_json · row 2"
+    assert chrome.text_of(browser, "detail-title") == "Near%<i> · Pascal · xyxy_json · row 2"
     browser.find_element("id", "close").click()
     # The keyboard goes to its card, in the gallery of all answers.
-    shown(browser, "return document.activeElement.classList.contains('card')")
-    assert text_of(browser, "count") == "80 answers"
+    chrome.shown(browser, "return document.activeElement.classList.contains('card')")
+    assert chrome.text_of(browser, "count") == "80 answers"
     assert "row 2" in browser.execute_script("return document.activeElement.innerText")
     # Of a page that is open, too.
     browser.execute_script("location.hash = arguments[0]", NEAR.replace("/2", "/4"))
-    shown(browser, "return document.getElementById('detail').open")
-    assert text_of(browser, "detail-title").endswith("row 4")
+    chrome.shown(browser, "return document.getElementById('detail').open")
+    assert chrome.text_of(browser, "detail-title").endswith("row 4")
 
 
 @pytest.mark.parametrize(
-    "address", ["Good/Pascal/xyxy_json/77", quote(EVIL), "%E0%A4%A/a/b/1", "__proto__/Pascal//1"]
+    "address",
+    ["Good/Pascal/xyxy_json/77", quote(chrome.EVIL), "%E0%A4%A/a/b/1", "__proto__/Pascal//1"],
 )
 def test_an_address_of_no_answer_opens_none(browser: Any, page: Path, address: str) -> None:
-    with opened_page(browser, page, f"#answer={address}"):
+    with chrome.opened_page(browser, page, f"#answer={address}"):
         assert not is_open(browser)
         missing = "This page does not have the answer of its address"
-        assert text_of(browser, "count").startswith(missing)
+        assert chrome.text_of(browser, "count").startswith(missing)
 
 
 # --- the open answer ------------------------------------------------------------------------------
@@ -142,20 +132,20 @@ def test_buttons_and_keys_zoom(opened: Any) -> None:
     x, y, width, height = view(opened)
     assert (width, height) == pytest.approx((200 / 1.5, 100 / 1.5), abs=0.1)
     assert (x + width / 2, y + height / 2) == pytest.approx((100, 50), abs=0.1)
-    press(opened, "+")
+    chrome.press(opened, "+")
     assert view(opened)[2] == pytest.approx(200 / 2.25, abs=0.1)
-    press(opened, Keys.SHIFT + Keys.ARROW_RIGHT)
+    chrome.press(opened, Keys.SHIFT + Keys.ARROW_RIGHT)
     assert view(opened)[0] > (200 - 200 / 2.25) / 2
     for _ in range(20):
-        press(opened, Keys.SHIFT + Keys.ARROW_RIGHT)
+        chrome.press(opened, Keys.SHIFT + Keys.ARROW_RIGHT)
     x, _, width, _ = view(opened)
     assert x + width == pytest.approx(200, abs=0.1), "it stays on the picture"
-    press(opened, "0")
+    chrome.press(opened, "0")
     assert view(opened) == whole
     opened.find_element("id", "farther").click()
     assert view(opened) == whole
     for _ in range(12):
-        press(opened, "+")
+        chrome.press(opened, "+")
     assert view(opened)[2] == pytest.approx(200 / 16, abs=0.1)
     opened.find_element("id", "whole").click()
     assert view(opened) == whole
@@ -179,7 +169,9 @@ def test_fingers_zoom_and_turn(opened: Any) -> None:
     for x in (0.7, 0.5, 0.3):
         touch(opened, "touchMove", (x, 0.5))
     touch(opened, "touchEnd")
-    shown(opened, "return document.getElementById('detail-title').textContent.endsWith('row 1')")
+    chrome.shown(
+        opened, "return document.getElementById('detail-title').textContent.endsWith('row 1')"
+    )
     touch(opened, "touchStart", (0.45, 0.5), (0.55, 0.5))
     touch(opened, "touchMove", (0.35, 0.5), (0.65, 0.5))
     touch(opened, "touchMove", (0.3, 0.5), (0.7, 0.5))
@@ -192,15 +184,15 @@ def test_fingers_zoom_and_turn(opened: Any) -> None:
     touch(opened, "touchMove", (0.2, 0.5))
     touch(opened, "touchEnd")
     assert view(opened)[0] > zoomed[0]
-    assert text_of(opened, "detail-title").endswith("row 1")
+    assert chrome.text_of(opened, "detail-title").endswith("row 1")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_an_open_answer_fits_the_window(opened: Any, scheme: str, width: int) -> None:
-    with emulated(opened, width, color_scheme=scheme):
+    with chrome.emulated(opened, width, color_scheme=scheme):
         opened.refresh()
-        shown(opened, LOADED)
+        chrome.shown(opened, chrome.LOADED)
         folded = opened.execute_script("return !document.getElementById('fold').open")
         assert folded == (width == 390)
         open_first(opened, model="Near%<i>")

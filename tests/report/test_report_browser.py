@@ -9,24 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_browser import (
-    EVIL,
-    IN_BROWSER,
-    browser,
-    choose,
-    contrast,
-    drawn,
-    emulated,
-    luminance,
-    opened_page,
-    press,
-    shown,
-    text_of,
-    texts,
-    write_report,
-)
+import report_browser as chrome
+from report_browser import IN_BROWSER, browser
 from scored_runs import HEIGHT, WIDTH, World, grid, query, saying, speaking, world
 from toy_benchmark import guessing, letters
+from waits import until
 
 __all__ = ["browser", "letters", "world"]
 pytestmark = IN_BROWSER
@@ -56,7 +43,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         world = World(tmp_path_factory.mktemp("world"))
         world.at_hand(patch)
         boxes = [BOX, *[SMALL] * 7, *[LARGE] * 12]
-        queries = [query(at, f"{at}.png", EVIL, boxes=[box]) for at, box in enumerate(boxes)]
+        queries = [query(at, f"{at}.png", chrome.EVIL, boxes=[box]) for at, box in enumerate(boxes)]
         tagged = [replace(row, tags={"time": "<b>night"}) for row in queries[1:6]]
         world.table("Pascal", [queries[0], *tagged, *queries[6:]])
         for at in range(1, 20):
@@ -67,18 +54,18 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         world.predict("Good", JSON, speaking(JSON, 1.0))
         world.predict("Good", TEXT, speaking(TEXT, 0.5, 5))
         world.predict("Near%<i>", JSON, near)
-        world.predict("Talks", JSON, saying(EVIL))
-        yield write_report(world.runs)
+        world.predict("Talks", JSON, saying(chrome.EVIL))
+        yield chrome.write_report(world.runs)
 
 
 @pytest.fixture
 def opened(browser: Any, page: Path) -> Iterator[Any]:
-    with opened_page(browser, page):
+    with chrome.opened_page(browser, page):
         yield browser
 
 
 def open_first(browser: Any, **filters: str) -> None:
-    choose(browser, order="row", **filters)
+    chrome.choose(browser, order="row", **filters)
     browser.execute_script("document.querySelector('#cards .card').click()")
 
 
@@ -90,7 +77,7 @@ def test_it_loads_nothing_but_itself(opened: Any, page: Path) -> None:
         == "Network.requestWillBeSent"
     ]
     assert {url for url in requests if not url.startswith("data:")} == {page.as_uri()}
-    assert text_of(opened, "count") == "80 answers"
+    assert chrome.text_of(opened, "count") == "80 answers"
     broken = opened.execute_async_script(
         "const done = arguments[0];"
         "Promise.all([...document.querySelectorAll('#cards image')].map(node => {"
@@ -100,9 +87,9 @@ def test_it_loads_nothing_but_itself(opened: Any, page: Path) -> None:
     )
     assert broken == 0
     # Texts of a model are shown and not run.
-    assert all(EVIL in card for card in choose(opened, model="Talks"))
+    assert all(chrome.EVIL in card for card in chrome.choose(opened, model="Talks"))
     open_first(opened)
-    assert opened.find_element("id", "reply").text == EVIL
+    assert opened.find_element("id", "reply").text == chrome.EVIL
 
 
 # --- filters --------------------------------------------------------------------------------------
@@ -110,18 +97,18 @@ def test_it_loads_nothing_but_itself(opened: Any, page: Path) -> None:
 
 def test_filters(opened: Any) -> None:
     def counts(**values: str) -> int:
-        choose(opened, **values)
-        return int(text_of(opened, "count").split()[0])
+        chrome.choose(opened, **values)
+        return int(chrome.text_of(opened, "count").split()[0])
 
-    assert all("Good" in card for card in choose(opened, model="Good"))
+    assert all("Good" in card for card in chrome.choose(opened, model="Good"))
     assert counts(model="Good") == 40
     assert counts(format="xyxy_text") == 20
     assert counts(model="", format="", reason="not JSON") >= 20
     assert counts(reason="", search="i SEE it") == 1
     assert counts(search="nothing like it") == 0
-    assert texts(opened, "#part option") == ["all", "time: <b>night"]
+    assert chrome.texts(opened, "#part option") == ["all", "time: <b>night"]
     assert counts(search="", part="0") == 20
-    assert texts(opened, "#size option") == ["all", "small", "medium", "large"]
+    assert chrome.texts(opened, "#size option") == ["all", "small", "medium", "large"]
     assert counts(part="", size="small") == 28
     assert counts(size="large", model="Good", format="xyxy_json") == 12
     assert counts(size="", model="", error_type="none") == 20
@@ -129,7 +116,7 @@ def test_filters(opened: Any) -> None:
     assert counts(error_type="") == 30
     opened.find_element("id", "iou-to").send_keys("0.5")
     assert counts() == 10
-    assert all("IoU 0.40" in card for card in choose(opened, order="best"))
+    assert all("IoU 0.40" in card for card in chrome.choose(opened, order="best"))
     opened.find_element("id", "all-answers").click()
     assert counts() == 80
 
@@ -138,22 +125,22 @@ def test_orders_and_pages(opened: Any) -> None:
     def f1(cards: list[str]) -> list[float]:
         return [float(card.split("F1@0.5 ")[1].split(" %")[0]) for card in cards]
 
-    worst, best = (f1(choose(opened, order=order)) for order in ("worst", "best"))
+    worst, best = (f1(chrome.choose(opened, order=order)) for order in ("worst", "best"))
     assert worst == sorted(worst)
     assert best == sorted(best, reverse=True)
     assert worst[0] < best[0]
-    cards = choose(opened, order="disagree")
+    cards = chrome.choose(opened, order="disagree")
     assert all("formats differ by" in card and "Good" in card for card in cards)
-    choose(opened, order="row")
-    assert text_of(opened, "page") == "page 1 of 7"
+    chrome.choose(opened, order="row")
+    assert chrome.text_of(opened, "page") == "page 1 of 7"
     assert not opened.find_element("id", "previous").is_enabled()
     opened.execute_script("document.getElementById('next').click()")
-    assert text_of(opened, "page") == "page 2 of 7"
+    assert chrome.text_of(opened, "page") == "page 2 of 7"
 
 
 def test_an_overlay_lies_where_its_box_is(opened: Any) -> None:
     """By geometry: the box's edges are those of the white rectangle."""
-    choose(opened, model="Good", format="xyxy_json", order="row")
+    chrome.choose(opened, model="Good", format="xyxy_json", order="row")
     (left, top, right, bottom), box = opened.execute_script(
         "const svg = document.querySelector('#cards .card svg');"
         "const rect = node => { const r = node.getBoundingClientRect();"
@@ -170,29 +157,26 @@ def test_an_overlay_lies_where_its_box_is(opened: Any) -> None:
 def test_the_keyboard_is_enough(opened: Any) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    choose(opened, model="Good", order="row")
+    chrome.choose(opened, model="Good", order="row")
     opened.execute_script("document.querySelector('#cards .card').focus()")
-    press(opened, Keys.ENTER)
-    assert text_of(opened, "detail-title").endswith("row 0")
+    chrome.press(opened, Keys.ENTER)
+    assert chrome.text_of(opened, "detail-title").endswith("row 0")
     assert not opened.find_element("id", "back").is_enabled()
-    press(opened, Keys.ARROW_LEFT)
-    assert text_of(opened, "detail-title").endswith("row 0")
-    press(opened, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
-    assert text_of(opened, "detail-title").endswith("row 1")
-    outside = "document.activeElement.closest('#detail') || document.activeElement.tagName"
+    chrome.press(opened, Keys.ARROW_LEFT)
+    assert chrome.text_of(opened, "detail-title").endswith("row 0")
+    chrome.press(opened, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert chrome.text_of(opened, "detail-title").endswith("row 1")
+    focus = "(document.activeElement.closest('#detail') || document.activeElement).tagName"
     for _ in range(30):
-        press(opened, Keys.TAB)
-        assert opened.execute_script(f"return {outside}") in (
-            opened.find_element("id", "detail"),
-            "BODY",
-        )
+        chrome.press(opened, Keys.TAB)
+        assert opened.execute_script(f"return {focus}") in ("DIALOG", "BODY")
     opened.execute_script("document.getElementById('forward').focus()")
-    press(opened, Keys.ESCAPE)
+    chrome.press(opened, Keys.ESCAPE)
     # A dialog's ``close`` is a separate task, after the keys.
     place = "[...document.querySelectorAll('#cards .card')].indexOf(document.activeElement)"
-    shown(opened, f"return {place} === 2")
-    press(opened, Keys.ARROW_RIGHT)
-    assert text_of(opened, "page") == "page 2 of 4"
+    chrome.shown(opened, f"return {place} === 2")
+    chrome.press(opened, Keys.ARROW_RIGHT)
+    assert chrome.text_of(opened, "page") == "page 2 of 4"
 
 
 # --- light, dark, motion, paper -------------------------------------------------------------------
@@ -207,12 +191,12 @@ def test_light_and_dark_can_be_read(opened: Any, scheme: str) -> None:
         "return [rgb(getComputedStyle(label).fill), "
         "rgb(getComputedStyle(document.body).backgroundColor)]"
     )
-    with emulated(opened, color_scheme=scheme):
-        assert contrast(*opened.execute_script(colours)) > 4.5
+    with chrome.emulated(opened, color_scheme=scheme):
+        assert chrome.contrast(*opened.execute_script(colours)) > 4.5
         opened.execute_script("document.getElementById('theme').click()")
         ink, ground = opened.execute_script(colours)
-        assert contrast(ink, ground) > 4.5
-        assert (luminance(ground) > 0.5) == (scheme == "dark")
+        assert chrome.contrast(ink, ground) > 4.5
+        assert (chrome.luminance(ground) > 0.5) == (scheme == "dark")
         theme = opened.find_element("id", "theme")
         # The button is pressed while dark is on.
         pressed = "false" if scheme == "dark" else "true"
@@ -225,11 +209,9 @@ def test_in_print_all_details_are_open_and_filters_are_left_out(opened: Any) -> 
     opened.execute_script("dispatchEvent(new Event('beforeprint'))")
     assert (before > 0, opened.execute_script(closed)) == (True, 0)
     opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    try:
-        for name, printable in (("cards", True), ("filters", False), ("losses", True)):
-            assert opened.find_element("id", name).is_displayed() == printable
-    finally:
-        opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    shown = {x: opened.find_element("id", x).is_displayed() for x in ("cards", "filters", "losses")}
+    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert shown == {"cards": True, "filters": False, "losses": True}
     opened.execute_script("dispatchEvent(new Event('afterprint'))")
     assert opened.execute_script(closed) == before
 
@@ -242,8 +224,8 @@ MARK = ".role-mark > [aria-label]"
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
 def test_the_first_screen_answers(opened: Any, width: int, height: int) -> None:
     """Best model, certainty, format, and costliest error."""
-    with emulated(opened, width):
-        best, certain, form, error = texts(opened, "#headlines > div")
+    with chrome.emulated(opened, width):
+        best, certain, form, error = chrome.texts(opened, "#headlines > div")
         assert best.startswith("Which model is best?\nGood\nF1@0.5 100.0 %")
         assert certain.startswith("Is that certain?\nYes\n")
         assert form.startswith("In which format?\nxyxy_json\nthe best of 2 formats for Good")
@@ -258,36 +240,33 @@ def test_a_mark_shows_its_text(opened: Any, section: str) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
-    marks = drawn(opened, section).find_elements("css selector", MARK)
+    marks = chrome.drawn(opened, section).find_elements("css selector", MARK)
     ActionChains(opened).move_to_element(marks[0]).perform()
     tip = opened.find_element("id", "tip")
     assert tip.text == marks[0].get_attribute("aria-label")
     assert "Good" in tip.text
     assert [mark.get_attribute("tabindex") for mark in marks[:2]] == ["0", "-1"]
     opened.execute_script("arguments[0].focus()", marks[0])
-    press(opened, Keys.ARROW_RIGHT)
+    chrome.press(opened, Keys.ARROW_RIGHT)
     assert tip.text == marks[1].get_attribute("aria-label") != marks[0].get_attribute("aria-label")
-    press(opened, Keys.ESCAPE)
+    chrome.press(opened, Keys.ESCAPE)
     assert not tip.is_displayed()
 
 
-@pytest.mark.parametrize("kind", ["svg", "png"])
-def test_a_chart_is_saved(opened: Any, tmp_path: Path, kind: str) -> None:
-    opened.execute_cdp_cmd(
-        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
-    )
-    drawn(opened, "#best").find_element("css selector", f".save [value={kind}]").click()
-    wait = pytest.importorskip("selenium.webdriver.support.wait")
+@pytest.mark.parametrize(("kind", "begins"), [("svg", b"<svg"), ("png", b"\x89PNG")])
+def test_a_chart_is_saved(opened: Any, tmp_path: Path, kind: str, begins: bytes) -> None:
+    to = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    opened.execute_cdp_cmd("Browser.setDownloadBehavior", to)
+    chrome.drawn(opened, "#best").find_element("css selector", f".save [value={kind}]").click()
     path = tmp_path / f"standings.{kind}"
-    wait.WebDriverWait(opened, 60).until(lambda _: path.is_file() and path.stat().st_size)
-    assert path.read_bytes().startswith({"svg": b"<svg", "png": b"\x89PNG"}[kind])
+    until(lambda: path.is_file() and path.read_bytes().startswith(begins))
 
 
 def test_details_are_drawn_when_they_are_chosen(opened: Any) -> None:
     details = "return [...document.querySelectorAll('.detail')].filter(node => node.open).length"
     assert opened.execute_script(details) == 1
-    drawn(opened, "[data-detail=thresholds]")
-    choose(opened, **{"detail-of": "not-as-asked"})
+    chrome.drawn(opened, "[data-detail=thresholds]")
+    chrome.choose(opened, **{"detail-of": "not-as-asked"})
     assert opened.execute_script(details) == 1
     assert opened.find_element("id", "reasons").is_displayed()
 
@@ -298,29 +277,24 @@ def test_details_are_drawn_when_they_are_chosen(opened: Any) -> None:
 @pytest.mark.parametrize("width", [1280, 390])
 def test_lines_stand_under_the_picture(browser: Any, letters: World, width: int) -> None:
     letters.predict("M", "Letters_Zoo_plain", guessing(0.5))
-    page = write_report(letters.runs)
-    with emulated(browser, width), opened_page(browser, page, title="Letters report"):
-        check_lines(browser, width)
-
-
-def check_lines(browser: Any, width: int) -> None:
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    cards = browser.execute_script(
-        "return [...document.querySelectorAll('.card')].map(card => ["
-        "  card.querySelector('svg').getBoundingClientRect().bottom,"
-        "  ...[...card.querySelectorAll('.line')].map(line => "
-        "    [line.getBoundingClientRect().top, line.innerText,"
-        "     getComputedStyle(line).borderLeftStyle])])"
-    )
+    page = chrome.write_report(letters.runs)
+    with chrome.emulated(browser, width), chrome.opened_page(browser, page, title="Letters report"):
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        cards = browser.execute_script(
+            "return [...document.querySelectorAll('.card')].map(card => ["
+            "  card.querySelector('svg').getBoundingClientRect().bottom,"
+            "  ...[...card.querySelectorAll('.line')].map(line => "
+            "    [line.getBoundingClientRect().top, line.innerText,"
+            "     getComputedStyle(line).borderLeftStyle])])"
+        )
+        # There are no boxes to hide, and no labels on them.
+        assert not browser.find_element("id", "legend").is_displayed()
+        browser.execute_script("document.querySelector('.card').click()")
+        assert len(browser.find_elements("css selector", "#detail-body .line")) == 2
     pairs = [(truth[1], answer[1]) for _, truth, answer in cards]
     assert {line.split(" ")[0] for pair in pairs for line in pair} == {"=", "✓", "✗"}
     assert ("= expected A: cat", "✓ right A: cat") in pairs
     assert ("= expected A: cat", "✗ wrong B: dog") in pairs
     styles = {line[1].split(" ")[0]: line[2] for _, *lines in cards for line in lines}
     assert len(set(styles.values())) == 3
-    for bottom, *lines in cards:
-        assert all(top >= bottom - 1 for top, *_ in lines)
-    # There are no boxes to hide, and no labels on them.
-    assert not browser.find_element("id", "legend").is_displayed()
-    browser.execute_script("document.querySelector('.card').click()")
-    assert len(browser.find_elements("css selector", "#detail-body .line")) == 2
+    assert all(top >= bottom - 1 for bottom, *lines in cards for top, *_ in lines)

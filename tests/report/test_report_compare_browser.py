@@ -7,19 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_browser import (
-    EVIL,
-    IN_BROWSER,
-    browser,
-    choose,
-    contrast,
-    emulated,
-    opened_page,
-    press,
-    text_of,
-    texts,
-    write_report,
-)
+import report_browser as chrome
+from report_browser import IN_BROWSER, browser
 from scored_runs import World, query, saying, speaking
 
 __all__ = ["browser"]
@@ -35,7 +24,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         created = World(tmp_path_factory.mktemp("world"))
         created.at_hand(patch)
-        created.table("Pascal", [query(i, f"{i}.png", EVIL) for i in range(30)])
+        created.table("Pascal", [query(i, f"{i}.png", chrome.EVIL) for i in range(30)])
         for i in range(30):
             created.picture(f"{i}.png", i)
         right = speaking(JSON, 1.0)
@@ -44,13 +33,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         created.predict(
             "<i>Evil", JSON, lambda asked, rng: right(asked, rng) if asked.index < 10 else "[]"
         )
-        created.predict("Talks", JSON, saying(EVIL))
-        yield write_report(created.runs)
+        created.predict("Talks", JSON, saying(chrome.EVIL))
+        yield chrome.write_report(created.runs)
 
 
 @pytest.fixture
 def opened(browser: Any, page: Path) -> Iterator[Any]:
-    with opened_page(browser, page):
+    with chrome.opened_page(browser, page):
         yield browser
 
 
@@ -58,52 +47,52 @@ def opened(browser: Any, page: Path) -> Iterator[Any]:
 
 
 def test_the_page_opens_with_two_models_that_differ(opened: Any) -> None:
-    heads = texts(opened, "#difference thead th")
+    heads = chrome.texts(opened, "#difference thead th")
     assert heads == ["Percent", "Good", "<i>Evil", "Difference", "95 % interval", "p"]
-    first = texts(opened, "#difference tbody:first-of-type tr:first-child td")
+    first = chrome.texts(opened, "#difference tbody:first-of-type tr:first-child td")
     assert first[:3] == ["100.0", "50.0", "+50.0"]
-    assert texts(opened, "#finds td") == ["10", "20", "0", "0"]
-    assert text_of(opened, "couple-count") == "20 queries"
-    assert len(texts(opened, ".couple")) == 4
-    sentence = text_of(opened, "difference-text")
+    assert chrome.texts(opened, "#finds td") == ["10", "20", "0", "0"]
+    assert chrome.text_of(opened, "couple-count") == "20 queries"
+    assert len(chrome.texts(opened, ".couple")) == 4
+    sentence = chrome.text_of(opened, "difference-text")
     assert sentence.startswith("Good has +50.0 points of F1@0.5 on <i>Evil (95 % interval +")
-    assert "row 10 · +100.0" in texts(opened, ".couple h3")[0]
-    assert EVIL in texts(opened, ".couple h3")[0]
-    assert "refused" in texts(opened, "#difference tbody:last-of-type th")
+    assert "row 10 · +100.0" in chrome.texts(opened, ".couple h3")[0]
+    assert chrome.EVIL in chrome.texts(opened, ".couple h3")[0]
+    assert "refused" in chrome.texts(opened, "#difference tbody:last-of-type th")
 
 
 def test_swapped_sides_change_signs_and_cells(opened: Any) -> None:
-    before = texts(opened, "#difference tbody:first-of-type tr:first-child td")
+    before = chrome.texts(opened, "#difference tbody:first-of-type tr:first-child td")
     opened.find_element("id", "turn").click()
-    assert texts(opened, "#difference thead th")[1:3] == ["<i>Evil", "Good"]
-    after = texts(opened, "#difference tbody:first-of-type tr:first-child td")
+    assert chrome.texts(opened, "#difference thead th")[1:3] == ["<i>Evil", "Good"]
+    after = chrome.texts(opened, "#difference tbody:first-of-type tr:first-child td")
     assert after[:3] == ["50.0", "100.0", "−50.0"]
     low, high = before[3].split(" to ")
     turn = str.maketrans("+−", "−+")
     assert after[3] == f"{high} to {low}".translate(turn)
     assert after[4] == before[4]
-    assert text_of(opened, "difference-text").startswith(
+    assert chrome.text_of(opened, "difference-text").startswith(
         "Good has +50.0 points of F1@0.5 on <i>Evil"
     )
-    assert texts(opened, "#finds td") == ["10", "0", "20", "0"]
-    choose(opened, show="only Good finds (20)")
-    assert text_of(opened, "couple-count") == "20 queries"
-    choose(opened, show="only <i>Evil finds (0)")
-    assert text_of(opened, "couple-count") == "0 queries"
+    assert chrome.texts(opened, "#finds td") == ["10", "0", "20", "0"]
+    chrome.choose(opened, show="only Good finds (20)")
+    assert chrome.text_of(opened, "couple-count") == "20 queries"
+    chrome.choose(opened, show="only <i>Evil finds (0)")
+    assert chrome.text_of(opened, "couple-count") == "0 queries"
     opened.find_element("id", "turn").click()
-    assert texts(opened, "#difference tbody:first-of-type tr:first-child td") == before
+    assert chrome.texts(opened, "#difference tbody:first-of-type tr:first-child td") == before
 
 
 def test_two_formats_of_a_model_are_named_by_format(opened: Any) -> None:
-    choose(opened, left="Good · xyxy_json")
-    choose(opened, right="Good · xyxy_text")
-    assert texts(opened, "#difference thead th")[1:3] == ["xyxy_json", "xyxy_text"]
-    choose(opened, show="both find")
-    assert {"row" in title for title in texts(opened, ".couple h3")} == {True}
+    chrome.choose(opened, left="Good · xyxy_json")
+    chrome.choose(opened, right="Good · xyxy_text")
+    assert chrome.texts(opened, "#difference thead th")[1:3] == ["xyxy_json", "xyxy_text"]
+    chrome.choose(opened, show="both find")
+    assert {"row" in title for title in chrome.texts(opened, ".couple h3")} == {True}
     # Talks has no pair with Good's other format; the other side falls back to an existing pair.
-    choose(opened, left="Talks")
-    assert "Good · xyxy_text" not in texts(opened, "#right option")
-    assert texts(opened, "#difference thead th")[1] == "Talks"
+    chrome.choose(opened, left="Talks")
+    assert "Good · xyxy_text" not in chrome.texts(opened, "#right option")
+    assert chrome.texts(opened, "#difference thead th")[1] == "Talks"
 
 
 def test_both_answers_lie_on_the_same_picture_at_the_same_scale(opened: Any) -> None:
@@ -138,7 +127,7 @@ def test_a_click_on_a_segment_shows_its_answers(opened: Any) -> None:
     (refused,) = segments(opened, "<i>Evil")
     assert "refused: 50.0 points" in refused.get_attribute("aria-label")
     opened.execute_script("arguments[0].click()", refused)
-    assert text_of(opened, "count") == "20 answers"
+    assert chrome.text_of(opened, "count") == "20 answers"
     assert opened.switch_to.active_element.get_attribute("id") == "gallery-title"
     chosen = {
         name: opened.find_element("id", name).get_property("value")
@@ -149,16 +138,16 @@ def test_a_click_on_a_segment_shows_its_answers(opened: Any) -> None:
         "error_type": "lost: refused", "reason": "",
     }  # fmt: skip
     # Filters can be cleared and combined, and another segment sets them again.
-    choose(opened, error_type="all")
-    assert text_of(opened, "count") == "30 answers"
-    choose(opened, model="all")
-    choose(opened, format="all")
-    choose(opened, error_type="refused")
-    assert int(text_of(opened, "count").split()[0]) > 20
+    chrome.choose(opened, error_type="all")
+    assert chrome.text_of(opened, "count") == "30 answers"
+    chrome.choose(opened, model="all")
+    chrome.choose(opened, format="all")
+    chrome.choose(opened, error_type="refused")
+    assert int(chrome.text_of(opened, "count").split()[0]) > 20
     (unreadable,) = segments(opened, "Talks")
     opened.execute_script("arguments[0].click()", unreadable)
-    assert text_of(opened, "count") == "30 answers"
-    assert all("Talks" in card for card in texts(opened, "#cards .card"))
+    assert chrome.text_of(opened, "count") == "30 answers"
+    assert all("Talks" in card for card in chrome.texts(opened, "#cards .card"))
 
 
 def test_a_focused_segment_shows_its_text_and_bars_can_be_of_a_model(opened: Any) -> None:
@@ -166,15 +155,15 @@ def test_a_focused_segment_shows_its_text_and_bars_can_be_of_a_model(opened: Any
 
     (refused,) = segments(opened, "<i>Evil")
     opened.execute_script("arguments[0].focus()", refused)
-    text = text_of(opened, "segment-text")
+    text = chrome.text_of(opened, "segment-text")
     assert text == refused.get_attribute("aria-label")
     assert "40 errors" in text
-    press(opened, Keys.ENTER)
-    assert text_of(opened, "count") == "20 answers"
+    chrome.press(opened, Keys.ENTER)
+    assert chrome.text_of(opened, "count") == "20 answers"
     shown = "#losses .whose"
-    assert texts(opened, shown) == ["Good", "<i>Evil", "Talks"]
-    choose(opened, **{"loss-of": "<i>Evil"})
-    assert texts(opened, shown) == ["Pascal"]
+    assert chrome.texts(opened, shown) == ["Good", "<i>Evil", "Talks"]
+    chrome.choose(opened, **{"loss-of": "<i>Evil"})
+    assert chrome.texts(opened, shown) == ["Pascal"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -191,9 +180,9 @@ def test_segments_stand_out_and_their_words_can_be_read(opened: Any, scheme: str
         "    const pair = [rgb(style(button).color), rgb(style(button).backgroundColor)];"
         "    button.remove(); return pair; })]"
     )
-    with emulated(opened, color_scheme=scheme):
+    with chrome.emulated(opened, color_scheme=scheme):
         ground, *colours = opened.execute_script(script)
     assert len({tuple(colour) for _, colour in colours}) == 9
     for ink, colour in colours:
-        assert contrast(ink, colour) > 4.5
-        assert contrast(colour, ground) > 3
+        assert chrome.contrast(ink, colour) > 4.5
+        assert chrome.contrast(colour, ground) > 3

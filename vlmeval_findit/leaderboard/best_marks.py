@@ -25,8 +25,7 @@ from ..runs.scored_run import Run
 from .comparable import ExcludedRun, by_model, group_comparable, grouped
 from .result_table import Field, FieldType, Table, Value
 
-AT_LEAST = 20
-"""Questions that a shape or a colour needs to be compared."""
+AT_LEAST = 20  # Questions that a shape or a colour needs to be compared
 
 RULE = (
     "accuracy with failed calls as wrong; then more questions; then the order of marks.style; good "

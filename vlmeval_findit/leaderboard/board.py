@@ -15,16 +15,12 @@ from ..runs.scored_run import Run
 from .comparable import ComparableRuns, ExcludedRun, group_comparable, grouped
 from .formats import FormatRow, choose, formats_by_model, make_format_rows
 
-HOME = "FindIt"
-"""The benchmark that comes first; its files are in the folder itself."""
+HOME = "FindIt"  # The benchmark that comes first; its files are in the folder itself
 
 OVERALL = "Overall"
 
-TIED = "≈"
-"""Sign of a rank whose difference to the rank above is not significant."""
-
-UNTESTED = "?"
-"""Sign of a rank with too few images to test the difference to the rank above."""
+TIED = "≈"  # Sign of a rank whose difference to the rank above is not significant
+UNTESTED = "?"  # Sign of a rank with too few images to test the difference to the rank above
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,8 +180,7 @@ def excluded_table(board: Board) -> Table:
 
 # --- slices ---------------------------------------------------------------------------------------
 
-_MOST_VALUES = 40
-"""Most values of a kind of slices in tables for people."""
+_MOST_VALUES = 40  # Most values of a kind of slices in tables for people
 
 _FIELDS = (Field("slice"), Field("value"), count("rows"))
 

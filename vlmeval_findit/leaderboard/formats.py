@@ -19,8 +19,7 @@ from ..runs.run_statistics import estimate
 from ..runs.scored_run import Run
 from .comparable import ComparableRuns, by_model
 
-EVERY_MODEL = ""
-"""The key of a format for every model without a format under its name."""
+EVERY_MODEL = ""  # The key of a format for every model without a format under its name
 
 
 class FormatError(ValueError):

@@ -13,8 +13,7 @@ from ..runs.scored_run import Run
 from ..sweeps.checkpoints import name_and_step
 from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
-_NAMED = 5
-"""Most steps that the verdict names."""
+_NAMED = 5  # Most steps that the verdict names
 
 
 @dataclass(frozen=True, slots=True)

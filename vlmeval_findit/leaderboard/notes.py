@@ -31,8 +31,7 @@ NOTE = (
     "answered calls only, and rank no model that has failed calls. "
     "Means are given for models that have every dataset in them."
 )
-MOST = 12
-"""Most models that notes name; the tables have all."""
+MOST = 12  # Most models that notes name; the tables have all
 
 
 def format_note(board: Board) -> str:

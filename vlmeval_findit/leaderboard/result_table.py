@@ -17,8 +17,7 @@ from ..core.formatting import printable
 if TYPE_CHECKING:
     from ..core.intervals import Interval
 
-NONE = "–"
-"""Sign of a missing value."""
+NONE = "–"  # Sign of a missing value
 
 
 class FieldType(Enum):

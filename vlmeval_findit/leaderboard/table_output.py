@@ -205,8 +205,7 @@ def _html_cell(field: Field, cell: TableCell, is_heading: bool) -> Markup:
 # --- the terminal ---------------------------------------------------------------------------------
 
 _GAP = 2
-_SHORTEST = 16
-"""Characters of a name, below which it is not shortened."""
+_SHORTEST = 16  # Characters of a name, below which it is not shortened
 
 
 def to_terminal(table: Table, width: int) -> Iterator[RichTable]:

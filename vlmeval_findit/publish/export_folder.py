@@ -132,8 +132,9 @@ def unique_names(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         stem = run.path.stem
         name = stem if counts[stem] == 1 else f"{run.provenance.digest}/{stem}"
-        if (twice := names.setdefault(name, run)) is not run:
-            raise RunError(f"{twice.path} and {run.path} are the same run: name one of them")
+        if name in names:
+            raise RunError(f"{names[name].path} and {run.path} are the same run: name one of them")
+        names[name] = run
     return list(names)
 
 

@@ -68,8 +68,7 @@ def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterat
     yield f"  hf upload OWNER/NAME {shlex.quote(str(out))} . --repo-type dataset --private"
 
 
-_LISTED = 20
-"""Most addresses and paths of a dataset that are listed."""
+_LISTED = 20  # Most addresses and paths of a dataset that are listed
 
 
 # --- Parquet --------------------------------------------------------------------------------------

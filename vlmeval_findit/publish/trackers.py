@@ -24,14 +24,12 @@ from .export_folder import check_whole, private_of
 from .hub import named_run_row
 from .private import Private
 
-KEY = "findit.run"
-"""The tag that identifies a logged run or curve."""
+KEY = "findit.run"  # The tag that identifies a logged run or curve
 
 CURVE = "findit.curve"
 """The tag that all curves of a training on a dataset share, with any number of checkpoints."""
 
-SIDE = 1024
-"""Most pixels of the longer side of a picture."""
+SIDE = 1024  # Most pixels of the longer side of a picture
 
 
 @dataclass(frozen=True, slots=True)

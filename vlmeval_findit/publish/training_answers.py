@@ -15,8 +15,7 @@ from ..core.replies import Recorded, Replies, Reply
 from ..core.settings import Settings
 from ..runs.scored_run import Run
 
-STEPS = (1.0, 0.1, 0.01, 0.001)
-"""Numbers of answers are multiples of one of these."""
+STEPS = (1.0, 0.1, 0.01, 0.001)  # Numbers of answers are multiples of one of these
 
 CLOSE = 0.8
 

@@ -31,8 +31,7 @@ _REJECTED = lost(BoxError.REJECTED.value)
 NO_FAULT = (lost(BoxError.FAILED_CALL.value), _REJECTED)
 """Types that are no fault of the model: chosen only by their names."""
 
-RIGHT = "no error"
-"""Stands for the types of a query that has none."""
+RIGHT = "no error"  # Stands for the types of a query that has none
 
 
 def to_training(

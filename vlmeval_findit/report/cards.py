@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.question import Query
 from ..core.scored_row import ScoredRow, indices
+from ..leaderboard.comparable import grouped
 from ..runs.run_errors import error_types_of
 from ..runs.scored_run import Run, read_details
 from .pairs import Key, Pair, key_of, most_different
@@ -53,77 +54,49 @@ def choose_cards(
         for at, transcript in enumerate(transcripts)
         if at < limit // FEWEST or key_of(transcript.run) in first
     ]
-    places: dict[str, dict[int, int]] = {}
+    runs = [transcript.run for transcript in some]
+    spreads = _spreads(runs, lambda run: (run.model, run.question.board_dataset))
+    apart = _spreads(runs, lambda run: run.question.board_dataset)
+    cards = []
     for transcript in some:
-        known = places.setdefault(transcript.run.question.board_dataset, {})
-        for index in indices(transcript.run.rows):
-            known.setdefault(index, len(known))
-    spreads = _spreads([transcript.run for transcript in some], places)
-    return [card for each in some for card in _cards(each, share, first, places, spreads)]
+        run, key = transcript.run, key_of(transcript.run)
+        of_rows = indices(run.rows), run.query_scores, spreads[key].tolist(), apart[key].tolist()
+        values = zip(*of_rows, error_types_of(run), strict=True)
+        chosen = [_Answer(place, *each) for place, each in enumerate(values)]
+        if len(chosen) > share:
+            chosen = _some(chosen, share, first.get(key, frozenset()))
+        # Only the details of these are read.
+        rows = read_details(run, [answer.place for answer in chosen])
+        for row, answer in zip(rows, chosen, strict=True):
+            cards.append(Card(transcript, row, answer.score, answer.spread, answer.error_types))
+    return cards
 
 
-def _cards(
-    transcript: Transcript,
-    share: int,
-    first: Mapping[Key, frozenset[int]],
-    places: Mapping[str, Mapping[int, int]],
-    spreads: Mapping[tuple[str, ...], NDArray[np.float64]],
-) -> Iterator[Card]:
-    """Yield the cards of a run; only their details are read."""
-    run = transcript.run
-    at = _at(run, places)
-    of_model, of_dataset = (spreads[key][at].tolist() for key in (_of_model(run), _of_dataset(run)))
-    values = zip(
-        indices(run.rows), run.query_scores, of_model, of_dataset, error_types_of(run), strict=True
-    )
-    chosen = [_Answer(place, *row) for place, row in enumerate(values)]
-    if len(chosen) > share:
-        chosen = _some(chosen, share, first.get(key_of(run), frozenset()))
-    rows = read_details(run, [answer.place for answer in chosen])
-    for row, answer in zip(rows, chosen, strict=True):
-        yield Card(transcript, row, answer.score, answer.spread, answer.error_types)
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(NamedTuple):
     """The values that decide whether an answer is on the page."""
 
     place: int  # Among the run's rows
-    index: int
+    row: int
     score: float
     spread: float
     apart: float  # The spread over the runs of its dataset
     error_types: tuple[str, ...]
 
 
-def _spreads(
-    runs: Sequence[Run], places: Mapping[str, Mapping[int, int]]
-) -> dict[tuple[str, ...], NDArray[np.float64]]:
-    """Subtract the smallest query score from the largest, over the runs of a model or dataset."""
-    low: dict[tuple[str, ...], NDArray[np.float64]] = {}
-    high: dict[tuple[str, ...], NDArray[np.float64]] = {}
-    for run in runs:
-        at, good = _at(run, places), run.query_scores
-        queries = len(places[run.question.board_dataset])
-        for key in (_of_model(run), _of_dataset(run)):
-            np.minimum.at(low.setdefault(key, np.full(queries, np.inf)), at, good)
-            np.maximum.at(high.setdefault(key, np.full(queries, -np.inf)), at, good)
-    # A query that no run of a key was asked has no spread, and none is needed.
-    return {key: np.where(low[key] <= high[key], high[key] - low[key], 0.0) for key in low}
-
-
-def _at(run: Run, places: Mapping[str, Mapping[int, int]]) -> NDArray[Any]:
-    """Return the places of a run's rows among the queries of its dataset."""
-    known = places[run.question.board_dataset]
-    return np.array([known[index] for index in indices(run.rows)], dtype=np.intp)
-
-
-def _of_model(run: Run) -> tuple[str, ...]:
-    return run.model, run.question.board_dataset
-
-
-def _of_dataset(run: Run) -> tuple[str, ...]:
-    return (run.question.board_dataset,)
+def _spreads(runs: Sequence[Run], group: Callable[[Run], object]) -> dict[Key, NDArray[np.float64]]:
+    """Subtract the smallest query score from the largest, over the runs of a group, by row."""
+    spreads = {}
+    for members in grouped(runs, group).values():
+        rows = [np.array(indices(run.rows), dtype=np.intp) for run in members]
+        queries = np.unique(np.concatenate(rows))
+        low, high = np.full(len(queries), np.inf), np.full(len(queries), -np.inf)
+        places = [np.searchsorted(queries, of_run) for of_run in rows]
+        for run, at in zip(members, places, strict=True):
+            np.minimum.at(low, at, run.query_scores)
+            np.maximum.at(high, at, run.query_scores)
+        for run, at in zip(members, places, strict=True):
+            spreads[key_of(run)] = (high - low)[at]
+    return spreads
 
 
 def _first(pairs: Sequence[Pair], limit: int) -> Mapping[Key, frozenset[int]]:
@@ -140,9 +113,7 @@ def _first(pairs: Sequence[Pair], limit: int) -> Mapping[Key, frozenset[int]]:
 def _some(answers: Sequence[_Answer], share: int, first: frozenset[int]) -> list[_Answer]:
     """Choose a share of a run's answers: ``first``, then by turns the next of every order."""
     worst = sorted(answers, key=lambda answer: answer.score)
-    error_types = dict.fromkeys(
-        error_type for answer in answers for error_type in answer.error_types
-    )
+    error_types = dict.fromkeys(name for answer in answers for name in answer.error_types)
     orders = [
         worst,
         worst[::-1],
@@ -150,10 +121,10 @@ def _some(answers: Sequence[_Answer], share: int, first: frozenset[int]) -> list
         sorted((answer for answer in answers if answer.spread), key=lambda answer: -answer.spread),
         sorted((answer for answer in answers if answer.apart), key=lambda answer: -answer.apart),
     ]
-    chosen = {answer.index: None for answer in answers if answer.index in first}
+    chosen = {answer.row: None for answer in answers if answer.row in first}
     most = len(chosen) + share
     for turn in zip_longest(*orders):
         for answer in filter(None, turn):
             if len(chosen) < most:
-                chosen[answer.index] = None
-    return [answer for answer in answers if answer.index in chosen]
+                chosen[answer.row] = None
+    return [answer for answer in answers if answer.row in chosen]

@@ -20,8 +20,7 @@ from .standings import ALIKE, BEST, LOWER, STANDINGS, UNTESTED, Panel
 from .values import ends as ends_of
 from .values import spread, with_unit
 
-Spec = Mapping[str, Any]
-"""A chart in the grammar of Vega-Lite, or a part of it."""
+Spec = Mapping[str, Any]  # A chart in the grammar of Vega-Lite, or a part of it
 
 # Text and lines have the colour of the text around them; in a file that is black.
 INK = "currentColor"
@@ -47,12 +46,10 @@ COLOURS = (
 )  # fmt: skip
 """Of middle lightness, so that they stand out from light and dark alike."""
 
-MAPS = 12
-"""Most models whose heat maps are in a chart."""
+MAPS = 12  # Most models whose heat maps are in a chart
 
 _LONGEST = 40
-_WIDE = 1150
-"""Width of a page in pixels, for the pictures that it shows until the script draws."""
+_WIDE = 1150  # Width of a page in pixels, for the pictures that it shows until the script draws
 
 
 class Fit(NamedTuple):
@@ -96,8 +93,7 @@ def layer(mark: str, encoding: Spec, **look: Any) -> dict[str, Any]:
     return {"mark": {"type": mark, **look}, "encoding": encoding}
 
 
-TEXT: Spec = {"description": {"field": "text"}}
-"""The channel of a mark's text for screen readers."""
+TEXT: Spec = {"description": {"field": "text"}}  # The channel of a mark's text for screen readers
 
 
 def name(text: str) -> str:
@@ -209,8 +205,7 @@ class FormatCell:
 RAMP = ("#eaf2fa", "#9cc7e8", "#3f88c5", "#14457c")
 """Colours from the lowest to the highest value, by equal steps."""
 
-READ_IN_WHITE = 0.74
-"""From this share of the scale on, values are white."""
+READ_IN_WHITE = 0.74  # From this share of the scale on, values are white
 
 
 def heat_maps(

@@ -19,8 +19,7 @@ and shape."""
 
 # --- curves ---------------------------------------------------------------------------------------
 
-_HALF = 0.5
-"""The threshold of scores; every curve has it."""
+_HALF = 0.5  # The threshold of scores; every curve has it
 
 
 def curves(dataset: str, by_model: Mapping[str, Curve]) -> Spec:

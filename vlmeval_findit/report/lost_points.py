@@ -17,8 +17,7 @@ from ..runs.run_statistics import StatisticsError
 from ..runs.scored_run import Run
 from .values import ends
 
-MODELS = 100
-"""Most models with bars: the first of a board."""
+MODELS = 100  # Most models with bars: the first of a board
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,7 @@ _SCRIPTS = (
 )  # fmt: skip
 """The parts of the page's script, in this order."""
 
-_RUNS = 2_000
-"""Most rows of the table of runs."""
+_RUNS = 2_000  # Most rows of the table of runs
 
 
 def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[Side] = ()) -> str:

@@ -24,8 +24,7 @@ from .pairs import Key, key_of
 from .standings import Panel
 from .transcripts import Transcript
 
-_PAGES = 4
-"""Most charts of heat maps of a dataset; formats.csv has all."""
+_PAGES = 4  # Most charts of heat maps of a dataset; formats.csv has all
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from ..leaderboard.notes import formats_tried, formats_used
 from .lost_points import Losses
 from .values import spread, with_unit
 
-MODELS = 24
-"""The first models of a board are drawn and tested against the best; the table has all."""
+MODELS = 24  # The first models of a board are drawn and tested against the best; the table has all
 
 _PANELS = 8
 
