@@ -53,14 +53,6 @@ def board(house: World) -> Board:
     return by_name["Letters"]
 
 
-def test_runs_are_grouped_by_benchmark(house: World) -> None:
-    actual = boards(load_runs([house.runs])[::-1])
-    assert [each.benchmark.name for each in actual] == ["FindIt", "Letters"]
-    assert [[dataset.name for dataset in each.datasets] for each in actual] == [["Pascal"], ["Zoo"]]
-    alone = make_board([run for run in load_runs([house.runs]) if run.question.name == PASCAL])
-    assert values_table(alone).records() == values_table(actual[0]).records()
-
-
 def test_metrics_and_formats_are_those_of_the_benchmark(board: Board) -> None:
     cell = board.cells["Good", "Zoo"]
     assert cell.format == "plain"
@@ -98,16 +90,21 @@ def test_a_metric_that_some_lack_ranks_the_others(letters: World) -> None:
         assert not re.search(r"[>\s&|]nan[<\s&|]", text)
 
 
-def test_a_format_applies_to_the_benchmark_that_has_it(house: World) -> None:
+def test_each_benchmark_has_a_board_of_its_own(house: World, tmp_path, capsys) -> None:
+    """FindIt's files lie in the folder, the others below; a format applies where it is known."""
     runs = load_runs([house.runs])
-    findit, toy = boards(runs, ["json", "Poor=xyxy_json"])
+    findit, toy = boards(runs[::-1], ["json", "Poor=xyxy_json"])
+    assert [each.benchmark.name for each in (findit, toy)] == ["FindIt", "Letters"]
+    assert [dataset.name for each in (findit, toy) for dataset in each.datasets] == [
+        "Pascal",
+        "Zoo",
+    ]
     assert {cell.format for cell in toy.cells.values() if cell.run} == {"json"}
     assert {cell.format for cell in findit.cells.values() if cell.run} == {"xyxy_json"}
+    alone = make_board([run for run in runs if run.question.name == PASCAL])
+    assert values_table(alone).records() == values_table(findit).records()
     with pytest.raises(FormatError, match="--format jsn: no run has this format: did you mean"):
         boards(runs, ["jsn"])
-
-
-def test_findit_lies_in_the_folder_and_others_below(house: World, tmp_path, capsys) -> None:
     out = tmp_path / "board"
     assert main(["leaderboard", str(house.runs), "--out", str(out)]) == 0
     printed = capsys.readouterr().out
