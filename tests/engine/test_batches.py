@@ -179,13 +179,15 @@ def test_limits_split_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with BatchServer() as server:
         assert main(batched(tmp_path / "number", server, "openai")) == 0
         assert [len(batch.requests) for batch in server.batches.values()] == [5, 5, 2]
-        size = int(2.5 * max(map(len, server.files["file-0"].splitlines(keepends=True))))
-        server.forget()
-        monkeypatch.setattr(BatchService, "size", size)
-        assert main(batched(tmp_path / "size", server, "openai")) == 0
-        assert all(len(data) <= size for data in server.files.values())
-        assert len(server.asked) == CALLS
-        assert set(server.asked.values()) == {1}
+        largest = max(map(len, server.files["file-0"].splitlines(keepends=True)))
+        for size in (largest, int(2.5 * largest)):
+            server.forget()
+            monkeypatch.setattr(BatchService, "size", size)
+            assert main(batched(tmp_path / f"{size}", server, "openai")) == 0
+            assert all(0 < len(data) <= size for data in server.files.values())
+            assert all(batch.requests for batch in server.batches.values())
+            assert len(server.asked) == CALLS
+            assert set(server.asked.values()) == {1}
         server.forget()
         monkeypatch.setattr(BatchService, "size", 100)
         assert main(batched(tmp_path / "none", server, "openai")) == 1

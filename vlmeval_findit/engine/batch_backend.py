@@ -95,7 +95,7 @@ class Ledger:
             self.batches[name] = replace(known, open=known.open.difference(gone), **ids)
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, eq=False)
 class BatchBackend:
     """A model through a batch service; StopReason.LATER ends a run that cannot reach it."""
 

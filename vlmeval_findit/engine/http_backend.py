@@ -75,7 +75,7 @@ class HttpService:
                 log.warning("%s: %s", call.server or call.model.name, message)
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, eq=False)
 class HttpBackend:
     """Answers calls of a model over HTTP, with at most ``calls`` in flight per server."""
 

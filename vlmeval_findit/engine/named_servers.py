@@ -32,7 +32,7 @@ def policy_of(retry: int) -> ServerPolicy:
     return replace(usual, attempts=attempts, refusals=refusals)
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, eq=False)
 class ServerBackends:
     """Answers with servers of one model, or with a model's provider.
 
