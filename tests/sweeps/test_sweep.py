@@ -1,7 +1,8 @@
-"""The engine with models in this process: kills, failures, full disks, equal calls, threads."""
+"""Sweeps with models in this process: kills, failures, full disks, refusals, what is shown."""
 
 from __future__ import annotations
 
+import csv
 import errno
 import json
 import os
@@ -23,6 +24,7 @@ from engine_fakes import (
     demo_sweep,
     dying_at,
     files,
+    for_all_models,
     go,
     records,
     threaded,
@@ -31,14 +33,16 @@ from engine_fakes import (
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.boxes.spaces import SpaceError
-from vlmeval_findit.core.answers import Batch, CancelledError
+from vlmeval_findit.cli import main
+from vlmeval_findit.cli.sweep import run
+from vlmeval_findit.core.answers import Answer, Batch, CancelledError, StopReason
 from vlmeval_findit.core.identity import Answering, Described, IdentityError
 from vlmeval_findit.core.lock import LockedError
 from vlmeval_findit.core.predictions import PredictionError
 from vlmeval_findit.core.question import text
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.engine.answering import StoppedError
-from vlmeval_findit.engine.backend import CallOptions
+from vlmeval_findit.engine.backend import CallOptions, LocalBackend
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.journal.writer import DiskFullError
 from vlmeval_findit.engine.named_servers import ServerBackends
@@ -302,3 +306,63 @@ def test_servers_take_no_checkpoint() -> None:
     host = ServerBackends(["http://localhost:8000/v1"], CallOptions())
     with pytest.raises(ValueError, match="say their name for it, `served`"):
         host.check(ModelEntry("Qwen3-VL", checkpoint="/models/mine"))
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def status(folder: Path, host: FakeBackends) -> int:
+    return run(demo_sweep(folder), for_all_models(host), folder / "best.yaml")
+
+
+def test_failed_calls_are_an_exit_status(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(number: int, text: str) -> None:
+        if number == 3:
+            raise TimeoutError
+
+    assert status(tmp_path, FakeBackends(FakeModel(fail))) == 1
+    shown = capsys.readouterr()
+    # "scored" is what the file of a score calls so: the rows of the table that the run has.
+    lines = {line.split()[0]: line.split()[-2:] for line in shown.out.splitlines() if "/" in line}
+    for path in (tmp_path / "out").rglob("*_score.csv"):
+        [row] = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
+        assert lines[row["dataset"]] == [f"{row['scored']}/{row['rows']}", row["failed calls"]]
+    assert "1 calls failed; run the same command again" in shown.out
+    assert "calls 100/100" in shown.err
+    assert "failed 1" in shown.err
+    assert status(tmp_path, FakeBackends(FakeModel())) == 0
+
+
+@pytest.mark.parametrize(("stop", "ends"), [(StopReason.SPENT, 3), (StopReason.HOPELESS, 1)])
+def test_a_model_that_ends_its_run_is_an_exit_status_and_a_line(
+    stop: StopReason, ends: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Ending(GenerateClient):
+        def ask(self, batch: Batch) -> list[Answer]:
+            return [Answer("", error="no more", stop=stop)] * len(batch.messages)
+
+    host = FakeBackends(Ending(FakeModel()), lambda client: LocalBackend(lambda: client))
+    assert status(tmp_path, host) == ends
+    assert f"error: FullImage: stopped, {stop.value}: no more\n" in capsys.readouterr().err
+
+
+def test_the_journal_lies_in_the_work_dir_that_the_command_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    factories = for_all_models(FakeBackends(FakeModel()))
+    monkeypatch.setattr("vlmeval_findit.cli.sweep.backends_for", lambda *_: factories)
+    (tmp_path / "f.yaml").write_text("models: FullImage\ndatasets: Demo\nlimit: 2\n")
+    search = "search --model FullImage --space pixels --data Demo --limit 2"
+    for command in (
+        "sweep f.yaml --work-dir x",
+        f"{search} --work-dir y",
+        f"{search} --work-dir z --journal named.jsonl",
+        search,
+    ):
+        assert main(command.split()) == 0
+    written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.jsonl")}
+    journals = {name for name in written if not name.endswith("_details.jsonl")}
+    assert journals == {"named.jsonl", "outputs/calls.jsonl", "x/calls.jsonl", "y/calls.jsonl"}

@@ -34,8 +34,6 @@ BAD = {
         "line 2: no coordinate space 'gird1000': did you mean grid1000?",
     MODELS + "[{name: Mine, space: {kind: smart_resize}}]":
         "line 2: smart_resize needs the min_pixels",
-    MODELS + "[{name: FullImage, reads_like: Gemma 5}]":
-        "line 2: no model 'Gemma 5' in the model table: did you mean Gemma 4?",
     MODELS + "[Qwen/Qwen3-VL-8B-Instruct]": "no slash in it",
     "models: [FullImage, FullImage]\ndatasets: Demo": "line 1: FullImage stands twice",
     "models: FullImage\ndatasets:\n  - Demo\n  - Pascl\n":
@@ -48,8 +46,6 @@ BAD = {
     GOOD + "representations: all-labelled\nstructures: decomposed\noutputs: json":
         "line 2: no cell of Demo fits the axes",
     GOOD + "frames: 0": "line 3: frames: 0 should be a whole number, at least 1",
-    GOOD + "skip_missing_images: 1": "line 3: skip_missing_images: 1 should be true or false",
-    GOOD + "inference: {thread: 8}": "line 3: no key 'thread': did you mean threads?",
     GOOD + "stages: [{outputs: all}]\nkeys: all": "line 4: keys stands in every stage",
     GOOD + "stages:\n- representations: winner": "line 4: winner is the best format of the",
     GOOD + "representations: winner": "there is none",
