@@ -6,7 +6,7 @@ A row of :data:`REPRESENTATIONS` is all that the package knows of a format.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -129,19 +129,17 @@ _ROWS = (
     replace(_XYXY, name="unconstrained", fields=(), keys=()),
 )
 
-_NAMED = (
-    Representation(
-        name="point",
-        width=2,
-        fields=("x", "y"),
-        keys=("x", "y"),
-        to_corners=lambda n: (n[0], n[1], n[0], n[1]),
-        from_corners=_centre,
-        match_rule=MatchRule.POINT_IN_OBJECT,
-        json_keys=POINT_KEYS,
-        # {"x": 1, "y": 2, "width": 3, "height": 4} is a box; its corner is no answer.
-        excluded_keys=frozenset(("width", "height", "w", "h")),
-    ),
+_POINT = Representation(
+    name="point",
+    width=2,
+    fields=("x", "y"),
+    keys=("x", "y"),
+    to_corners=lambda n: (n[0], n[1], n[0], n[1]),
+    from_corners=_centre,
+    match_rule=MatchRule.POINT_IN_OBJECT,
+    json_keys=POINT_KEYS,
+    # {"x": 1, "y": 2, "width": 3, "height": 4} is a box; its corner is no answer.
+    excluded_keys=frozenset(("width", "height", "w", "h")),
 )
 
 # The paper's eight, which "all" means; others must be named
@@ -159,22 +157,15 @@ def _problem(row: Representation) -> str | None:
     if not row.json_keys or not {*row.json_keys} <= {*BOX_KEYS, *POINT_KEYS}:
         return f"json_keys should be some of {', '.join((*BOX_KEYS, *POINT_KEYS))}"
     box = (1.0, 2.0, 5.0, 9.0)
-    stated = _STATED[row.match_rule](box)
+    stated = box if row.match_rule is MatchRule.BOX_OVERLAP else (*_centre(box), *_centre(box))
     back = tuple(row.to_corners(row.from_corners(box)))
     return None if back == stated else f"{stated} comes back as {back!r:.60}"
-
-
-# What a reply states of a box: its corners or its centre
-_STATED: Mapping[MatchRule, Callable[[Corners], Corners]] = {
-    MatchRule.BOX_OVERLAP: lambda box: box,
-    MatchRule.POINT_IN_OBJECT: lambda b: (*_centre(b), *_centre(b)),
-}
 
 
 _GRAMMAR = r"text|json|multilabel|caption|constrained|f\d+|(cx|vp)-.*"
 
 REPRESENTATIONS: PluginTable[Representation] = PluginTable(
-    Group.REPRESENTATIONS, {row.name: row for row in (*_ROWS, *_NAMED)}, Representation, _problem
+    Group.REPRESENTATIONS, {row.name: row for row in (*_ROWS, _POINT)}, Representation, _problem
 )
 
 

@@ -50,19 +50,16 @@ def _json(rows: Rows, fmt: ReplyFormat) -> str:
         entry: dict[str, object] = {"frame_idx": box_.frame + 1} if fmt.frames > 1 else {}
         if fmt.multilabel and fmt.key != CLASS_KEY:
             entry["label"] = box_.label
+        name, group = box_.label if fmt.key == CLASS_KEY else key, (box_.frame, box_.label)
         if fmt.structure == "decomposed":
-            entry |= dict(zip(fmt.numbers.keys, numbers, strict=True))
-            entries.append(entry)
-            continue
-        name = box_.label if fmt.key == CLASS_KEY else key
-        if not nested:
+            entries.append({**entry, **dict(zip(fmt.numbers.keys, numbers, strict=True))})
+        elif not nested:
             entries.append({**entry, name: numbers})
-            continue
-        group = (box_.frame, box_.label)
-        if group not in groups:
-            groups[group] = []
+        elif group in groups:
+            groups[group].append(numbers)
+        else:
+            groups[group] = [numbers]
             entries.append({**entry, name: groups[group]})
-        groups[group].append(numbers)
     return json.dumps(entries, ensure_ascii=False)
 
 
@@ -88,7 +85,8 @@ def schema_of(fmt: ReplyFormat) -> dict[str, Any]:
 
 
 def _entry(fmt: ReplyFormat) -> dict[str, Any]:
-    box = _numbers(fmt.numbers.width)
+    width = fmt.numbers.width
+    box = {"type": "array", "items": _NUMBER, "minItems": width, "maxItems": width}
     fields: dict[str, Schema] = {}
     if fmt.frames > 1:
         fields["frame_idx"] = {"type": "integer", "minimum": 0, "maximum": fmt.frames}
@@ -100,12 +98,10 @@ def _entry(fmt: ReplyFormat) -> dict[str, Any]:
     nested = fmt.structure == "nested"
     value = {"type": "array", "items": box} if nested else box
     if fmt.key == CLASS_KEY:
-        return _keyed_by_label(fields, value)
+        count = len(fields) + 1
+        more = {"additionalProperties": value, "minProperties": count, "maxProperties": count}
+        return _object(fields) | more
     return _object({**fields, PLURAL_KEYS[fmt.key] if nested else fmt.key: value})
-
-
-def _numbers(width: int) -> dict[str, Any]:
-    return {"type": "array", "items": _NUMBER, "minItems": width, "maxItems": width}
 
 
 def _object(fields: Mapping[str, Schema]) -> dict[str, Any]:
@@ -115,9 +111,3 @@ def _object(fields: Mapping[str, Schema]) -> dict[str, Any]:
         "required": list(fields),
         "additionalProperties": False,
     }
-
-
-def _keyed_by_label(fields: Mapping[str, Schema], value: Schema) -> dict[str, Any]:
-    count = len(fields) + 1
-    more = {"additionalProperties": value, "minProperties": count, "maxProperties": count}
-    return _object(fields) | more
