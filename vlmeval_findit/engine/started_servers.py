@@ -157,12 +157,6 @@ class ServedModel:
         servers = serve(LocalServers(self.serving, weights, self.name, *options))
         return lambda: [Endpoint(server.url, label=server.name) for server in servers.living()]
 
-    def service(self, log_folder: Path, **more: Any) -> HttpService:
-        # Imported late, as a finished sweep asks nothing.
-        from .http_backend import HttpService
-
-        return HttpService(self.chat(), self.started(log_folder), **more)
-
 
 @cache  # all cells share it, and the hub may not answer
 def _revision_at_hub(checkpoint: str, revision: str | None) -> str | None:
@@ -220,11 +214,7 @@ class ServeBackends(ServerBackends):
     """Answers with models served here; logs go to ``servers`` in the work dir."""
 
     def __init__(
-        self,
-        serving: ServeOptions,
-        inference: CallOptions,
-        work_dir: Path,
-        policy: ServerPolicy,
+        self, serving: ServeOptions, inference: CallOptions, work_dir: Path, policy: ServerPolicy
     ) -> None:
         super().__init__((), inference, policy=policy)
         serving.check()
@@ -248,8 +238,11 @@ class ServeBackends(ServerBackends):
         return self._model(entry).on_this_machine(answering)
 
     def _service(self, entry: ModelEntry) -> HttpService:
-        calls = {"timeout": self.inference.timeout, "policy": self.policy}
-        return self._model(entry).service(self._log_folder, **calls)
+        from .http_backend import HttpService
+
+        model, timeout = self._model(entry), self.inference.timeout
+        servers = model.started(self._log_folder)
+        return HttpService(model.chat(), servers, timeout, policy=self.policy)
 
     def _model(self, entry: ModelEntry) -> ServedModel:
         return served_model(entry, self._serving)
