@@ -171,7 +171,7 @@ def _make_tables(
         if table.name not in failed
     }
     if written:
-        _print_written(table.written for table in written.values())
+        _print_written(written.values())
     paths |= {table: prepared.path for table, prepared in written.items()}
     in_order = {table: paths[table] for table in tables if table in paths}
     return in_order, FilesLine(ANNOTATIONS, len(tables), present, failed)

@@ -116,7 +116,8 @@ def json_cell(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain)
 
 
-class WrittenTable(NamedTuple):
+@dataclass(frozen=True)
+class WrittenTable:
     """A table that was written; ``more`` is printed behind its queries, ``notes`` below."""
 
     path: Path

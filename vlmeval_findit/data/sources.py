@@ -122,7 +122,7 @@ def _make_self_retrieval(file: Path, out: Path, force: bool) -> Iterator[Written
 def _make_demo(_files: Path, _out: Path, _force: bool) -> Iterator[WrittenTable]:
     from .demo.photos import prepare_demo
 
-    return (table.written for table in prepare_demo())
+    yield from prepare_demo()
 
 
 _MAKERS = {

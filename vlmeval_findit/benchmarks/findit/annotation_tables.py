@@ -158,21 +158,13 @@ def odd_boxes(queries: Iterable[FindItQuery]) -> list[dict[str, Any]]:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedTable:
-    """A table that ``data get`` wrote."""
+@dataclass(frozen=True)
+class PreparedTable(WrittenTable):
+    """A table of boxes that was written."""
 
-    path: Path
-    queries: int
-    boxes: int
-    without_box: int
-    ignored: int
-    notes: tuple[str, ...]
-
-    @property
-    def written(self) -> WrittenTable:
-        """The table as every benchmark has it, with the number of boxes."""
-        return WrittenTable(self.path, self.queries, self.notes, f"{self.boxes:>8} boxes")
+    boxes: int = 0
+    without_box: int = 0
+    ignored: int = 0
 
 
 def write_table(
@@ -190,17 +182,18 @@ def write_rows(
     origin: Mapping[str, Any],
 ) -> PreparedTable:
     """Write rows of the queries, like :func:`write_table`."""
-    odd = odd_boxes(queries)
-    boxes = sum(len(query.truth.boxes) for query in queries)
+    odd, truths = odd_boxes(queries), [query.truth for query in queries]
+    boxes = sum(len(truth.boxes) for truth in truths)
     facts = {"queries": len(queries), "boxes": boxes, "odd_boxes": odd}
     table_files.write_table(path, kind, rows, {**origin, **facts})
-    without = sum(not query.truth.boxes for query in queries)
-    ignored = sum(len(query.truth.ignored) for query in queries)
-    notes = [
+    notes = tuple(
         f"{count} boxes {what}, left as they are: {meta_path(path)}"
         for what, count in sorted(Counter(each["what"] for each in odd).items())
-    ]
-    return PreparedTable(path, len(queries), boxes, without, ignored, tuple(notes))
+    )
+    without = sum(not truth.boxes for truth in truths)
+    ignored = sum(len(truth.ignored) for truth in truths)
+    shown = f"{boxes:>8} boxes"
+    return PreparedTable(path, len(queries), notes, shown, boxes, without, ignored)
 
 
 def find_table(table: str) -> Path:

@@ -246,4 +246,4 @@ def prepare(path: Path, out: Path) -> WrittenTable:
         notes.append(f"{unanswered} questions without an answer: asked, not scored")
     if not official:
         notes.append(f"not {OFFICIAL} with MD5 {OFFICIAL_MD5}: {meta_path(table.path)}")
-    return table._replace(notes=(*table.notes, *notes))
+    return replace(table, notes=(*table.notes, *notes))
