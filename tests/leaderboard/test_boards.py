@@ -95,10 +95,7 @@ def test_each_benchmark_has_a_board_of_its_own(house: World, tmp_path, capsys) -
     runs = load_runs([house.runs])
     findit, toy = boards(runs[::-1], ["json", "Poor=xyxy_json"])
     assert [each.benchmark.name for each in (findit, toy)] == ["FindIt", "Letters"]
-    assert [dataset.name for each in (findit, toy) for dataset in each.datasets] == [
-        "Pascal",
-        "Zoo",
-    ]
+    assert [each.datasets[0].name for each in (findit, toy)] == ["Pascal", "Zoo"]
     assert {cell.format for cell in toy.cells.values() if cell.run} == {"json"}
     assert {cell.format for cell in findit.cells.values() if cell.run} == {"xyxy_json"}
     alone = make_board([run for run in runs if run.question.name == PASCAL])

@@ -1,7 +1,7 @@
 """The report: one HTML page that needs nothing else, with the answers behind the metrics.
 
-``transcripts`` reads the prompts and replies of a run; ``standings``, ``losses``,
-``sections`` and ``charts`` draw metrics; ``pairs`` and ``differences`` compare two runs; ``cards``
+``transcripts`` reads the prompts and replies of a run; ``standings``, ``lost_points``,
+``sections`` and the charts draw metrics; ``pairs`` and ``differences`` compare two runs; ``cards``
 chooses answers, ``gallery`` turns them into values for the script; ``page`` fills ``templates/``;
 ``followed`` and ``live_page`` show a running sweep.
 """
