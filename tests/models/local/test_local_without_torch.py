@@ -34,10 +34,7 @@ def test_every_local_name_is_read_as_its_row() -> None:
 @pytest.mark.parametrize(
     ("row", "dataset", "bounds"),
     [
-        ("Qwen2.5-VL", "Pascal", Bounds(200_704, 1_605_632, two_step=True)),
-        ("Qwen2.5-VL", "RoboTools", Bounds(200_704, 12_845_056)),
         ("Qwen3-VL", "HRInsDet_hard", Bounds(200_704, 12_845_056)),
-        ("Qwen3.5", "Pascal", Bounds(200_704, 1_605_632)),
         ("InternVL3", "Pascal", Bounds(patches=12)),
         ("InternVL3", "RoboTools", Bounds(patches=64)),
         ("Gemma 4", "RoboTools", Bounds()),

@@ -82,7 +82,6 @@ def without_schema(question: Question) -> str:
 WORDS = "Say hello in three words."
 _ONLY = {"word": "quokka"}  # the only fitting reply
 _SCHEMA = _object("word", {"type": "string", "enum": [_ONLY["word"]]})
-_SHOWN = 80  # characters of another reply in a message
 
 
 def check_request(body: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
@@ -98,7 +97,7 @@ def refuse_unconstrained(completion: Completion, question: Question) -> None:
     with suppress(ValueError, RecursionError):
         if json.loads(unwrapped(completion.text, SchemaRoot.OBJECT)) == _ONLY:
             return
-    reply = repr(quoted(completion.text, _SHOWN)) if completion.text else "an empty reply"
+    reply = repr(quoted(completion.text, 80)) if completion.text else "an empty reply"
     raise CallError(
         f"it does not hold replies to a format: asked {WORDS!r} with a response_format that only "
         f"{json.dumps(_ONLY)} fits, it replied {reply}: {without_schema(question)}",

@@ -106,10 +106,6 @@ def as_they_are(path: Path, limit: int | None = None) -> SentImage:
 
 
 def _sent(path: Path, original: Size, size: Size, kind: str) -> SentImage:
-    return SentImage(original, size, f"image/{kind.lower()}", b64encode(encode(path, size, kind)))
-
-
-def encode(path: Path, size: Size, kind: str) -> bytes:
     """Encode the stored pixels, resized, without profile or orientation; raises OSError."""
     image = decode(path)
     if image.size != size:
@@ -117,7 +113,7 @@ def encode(path: Path, size: Size, kind: str) -> bytes:
     image.info.clear()
     buffer = io.BytesIO()
     image.save(buffer, kind, **({"quality": 95} if kind == "JPEG" else {}))
-    return buffer.getvalue()
+    return SentImage(original, size, f"image/{kind.lower()}", b64encode(buffer.getvalue()))
 
 
 class ImageToSend(NamedTuple):
