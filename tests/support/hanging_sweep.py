@@ -122,7 +122,8 @@ def hanging(kind: str, folder: Path) -> Iterator[Sweep]:
             if sweep.process.poll() is None:
                 os.killpg(sweep.process.pid, signal.SIGKILL)
                 sweep.process.wait()
-            sweep.release()  # so that the server's threads end
+            if kind == "http":
+                sweep.release()  # so that the server's threads end
 
 
 def stop_line(sweep: Sweep) -> str:
