@@ -132,13 +132,11 @@ SAYS = NegativeOutcome
 
 OUTCOMES = [
     (JSON, "[]", SAYS.REJECTED),
-    (JSON, "```json\n[]\n```", SAYS.REJECTED),
     (JSON, "There is none: []", SAYS.UNREADABLE),
     (JSON, '[{"bbox": [1, 2, 3, 4]}]', SAYS.FALSE_ALARM),
     (JSON, "[{'bbox': [1, 2, 3, 4]}]", SAYS.UNREADABLE),
     (JSON, '[{"bbox": []}]', SAYS.UNREADABLE),
     (JSON, "null", SAYS.UNREADABLE),
-    (JSON, "[", SAYS.UNREADABLE),
     (JSON, "There is no dog in this picture.", SAYS.REFUSED),
     (JSON, "I'm sorry, I can't help with that.", SAYS.REFUSED),
     (JSON, "The dog is at (1, 2, 3, 4).", SAYS.UNREADABLE),
@@ -147,9 +145,7 @@ OUTCOMES = [
     (TEXT, "[]", SAYS.REJECTED),
     (TEXT, "There is no dog.", SAYS.REFUSED),
     (TEXT, "[1, 2, 3, 4]", SAYS.FALSE_ALARM),
-    (TEXT, "[1, 2, 3", SAYS.UNREADABLE),
     (VIDEO, "[]", SAYS.REJECTED),
-    (VIDEO, "So: []", SAYS.UNREADABLE),
     (VIDEO, '[{"frame_idx": 9, "bbox": [1, 2, 3, 4]}]', SAYS.UNREADABLE),
     (VIDEO_TEXT, "[]", SAYS.REJECTED),
     (VIDEO_TEXT, "1: []", SAYS.UNREADABLE),
