@@ -157,7 +157,9 @@ def _keys(reading: ParsedReply) -> list[Hashable]:
 
 def _empty(values: Sequence[ParsedValue], text: str, reason: FormatFailure) -> LenientReply | None:
     """Read a reply whose lists are all empty: it says that there is nothing."""
-    if not values or not all(candidate.value == List([], whole=True) for candidate in values):
+    # An object without keys equals an empty list, as both are tuples.
+    lists = [each.value for each in values if isinstance(each.value, List)]
+    if not values or len(lists) < len(values) or any(each != ([], True) for each in lists):
         return None
     bare = not _around(values, text).strip("`").removeprefix("json").strip()
     as_asked = bare and reason in (FormatFailure.NO_BOX, FormatFailure.NO_FRAME)
