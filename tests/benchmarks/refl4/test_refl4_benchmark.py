@@ -148,6 +148,7 @@ def test_the_first_box_counts_and_none_is_a_miss() -> None:
     assert [row.sums["boxless"] for row in result] == [0, 0, 1, 1, 0, 1, 0]
     assert [row.sums["adherent"] for row in result] == [1, 1, 1, 0, 1, 0, 0]
     assert [row.failed for row in result] == [False] * 6 + [True]
+    assert [row.details["hits"] for row in result] == [[True]] + [[False]] * 6
     assert result[0].sums["hits_0.95"] == 1
     values = {metric.name: metric.value(totals(result)) for metric in BENCHMARK.metrics}
     assert values["acc_0.5"] == pytest.approx(100 / 6)

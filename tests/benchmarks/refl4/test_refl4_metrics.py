@@ -150,6 +150,16 @@ def test_the_ten_mended_classes_are_named_alike() -> None:
     assert class_of("cat_1", AUTHORS) == "cat_1"
 
 
+def test_slices_of_an_expression() -> None:
+    words = {10: "<=10", 11: "11-20", 20: "11-20", 21: "21-40", 40: "21-40", 41: ">40"}
+    captions = {count: truth(0, 0, 9, 9, caption="a " * count) for count in words}
+    assert {count: slices_of(each)["words"] for count, each in captions.items()} == words
+    assert slices_of(truth(0, 0, 9, 9, "refcoco_16", caption="a", is_rewrite=True)) == {
+        **{"split": "val", "size": "small", "source": "COCO", "words": "<=10"},
+        **{"wording": "rewritten", "class": "Bus", "corrected class": "Wild Bird"},
+    }
+
+
 # --- metrics --------------------------------------------------------------------------------------
 
 KINDS = ("refcoco_16", "refcoco_6", "refcoco_37", "o365_56", "o365_57", "o365_200", "else_1")

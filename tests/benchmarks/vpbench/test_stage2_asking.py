@@ -24,7 +24,7 @@ from vlmeval_findit.benchmarks.vpbench import stage2_asking as asking
 from vlmeval_findit.benchmarks.vpbench.mark_choices import BestMarkError
 from vlmeval_findit.benchmarks.vpbench.stage2_release import parts_in, prepare
 from vlmeval_findit.benchmarks.vpbench.stage2_task import QUESTIONS, for_model, load
-from vlmeval_findit.benchmarks.vpbench.vp_query import TASKS, stage2_rows
+from vlmeval_findit.benchmarks.vpbench.vp_query import TASKS, MarkedRegion, RegionRole, stage2_rows
 from vlmeval_findit.core.folders import image_folder
 from vlmeval_findit.core.identity import Answering, identity_conflicts
 from vlmeval_findit.core.question import Message, PartKind
@@ -104,6 +104,17 @@ def test_every_wording_equals_the_snapshot() -> None:
 )
 def test_spans_are_filled(question: str, phrases: list[str], filled: str) -> None:
     assert asking.filled(question, phrases) == filled
+
+
+def test_places_are_thirds_of_the_image() -> None:
+    for box, field, across, down in [
+        ((-30, -60, 40, 60), "upper left", "0% to 10%", "0% to 0%"),
+        ((30, 80, 40, 60), "centre", "30% to 70%", "40% to 70%"),
+        ((90, 190, 40, 60), "lower right", "90% to 100%", "95% to 100%"),
+    ]:
+        place = asking.place(MarkedRegion(0, RegionRole.DEFAULT, box), (100, 200))
+        expected = f"{field} (from {across} of the width and from {down} of the height)"
+        assert place == f"region at the {expected}"
 
 
 def test_without_a_span_a_place_stands_above_the_question() -> None:

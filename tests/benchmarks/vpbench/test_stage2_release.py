@@ -68,6 +68,16 @@ def test_other_spellings_are_read_alike(changed: dict[str, Any], what: str, tmp_
     assert other == plain, what
 
 
+def test_several_boxes_of_an_image_have_an_outline_each(tmp_path: Path) -> None:
+    cells = {
+        "meta_bbox": "[[60, 40, 50, 50], [10, 10, 20, 20]]",
+        "meta_polygon": "[null, [[[1, 2], [3, 4], [5, 6]]]]",
+    }
+    (each,) = read([row("MIA", 0, Layout.JSON, **cells)], tmp_path, Layout.JSON)
+    assert [mark.box for mark in each.marks] == [(60, 40, 50, 50), (10, 10, 20, 20)]
+    assert [mark.outlines for mark in each.marks] == [(), ((1, 2, 3, 4, 5, 6),)]
+
+
 @pytest.mark.parametrize(
     ("source", "changed", "says"),
     [
