@@ -24,7 +24,7 @@ from ..core.settings import Settings
 from ..core.table_files import TableError
 from ..data.fetch.annotations import fetched_tables, images_of
 from ..data.sources import SHIPPED, SOURCES, published_sets
-from ..models.model_row import LocalFamily, ModelRow
+from ..models.model_row import ModelRow
 from ..models.model_table import find_model, row_of_base
 from .model_options import prompt_options
 from .printing import print_columns, print_folded, print_text
@@ -67,12 +67,12 @@ def command(
     if query.width:
         print(f"\nimage: {query.width} x {query.height} pixels")
     if isinstance(query, FindItQuery):
-        for frame, box in zip(query.truth.frames, query.truth.boxes, strict=True):
+        truth = query.truth
+        boxes = [("ground truth", *pair) for pair in zip(truth.frames, truth.boxes, strict=True)]
+        boxes += [("a crowd" if x.crowd else "ignored", x.frame, x.box) for x in truth.ignored]
+        for what, frame, box in boxes:
             which = f", frame {frame + 1}" if question.frames > 1 else ""
-            print(f"ground truth{which}: {list(box)}")
-        for ignored in query.truth.ignored:
-            which = f", frame {ignored.frame + 1}" if question.frames > 1 else ""
-            print(f"{'a crowd' if ignored.crowd else 'ignored'}{which}: {list(ignored.box)}")
+            print(f"{what}{which}: {list(box)}")
     if model:
         _print_model(model, query, question, located(message, folder.path))
     return 0
@@ -98,12 +98,9 @@ def _print_model(model: str, query: Query, question: Question, message: Message)
     if row.api is not None:
         _print_request(message, question, row.entry)
     if row.local is not None:
-        _print_shown(row, checkpoint or _checkpoint(named, row.local), question, message)
-
-
-def _checkpoint(named: str, family: LocalFamily) -> str:
-    """Return the checkpoint of a name; for another name of the row, the first."""
-    return family.checkpoints.get(named, next(iter(family.checkpoints.values())))
+        known = row.local.checkpoints
+        checkpoint = checkpoint or known.get(named, next(iter(known.values())))
+        _print_shown(row, checkpoint, question, message)
 
 
 def _print_shown(row: ModelRow, checkpoint: str, question: Question, message: Message) -> None:
@@ -121,11 +118,8 @@ def _print_shown(row: ModelRow, checkpoint: str, question: Question, message: Me
     print_text(inputs.text)
     print()
     for number, image in enumerate(inputs.images, 1):
-        sizes = ", ".join(
-            f"{what} {image[what][0]} x {image[what][1]}"
-            for what in ("original", "sent", "processed")
-            if what in image
-        )
+        stages = [what for what in ("original", "sent", "processed") if what in image]
+        sizes = ", ".join("{} {} x {}".format(what, *image[what]) for what in stages)
         print_folded(f"image {number}: {sizes}; bounds {image['bounds']}")
     print(f"{len(inputs.ids)} tokens, {sum(inputs.types)} of them image features")
 
@@ -203,13 +197,8 @@ def _others() -> Iterator[Row]:
     for question in questions:
         if question.table not in DATASETS and not question.table.endswith("_multilabel"):
             licence = SOURCES[question.images].licence if question.images in SOURCES else _NONE
-            has_images = image_folder(question.images).path.is_dir()
-            yield (
-                question.table,
-                _has_table(question.table),
-                "yes" if has_images else _NONE,
-                licence,
-            )
+            images = "yes" if image_folder(question.images).path.is_dir() else _NONE
+            yield question.table, _has_table(question.table), images, licence
 
 
 def _has_table(table: str) -> str:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_st
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 import click
 from rich.console import Console
@@ -202,35 +202,25 @@ def _print_scores(results: Sequence[CellResult]) -> None:
 
 def _print_order(demo: Demonstration, result: CellResult) -> None:
     """Print in which order of numbers a model answers, and the score with them."""
-    check = _check(demo, result)
-    asked, answered = (name.partition("/")[2] for name in (check.declared, check.best))
-    print(f"   asked for {asked}, it says {answered}: {check.agreement}")
-    wrong, right = check.f1[check.declared], check.f1[check.best]
+    declared, best, f1, agreement = _check(demo, result)
+    asked, answered = (name.partition("/")[2] for name in (declared, best))
+    print(f"   asked for {asked}, it says {answered}: {agreement}")
+    wrong, right = f1[declared], f1[best]
     print(f"   F1@0.5 is {wrong:.1f} if read as asked, and {right:.1f} if read as {answered}")
 
 
 def _print_space(demo: Demonstration, result: CellResult) -> None:
     """Print the score of good answers in a wrong space, and the check that detects it."""
-    check = _check(demo, result, WRONG)
-    space, right, wrong = (
-        check.best.partition("/")[0],
-        check.f1[check.best],
-        check.f1[check.declared],
-    )
+    declared, best, f1, agreement = _check(demo, result, WRONG)
+    right, wrong, space = f1[best], f1[declared], best.partition("/")[0]
     print(f"   and if somebody took its pixels for thousandths (--space {WRONG})?")
-    print(f"   F1@0.5 {right:.1f} would be {wrong:.1f}; the check finds {space}: {check.agreement}")
+    print(f"   F1@0.5 {right:.1f} would be {wrong:.1f}; the check finds {space}: {agreement}")
 
 
-class _Check(NamedTuple):
-    """The coordinate check of a run, conventions by name."""
-
-    declared: str
-    best: str
-    f1: Mapping[str, float]
-    agreement: str
-
-
-def _check(demo: Demonstration, result: CellResult, space: str | None = None) -> _Check:
+def _check(
+    demo: Demonstration, result: CellResult, space: str | None = None
+) -> tuple[str, str, Mapping[str, float], str]:
+    """Return the declared and the best convention, the F1 in each, and how many answers agree."""
     with demo.stage("checking coordinates"):
         settings = replace(settings_from({"space": space}), separately=space is not None)
         run = open_predictions(result.path, settings)
@@ -240,7 +230,7 @@ def _check(demo: Demonstration, result: CellResult, space: str | None = None) ->
     assert fit is not None
     f1 = {line.convention.name: line.metric_values["F1@0.5"] or 0.0 for line in check.lines}
     agreement = f"{fit.agree} of {diagnosis.answered} answers agree"
-    return _Check(diagnosis.declared.name, fit.best.name, f1, agreement)
+    return diagnosis.declared.name, fit.best.name, f1, agreement
 
 
 def _families(board: Board) -> Table:

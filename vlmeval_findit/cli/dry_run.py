@@ -75,10 +75,6 @@ def _chat(entry: ModelEntry, sweep: Sweep) -> ChatModel | None:
     """Return the chat model of an entry; None if it is not asked over HTTP."""
     if sweep.batch or _is_http(entry):
         return chat_of(entry)
-    return _openrouter_chat(entry)
-
-
-def _openrouter_chat(entry: ModelEntry) -> ChatModel | None:
     row = find_model(entry.name)
     if row is None or row.api is None or row.entry != entry.name:
         return None
@@ -97,9 +93,9 @@ def _bars() -> Iterator[Track]:
 
 
 def _print_sums(dry: DryRun, half: bool) -> None:
+    names = ("cells", "queries", "calls", "finished")
     cells, queries, calls, finished = (
-        sum(getattr(each, name) for each in dry.counts)
-        for name in ("cells", "queries", "calls", "finished")
+        sum(getattr(each, name) for each in dry.counts) for name in names
     )
     print(
         f"{counted(cells, 'cell')}, {queries:,} queries, {counted(dry.images, 'image')}, "
