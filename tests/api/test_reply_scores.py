@@ -67,6 +67,7 @@ def test_labels_and_frames() -> None:
         ({"frames": 0}, "frames: 0"),
         ({"text": b"[]"}, "bytes is neither a text nor"),
         ({"size": (640.5, 480)}, "whole pixels"),
+        ({"size": (0, 480)}, r"size \(0, 480\)"),
     ],
 )
 def test_what_cannot_be_read(change: dict[str, Any], message: str) -> None:
@@ -136,7 +137,9 @@ def test_boxes_in_another_space_are_doubted() -> None:
     [
         ({"truths": []}, "0 truths for 2 replies"),
         ({"sizes": [SIZE]}, "1 sizes for 2 replies"),
+        ({"sizes": [SIZE, (640, -1)]}, r"size \(640, -1\)"),
         ({"images": ["a"]}, "1 images for 2"),
+        ({"truths": [BOX, [[float("nan"), 0, 1, 1]]]}, "truth 1"),
         ({"truths": [BOX, [64, 48, 320, 240]]}, "truth 1: boxes should be"),
         ({"truths": [BOX, [[320, 48, 64, 240]]]}, "truth 1: .*x1 <= x2"),
         ({"truths": [BOX, findit.truth(BOX, ["cat"])]}, "truth 1: it has labels, but multilabel=F"),
@@ -148,3 +151,8 @@ def test_what_cannot_be_scored(change: dict[str, Any], message: str) -> None:
     arguments = {"replies": ["[]", "[]"], "truths": [BOX, []], "sizes": SIZE, "space": "grid1000"}
     with pytest.raises(ValueError, match=message):
         findit.score(**{**arguments, "format": "xyxy_text", **change})
+
+
+def test_nothing_to_score() -> None:
+    result = findit.score([], [], "xyxy_json", sizes=[], space="unit")
+    assert (result.queries, result.intervals, result.failed) == ((), {}, 0)
