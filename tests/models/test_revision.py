@@ -79,10 +79,11 @@ def test_only_what_changed_is_read_again(
 
 def test_the_same_files_elsewhere_are_the_same_checkpoint(checkpoint: Path) -> None:
     other = shutil.copytree(checkpoint, checkpoint.with_name("other"))
-    # What git and the hub store next to the files is no part of them.
+    # What git and the hub store next to the files is no part of them, nor is a card.
     (other / ".cache" / "huggingface").mkdir(parents=True)
     (other / ".cache" / "huggingface" / "model.metadata").write_text("downloaded today")
     (other / ".gitattributes").write_text("*.safetensors filter=lfs")
+    (other / "README.md").write_text("a card")
     assert fingerprint(other) == fingerprint(checkpoint)
     (other / "config.json").rename(other / "generation_config.json")
     assert fingerprint(other) != fingerprint(checkpoint)

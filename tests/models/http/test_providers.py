@@ -328,4 +328,6 @@ def test_openrouter_is_a_provider_and_recorded_as_a_server(
     assert answer.record["model"]["provider"] == "OpenAI"
     assert asked.headers["authorization"] == f"Bearer {KEY}"
     assert (asked.body["model"], asked.body["usage"]) == ("openai/gpt-5.4", {"include": True})
-    assert who.model.describe(QUESTION, who.endpoints).answering.kind == "chat completions"
+    answering = who.model.describe(QUESTION, who.endpoints).answering
+    assert answering.kind == "chat completions"
+    assert answering.settings["images"] == "for_provider"
