@@ -51,8 +51,8 @@ AREAS = {
         ["core/test_identity.py", "engine/test_plan.py", "sweeps/test_sweep.py"],
     ),
     "scheduler": (
-        ["engine/scheduler.py", "engine/server.py"],
-        ["engine/test_scheduler.py", "engine/test_server.py", "engine/test_http_backend.py"],
+        ["engine/retry_scheduler.py", "engine/server.py"],
+        ["engine/test_retry_scheduler.py", "engine/test_server.py", "engine/test_http_backend.py"],
     ),
     "journal": (
         ["engine/journal/view.py", "engine/journal/writer.py"],

@@ -27,8 +27,8 @@ from vlmeval_findit.core.identity import Answering, read_identity, write_identit
 from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.open_predictions import check_replies
-from vlmeval_findit.runs.run_identity import run_identity
 from vlmeval_findit.runs.run_score import RunScore, score_file, score_rows
 from vlmeval_findit.runs.scored_run import load_run
 

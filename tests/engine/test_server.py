@@ -19,7 +19,7 @@ from simulated_servers import (
     sometimes,
 )
 
-from vlmeval_findit.engine.scheduler import Scheduler
+from vlmeval_findit.engine.retry_scheduler import Scheduler
 from vlmeval_findit.engine.server import _WINDOW as WINDOW
 from vlmeval_findit.engine.server import CallOutcome, ImageGroup, QueuedItem, Server, ServerPolicy
 

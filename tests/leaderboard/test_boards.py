@@ -22,8 +22,8 @@ from vlmeval_findit.leaderboard.board_tables import (
     sweep_table,
     values_table,
 )
-from vlmeval_findit.leaderboard.formats import FormatError
 from vlmeval_findit.leaderboard.notes import remarks
+from vlmeval_findit.leaderboard.reported_formats import FormatError
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.score_files import score_row

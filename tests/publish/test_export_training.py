@@ -25,7 +25,7 @@ from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.publish.targets import TRAINERS
-from vlmeval_findit.runs.run_identity import run_identity
+from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.score_files import write_score
 

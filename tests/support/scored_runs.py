@@ -21,7 +21,7 @@ from vlmeval_findit.core.identity import Answering, Identity, write_identity
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.runs.run_identity import run_identity
+from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.score_files import write_score
 from vlmeval_findit.runs.scored_run import Run, load_run

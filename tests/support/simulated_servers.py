@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from vlmeval_findit.engine.scheduler import Assignment, FinishedItem, Scheduler
+from vlmeval_findit.engine.retry_scheduler import Assignment, FinishedItem, Scheduler
 from vlmeval_findit.engine.server import CallOutcome, ServerPolicy
 
 

@@ -23,7 +23,7 @@ from ..data.sources import published_sets
 from ..models.model_table import MODELS, find_model, row_of_base
 from ..report.transcripts import drawn_values
 from ..runs import plugin_check
-from ..runs.run_identity import plugin_tables
+from ..runs.new_identity import plugin_tables
 from .model_options import prompt_options
 from .printing import print_text
 from .shared_options import PATH, Command, complete_datasets, option

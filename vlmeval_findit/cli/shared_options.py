@@ -234,7 +234,7 @@ def _use_plugins(_: click.Context, __: click.Parameter, paths: tuple[Path, ...])
     if not paths:
         return
     from ..core.plugin_rows import FILES_VARIABLE, PluginError, named_files, reported, unreported
-    from ..runs.run_identity import plugin_tables
+    from ..runs.new_identity import plugin_tables
 
     for path in paths:
         if not path.is_file():

@@ -31,7 +31,7 @@ from ..core.config import Config, Count, Expected, Number, Seconds
 from .calls import Call
 from .cancel import CancelToken
 from .plan import WorkItem
-from .scheduler import FinishedItem, Scheduler
+from .retry_scheduler import FinishedItem, Scheduler
 
 log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from .plan import WorkItem
 
 if TYPE_CHECKING:
     from ..models.http.batch.services import BatchService
-    from ..models.http.chat_attempts import ChatCall
+    from ..models.http.chat_call import ChatCall
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from typing import Any
 from ..core.answers import Answer, StopReason, error_line
 from ..core.question import Message, Question
 from ..models.http.chat import ChatModel
-from ..models.http.chat_attempts import ChatCall
+from ..models.http.chat_call import ChatCall
 from ..models.http.client import HttpClient
 from ..models.http.completion import REFUSED, CallError
 from ..models.http.endpoint import Endpoint
@@ -30,7 +30,7 @@ from .backend import ScheduledRun, WorkResult, image_name, not_loaded, run_sync,
 from .calls import Call
 from .cancel import CancelToken
 from .plan import WorkItem
-from .scheduler import Assignment, FinishedItem, Scheduler
+from .retry_scheduler import Assignment, FinishedItem, Scheduler
 from .server import LONGEST_WAIT, CallOutcome, ServerPolicy
 
 log = logging.getLogger(__name__)

@@ -24,8 +24,8 @@ from ..core.redaction import scrubbed
 from ..core.run_files import RunFiles
 from ..core.settings import Settings
 from ..models.model_client import as_json_value
+from ..runs.new_identity import run_identity
 from ..runs.open_predictions import refuse_variable
-from ..runs.run_identity import run_identity
 from .calls import Call, Cell
 from .journal.view import JournalView
 

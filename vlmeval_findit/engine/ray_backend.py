@@ -19,7 +19,7 @@ from .backend import CallOptions, Loader, ScheduledRun, WorkResult, batch_of, im
 from .cancel import CancelToken
 from .plan import WorkItem
 from .ray_cluster import cluster, code_sha256, replicas
-from .scheduler import Assignment, FinishedItem, Scheduler
+from .retry_scheduler import Assignment, FinishedItem, Scheduler
 from .server import CallOutcome, ServerPolicy
 
 log = logging.getLogger(__name__)

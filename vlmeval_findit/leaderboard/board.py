@@ -13,7 +13,7 @@ from ..core.metric import Better, Metric
 from ..runs.run_statistics import estimate
 from ..runs.scored_run import Run
 from .comparable import ComparableRuns, ExcludedRun, group_comparable, grouped
-from .formats import FormatRow, choose, formats_by_model, make_format_rows
+from .reported_formats import FormatRow, choose, formats_by_model, make_format_rows
 
 HOME = "FindIt"  # The benchmark that comes first; its files are in the folder itself
 

@@ -14,8 +14,8 @@ from ..core.metric import Metric, is_sliced, sliced, weighted
 from ..runs.scored_run import Run
 from .board import OVERALL, Board, RankedValue
 from .comparable import grouped
-from .formats import FormatRow
 from .notes import format_note, formats_tried, formats_used, notes_of
+from .reported_formats import FormatRow
 from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 # --- for people -----------------------------------------------------------------------------------

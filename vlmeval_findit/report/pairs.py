@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..core.formatting import nearest
 from ..leaderboard.board import Board
-from ..leaderboard.formats import formats_by_model
+from ..leaderboard.reported_formats import formats_by_model
 from ..runs.run_statistics import scores_by_index
 from ..runs.scored_run import Run
 

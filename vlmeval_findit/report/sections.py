@@ -13,8 +13,8 @@ from ..core.metric import Metric
 from ..core.scored_row import ScoredRow
 from ..leaderboard.board import Board
 from ..leaderboard.comparable import grouped
-from ..leaderboard.formats import FormatRow
 from ..leaderboard.learning_curve import learning_curves
+from ..leaderboard.reported_formats import FormatRow
 from ..runs.coco_boxes import boxes_of_rows, definitions_in
 from ..runs.run_calibration import Bin, reliability
 from ..runs.scored_run import Run

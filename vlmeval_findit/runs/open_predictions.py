@@ -24,7 +24,7 @@ from ..core.question import AnyTask, rows_text
 from ..core.replies import Reply
 from ..core.run_files import RunFiles, files_below
 from ..core.settings import Settings, settings_from
-from .run_identity import plugin_conflicts
+from .new_identity import plugin_conflicts
 
 
 @dataclass(frozen=True, slots=True)

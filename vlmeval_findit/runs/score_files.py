@@ -25,7 +25,7 @@ from ..core.run_files import RunFiles, marked, run_of
 from ..core.scored_row import ScoredRow
 from ..core.settings import Settings
 from ..models.model_table import find_model
-from .run_identity import plugins_used
+from .new_identity import plugins_used
 from .run_score import RunScore
 
 UNKNOWN_PROMPTS = "unknown"  # The prompt set of a run that did not record what it asked

@@ -27,8 +27,8 @@ from ..core.predictions import PredictionError
 from ..core.question import Question, QuestionError
 from ..core.run_files import PROVENANCE, files_below, marked, run_of
 from ..core.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals
+from .new_identity import plugin_conflicts
 from .open_predictions import prediction_files, score_command
-from .run_identity import plugin_conflicts
 from .score_files import Provenance, provenance_from, read_details_line
 
 

@@ -21,7 +21,7 @@ from vlmeval_findit.core.predictions import PredictionError
 from vlmeval_findit.core.replies import FAILED, Recorded
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings, settings_from
-from vlmeval_findit.runs.run_identity import run_identity
+from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.run_score import RunScore, score_file
 from vlmeval_findit.runs.score_files import write_score
 

@@ -33,7 +33,7 @@ from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.engine.calls import Call, Cell, CellBuilder
 from vlmeval_findit.leaderboard.comparable import group_comparable
-from vlmeval_findit.runs.run_identity import run_identity
+from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.run_statistics import compare
 from vlmeval_findit.runs.scored_run import Run
 

@@ -20,7 +20,7 @@ from vlmeval_findit.core.identity import Answering, write_identity
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.board_tables import slices_table
-from vlmeval_findit.runs.run_identity import run_identity
+from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.scored_run import load_runs
 
 pytestmark = pytest.mark.usefixtures("data_root")

@@ -17,7 +17,7 @@ from aiohttp import FormData
 from ....core.answers import Answer
 from ....core.question import Message, Question
 from ..chat import ChatModel
-from ..chat_attempts import ChatCall
+from ..chat_call import ChatCall
 from ..client import HttpClient, HttpRequest
 from ..completion import (
     LOGPROBS_FIELDS,

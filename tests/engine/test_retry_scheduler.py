@@ -27,7 +27,7 @@ from simulated_servers import (
     takes,
 )
 
-from vlmeval_findit.engine.scheduler import Assignment, Scheduler
+from vlmeval_findit.engine.retry_scheduler import Assignment, Scheduler
 from vlmeval_findit.engine.server import (
     CallOutcome,
     ServerPolicy,
