@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,14 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, lmu_data: Path) -> None:
     for name in USER_SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LMUData", str(lmu_data))
+
+
+@pytest.fixture(autouse=True)
+def _gradients() -> Iterator[None]:
+    """``import vlmeval`` turns torch's gradients off in the whole process; a later test trains."""
+    yield
+    if torch := sys.modules.get("torch"):
+        torch.set_grad_enabled(True)
 
 
 @pytest.fixture(scope="module")
