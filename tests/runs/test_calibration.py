@@ -23,10 +23,10 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import FAILED, Recorded, TokenLogprobs
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.runs.average_precision import Evaluator
 from vlmeval_findit.runs.coco_boxes import CocoBoxes, ConfidenceError, RowBoxes
 from vlmeval_findit.runs.run_calibration import (
     CalibrationResult,
-    Evaluator,
     best_threshold,
     calibration_error,
     f1_curve,

@@ -28,8 +28,8 @@ from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.core.table_files import TableError
 from vlmeval_findit.data.custom.annotation_values import mask_of_coco
 from vlmeval_findit.marks.region import packed_mask
+from vlmeval_findit.runs.average_precision import Evaluator
 from vlmeval_findit.runs.coco_boxes import CocoBoxes, boxes_of_rows
-from vlmeval_findit.runs.run_calibration import Evaluator
 from vlmeval_findit.runs.run_score import score_file
 
 REAL = (0.0, 0.0, 10.0, 10.0)
