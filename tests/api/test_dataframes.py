@@ -89,9 +89,20 @@ def test_two_runs_are_compared(world: World) -> None:
     assert same.columns.name == f"{JSON} minus {JSON}"
 
 
+def test_failed_calls_are_misses_and_metrics_over_other_queries_have_no_test(world: World) -> None:
+    good, fails = world.run("A", JSON, speaking(JSON, 1)), world.run("B", JSON, failing)
+    with pytest.warns(UserWarning, match=r"failed calls \(A: 0, B: 4\)"):
+        table = findit.compare(good, fails)
+    untested = table.drop(index="F1@0.5 (failed calls as misses)")
+    assert len(untested) > 4
+    assert untested[["p", "A - B low", "A - B high"]].isna().all(axis=None)
+    assert untested["A - B"].tolist() == (untested["A"] - untested["B"]).tolist()
+    assert table["p"].iloc[0] < 0.05
+
+
 def test_runs_are_compared_by_their_paths(world: World, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)  # Without a folder "outputs"
-    run, other = world.run("A", JSON, speaking(JSON, 1)), world.run("B", JSON, failing)
+    run, other = world.run("A", JSON, speaking(JSON, 1)), world.run("B", JSON, speaking(JSON, 0.2))
     runs = findit.open_runs(world.runs)
     expected = findit.compare(runs[0], runs[1])
     assert findit.compare(run.path, str(other.path)).equals(expected)

@@ -6,10 +6,13 @@ import json
 import webbrowser
 from pathlib import Path
 
+import numpy as np
 import pytest
-from scored_runs import World, failing, query, speaking, world
+from scored_runs import Answer, World, failing, query, speaking, world
 
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.runs.run_statistics import compare
 
 __all__ = ["world"]
@@ -73,6 +76,60 @@ def test_folders_are_paired_by_dataset(world: World, capsys: pytest.CaptureFixtu
     assert "are both of Pascal: name the file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("failed", "empty"),
+    [
+        ({"Pascal": 6}, {}),  # One dataset of one model
+        ({"Pascal": 6, "PhraseCut": 3}, {}),
+        ({"Pascal": 12, "PhraseCut": 1}, {"PhraseCut": 2}),  # Every call of a dataset
+    ],
+)
+def test_of_folders_failed_calls_are_misses_and_are_counted(
+    world: World,
+    capsys: pytest.CaptureFixture[str],
+    failed: dict[str, int],
+    empty: dict[str, int],
+) -> None:
+    """Equal boxes are equally good, whether the other queries are unanswered or answered []."""
+    world.table("PhraseCut", [query(i, f"{i}.jpg") for i in range(6)])
+    for name in (TEXT, CUT):
+        of = name.split("_")[1]
+        lacking = failed.get(of, 0), empty.get(of, 0)
+        world.run("Down", name, _without(name, "failed", *lacking))
+        world.run("Steady", name, _without(name, "empty", *lacking))
+    folders, out = [_moved(world, model) for model in ("Down", "Steady")], world.folder / "o.json"
+    assert main(["compare", *folders, "--json", str(out)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "A: Down; B: Steady. F1@0.5 (failed calls as misses)."
+    assert lines[1] == f"A: {sum(failed.values())} of 18 calls failed"
+    (header,) = (line for line in lines if line.startswith("dataset"))
+    assert header.split()[-4:] == ["A", "failed", "B", "failed"]
+    for dataset in ("Pascal", "PhraseCut"):
+        (line,) = (line for line in lines if line.startswith(dataset))
+        assert line.split()[-3:] == ["1.000", str(failed.get(dataset, 0)), "0"]
+        assert line.split()[3] == "+0.0"
+    for written in json.loads(out.read_text()):
+        of = written["a"]["dataset"].split("_")[1]
+        counts = written["a"]["failed calls"], written["b"]["failed calls"]
+        assert counts == (failed.get(of, 0), 0)
+        rows = {row["metric"]: row for row in written["metrics"]["rows"]}
+        tested = {name for name, row in rows.items() if row["p"] is not None}
+        whole = {"F1@0.5 (failed calls as misses)"}
+        assert tested == (whole if failed.get(of) else {*rows}), of
+
+
+def _without(name: str, how: str, first: int, then: int) -> Answer:
+    """Return a model that finds all but the first queries: calls fail, or have no box."""
+    finds = speaking(name, 1.0)
+
+    def answer(query: FindItQuery, generator: np.random.Generator) -> str:
+        if query.index < first:
+            return f"{FAILED} via API." if how == "failed" else "[]"
+        return "[]" if query.index < first + then else finds(query, generator)
+
+    return answer
+
+
 def _moved(world: World, model: str) -> str:
     folder = world.folder / model
     folder.mkdir(exist_ok=True)
@@ -91,6 +148,8 @@ def test_failed_calls_are_counted_apart_and_other_rows_are_refused(
     line = next(line for line in shown.splitlines() if line.startswith("Found"))
     counts = [int(part.split()[-1]) for part in line.split(": ")[1].split(", ")]
     assert sum(counts) == len(good.rows) - fails.failed < len(good.rows)
+    assert "≠: over answered calls, and A and B answered different queries: no test" in shown
+    assert shown.count("≠") == 1 + len(compare(good, fails)) - 1
     part = world.run("Part", JSON, speaking(JSON, 1.0), rows=4)
     assert main(["compare", str(good.path), str(part.path)]) == 2
     assert "only runs over the same rows can be compared" in capsys.readouterr().err

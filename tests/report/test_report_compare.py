@@ -108,6 +108,21 @@ def test_queries_are_counted_by_who_finds_them(board: Board, world: World) -> No
     }  # fmt: skip
 
 
+def test_metrics_over_other_queries_have_no_test(board: Board, world: World) -> None:
+    world.predict("Fails", JSON, failing)
+    every = make_board(load_runs([world.runs]))
+    runs = [row.run for row in every.runs]
+    for pair in pair_values(pair_runs(every), every.shown, runs):
+        models = {runs[pair[side]].model for side in ("left", "right")}
+        first, *others = pair["metrics"]
+        assert first[6] is not None, "failed calls are misses"
+        untested = {row[0] for row in others} if "Fails" in models else set()
+        assert {*pair["untested"]} >= untested
+        assert bool(pair["untested"]) == bool(untested)
+        p_values = [p for *_, p in others]
+        assert any(p is not None for p in p_values) == ("Fails" not in models)
+
+
 def test_pairs_are_two_models_or_two_formats_of_a_model(board: Board) -> None:
     named = [
         tuple((run.model, run.question.format) for run in (pair.left, pair.right))

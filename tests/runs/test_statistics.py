@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scored_runs import World, failing, saying, speaking, world
+from scored_runs import World, failing, saying, small_world, speaking, world
 from simulated import (
     FIGURES,
     METRICS,
@@ -25,7 +25,13 @@ from simulated import (
 from vlmeval_findit.core.influences import FEWEST, clustered_sums, mean
 from vlmeval_findit.core.intervals import difference, metric_intervals
 from vlmeval_findit.core.scored_row import ScoredRow
-from vlmeval_findit.runs.run_statistics import StatisticsError, compare, estimate, intervals
+from vlmeval_findit.runs.run_statistics import (
+    StatisticsError,
+    compare,
+    estimate,
+    intervals,
+    untested_metrics,
+)
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["world"]
@@ -36,6 +42,13 @@ NAME = "FindIt_Pascal_xyxy_json"
 @pytest.fixture
 def run(world: World) -> Run:
     return world.run("Some-Model", NAME, speaking(NAME, 0.6, 25))
+
+
+@pytest.fixture(scope="module")
+def module_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    with pytest.MonkeyPatch.context() as patch:
+        small = small_world(tmp_path_factory.mktemp("world"), patch)
+        return small.run("Some-Model", NAME, speaking(NAME, 0.6, 25))
 
 
 def of_answers(run: Run, answers: Iterable[ScoredRow]) -> Run:
@@ -274,3 +287,63 @@ def test_other_rows_are_refused(run: Run, world: World) -> None:
         compare(run, other_rows)
     with pytest.raises(StatisticsError, match="without rows"):
         estimate(with_queries(run, 0))
+
+
+# --- failed calls ---------------------------------------------------------------------------------
+
+HEADLINE = "F1@0.5 (failed calls as misses)"
+
+
+def with_failures(run: Run, failed: set[int]) -> Run:
+    """Return a run in which the calls of these queries failed."""
+    rows = []
+    for row in run.rows:
+        if row.index in failed:
+            nothing = {**dict.fromkeys(SUMS, 0), "failed": 1, "n_gt_failed": row.sums["n_gt"]}
+            row = replace(row, sums=nothing, failed=True)
+        rows.append(row)
+    return of_answers(run, rows)
+
+
+def without_boxes(run: Run, queries: set[int]) -> Run:
+    """Return a run that answers these queries without a box."""
+    empty = {"tp": 0, "n_pred": 0, "iou_sum": 0.0}
+    rows = (
+        replace(row, sums={**row.sums, **empty}) if row.index in queries else row
+        for row in run.rows
+    )
+    return of_answers(run, rows)
+
+
+@given(failed=st.sets(st.integers(0, 19)), empty=st.sets(st.integers(0, 19)))
+def test_a_failed_call_differs_from_an_answer_without_boxes_in_no_test(
+    module_run: Run, failed: set[int], empty: set[int]
+) -> None:
+    """Where two models find the same boxes, which of the other calls failed decides nothing."""
+    run = with_queries(module_run, 20)
+    one = with_failures(without_boxes(run, empty), failed)
+    other = without_boxes(run, failed | empty)
+    differences = compare(one, other)
+    assert differences[HEADLINE].value == pytest.approx(0, abs=1e-9)
+    assert differences[HEADLINE].p_value == 1
+    others = {name: each for name, each in differences.items() if name != HEADLINE}
+    for name, each in others.items():
+        tested = each.interval is not None, each.p_value is not None
+        assert tested == ((False, False) if failed else (True, True)), name
+
+
+@given(failed=st.sets(st.integers(0, 19), max_size=15), more=st.sets(st.integers(0, 19)))
+def test_metrics_over_answered_calls_are_tested_where_both_answered_the_same(
+    module_run: Run, failed: set[int], more: set[int]
+) -> None:
+    run = with_queries(module_run, 20)
+    worse = without_boxes(run, {0, 1, 2})
+    one, other = with_failures(run, failed), with_failures(worse, failed)
+    assert not untested_metrics(one, other)
+    answered = [row for row in one.rows if not row.failed]
+    expected = compare(of_answers(one, answered), of_answers(other, [
+        row for row in other.rows if not row.failed
+    ]))  # fmt: skip
+    assert compare(one, other)["F1@0.5"].p_value == pytest.approx(expected["F1@0.5"].p_value)
+    other = with_failures(worse, failed | more)
+    assert bool(untested_metrics(one, other)) == bool(more - failed)

@@ -122,7 +122,9 @@ def compare(
 
     Returns:
         A row for each metric that both have: A and B, in percent; A - B with its 95 % interval,
-        paired over images; and p. The name of the columns has the names of both.
+        paired over images; and p. The name of the columns has the names of both. Failed calls are
+        misses in the first row; the other metrics are over answered calls, and have neither
+        interval nor p, with a warning, where A and B answered different queries.
 
     Raises:
         ValueError: an argument is not exactly one run; or (a StatisticsError) the runs have
@@ -136,6 +138,13 @@ def compare(
     names = [each.model for each in pair]
     if names[0] == names[1]:
         names = [each.question.name for each in pair]
+    if run_statistics.untested_metrics(*pair):
+        failed = ", ".join(f"{n}: {each.failed}" for n, each in zip("AB", pair, strict=True))
+        warnings.warn(
+            f"failed calls ({failed}): A and B answered different queries, so only "
+            f"{pair[0].benchmark.with_failures.name!r} is tested",
+            stacklevel=2,
+        )
     frame: pd.DataFrame = comparison_table(*pair, run_statistics.compare(*pair)).frame()
     return frame.set_index("metric").rename_axis(columns=" minus ".join(names))
 

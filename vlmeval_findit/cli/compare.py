@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,23 @@ import click
 
 from ..core.formatting import counted, printable
 from ..core.intervals import INTERVALS, Difference
-from ..leaderboard.run_tables import comparison_table, datasets_table
+from ..leaderboard.run_tables import (
+    OTHER_QUERIES_NOTE,
+    comparison_table,
+    datasets_table,
+    headline_title,
+)
 from ..leaderboard.table_output import to_json
-from ..runs.run_statistics import HIT_SCORE, compare, compare_hits, pair_runs, scores_by_index
+from ..runs.run_statistics import (
+    HIT_SCORE,
+    compare,
+    compare_hits,
+    pair_runs,
+    scores_by_index,
+    untested_metrics,
+)
 from ..runs.scored_run import RowData, Run, load_runs
-from .printing import print_table, write_json
+from .printing import print_folded, print_table, write_json
 from .shared_options import PATH, Command, json_option, option
 
 _PAGE = Path("outputs/compare.html")
@@ -42,6 +55,8 @@ def command(left: Path, right: Path, show: Path | None, json_file: Path | None) 
 
     A and B are scored prediction files, or folders, over the same rows: two models, two formats
     of a model, or the same run twice. Folders with several datasets are paired dataset by dataset.
+    Failed calls are misses in the first metric; the others are over answered calls, and are tested
+    only where both answered the same queries.
     """
     sides = [load_runs([path], keep=RowData.QUERY_SCORES) for path in (left, right)]
     pairs = list(pair_runs(*sides))
@@ -49,16 +64,7 @@ def command(left: Path, right: Path, show: Path | None, json_file: Path | None) 
     if len(pairs) == 1:
         _print_pair(*pairs[0], differences[0])
     else:
-        first = pairs[0]
-        title = first[0].benchmark.metrics[0].title
-        print(printable(f"A: {first[0].model}; B: {first[1].model}. {title}."))
-        for name, runs in zip("AB", zip(*pairs, strict=True), strict=True):
-            for words in dict.fromkeys(run.provenance.custom_words for run in runs):
-                if words:
-                    print(printable(f"{name}: {words}"))
-        print(f"Intervals: {INTERVALS}.")
-        print_table(datasets_table(pairs, differences), "--json FILE")
-        print("Every metric of one dataset, and its queries: name the files of two runs.")
+        _print_datasets(pairs, differences)
     if json_file is not None:
         dicts = [_as_dict(*pair, each) for pair, each in zip(pairs, differences, strict=True)]
         write_json(json_file, dicts)
@@ -78,6 +84,24 @@ def command(left: Path, right: Path, show: Path | None, json_file: Path | None) 
     return status
 
 
+def _print_datasets(
+    pairs: Sequence[tuple[Run, Run]], differences: Sequence[dict[str, Difference]]
+) -> None:
+    """Print the headline of two models on each of their datasets."""
+    models = [run.model for run in pairs[0]]
+    print(printable(f"A: {models[0]}; B: {models[1]}. {headline_title(pairs)}."))
+    for name, runs in zip("AB", zip(*pairs, strict=True), strict=True):
+        if failed := sum(run.failed for run in runs):
+            queries = sum(len(run.rows) for run in runs)
+            print(f"{name}: {failed:,} of {counted(queries, 'call')} failed")
+        for words in dict.fromkeys(run.provenance.custom_words for run in runs):
+            if words:
+                print(printable(f"{name}: {words}"))
+    print(f"Intervals: {INTERVALS}.")
+    print_table(datasets_table(pairs, differences), "--json FILE")
+    print("Every metric of one dataset, and its queries: name the files of two runs.")
+
+
 def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> None:
     """Print the metrics of two runs, and the queries that each finds."""
     for name, run in (("A", left), ("B", right)):
@@ -88,6 +112,8 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
     print(f"{len(left.rows):,} queries")
     print(f"Intervals: {INTERVALS}.")
     print_table(comparison_table(left, right, differences), "--json FILE")
+    if untested_metrics(left, right):
+        print_folded(OTHER_QUERIES_NOTE.text)
     queries = compare_hits(scores_by_index(left), scores_by_index(right))
     print(
         f"Found (score from {HIT_SCORE:g} %): by both {len(queries.both)}, only by A "
@@ -106,6 +132,8 @@ def _as_dict(left: Run, right: Run, differences: dict[str, Difference]) -> dict[
             "model": run.model,
             "dataset": run.question.name,
             "prompts": run.provenance.prompts,
+            "queries": len(run.rows),
+            "failed calls": run.failed,
             "file": str(run.path),
         }
         for name, run in (("a", left), ("b", right))

@@ -8,7 +8,7 @@ from ..boxes.confidences import MEANS
 from ..core.influences import FEWEST, Estimate
 from ..core.intervals import ALPHA, DRAWN, INTERVALS, Difference, correct, metric_intervals
 from ..runs.run_calibration import APValue, CalibrationResult
-from ..runs.run_statistics import estimate, intervals
+from ..runs.run_statistics import estimate, intervals, untested_metrics
 from ..runs.sample_scores import SamplesScore
 from ..runs.scored_run import Run
 from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
@@ -33,38 +33,65 @@ def runs_table(runs: Sequence[Run]) -> Table:
 
 _NOTES = (Note("Intervals", [INTERVALS]), Note("*", [f"p below {ALPHA:g}"]))
 
+OTHER_QUERIES = "≠"  # Sign of a difference between values over different queries
+
+OTHER_QUERIES_NOTE = Note(
+    OTHER_QUERIES,
+    ["over answered calls, and A and B answered different queries: no test, no interval"],
+)
+
 
 def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]) -> Table:
-    """Make a row for each metric of two runs: both values, their difference, its p-value."""
-    rows = [
-        _compared(
-            metric.title, (metric.value(run.sums), metric.value(other.sums)), each, each.p_value
-        )
-        for metric in run.benchmark.all_metrics
-        if (each := differences.get(metric.name)) is not None
-    ]
+    """Make a row for each metric of two runs: both values, their difference, its p-value.
+
+    ``≠``: no test, as the two values are over different queries.
+    """
+    untested = untested_metrics(run, other)
+    rows = []
+    for metric in run.benchmark.all_metrics:
+        if metric.name not in differences:
+            continue
+        test = differences[metric.name]
+        values = metric.value(run.sums), metric.value(other.sums)
+        sign = OTHER_QUERIES if metric.name in untested else ""
+        rows.append(_compared(metric.title, values, test, test.p_value, sign))
+    notes = (*_NOTES, OTHER_QUERIES_NOTE) if untested else _NOTES
     title = " minus ".join(f"{each.model} on {each.question.name}" for each in (run, other))
-    return Table(title, _comparison_fields("metric", "p"), rows, _NOTES)
+    return Table(title, _comparison_fields("metric", "p"), rows, notes)
 
 
 def datasets_table(
     pairs: Sequence[tuple[Run, Run]], differences: Sequence[Mapping[str, Difference]]
 ) -> Table:
-    """Make a row for each dataset of the runs of two models: their headline metric."""
-    headlines = [run.benchmark.metrics[0] for run, _ in pairs]
-    shown = [
-        (pair, metric, by_metric[metric.name])
-        for pair, metric, by_metric in zip(pairs, headlines, differences, strict=True)
-        if metric.name in by_metric
-    ]
-    rows = []
+    """Make a row for each dataset of the runs of two models: the headline, failed calls as misses.
+
+    If any call failed, there are columns with their numbers.
+    """
+    any_failed = any(run.failed for pair in pairs for run in pair)
+    shown = []
+    for (run, other), by_metric in zip(pairs, differences, strict=True):
+        metric = run.benchmark.with_failures
+        if metric.name in by_metric:
+            shown.append((run, other, metric, by_metric[metric.name]))
     tests = correct(test for *_, test in shown)
-    for ((run, other), metric, _), test in zip(shown, tests, strict=True):
+    rows = []
+    for (run, other, metric, _), test in zip(shown, tests, strict=True):
         values = metric.value(run.sums), metric.value(other.sums)
-        rows.append(_compared(run.question.board_dataset, values, test, test.corrected))
-    (run, other), metric = pairs[0], headlines[0]
-    title = f"{run.model} minus {other.model}: {metric.title}"
-    return Table(title, _comparison_fields("dataset", "p (Holm)"), rows, _NOTES)
+        row = _compared(run.question.board_dataset, values, test, test.corrected)
+        rows.append([*row, run.failed, other.failed] if any_failed else row)
+    fields = _comparison_fields("dataset", "p (Holm)")
+    if any_failed:
+        fields += [count("A failed"), count("B failed")]
+    run, other = pairs[0]
+    title = f"{run.model} minus {other.model}: {headline_title(pairs)}"
+    return Table(title, fields, rows, _NOTES)
+
+
+def headline_title(pairs: Sequence[tuple[Run, Run]]) -> str:
+    """Return the title of the metric of :func:`datasets_table`."""
+    benchmark = pairs[0][0].benchmark
+    any_failed = any(run.failed for pair in pairs for run in pair)
+    return benchmark.with_failures.title if any_failed else benchmark.metrics[0].title
 
 
 def _comparison_fields(first: str, test: str) -> list[Field]:
@@ -74,10 +101,15 @@ def _comparison_fields(first: str, test: str) -> list[Field]:
 
 
 def _compared(
-    name: str, values: tuple[float | None, float | None], test: Difference, p_value: float | None
+    name: str,
+    values: tuple[float | None, float | None],
+    test: Difference,
+    p_value: float | None,
+    sign: str = "",
 ) -> list[Value]:
-    sign = "*" if p_value is not None and p_value < ALPHA else ""
-    return [name, *values, TableCell(test.value, test.interval), TableCell(p_value, sign=sign)]
+    star = "*" if p_value is not None and p_value < ALPHA else ""
+    difference = TableCell(test.value, test.interval, sign=sign)
+    return [name, *values, difference, TableCell(p_value, sign=star)]
 
 
 # --- samples --------------------------------------------------------------------------------------

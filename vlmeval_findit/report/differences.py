@@ -10,7 +10,14 @@ from ..core.influences import Estimate
 from ..core.intervals import ALPHA, Difference, correct, difference
 from ..core.metric import Metric
 from ..runs.run_errors import error_estimate
-from ..runs.run_statistics import StatisticsError, compare_hits, estimate, scores_by_index
+from ..runs.run_statistics import (
+    StatisticsError,
+    compare_hits,
+    estimate,
+    paired_differences,
+    scores_by_index,
+    untested_metrics,
+)
 from ..runs.scored_run import Run
 from .pairs import MODELS, Pair, key_of
 from .values import ends, rounded
@@ -31,8 +38,9 @@ def pair_values(
     """Return the pairs for the page's script.
 
     ``left`` and ``right`` are places in ``runs``; ``metrics`` are [name, left, right, difference,
-    low, high, p-value] of each metric, None if missing; ``losses`` are the same for the points of
-    each error type, their p-values corrected for the number of types; ``counts`` are numbers of
+    low, high, p-value] of each metric, None if missing; ``untested`` are the names of those that
+    are over different queries, so they have no test; ``losses`` are as the metrics for the points
+    of each error type, their p-values corrected for the number of types; ``counts`` are numbers of
     queries: all, answered by both, with scores that ``differ``, and by the runs that find them.
     """
     place = {key_of(run): at for at, run in enumerate(runs)}
@@ -71,11 +79,11 @@ def opening_pair(pairs: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> int
 
 def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[str, Any]:
     rows = []
+    runs, both = (left.run, right.run), (left.metrics, right.metrics)
+    differences, untested = paired_differences(runs, both), untested_metrics(*runs)
     for metric in metrics:
-        known = {metric.value(left.run.sums), metric.value(right.run.sums)}
-        if known != {None}:
-            both = left.metrics, right.metrics
-            test = None if None in known else difference(*both, metric.name)
+        if {metric.value(run.sums) for run in runs} != {None}:
+            test = differences.get(metric.name)
             rows.append(_difference(metric.title, metric.name, *both, test))
     losses = []
     if left.losses is not None and right.losses is not None:
@@ -92,6 +100,7 @@ def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[
     whole = {"queries": len(left.run.rows), "answered": sum(counts.values())}
     return {
         "metrics": rows,
+        "untested": [metric.title for metric in metrics if metric.name in untested],
         "losses": losses,
         "counts": {**whole, **counts, "differ": queries.differ},
     }

@@ -43,12 +43,45 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
         StatisticsError: the runs have other rows, or none, or were scored by something else.
     """
     check_comparable(run, other)
-    left, right = estimate(run), estimate(other)
-    return {
-        metric.name: difference(left, right, metric.name)
-        for metric in left.metrics
-        if None not in (left.value(metric.name), right.value(metric.name))
-    }
+    return paired_differences((run, other), (estimate(run), estimate(other)))
+
+
+def paired_differences(
+    runs: tuple[Run, Run], estimates: tuple[Estimate, Estimate]
+) -> dict[str, Difference]:
+    """Subtract the metrics of the second run from the first's; a metric that either lacks is out.
+
+    Failed calls are misses in ``with_failures`` only. Every other metric is over answered calls:
+    where the runs answered different queries, its difference has neither interval nor test.
+    """
+    left, right = estimates
+    untested = untested_metrics(*runs)
+    differences = {}
+    for metric in left.metrics:
+        values = left.value(metric.name), right.value(metric.name)
+        if values[0] is None or values[1] is None:
+            continue
+        if metric.name in untested:
+            differences[metric.name] = Difference(values[0] - values[1], None, None, None)
+        else:
+            differences[metric.name] = difference(left, right, metric.name)
+    return differences
+
+
+def untested_metrics(run: Run, other: Run) -> frozenset[str]:
+    """Return the metrics that two runs over the same rows have over different queries.
+
+    These are the metrics over answered calls, where the failed calls of the two differ.
+    """
+    if _failed_queries(run) == _failed_queries(other):
+        return frozenset()
+    names = {metric.name for metric in run.benchmark.all_metrics}
+    return frozenset(names - {run.benchmark.with_failures.name})
+
+
+def _failed_queries(run: Run) -> set[int]:
+    # Few runs have failed calls, and a table of rows is costly to iterate over.
+    return {row.index for row in run.rows if row.failed} if run.failed else set()
 
 
 def check_comparable(run: Run, other: Run) -> None:

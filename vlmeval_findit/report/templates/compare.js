@@ -79,8 +79,9 @@ function signed(value) {
   return digits === "0.0" ? digits : `${value < 0 ? "−" : "+"}${digits}`;
 }
 
-function chance(p) {
-  if (p === null) return "too few images";
+// A metric over answered calls has no test where the runs answered different queries.
+function chance(p, metric) {
+  if (p === null) return sides.pair.untested.includes(metric) ? "other queries" : "too few images";
   return p < 0.001 ? "< 0.001" : p.toFixed(3);
 }
 
@@ -101,7 +102,7 @@ function head(id, names) {
 
 function differenceRow(numbers) {
   const [name, left, right, value, low, high, p] = oriented(numbers);
-  const tested = value === null ? ["–", "–", "–"] : [signed(value), low === null ? "–" : `${signed(low)} to ${signed(high)}`, chance(p)];
+  const tested = value === null ? ["–", "–", "–"] : [signed(value), low === null ? "–" : `${signed(low)} to ${signed(high)}`, chance(p, name)];
   return row(name, [percent(left), percent(right), ...tested]);
 }
 
@@ -109,8 +110,8 @@ function differenceRow(numbers) {
 function differenceText(numbers, [left, right]) {
   const [metric, , , value, low, high, p] = numbers ? oriented(numbers) : [];
   if (value === undefined || value === null) return "";
-  if (p === null) return `${metric}: ${signed(value)}; too few images to test it.`;
-  const tested = (from, to) => `95 % interval ${signed(from)} to ${signed(to)}, p ${p < 0.001 ? "" : "= "}${chance(p)}`;
+  if (p === null) return `${metric}: ${signed(value)}; no test: ${chance(p, metric)}.`;
+  const tested = (from, to) => `95 % interval ${signed(from)} to ${signed(to)}, p ${p < 0.001 ? "" : "= "}${chance(p, metric)}`;
   if (p >= 0.05) return `${left} and ${right} cannot be told apart by ${metric}: ${signed(value)} (${tested(low, high)}).`;
   return value > 0
     ? `${left} has ${signed(value)} points of ${metric} on ${right} (${tested(low, high)}).`
