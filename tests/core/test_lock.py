@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,3 +110,65 @@ def test_a_process_on_this_machine_that_died_is_not_waited_for(tmp_path: Path) -
     began = time.monotonic()
     Lock(path, WHY).release()
     assert time.monotonic() - began < 0.5 * locks.LEASE_SECONDS
+
+
+@pytest.mark.parametrize("when", ["it was found dead", "it is being removed"])
+@pytest.mark.parametrize("_exchange", [False], indirect=True)
+@pytest.mark.usefixtures("_exchange")
+def test_of_two_that_find_a_dead_holder_one_takes_the_lock_over(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run tries to take it over between two steps of this one."""
+    path = tmp_path / "lock"
+    died = subprocess.Popen([sys.executable, "-c", ""])
+    died.wait()
+    hold(path, locks._this_machine(), died.pid, locks.LEASE_SECONDS)
+    others, tried = list[Lock](), list[str]()
+    reads, is_dead = Path.read_bytes, locks._runs_here
+
+    def taken() -> list[Lock]:
+        try:
+            return [Lock(path, WHY)]
+        except LockedError:
+            return []
+
+    def another(moment: str) -> None:
+        if moment == when and not tried:
+            tried.append(moment)
+            others.extend(taken())
+
+    def looked(lease: Any) -> bool | None:
+        found = is_dead(lease)
+        another("it was found dead")
+        return found
+
+    def read(file: Path) -> bytes:
+        content = reads(file)
+        if file == path and list(tmp_path.glob("lock.*")):
+            another("it is being removed")
+        return content
+
+    monkeypatch.setattr(locks, "_runs_here", looked)
+    monkeypatch.setattr(Path, "read_bytes", read)
+    mine = taken()
+    assert tried
+    assert [lock.held() for lock in [*mine, *others]] == [True]
+    for lock in [*mine, *others]:
+        lock.release()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_was_killed_while_it_took_a_lock_over_holds_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    hold(path, "elsewhere", 1, locks.LEASE_SECONDS)
+    dead = path.read_bytes()
+    claim = path.with_name(f"lock.{sha256(dead).hexdigest()[:16]}")
+    lock = Lock.__new__(Lock)
+    lock._path, lock._lease = path, locks._lease(path)
+    claim.touch()
+    assert not lock._replaced(dead), "another run takes it over now"
+    assert path.read_bytes() == dead
+    os.utime(claim, (1, 1))
+    assert lock._replaced(dead)
+    lock.release()
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import threading
@@ -27,6 +28,7 @@ from PIL import Image
 from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.core.question import image, text
 from vlmeval_findit.core.replies import call_failed, recorded
+from vlmeval_findit.engine import http_backend
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.http_backend import HttpBackend, HttpService
 from vlmeval_findit.models.http.chat import chat_model, token_limit
@@ -296,3 +298,25 @@ def test_a_limit_of_tokens_has_three_names_and_is_a_count() -> None:
     for given in ({"max_tokens": 0}, {"max_tokens": "64"}, {"max_tokens": 1.5}, twice):
         with pytest.raises(ValueError, match="max_"):
             token_limit(given)
+
+
+def test_overlapping_runs_put_the_garbage_collector_back() -> None:
+    """Runs of several threads end in any order; the last puts the process's thresholds back."""
+    usual = gc.get_threshold()
+    runs = [http_backend._rare_collections() for _ in range(3)]
+    for run in runs:
+        run.__enter__()
+        assert gc.get_threshold()[0] == 50_000
+    for run in (runs[0], runs[2]):
+        run.__exit__(None, None, None)
+        assert gc.get_threshold()[0] == 50_000
+    runs[1].__exit__(None, None, None)
+    assert gc.get_threshold() == usual
+    gc.set_threshold(600, *usual[1:])
+    try:
+        with http_backend._rare_collections():
+            assert gc.get_threshold()[0] == 50_000
+        assert gc.get_threshold()[0] == 600, "the thresholds of now, not of the first run"
+    finally:
+        gc.set_threshold(*usual)
+    assert gc.get_freeze_count() == 0

@@ -389,3 +389,35 @@ def test_the_journal_is_synced_each_second_and_at_the_end(
             journal.append([record(name)])
         assert len(synced) == syncs
     assert len(synced) == (syncs or 1)
+
+
+def test_a_closed_journal_that_is_closed_again_touches_no_file_of_others(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "calls.jsonl")
+    journal.append([record("a")])
+    journal.close()
+    with Journal(tmp_path / "calls.jsonl") as other, (tmp_path / "other").open("w") as file:
+        journal.close()
+        file.write("x")
+        file.flush()
+        assert (tmp_path / "calls.jsonl.reserve").exists(), "of the run that writes now"
+        other.append([record("b")])
+    assert (tmp_path / "other").read_text() == "x"
+    with JournalView(tmp_path / "calls.jsonl") as view:
+        assert answered(view) == 2
+
+
+def test_a_journal_that_could_not_be_synced_is_closed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(tmp_path / "calls.jsonl")
+    journal.append([record("a")])
+
+    def full(file: int) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", full)
+        with pytest.raises(DiskFullError):
+            journal.close()
+    journal.close()
+    Journal(tmp_path / "calls.jsonl").close()

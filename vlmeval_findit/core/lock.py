@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ class Lock:
 
     def _take_over(self) -> bool:
         """Take it over if its holder is dead; return False as soon as the holder shows life."""
-        first_beat = _beat(self._path)
+        first_lease, first_beat = _content(self._path), _beat(self._path)
         runs_here = _runs_here(self._lease)
         if runs_here:
             return False
@@ -79,8 +80,29 @@ class Lock:
             if _beat(self._path) != first_beat:
                 return False
         # filelock takes nothing over on disks that cannot exchange two names, such as NFS.
-        self._path.unlink(missing_ok=True)
-        return self._got(0)
+        return self._replaced(first_lease)
+
+    def _replaced(self, dead: bytes | None) -> bool:
+        """Remove the lease of a dead holder and take its place; False if another run was first.
+
+        The lease, which has a token of its holder, names a file that a single run can create; only
+        that run removes this lease, so a lease that another run took meanwhile stays.
+        """
+        claim = self._path.with_name(f"{self._path.name}.{sha256(dead or b'').hexdigest()[:16]}")
+        if time.time() - _beat(claim) > LEASE_SECONDS:
+            claim.unlink(missing_ok=True)  # of a run that was killed while it took the lease over
+        try:
+            os.close(os.open(claim, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        except FileExistsError:
+            return False
+        try:
+            now = _content(self._path)
+            if now is not None and now != dead:
+                return False
+            self._path.unlink(missing_ok=True)
+            return self._got(0)
+        finally:
+            claim.unlink(missing_ok=True)
 
     def _holder(self) -> str:
         owner = self._lease.owner
@@ -119,6 +141,14 @@ def _this_machine() -> str:
     """Return this machine's name as filelock writes it into leases, with the container's."""
     with tempfile.TemporaryDirectory() as folder, _lease(Path(folder) / "lock") as lease:
         return str(lease.owner.hostname)
+
+
+def _content(path: Path) -> bytes | None:
+    """Return a lease as it is written; None if it is gone."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
 
 
 def _beat(path: Path) -> float:

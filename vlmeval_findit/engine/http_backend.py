@@ -10,10 +10,11 @@ import asyncio
 import gc
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, pairwise
+from threading import Lock
 from typing import Any
 
 from ..core.answers import Answer, StopReason, error_line
@@ -115,19 +116,38 @@ class HttpBackend:
         return run_sync(asked())
 
 
-@contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Collect garbage rarely, and not in loaded modules: it took a quarter of a call's processor
-    time.
+class _RareCollections:
+    """Collects garbage rarely, and not in loaded modules, while any run of this process is inside.
+
+    It took a quarter of a call's processor time. The last run puts the process's thresholds back.
     """
-    usual = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(_OBJECTS, *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
-        gc.unfreeze()
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._runs = 0
+        self._usual = gc.get_threshold()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._runs += 1
+            if self._runs == 1:
+                self._usual = gc.get_threshold()
+                gc.freeze()
+                gc.set_threshold(_OBJECTS, *self._usual[1:])
+
+    def __exit__(self, *stopped: object) -> None:
+        with self._lock:
+            self._runs -= 1
+            if self._runs == 0:
+                gc.set_threshold(*self._usual)
+                gc.unfreeze()
+
+
+_RARE_COLLECTIONS = _RareCollections()
+
+
+def _rare_collections() -> AbstractContextManager[None]:
+    return _RARE_COLLECTIONS
 
 
 _Asked = tuple[Any, ChatCall]  # a call of the engine (or None), and how it is made
@@ -232,7 +252,7 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
         _, call = assignment.item.value
         server = self._service.servers[assignment.server.name]
         call.began = call.began or assignment.began
-        before = call.cost
+        before = call.cost or 0.0
         outcome, reason, retry_after = CallOutcome.ANSWERED, "", None
         try:
             await call.attempt(server, self._client, self._images)
@@ -240,7 +260,7 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
         except CallError as error:
             server.note_refusal(error, constrained=call.is_constrained)
             outcome, reason, retry_after = _outcome_of(error), str(error), error.retry_after
-        except Exception as error:  # a broken image may raise anything
+        except Exception as error:  # before the call: a broken image may raise anything
             log.debug("a call was not made", exc_info=error)
             outcome, reason = CallOutcome.INVALID, error_line(error)
             call.unreadable = reason

@@ -108,9 +108,6 @@ class _CallKeys(Config):
     device: Name | None = None
 
 
-_PLACES = {"temperature": "settings", "dtype": "settings"}
-_PLACES |= {"batch_size": "resources", "device": "resources"}
-
 LOCAL_SETTINGS = ("dtype", "batch_size", "device")  # settings that servers do not take
 
 

@@ -91,7 +91,7 @@ class LocalServer:
                 _ = reply.json()["choices"][0]["message"]
                 self.answers = True
                 self._guard.wait()
-            except (OSError, ValueError, LookupError) as error:
+            except (OSError, ValueError, LookupError, TypeError) as error:
                 why = f"does not answer: {type(error).__name__}: {error}"
         if not self.is_alive:
             status = self._guard.returncode

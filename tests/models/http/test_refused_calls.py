@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 
 import pytest
-from asking import QUICK, ask_call, ask_calls, call_of, service
+from asking import QUICK, WORDS, ask_call, ask_calls, call_of, service
 from chat_server import (
+    HELD_REPLY,
     Answer,
     Asked,
     ChatServer,
@@ -22,6 +24,12 @@ from chat_server import (
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.engine.http_backend import HttpBackend
+from vlmeval_findit.models.http.chat import chat_model
+from vlmeval_findit.models.http.chat_call import ChatCall
+from vlmeval_findit.models.http.client import HttpClient
+from vlmeval_findit.models.http.completion import CallError, Completion, read_completion
+from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.model_server import ModelServer
 from vlmeval_findit.models.http.spending import Budget
 
 HELD = parse("FindIt_Demo_xyxy_json_constrained")
@@ -122,3 +130,36 @@ def test_who_waits_for_it_shares_its_failure() -> None:
         assert len(server.asked) == 1
     assert ["HTTP 400" in (answer.error or "") for answer in received] == [True] * 4
     assert budget.spent == 0.5
+
+
+@pytest.mark.parametrize("fault", [AttributeError("no get"), asyncio.CancelledError()])
+@pytest.mark.parametrize("then", [completion(HELD_REPLY), completion("Hello there, friend!")])
+def test_who_waits_for_a_check_that_was_cut_off_asks_again(
+    fault: BaseException, then: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a server whose reply to the check was seen enforces schemas."""
+    asked = []
+
+    async def sent(call: ChatCall, *request: object) -> Completion:
+        asked.append(call)
+        await asyncio.sleep(0.01)
+        if len(asked) == 1:
+            raise fault
+        return read_completion(json.loads(then.body))
+
+    async def outcomes() -> list[object]:
+        server = ModelServer(Endpoint("http://127.0.0.1/v1"))
+        model = chat_model("Qwen3-VL")
+        calls = [ChatCall(model, Budget(), WORDS, HELD) for _ in range(3)]
+        request = model.request(WORDS, HELD)
+        client = HttpClient(1.0)
+        checks = [call._check_schemas(server, client, request) for call in calls]
+        return await asyncio.gather(*checks, return_exceptions=True)
+
+    monkeypatch.setattr(ChatCall, "_sent", sent)
+    first, *others = asyncio.run(outcomes())
+    assert type(first) is type(fault)
+    assert len(asked) == 2, "the next that waits asks, and the third shares its result"
+    enforced = then.body == completion(HELD_REPLY).body
+    assert [other is None for other in others] == [enforced] * 2
+    assert enforced or all(isinstance(other, CallError) and other.hopeless for other in others)

@@ -138,19 +138,24 @@ class Journal(JournalView):
         self._synced, self._dirty = time.monotonic(), False
 
     def close(self) -> None:
-        """Sync, free the reserve, release the lock."""
+        """Sync, free the reserve, release the lock; a closed journal stays as it is."""
+        if self._file < 0:
+            return
         try:
             self.sync()
         finally:
             self._release()
 
     def _release(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
+        # Forgotten first: the number may be another file's next, and the lock another run's.
+        file, self._file = self._file, -1
+        lock, self._lock = self._lock, None
+        if file >= 0:
+            os.close(file)
             super().close()
-        if self._lock is not None:
+        if lock is not None:
             self._free_reserve()
-            self._lock.release()
+            lock.release()
 
     def _is_held(self) -> bool:
         with suppress(OSError):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.answers import Answer, StopReason, refused_if_it_quotes
+from ...core.answers import Answer, StopReason, error_line, refused_if_it_quotes
 from ...core.question import Message, Question
 from ...core.replies import Recorded
 from .chat import ChatModel
@@ -16,7 +16,7 @@ from .client import HttpClient
 from .completion import LOGPROBS_FIELDS, CallError, Completion, read_completion, refuses_logprobs
 from .endpoint import LIMIT_FIELDS
 from .model_server import ModelServer, is_unknown
-from .schema import check_request, refuse_unconstrained, without_schema
+from .schema import SchemaCheck, check_request, refuse_unconstrained, without_schema
 from .sent_images import ChatRequest, EncodedImages
 from .spending import Budget
 
@@ -52,20 +52,26 @@ class ChatCall:
         return self.question.reply_schema is not None
 
     async def attempt(self, server: ModelServer, client: HttpClient, images: EncodedImages) -> None:
-        """Ask a server, and set ``completion``, or raise CallError."""
+        """Ask a server, and set ``completion``, or raise CallError.
+
+        Other exceptions are raised only before the server is asked.
+        """
         self.server = server.name
+        request = self.request or await self.build_request(images)
         try:
-            request = self.request or await self.build_request(images)
             if self.is_constrained:
                 await self._check_schemas(server, client, request)
             more = LOGPROBS_FIELDS if self.logprobs else {}
             completion = await self._sent(server, client, {**request.body, **more}, self.logprobs)
         except CallError as error:
-            self._pay(error.cost)
-            if error.worked_on:
-                self._guess()
-            self.error = error
+            self._fail(error)
             raise
+        except Exception as error:
+            # The server was asked, and may have answered: the call was made and may cost.
+            failure = CallError(f"its answer is lost: {error_line(error)}", worked_on=True)
+            self._fail(failure)
+            raise failure from error
+        self.completion = completion
         if completion.cost is None:
             # Without a stated cost, assume the greatest; without prices, that of all is unknown.
             if self.at_most() is None:
@@ -74,7 +80,13 @@ class ChatCall:
                 self._guess()
         else:
             self._pay(completion.cost)
-        self.completion = completion
+
+    def _fail(self, error: CallError) -> None:
+        """Set the error of an attempt, and count what it cost."""
+        self._pay(error.cost)
+        if error.worked_on:
+            self._guess()
+        self.error = error
 
     async def build_request(self, images: EncodedImages) -> ChatRequest:
         """Build its request, with marks for the images; a broken image may raise anything."""
@@ -90,15 +102,18 @@ class ChatCall:
     ) -> None:
         """Ask once per server what only a server that enforces schemas answers correctly.
 
-        This call pays for it; concurrent calls wait for the result, which may be an error.
+        This call pays for it; concurrent calls wait for the result, which may be an error. If it
+        does not get a result, the next of them asks.
         """
         root = self.model.schema_root
         if root is None:
             return
-        if server.schema_check is not None:
-            if (known := await asyncio.shield(server.schema_check)) is not None:
-                raise known.of_another()
-            return
+        while server.schema_check is not None:
+            found = await asyncio.shield(server.schema_check)
+            if isinstance(found, CallError):
+                raise found.of_another()
+            if found is SchemaCheck.ENFORCED:
+                return
         check = server.schema_check = asyncio.get_running_loop().create_future()
         attempts = self.attempts
         try:
@@ -112,13 +127,16 @@ class ChatCall:
                 self._guess()
             self._pay(completion.cost or 0.0)
             refuse_unconstrained(completion, self.question)
-        except BaseException as failure:
-            error = failure if isinstance(failure, CallError) else None
-            if error is None or not error.hopeless:
-                server.schema_check = None  # ask again
+        except CallError as error:
+            if not error.hopeless:
+                server.schema_check = None  # later calls ask again
             check.set_result(error)
             raise
-        check.set_result(None)
+        except BaseException:  # this call was cancelled, or the reply raised something
+            server.schema_check = None
+            check.set_result(SchemaCheck.UNKNOWN)
+            raise
+        check.set_result(SchemaCheck.ENFORCED)
 
     async def _sent(
         self,

@@ -6,13 +6,13 @@ Values of a wrong type count as absent; secrets are removed from all but the rep
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...core.answers import error_line
 from ...core.redaction import of_whole_characters, quoted
 from ...core.replies import LEAST, NOTHING_RECORDED, Recorded, TokenLogprobs, split_thought
 from ..prices import TokenPrices
@@ -90,7 +90,7 @@ def object_in(body: bytes) -> dict[str, Any]:
     """Parse the body of a reply as a JSON object, or raise CallError."""
     try:
         reply = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         start = quoted(body.decode("utf-8", "replace"), 80)
         raise CallError(f"the reply is not JSON: {start!r}") from None
     if not isinstance(reply, dict):
@@ -99,10 +99,22 @@ def object_in(body: bytes) -> dict[str, Any]:
 
 
 def read_completion(reply: Mapping[str, Any], *, logprobs: bool = False) -> Completion:
-    """Return the answer in a chat reply of status 200, or raise the CallError that it reports."""
-    usage = mapping(reply.get("usage"))
-    cost = _number(usage.get("cost"))
-    cost = None if cost is None or cost < 0 else cost
+    """Return the answer in a chat reply of status 200, or raise the CallError that it reports.
+
+    Nothing else is raised: the reply may have to be paid, whatever is wrong with it.
+    """
+    try:
+        return _completion(reply, logprobs)
+    except CallError:
+        raise
+    except Exception as error:
+        cost, start = stated_cost(reply), quoted(repr(reply), 80)
+        why = f"the reply cannot be read ({error_line(error)}): {start}"
+        raise CallError(why, cost=cost or 0.0, worked_on=cost is None) from error
+
+
+def _completion(reply: Mapping[str, Any], logprobs: bool) -> Completion:
+    usage, cost = mapping(reply.get("usage")), stated_cost(reply)
     if reply.get("error"):
         raise _reported(reply["error"], cost)
     # Without a choice the call failed; a choice without text is an empty answer.
@@ -143,12 +155,18 @@ def read_completion(reply: Mapping[str, Any], *, logprobs: bool = False) -> Comp
     return Completion(text, record, id, cost, "", discount, no_logprobs)
 
 
+def stated_cost(reply: Mapping[str, Any]) -> float | None:
+    """Return what a reply says that it cost, in US dollars; None if it does not say."""
+    cost = _number(mapping(reply.get("usage")).get("cost"))
+    return None if cost is None or cost < 0 else cost
+
+
 def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -> CallError:
     """Return the error in a reply with another status than 200."""
     text = body.decode("utf-8", "replace").strip()
     try:
         reply = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         reply = text
     # Google's may be a list of a single object.
     error = reply[0] if isinstance(reply, list) and reply else reply
@@ -203,9 +221,10 @@ def _name(value: object) -> str:
 
 
 def _text(content: object) -> str:
-    if isinstance(content, list):
-        return "".join(part["text"] for part in content if part.get("type") == "text")
-    return content if isinstance(content, str) else ""
+    if isinstance(content, str):
+        return content
+    texts = [part.get("text") for part in objects(content) if part.get("type") == "text"]
+    return joined(texts)
 
 
 _FINISH = {"max_tokens": "length", "end_turn": "stop", "eos": "stop"}
@@ -216,11 +235,29 @@ def mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def objects(value: object) -> list[Mapping[str, Any]]:
+    """Return the JSON objects of a list; none of any other value."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def joined(texts: Iterable[object]) -> str:
+    """Join those values that are text."""
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def count_of(value: object) -> int | None:
+    """Return a count, of tokens for example; None for any other value."""
+    return value if type(value) is int and 0 <= value < _MOST else None
+
+
+_MOST = 2**53  # greater whole numbers are not exact in JSON
+
+
 def _number(value: object) -> float | None:
-    # Python's JSON accepts NaN and infinity, which would break every limit.
-    if not isinstance(value, int | float) or not math.isfinite(value):
+    # Python's JSON accepts NaN, infinity and whole numbers of any length: all would break limits.
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    return float(value) if abs(value) < _MOST else None
 
 
 def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
@@ -235,7 +272,8 @@ def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
         "completion": usage.get("completion_tokens"),
         "reasoning": answered.get("reasoning_tokens"),
     }
-    return {kind: count for kind, count in counts.items() if isinstance(count, int)}
+    known = {kind: count_of(count) for kind, count in counts.items()}
+    return {kind: count for kind, count in known.items() if count is not None}
 
 
 # --- log-probabilities, verified against the text: the services' tokens differ --------------------
@@ -251,6 +289,14 @@ def refuses_logprobs(status: int, message: str) -> bool:
     return status in _REFUSALS and "logprobs" in message.lower()
 
 
+def _bytes(value: object) -> bytes:
+    """Return the bytes of a token; none for anything but a list of bytes."""
+    if not isinstance(value, list):
+        return b""
+    are_bytes = all(type(each) is int and 0 <= each < 256 for each in value)
+    return bytes(value) if are_bytes else b""
+
+
 def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) -> TokenLogprobs:
     """Return those of the stored part of a reply, or raise ValueError if they are not usable.
 
@@ -262,13 +308,15 @@ def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) 
     pieces, logprobs = [], []
     for entry in map(mapping, entries):
         token, value = entry.get("token"), entry.get("logprob")
-        if not isinstance(token, str) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            value = None
+        if not isinstance(token, str) or value is None:
             raise ValueError(f"a token of its logprobs is {entry!r:.80}, not as OpenAI's")
         if value > _ABOVE_NOUGHT:
-            raise ValueError(f"a token has {value:g}, which is no logarithm of a probability")
+            raise ValueError(f"a token has {value!r:.20}, which is no logarithm of a probability")
         # Many services give no bytes.
-        pieces.append(bytes(entry.get("bytes") or ()) or token.encode("utf-8", "replace"))
-        logprobs.append(max(min(float(value), 0.0), LEAST))
+        pieces.append(_bytes(entry.get("bytes")) or token.encode("utf-8", "replace"))
+        logprobs.append(float(max(min(value, 0.0), LEAST)))
     text, ends = byte_ends(pieces)
     span, end = answer_span(content), len(content)
     if not text.startswith(content):

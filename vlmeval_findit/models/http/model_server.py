@@ -15,6 +15,7 @@ from .client import HttpClient, HttpRequest
 from .completion import MODERATED, CallError, object_in
 from .endpoint import Endpoint
 from .providers.provider_table import OPENAI_CHAT, Chat, WireFormat, find_provider
+from .schema import SchemaCheck
 from .sent_images import SentImage, pieces
 
 _ALIKE = 5  # identically refused first calls after which no further call starts
@@ -33,9 +34,8 @@ class ModelServer:
         self.endpoint = endpoint
         self.name = endpoint.name
         self.limit_field = endpoint.limit_field  # its field for the token limit
-        # Result of the schema check (None: not yet asked): an error, or None if schemas are
-        # enforced.
-        self.schema_check: asyncio.Future[CallError | None] | None = None
+        # None: not yet asked
+        self.schema_check: asyncio.Future[SchemaCheck | CallError] | None = None
         # By ``constrained``: the first calls, while all are refused in the same words; None: a call
         # was answered.
         self._first: dict[bool, list[CallError] | None] = {False: [], True: []}

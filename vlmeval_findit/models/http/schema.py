@@ -77,6 +77,13 @@ def without_schema(question: Question) -> str:
     return f"ask {free} without _constrained; in a sweep's file, decodings: [none]"
 
 
+class SchemaCheck(Enum):
+    """What a server's reply to the check showed, unless that is an error."""
+
+    ENFORCED = "it enforces schemas"
+    UNKNOWN = "the call that asked was cut off"
+
+
 # Asked before the first call with a schema. Only an enforced reply fits this one: a server that
 # ignores ``response_format`` is detected even if the model's replies happen to fit.
 WORDS = "Say hello in three words."

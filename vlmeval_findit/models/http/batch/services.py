@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from aiohttp import FormData
 
-from ....core.answers import Answer
+from ....core.answers import Answer, error_line
 from ....core.question import Message, Question
 from ..chat import ChatModel
 from ..chat_call import ChatCall
@@ -23,9 +23,11 @@ from ..completion import (
     LOGPROBS_FIELDS,
     CallError,
     Completion,
+    count_of,
     error_of,
     mapping,
     object_in,
+    objects,
     read_completion,
 )
 from ..endpoint import Endpoint
@@ -83,11 +85,14 @@ class BatchService:
         try:
             if result is None:
                 raise CallError(why)
-            completion = self.completion(json.loads(result), call.logprobs)
+            completion = self.completion(object_in(result), call.logprobs)
             call.completion = completion.priced(self._model.prices, HALF)
             call.cost = call.completion.cost
         except CallError as error:
             call.error, call.cost = error, error.cost
+        except Exception as error:  # a batch is paid, whatever stands in its results
+            call.error = CallError(f"its result cannot be read: {error_line(error)}")
+            call.cost = None
         return call.answer()
 
     @staticmethod
@@ -132,18 +137,28 @@ class BatchService:
         done = counts.get("completed", 0) + counts.get("failed", 0)
         if word not in ("completed", "expired", "cancelled", "failed"):
             return BatchStatus(word, done)
-        files = filter(None, map(batch.get, ("output_file_id", "error_file_id")))
-        results = tuple(f"files/{quote(file, safe='')}/content" for file in files)
+        files = map(batch.get, ("output_file_id", "error_file_id"))
+        names = [file for file in files if file and isinstance(file, str)]
+        results = tuple(f"files/{quote(file, safe='')}/content" for file in names)
         if word != "failed" or results:
             return BatchStatus(word, done, results)
-        errors = [error["message"] for error in mapping(batch.get("errors")).get("data") or ()]
-        return BatchStatus(word, done, (), "; ".join(errors[:3]) or "it does not say why")
+        errors = [
+            error.get("message") for error in objects(mapping(batch.get("errors")).get("data"))
+        ]
+        stated = [error for error in errors if isinstance(error, str)]
+        return BatchStatus(word, done, (), "; ".join(stated[:3]) or "it does not say why")
 
     async def results(self, places: tuple[str, ...]) -> dict[str, bytes]:
         """Return the results of a batch by request id, as JSON."""
         files = [await self._send("GET", path) for path in places]
-        lines = [line for file in files for line in file.splitlines()]
-        return {json.loads(line)["custom_id"]: line for line in lines}
+        results: dict[str, bytes] = {}
+        for line in b"\n".join(files).splitlines():
+            # A line that names no request has no call: that of which no line is left has no result.
+            with suppress(CallError):
+                key = object_in(line).get("custom_id")
+                if isinstance(key, str):
+                    results[key] = line
+        return results
 
     def _headers(self) -> dict[str, str]:
         return self._endpoint.request_headers()
@@ -164,18 +179,19 @@ class BatchService:
             raise CallError("the reply about a batch has no id")
         return id
 
-    async def _listed(self, path: str, after: str, at: float) -> AsyncIterator[dict[str, Any]]:
+    async def _listed(self, path: str, after: str, at: float) -> AsyncIterator[Mapping[str, Any]]:
         """Yield the account's batches since about ``at``, newest first; ``after`` is for paging."""
         query = "limit=100"
         while True:
             page = await self._object("GET", f"{path}?{query}")
-            for batch in page["data"]:
+            batches = [batch for batch in objects(page.get("data")) if _is_listed(batch)]
+            for batch in batches:
                 if _seconds(batch["created_at"]) < at - _SKEW:
                     return
                 yield batch
-            if not page.get("has_more"):
+            if not batches or not page.get("has_more"):
                 return
-            query = f"limit=100&{after}={quote(page['data'][-1]['id'], safe='')}"
+            query = f"limit=100&{after}={quote(batches[-1]['id'], safe='')}"
 
 
 class AnthropicBatches(BatchService):
@@ -246,9 +262,19 @@ def _no_completion(error: object) -> Completion:
 
 
 def _counts(batch: Mapping[str, Any]) -> Mapping[str, int]:
-    return mapping(batch.get("request_counts"))
+    counts = {name: count_of(it) for name, it in mapping(batch.get("request_counts")).items()}
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _is_listed(batch: Mapping[str, Any]) -> bool:
+    """Return whether a list tells which batch it is, and when it was made."""
+    try:
+        _seconds(batch["created_at"])
+    except (KeyError, TypeError, ValueError):
+        return False
+    return isinstance(batch.get("id"), str)
 
 
 def _seconds(date: float | str) -> float:
     """Return a date of OpenAI's, in seconds, or of Anthropic's, as text, in seconds since 1970."""
-    return datetime.fromisoformat(date).timestamp() if isinstance(date, str) else date
+    return datetime.fromisoformat(date).timestamp() if isinstance(date, str) else float(date)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..completion import mapping
+from ..completion import count_of, joined, mapping, objects
 from ..endpoint import Endpoint, limit_in, system_text
 
 
@@ -62,17 +62,19 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
 def chat_reply(message: Mapping[str, Any]) -> dict[str, Any]:
     """Translate a message; without content the reply has no choice."""
     content, usage = message.get("content"), mapping(message.get("usage"))
-    thoughts = [part["thinking"] for part in content or () if part["type"] == "thinking"]
+    thinking = [part for part in objects(content) if part.get("type") == "thinking"]
     kinds = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    sent = [usage[kind] for kind in kinds if usage.get(kind) is not None]
-    thought = mapping(usage.get("output_tokens_details")).get("thinking_tokens")
+    counts = [count_of(usage.get(kind)) for kind in kinds]
+    sent = [count for count in counts if count is not None]
+    thought_tokens = mapping(usage.get("output_tokens_details")).get("thinking_tokens")
     counted = {
         **usage,
         "prompt_tokens": sum(sent) if sent else None,
         "completion_tokens": usage.get("output_tokens"),
-        "completion_tokens_details": {"reasoning_tokens": thought},
+        "completion_tokens_details": {"reasoning_tokens": thought_tokens},
     }
-    reply = {"content": content, "reasoning": "".join(thoughts)}
+    thought = joined(part.get("thinking") for part in thinking)
+    reply = {"content": content, "reasoning": thought}
     choice = {"finish_reason": message.get("stop_reason"), "message": reply}
     return {
         "id": message.get("id"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..completion import CallError, mapping
+from ..completion import CallError, count_of, joined, mapping, objects
 from ..endpoint import LIMIT_FIELDS, limit_in, system_text
 
 
@@ -54,7 +54,7 @@ _FILTERED = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", 
 
 def chat_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
     """Translate a reply of ``generateContent``; CallError if the prompt was blocked."""
-    candidates = reply.get("candidates")
+    candidates = objects(reply.get("candidates"))
     blocked = mapping(reply.get("promptFeedback")).get("blockReason")
     if blocked and not candidates:
         raise CallError(f"the prompt was blocked: {blocked}")
@@ -62,17 +62,15 @@ def chat_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
         "id": reply.get("responseId"),
         "model": reply.get("modelVersion"),
         "error": reply.get("error"),
-        "choices": [_choice(candidate) for candidate in (candidates or ())[:1]],
-        "usage": _usage(reply["usageMetadata"]) if "usageMetadata" in reply else {},
+        "choices": [_choice(candidate) for candidate in candidates[:1]],
+        "usage": _usage(mapping(reply.get("usageMetadata"))),
     }
 
 
 def _choice(candidate: Mapping[str, Any]) -> dict[str, Any]:
-    parts = mapping(candidate.get("content")).get("parts") or ()
-    text, thought = (
-        "".join(part.get("text", "") for part in parts if part.get("thought", False) is is_thought)
-        for is_thought in (False, True)
-    )
+    parts = objects(mapping(candidate.get("content")).get("parts"))
+    thought = joined(part.get("text") for part in parts if part.get("thought") is True)
+    text = joined(part.get("text") for part in parts if part.get("thought") is not True)
     reason = str(candidate.get("finishReason") or "")
     usual = _FINISH.get(reason, reason.lower())
     choice: dict[str, Any] = {
@@ -81,22 +79,25 @@ def _choice(candidate: Mapping[str, Any]) -> dict[str, Any]:
     }
     if "logprobsResult" in candidate:
         # Protocol buffers omit zeros in JSON: log(1).
+        chosen = objects(mapping(candidate["logprobsResult"]).get("chosenCandidates"))
         choice["logprobs"] = {
             "content": [
-                {"token": token["token"], "logprob": token.get("logProbability", 0.0)}
-                for token in candidate["logprobsResult"].get("chosenCandidates") or ()
+                {"token": token.get("token"), "logprob": token.get("logProbability", 0.0)}
+                for token in chosen
             ]
         }
     return choice
 
 
 def _usage(usage: Mapping[str, Any]) -> dict[str, Any]:
-    thought = usage.get("thoughtsTokenCount")
-    answered = [usage.get("candidatesTokenCount"), thought]
+    if not usage:
+        return {}
+    thought = count_of(usage.get("thoughtsTokenCount"))
+    answered = count_of(usage.get("candidatesTokenCount"))
     return {
         "prompt_tokens": usage.get("promptTokenCount"),
         "prompt_tokens_details": {"cached_tokens": usage.get("cachedContentTokenCount")},
         # Thoughts are charged as output, but counted apart; an empty reply has no candidate tokens.
-        "completion_tokens": sum(count for count in answered if isinstance(count, int)),
+        "completion_tokens": (answered or 0) + (thought or 0),
         "completion_tokens_details": {"reasoning_tokens": thought},
     }
