@@ -29,6 +29,11 @@ NO_CONFIDENCES = (
     "these results is that of an unranked list; do not compare it with a detector's."
 )
 
+IGNORED_OBJECTS = (
+    'Have "ignore": 1. Crowd regions have "iscrowd": 1; the others an area of -1, because '
+    "pycocotools ignores an object that is no crowd only by its area."
+)
+
 
 def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> Iterator[str]:
     """Write ``<run>_coco_results.json`` and ``<run>_coco_truth.json`` of every run.
@@ -108,6 +113,7 @@ def _truth(run: Run, boxes: CocoBoxes, failed: int, note: str) -> dict[str, Any]
         "info": {
             "description": f"Ground truth of {run.question.name} for the answers of {run.model}",
             "note": note,
+            "ignored objects": IGNORED_OBJECTS,
             "queries answered": len(run.rows) - failed,
             "failed calls, not in here": failed,
         },

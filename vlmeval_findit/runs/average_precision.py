@@ -47,7 +47,7 @@ class Evaluator:
         except ImportError:
             needs = f"average precision needs pycocotools: {install('calibration')}"
             raise ConfidenceError(needs) from None
-        if all(truth["iscrowd"] for truth in boxes.truth):
+        if all(truth["ignore"] for truth in boxes.truth):
             raise ConfidenceError("no query has an object: there is no average precision")
         names = sorted({*boxes.sources.values()})
         place = {name: at for at, name in enumerate(names)}
@@ -57,7 +57,8 @@ class Evaluator:
         self._truth.dataset = {
             "info": {},
             "images": list(boxes.images.values()),
-            "annotations": boxes.truth,
+            # Copies: pycocotools writes into them.
+            "annotations": [dict(each) for each in boxes.truth],
             "categories": boxes.categories,
         }
         with contextlib.redirect_stdout(io.StringIO()):  # pycocotools prints

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.variant import Variant
 from ..boxes.confidences import MEANS
 from ..boxes.matching import plain_label
-from ..boxes.representation import MatchRule
+from ..boxes.representation import Corners, MatchRule
 from ..coords.run_check import NotBoxesError
 from ..core.question import AnyTask
 from ..core.scored_row import ScoredRow
@@ -110,6 +111,19 @@ class ResultOrigin(NamedTuple):
         return confidences_of(self.row, definition)[self.box]
 
 
+class Ignore(Enum):
+    """How COCO's evaluation ignores an object."""
+
+    NOTHING = "not ignored"
+    OBJECT = "ignored object"  # Matched like any object, by IoU, by one box
+    CROWD = "crowd"  # Many objects: by the share of a box inside, by any number of boxes
+
+
+# pycocotools computes "ignore" anew, from "iscrowd" and from whether the area is within the range
+# evaluated. No range has negative areas.
+_IGNORED_AREA = -1.0
+
+
 class CocoBoxes:
     """Truth and results of a run in COCO's layout, every result with the score 1.
 
@@ -185,21 +199,32 @@ class CocoBoxes:
     def _add(self, row: ScoredRow, query: FindItQuery) -> None:
         numbers = [self._image(row, query, frame) for frame in range(len(query.images))]
         truth, label = query.truth, self._label(query)
-        counted = zip(truth.boxes, truth.frames, self._labels(query), strict=False)
-        # iscrowd is the only way in which COCO ignores an object.
-        ignored = ((each.box, each.frame, each.label or label) for each in truth.ignored)
-        for crowd, objects in enumerate((counted, ignored)):
-            for (x1, y1, x2, y2), frame, name in objects:
-                self.truth.append(
-                    {
-                        "id": len(self.truth) + 1,  # pycocotools takes 0 for "not matched"
-                        "image_id": numbers[frame],
-                        "category_id": self._category.get(plain_label(name)),
-                        "bbox": [x1, y1, x2 - x1, y2 - y1],
-                        "area": (x2 - x1) * (y2 - y1),
-                        "iscrowd": crowd,
-                    }
-                )
+        labels = self._labels(query)
+        for box, frame, name in zip(truth.boxes, truth.frames, labels, strict=False):
+            self._add_object(box, numbers[frame], name)
+        for other in truth.ignored:
+            ignore = Ignore.CROWD if other.crowd else Ignore.OBJECT
+            self._add_object(other.box, numbers[other.frame], other.label or label, ignore)
+        self._add_results(row, numbers, label)
+
+    def _add_object(
+        self, box: Corners, image: int, label: str, ignore: Ignore = Ignore.NOTHING
+    ) -> None:
+        x1, y1, x2, y2 = box
+        area = _IGNORED_AREA if ignore is Ignore.OBJECT else abs((x2 - x1) * (y2 - y1))
+        self.truth.append(
+            {
+                "id": len(self.truth) + 1,  # pycocotools takes 0 for "not matched"
+                "image_id": image,
+                "category_id": self._category.get(plain_label(label)),
+                "bbox": [x1, y1, x2 - x1, y2 - y1],
+                "area": area,
+                "iscrowd": int(ignore is Ignore.CROWD),
+                "ignore": int(ignore is not Ignore.NOTHING),
+            }
+        )
+
+    def _add_results(self, row: ScoredRow, numbers: Sequence[int], label: str) -> None:
         boxes = row.details["boxes"]
         frames = row.details.get("frames") or [0] * len(boxes)
         labels = row.details.get("labels") or [label] * len(boxes)

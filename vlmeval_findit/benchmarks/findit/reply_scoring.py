@@ -12,7 +12,6 @@ from ...boxes.error_types import ErrorEvent, MatchedQuery, classify_errors
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.representation import MatchRule, ReplyFormat
-from ...boxes.spaces import to_pixels
 from ...core.identity import Identity
 from ...core.replies import Replies, Reply
 from ...core.scored_row import ScoredRow
@@ -31,7 +30,7 @@ from .box_metrics import (
 )
 from .error_costs import ERRORS, details_of, event_sums
 from .findit_query import FindItQuery
-from .run_space import SpaceInForce, reply_format, spaces_of
+from .run_space import SpaceInForce, pixel_map, reply_format, spaces_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +85,8 @@ def match_replies(
     readings = [read_reply(reply, readers[row]) for reply, row in zip(replies, rows, strict=True)]
     truths = [query.truth for query in queries]
     maps = [
-        to_pixels(in_force.space, query.width, query.height)
-        for in_force, query in zip(spaces, queries, strict=True)
+        pixel_map(in_force, query, reply)
+        for in_force, query, reply in zip(spaces, queries, replies, strict=True)
     ]
     match_rule = variant.match_rule
     matched = match(readings, truths, maps, match_rule)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...boxes.representation import ReplyFormat
-from ...boxes.spaces import Space, SpaceError, space_from
+from ...boxes.spaces import Space, SpaceError, ToPixels, space_from, to_pixels
 from ...core.identity import GIVEN, SPACE, Described, Identity, IdentityConflict
-from ...core.replies import Replies
+from ...core.replies import Replies, Reply
 from ...core.settings import Settings
 from ...models.model_row import ModelRow
 from ...models.model_table import MODELS, check_settings, find_model, known_model, unknown_space
+from .findit_query import FindItQuery
 from .variant import Variant
 
 
@@ -97,6 +98,33 @@ def spaces_of(
     if recorded is not None or not any(reply.recorded.space for reply in replies):
         return [run_space(model, variant, settings, recorded)] * len(replies)
     return [run_space(model, variant, settings, reply.recorded.space) for reply in replies]
+
+
+def pixel_map(in_force: SpaceInForce, query: FindItQuery, reply: Reply) -> ToPixels:
+    """Return the map from a reply's numbers to pixels of its query's images.
+
+    Pixels after a processor's resize refer to the size that this processor gave, if it is recorded:
+    programs do not resize very thin images alike.
+    """
+    space, size = in_force.space, (query.width, query.height)
+    processed = _processed_size(reply, size) if space.kind == "smart_resize" else None
+    recorded = reply.recorded.space
+    if processed is not None and recorded is not None and space_from(recorded) == space:
+        return ToPixels(size[0] / processed[0], size[1] / processed[1])
+    return to_pixels(space, *size)
+
+
+def _processed_size(reply: Reply, size: tuple[int, int]) -> tuple[int, int] | None:
+    """Return the recorded size of a processed image of this size; None if there is none."""
+    if not reply.recorded.images:
+        return None
+    image = reply.recorded.images[-1]  # The scene, or the last frame, comes last
+    if list(image.get("original", ())) != list(size):
+        return None
+    match image.get("processed"):
+        case [int(width), int(height)] if width > 0 and height > 0:
+            return width, height
+    return None
 
 
 def reply_format(
