@@ -81,8 +81,7 @@ EXTRAS = {
     # 4.13 moved ovals of one pixel: from there on every mark has the same bytes.
     "marks": ["opencv-python>=4.13,<5"],
     "cluster": ["ray>=2.40"],
-    # ensemble-boxes: consensus of samples.
-    "calibration": ["pycocotools>=2.0.8", "ensemble-boxes>=1.0.9"],
+    "calibration": ["pycocotools>=2.0.8"],
     "notebook": ["jupyterlab>=4", "matplotlib"],
     # A tracking server, or a store in a file (sqlite:///…).
     "mlflow": ["mlflow-skinny>=3", "sqlalchemy>=2", "alembic>=1.13"],

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from scored_runs import Answer, World, failing, saying, speaking, world
 
 from vlmeval_findit.boxes.confidences import AGREEMENT
-from vlmeval_findit.boxes.writing import BoxToWrite
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import SAMPLE, Identity
 from vlmeval_findit.core.influences import FEWEST, clustered_sums, estimate_metrics, mean
@@ -26,7 +25,7 @@ from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.run_files import MORE_SAMPLES, RunFiles
 from vlmeval_findit.core.scored_row import ScoredRow
-from vlmeval_findit.runs.consensus import fuse, write_consensus
+from vlmeval_findit.runs.consensus import write_consensus
 from vlmeval_findit.runs.run_statistics import StatisticsError
 from vlmeval_findit.runs.sample_scores import (
     SamplesError,
@@ -202,29 +201,6 @@ def test_agreement_is_the_share_of_other_answers(
 # --- consensus ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("samples", "merged"),
-    [
-        ([[A], [A], [B]], [A]),
-        ([[A], [NEAR_A], []], [[0.0, 0.0, 10.0, 9.0]]),
-        ([[A], [B]], []),  # half is not most
-        ([[A], [], []], []),
-        ([[], []], []),
-        ([[A, A], [B], [B, [5.0, 5.0, 5.0, 9.0]]], [B]),  # a box said twice has one vote
-        ([[B, A], [A, B], [A]], [A, B]),
-    ],
-)
-def test_boxes_of_most_samples_are_merged(samples: Any, merged: Any) -> None:
-    actual = fuse([[BoxToWrite(tuple(corners)) for corners in sample] for sample in samples])
-    assert [each.box for each in actual] == [pytest.approx(tuple(each)) for each in merged]
-
-
-def test_only_boxes_of_one_label_and_frame_are_merged() -> None:
-    samples = [[("Cat", 0), ("dog", 1)], [("cat", 0), ("dog", 2)], [("dog", 0), ("dog", 1)]]
-    boxes = [[BoxToWrite(tuple(A), *group) for group in sample] for sample in samples]
-    assert [each[1:] for each in fuse(boxes)] == [("Cat", 0), ("dog", 1)]
-
-
 def test_the_consensus_is_a_reply_like_any_other(world: World) -> None:
     name = "FindIt_Pascal_multilabel_cxcywh_text"
     good = speaking(name, 1.0)
@@ -240,6 +216,40 @@ def test_the_consensus_is_a_reply_like_any_other(world: World) -> None:
     assert write_consensus(load_samples(path)).sums == consensus.sums
     assert consensus.path.read_bytes() == before, "written twice it is the same"
     assert main(["score", str(consensus.path)]) == 0, "and scored again by anybody"
+
+
+TWO_PEOPLE = '[{"bbox_2d": [100, 100, 300, 400]}, {"bbox_2d": [140, 100, 340, 400]}]'
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        TWO_PEOPLE,
+        TWO_PEOPLE.replace("}]", '}, {"bbox_2d": "somewhere"}]'),  # Not adherent, with boxes
+        '[{"bbox_2d": [500, 500, 500, 500]}, {"bbox_2d": [500, 500, 500, 500]}]',
+        "[]",
+        "There is none.",
+    ],
+)
+def test_the_consensus_of_equal_replies_is_that_reply(world: World, reply: str) -> None:
+    runs = load_samples(sampled(world, [saying(reply)] * 3))
+    consensus = write_consensus(runs)
+    assert consensus.sums == runs[0].sums
+    assert {each["prediction"] for each in json.loads(consensus.path.read_text())} == {reply}
+
+
+def test_the_consensus_has_both_of_two_people_side_by_side(world: World) -> None:
+    """Said in another order, and not to the pixel alike."""
+    others = ["[[139, 99, 341, 401], [101, 101, 299, 399]]", "[[100, 100, 300, 400]]", TWO_PEOPLE]
+    texts = [TWO_PEOPLE, *(text.replace("[1", '{"bbox_2d": [1') for text in others)]
+    texts = [text.replace("],", "]},").replace("]]", "]}]").replace("]}}", "]}") for text in texts]
+    texts[-1] = TWO_PEOPLE
+    consensus = write_consensus(load_samples(sampled(world, [saying(text) for text in texts])))
+    for row_ in consensus.rows:
+        assert row_.details["boxes"] == [
+            pytest.approx([20.05, 10.03, 59.95, 39.97], abs=0.1),
+            pytest.approx([27.9, 10, 68.1, 40], abs=0.1),
+        ]
 
 
 def test_no_box_not_readable_and_failed_stay_three_things(world: World) -> None:

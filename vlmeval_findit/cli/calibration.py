@@ -22,7 +22,7 @@ from ..leaderboard.run_tables import (
     samples_table,
 )
 from ..runs.coco_boxes import NoConfidenceError
-from ..runs.consensus import fusion, write_consensus
+from ..runs.consensus import write_consensus
 from ..runs.open_predictions import prediction_files
 from ..runs.run_calibration import CalibrationResult, measure_calibration
 from ..runs.run_score import score_file
@@ -102,7 +102,6 @@ def samples(runs: tuple[Path, ...]) -> int:
     The mean over samples, pass@k, the best sample by the truth, and the consensus: boxes that most
     samples agree on. It is written next to the samples as a run, and scored like any other reply.
     """
-    fusion()
     paths = prediction_files(runs)
     several = [path for path in paths if len(sample_files(path)) > 1]
     legends: dict[str, None] = {}

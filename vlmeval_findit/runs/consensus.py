@@ -1,37 +1,33 @@
 """The consensus of a run's samples: boxes that most of them agree on, as one reply to each query.
 
-Boxes of one label and frame are merged by weighted box fusion, each sample with the same weight. A
+Boxes of one label and frame are merged (:mod:`.box_fusion`), each sample with the same weight. A
 merged box stays where more than half of the answers contribute to it. A failed call is no answer; a
 reply without boxes and a reply that cannot be read are answers. Where most answers cannot be read,
-the consensus is the first of those.
+the consensus is the first of those; where all answers are one text, it is that text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
-import numpy as np
-
-from ..benchmarks.findit.run_space import reply_format, spaces_of
+from ..benchmarks.findit.findit_query import FindItQuery
+from ..benchmarks.findit.run_space import pixel_map, reply_format, spaces_of
 from ..benchmarks.findit.variant import Variant
-from ..boxes.matching import HIT
 from ..boxes.representation import MatchRule
-from ..boxes.spaces import to_pixels
 from ..boxes.writing import BoxToWrite, write
 from ..coords.run_check import NotBoxesError
-from ..core.command import install
 from ..core.identity import SAMPLE, write_identity
 from ..core.predictions import read_predictions, write_rows
 from ..core.replies import FAILED, Recorded, Reply, with_error
 from ..core.run_files import RunFiles, sample_path
 from ..core.scored_row import ScoredRow
 from ..core.settings import settings_from
+from .box_fusion import fuse
 from .open_predictions import Predictions, open_predictions
 from .run_score import score_file
-from .sample_scores import SamplesError, boxes_of, by_query, group_of
+from .sample_scores import boxes_of, by_query
 from .score_files import write_score
 from .scored_run import Run, load_run
 
@@ -45,12 +41,10 @@ def write_consensus(runs: Sequence[Run]) -> Run:
 
     Raises:
         NotBoxesError: the answers are no boxes.
-        SamplesError: ensemble-boxes is not installed.
     """
     first, question = runs[0], runs[0].question
     if not isinstance(question, Variant) or question.match_rule is not MatchRule.BOX_OVERLAP:
         raise NotBoxesError(f"{question.name}: its answers are no boxes that could be merged")
-    fusion()  # Refused before any file is read
     opened = open_predictions(first.path, settings_from({}))
     replies = [{each.index: each for each in read_predictions(run.path)} for run in runs]
     rows = [
@@ -78,8 +72,10 @@ def _row(
         text, extra = f"{FAILED} via API. {why}", replies[0].recorded.as_json()
         return {**row, "prediction": text, "extra_records": with_error(extra, why)}
     unreadable = [reply for row_, reply in answers if row_.reason and not row_.details["boxes"]]
-    if 2 * len(unreadable) > len(answers):
-        text, record = unreadable[0].text, replace(unreadable[0].recorded, token_logprobs=None)
+    texts = {reply.text for _, reply in answers}
+    if len(texts) == 1 or 2 * len(unreadable) > len(answers):
+        reply = answers[0][1] if len(texts) == 1 else unreadable[0]
+        text, record = reply.text, replace(reply.recorded, token_logprobs=None)
     else:
         reply = answers[0][1]
         samples = [list(filter(None, boxes_of(row_))) for row_, _ in answers]
@@ -91,9 +87,10 @@ def _row(
 def _text(opened: Predictions, reply: Reply, boxes: Iterable[BoxToWrite]) -> str:
     question, query = opened.task.question, opened.task.queries[reply.index]
     assert isinstance(question, Variant)
+    assert isinstance(query, FindItQuery)
     model, settings, identity = opened.model, opened.settings, opened.identity
     (in_force,) = spaces_of([reply], model, question, settings, identity)
-    scale_x, scale_y, left, top = to_pixels(in_force.space, query.width, query.height)
+    scale_x, scale_y, left, top = pixel_map(in_force, query, reply)
     row = reply.recorded.model.get("row", (identity and identity.answering.row) or "")
 
     def placed(box: BoxToWrite) -> BoxToWrite:
@@ -108,54 +105,3 @@ def _text(opened: Predictions, reply: Reply, boxes: Iterable[BoxToWrite]) -> str
 
     how = reply_format(model, question, settings, row)
     return write([*map(placed, boxes)], how, _DIGITS)
-
-
-# --- fusion ---------------------------------------------------------------------------------------
-
-
-def fusion() -> Any:
-    """Return the function of ensemble-boxes.
-
-    Raises:
-        SamplesError: it is not installed.
-    """
-    try:
-        return import_module("ensemble_boxes").weighted_boxes_fusion
-    except ImportError:
-        raise SamplesError(f"a consensus needs ensemble-boxes: {install('calibration')}") from None
-
-
-def fuse(samples: Sequence[Sequence[BoxToWrite]]) -> list[BoxToWrite]:
-    """Merge the boxes of samples; of merged boxes those of more than half of the samples stay.
-
-    They are in the order of their share, then from left to right. Boxes without an area stay out.
-    """
-    usable = [
-        [each for each in sample if each.box[0] < each.box[2] and each.box[1] < each.box[3]]
-        for sample in samples
-    ]
-    every = [each for sample in usable for each in sample]
-    if not every:
-        return []
-    groups = list(dict.fromkeys(map(group_of, every)))
-    labels = {group_of(each): each.label for each in reversed(every)}  # As it is written first
-    corners = np.array([each.box for each in every], dtype=float).reshape(-1, 2, 2)
-    low, span = corners.min(axis=(0, 1)), np.ptp(corners, axis=(0, 1))
-    boxes = []
-    for sample in usable:
-        # An IoU does not change with the unit of an axis, and fusion takes 0 to 1 only.
-        inside = (np.array([each.box for each in sample]).reshape(-1, 2, 2) - low) / span
-        boxes.append(inside.reshape(-1, 4).tolist())
-    numbers = [[groups.index(group_of(each)) for each in sample] for sample in usable]
-    scores = [[1.0] * len(sample) for sample in usable]
-    # Of scores that are all 1 this type of confidence is the share of distinct samples.
-    merged = fusion()(boxes, scores, numbers, iou_thr=HIT, conf_type="box_and_model_avg")
-    ranked = []
-    for box, share, number in zip(*merged, strict=True):
-        votes = round(float(share) * len(samples))
-        if 2 * votes > len(samples):
-            frame, label = groups[int(number)]
-            x1, y1, x2, y2 = (np.array(box, dtype=float).reshape(2, 2) * span + low).ravel()
-            fused = BoxToWrite((float(x1), float(y1), float(x2), float(y2)), labels[frame, label])
-            ranked.append((-votes, fused._replace(frame=frame)))
-    return [fused for _, fused in sorted(ranked)]

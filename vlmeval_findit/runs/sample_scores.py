@@ -14,13 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from ..boxes.confidences import AGREEMENT
-from ..boxes.matching import HIT, iou, plain_label
+from ..boxes.matching import HIT, iou
 from ..boxes.writing import BoxToWrite
 from ..core.identity import SAMPLE, identity_conflicts
 from ..core.influences import Estimate, clustered_sums, estimate_metrics, mean
 from ..core.metric import Better, Metric
 from ..core.run_files import MORE_SAMPLES
 from ..core.scored_row import ScoredRow, totals
+from .box_fusion import group_of
 from .run_statistics import check_comparable, estimate
 from .scored_run import Run, load_runs
 
@@ -207,8 +208,3 @@ def _agrees(row: ScoredRow) -> Callable[[BoxToWrite], bool]:
         return boxes is not None and bool((iou(np.array([box.box]), boxes) >= HIT).any())
 
     return agrees
-
-
-def group_of(box: BoxToWrite) -> tuple[int, str]:
-    """Return what boxes that can agree have in common: the frame and the label."""
-    return box.frame, plain_label(box.label)
