@@ -15,10 +15,14 @@ from ..benchmarks.findit.findit_datasets import Family
 from ..core.command import as_called
 from ..core.formatting import nearest, some
 from ..data.annotated_samples import AnnotationError, Counts, Samples, Units
-from ..data.custom.box_files import read_coco, read_csv, read_voc
-from ..data.custom.build import ImportedDataset, import_samples
+from ..data.custom.build import ImportChoices, ImportedDataset, import_samples
+from ..data.custom.class_rules import ClassRules, read_renames
+from ..data.custom.coco import read_coco
+from ..data.custom.csv_boxes import read_csv
 from ..data.custom.jsonl import read_jsonl
+from ..data.custom.reader_options import ReaderOptions
 from ..data.custom.stored_pixels import ExifPixels
+from ..data.custom.voc import read_voc
 from ..data.custom.yolo import read_yolo
 from ..data.published.importing import ImportOptions, run_import
 from ..data.sources import SOURCES, DataSource, published_sets
@@ -34,13 +38,17 @@ class _Format:
     name: str  # In messages
     files: str  # In the help, as its meaning
     means: str
-    read: Callable[..., Samples]  # Of a path, the folder of images, and the flags
-    flags: tuple[str, ...] = ()
+    read: Callable[[Path, Path, ReaderOptions], Samples]  # Of a path and the folder of images
+    flags: tuple[str, ...]  # Those that it takes, of _OF_FORMATS
     images: str | None = None  # Folder of the images; None: where the file is
 
 
+_CLASSES = ("ignore_class", "drop_class", "rename_class")
+
 _BY_SUFFIX = {
-    ".json": _Format("COCO", "FILE.json", "COCO: instances with boxes", read_coco),
+    ".json": _Format(
+        "COCO", "FILE.json", "COCO: instances with boxes", read_coco, ("units", *_CLASSES)
+    ),
     ".jsonl": _Format(
         "JSON lines",
         "FILE.jsonl",
@@ -55,7 +63,7 @@ _BY_SUFFIX = {
         "FILE.csv, .tsv",
         "columns image,label,x1,y1,x2,y2 and, if known, width,height; a box each line",
         read_csv,
-        ("units",),
+        ("units", *_CLASSES),
     ),
 }
 
@@ -65,7 +73,7 @@ _BY_FOLDER = {
         "DIR with labels/",
         "YOLO, with data.yaml or classes.txt; images in DIR/images",
         read_yolo,
-        ("split",),
+        ("split", *_CLASSES),
         "images",
     ),
     "Annotations": _Format(
@@ -73,6 +81,7 @@ _BY_FOLDER = {
         "DIR with Annotations/",
         "VOC; images in DIR/JPEGImages",
         read_voc,
+        ("units", "split", "voc_from", *_CLASSES),
         images="JPEGImages",
     ),
 }
@@ -82,7 +91,8 @@ _HELP = [
     ("DIR --set NAME", "a published set, checked against what is known of it (--sets lists them)"),
 ]
 
-_OF_FORMATS, _OF_SETS = ("units", "frames", "split"), ("only", "partial")
+_OF_FORMATS = ("units", "frames", "split", "voc_from", *_CLASSES)
+_OF_SETS = ("only", "partial")
 
 
 @click.command(
@@ -102,7 +112,7 @@ _OF_FORMATS, _OF_SETS = ("units", "frames", "split"), ("only", "partial")
     "--units",
     type=click.Choice([units.value for units in Units]),
     callback=lambda _, __, value: value and Units(value),
-    help="What the numbers of CSV and JSON lines count.",
+    help="What the numbers of boxes count (else pixels, and of YOLO fractions).",
 )
 @option("--frames", "N", "Thin the videos of JSON lines to N frames.", type=click.IntRange(min=1))
 @option("--split", "NAME", "Which split of YOLO is read (val, of several).")
@@ -114,6 +124,17 @@ _OF_FORMATS, _OF_SETS = ("units", "frames", "split"), ("only", "partial")
     callback=lambda _, __, value: value and ExifPixels(value),
     help="Where EXIF rotates an image, boxes refer to its pixels as they are stored, or turned.",
 )
+@option("--ignore-class", "NAME", "No answer in boxes of this class is an error.", multiple=True)
+@option("--drop-class", "NAME", "Leave out the boxes of this class.", multiple=True)
+@option(
+    "--rename-class",
+    "OLD=NEW",
+    "Ask for a class by another name; @FILE has a pair OLD,NEW a line.",
+    multiple=True,
+)
+@option("--voc-from", "0|1", "Number of the first pixel in VOC.", type=click.IntRange(0, 1))
+@switch("--leave-out-bad-boxes", "Leave out boxes without an area, or outside their image.")
+@switch("--skip-unreadable-images", "Leave out images that are missing or damaged.")
 @switch("--replace", "Replace your dataset of that name.")
 def command(**flags: Any) -> int:
     """Make a dataset of your annotations, or of a published set."""
@@ -122,7 +143,8 @@ def command(**flags: Any) -> int:
             _print_set(row)
         print("\ndata import DIR --set NAME\nLicences are as published; the owners' pages decide.")
         return 0
-    path, name, replace, exif = (flags[each] for each in ("path", "name", "replace", "exif"))
+    path, name = flags["path"], flags["name"]
+    replace, exif = flags["replace"], flags["exif"]
     if path is None:
         raise AnnotationError("FILE or DIR is missing (data import --help)")
     if flags["set"]:
@@ -140,14 +162,28 @@ def command(**flags: Any) -> int:
         raise AnnotationError(
             f"{folder}: no such folder; say with --image-root where the images lie"
         )
-    samples = form.read(path, folder, **{flag: flags[flag] for flag in form.flags})
-    _print_dataset(import_samples(name, samples, replace, exif))
+    samples = form.read(path, folder, _reader_options(flags))
+    choices = ImportChoices(
+        replace, exif, flags["leave_out_bad_boxes"], flags["skip_unreadable_images"]
+    )
+    _print_dataset(import_samples(name, samples, choices))
     return 0
+
+
+def _reader_options(flags: Mapping[str, Any]) -> ReaderOptions:
+    classes = ClassRules(
+        ignore=flags["ignore_class"],
+        drop=flags["drop_class"],
+        rename=read_renames(flags["rename_class"]),
+    )
+    return ReaderOptions(
+        flags["units"], flags["split"], flags["frames"], flags["voc_from"], classes
+    )
 
 
 def _refuse(flags: Mapping[str, Any], names: Iterable[str], of: str) -> None:
     for name in names:
-        if flags[name] not in (None, False):
+        if flags[name] not in (None, False, ()):
             raise AnnotationError(f"{flag_name(name)} is not for {of}. Leave it out")
 
 
@@ -217,8 +253,8 @@ def make_set(name: str, options: ImportOptions) -> int:
 
 def _print_dataset(built: ImportedDataset) -> None:
     row = built.row
-    for note in (*built.notes, *(f"left out: {n} {why}" for why, n in built.left_out.items())):
-        print_folded(note)
+    for line in built.ledger.lines():
+        print_folded(line)
     frames, captions = f"; {row.frames} frames" * (row.frames > 1), "; with captions" * row.captions
     print_folded(f"{built.name}: {Family(row.family).target}{frames}{captions}")
     for table in built.tables:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
@@ -13,6 +12,7 @@ from ..benchmarks.findit.findit_datasets import Family
 from ..boxes.box_records import Ignored, Mask, Truth
 from ..boxes.representation import Corners
 from ..core.image_files import Size
+from .ledger import Ledger
 
 
 class AnnotationError(ValueError):
@@ -31,15 +31,27 @@ class PackedImages(Protocol):
 
 
 class Units(Enum):
-    """The units of boxes."""
+    """The units of boxes: pixels, or parts of the image's width and height."""
 
     PIXELS = "pixels"
     FRACTIONS = "fractions"
+    PERCENT = "percent"
+    THOUSANDTHS = "thousandths"
+
+    @property
+    def scale(self) -> float:
+        """The number that the image's right or lower edge has; of pixels it is its size."""
+        return {"fractions": 1, "percent": 100, "thousandths": 1000}[self.value]
 
 
+# Why an object is ignored
 CROWD = "crowd regions"
 DIFFICULT = "objects marked as difficult"
 IGNORED = "objects marked as ignored"
+REGION = "regions where nothing counts"  # Of a class that is no object: KITTI's DontCare
+
+_COMPARED_BY_SHARE = (CROWD, REGION)
+"""An answer lies in these by the share of its own area; one answer need not fill them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +62,7 @@ class AnnotatedBox:
     where: str = field(compare=False)  # The file and the place in it, for messages
     label: str = ""  # Only used where a query has several labels
     frame: int = 0  # Counted from 0; 0 for an image
-    ignored: str = ""  # Why it is ignored: CROWD, DIFFICULT or IGNORED; empty: it counts
+    ignored: str = ""  # CROWD, DIFFICULT, IGNORED or REGION; empty: it counts
     mask: Mask | None = None
 
 
@@ -91,7 +103,13 @@ class Sample:
             () if isinstance(self.label, str) else tuple(map(label, self.counted)),
             masks if any(masks) else (),
             tuple(
-                Ignored(box.corners, box.frame, label(box), box.ignored == CROWD, box.mask)
+                Ignored(
+                    box=box.corners,
+                    frame=box.frame,
+                    label=label(box),
+                    crowd=box.ignored in _COMPARED_BY_SHARE,
+                    mask=box.mask,
+                )
                 for box in ignored
             ),
         )
@@ -147,13 +165,14 @@ class Samples:
     family: Family
     queries: tuple[Sample, ...]
     units: Units = Units.PIXELS
+    units_stated: bool = False  # By the user: they are not questioned
     sizes: Mapping[str, Size | None] = field(default_factory=dict)  # As stated; None: not stated
     counts: Counts = Counts()
-    left_out: Counter[str] = field(default_factory=Counter)  # On purpose, by reason
+    ledger: Ledger = field(default_factory=Ledger)  # What became of all that was given
     frames: int | None = None  # Queries are thinned to so many; None: all have the same number
     # Ids of a COCO file, by file name and by class, for an export
-    image_ids: Mapping[str, int] = field(default_factory=dict)
-    category_ids: Mapping[str, int] = field(default_factory=dict)
+    image_ids: Mapping[str, int | str] = field(default_factory=dict)
+    category_ids: Mapping[str, int | str] = field(default_factory=dict)
 
     @property
     def missing(self) -> Sequence[str]:
@@ -176,69 +195,3 @@ def expression_samples(
         negatives=sum(not query.counted for query in queries),
     )
     return Samples(source, images, family, tuple(queries), sizes=sizes, counts=counts)
-
-
-def detection_samples(
-    source: Path,
-    images: Path,
-    sizes: Mapping[str, Size | None],
-    objects: Sequence[tuple[str, AnnotatedBox]],
-    *,
-    backgrounds: Sequence[str] = (),
-    left_out: Mapping[str, int] | None = None,
-    classes: int = 0,
-) -> Samples:
-    """Return object detection: a query for each image and label, and for all labels of an image.
-
-    Args:
-        source: what was read.
-        images: the folder of the images.
-        sizes: every annotated image, with its size where that is stated.
-        objects: every object after the name of its image.
-        backgrounds: images that are stated to hold no object: negatives.
-        left_out: how many objects or files the reader left out, by reason.
-        classes: how many there are, objects or not (0: not known).
-
-    Raises:
-        AnnotationError: there are no boxes.
-    """
-    counted = [(image, box.label) for image, box in objects if not box.ignored]
-    if not counted:
-        raise AnnotationError(f"{source}: no boxes{' but those to ignore' if objects else ''}")
-    skipped = Counter(left_out or {})
-    by_label: dict[tuple[str, str], list[AnnotatedBox]] = {label: [] for label in counted}
-    by_image: dict[str, list[AnnotatedBox]] = {image: [] for image, _ in counted}
-    # Those that count first.
-    for image, box in sorted(objects, key=lambda row: bool(row[1].ignored)):
-        # Without a box of its label that counts, no query asks for an ignored box.
-        if (image, box.label) in by_label:
-            by_label[image, box.label].append(box)
-            by_image[image].append(box)
-        else:
-            skipped[f"{box.ignored} in images with nothing else of their label"] += 1
-    queries = [
-        Sample((image,), label, tuple(boxes), boxes[0].where)
-        for (image, label), boxes in by_label.items()
-    ]
-    labels = sorted({label for _, label in by_label})
-    # One label each, in turn, so that negatives are as frequent as such images.
-    negatives = [
-        Sample((image,), labels[at % len(labels)], (), f"{source}, {image}")
-        for at, image in enumerate(backgrounds)
-    ]
-    multi = [
-        Sample((image,), tuple(sorted({b.label for b in boxes})), tuple(boxes), boxes[0].where)
-        for image, boxes in by_image.items()
-    ]
-    multi += [replace(query, label=query.labels) for query in negatives]
-    counts = Counts(
-        images=len(sizes),
-        boxes=len(counted),
-        queries=len(by_label),
-        classes=classes,
-        ignored=len(objects) - len(counted),
-    )
-    every = (*queries, *negatives, *multi)
-    return Samples(
-        source, images, Family.OBJDET, every, sizes=sizes, counts=counts, left_out=skipped
-    )

@@ -51,6 +51,7 @@ class PublishedPart:
 
     name: str  # Within the set; "" where it is the only one
     read: Callable[[], Samples]  # Raises AnnotationError, naming the file and the place in it
+    bad_boxes: bool = False  # It has boxes without an area, or outside their image: left out
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -3,7 +3,7 @@
 from functools import partial
 
 from vlmeval_findit.data.annotated_samples import AnnotationError, Counts
-from vlmeval_findit.data.custom.box_files import read_coco
+from vlmeval_findit.data.custom.coco import read_coco
 from vlmeval_findit.data.sources import DataSource, PublishedPart
 
 

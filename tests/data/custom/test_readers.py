@@ -16,8 +16,12 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import unsafe
 from vlmeval_findit.data.annotated_samples import AnnotatedBox, AnnotationError, Samples
-from vlmeval_findit.data.custom.box_files import read_coco, read_csv, read_voc
+from vlmeval_findit.data.custom.coco import read_coco
+from vlmeval_findit.data.custom.csv_boxes import read_csv
+from vlmeval_findit.data.custom.reader_options import ReaderOptions
+from vlmeval_findit.data.custom.voc import read_voc
 from vlmeval_findit.data.custom.yolo import read_yolo
+from vlmeval_findit.data.ledger import Fate
 
 pytestmark = pytest.mark.usefixtures("data_root")
 
@@ -231,10 +235,10 @@ def test_splits_of_yolo_are_not_merged(
     tmp_path, splits: tuple[str, ...], stated: str | None, read: str
 ) -> None:
     folder = split_folder(tmp_path, *splits)
-    samples = read_yolo(folder, folder / "images", stated)
+    samples = read_yolo(folder, folder / "images", ReaderOptions(split=stated))
     assert {Path(name).parts[0] for name in samples.sizes} == {read}
     assert (len(samples.sizes), len(boxes_of(samples))) == (4, 4)
-    assert samples.left_out.total() == 3 * (len(splits) - 1)
+    assert samples.ledger.count(Fate.LEFT_OUT) == 3 * (len(splits) - 1)
 
 
 def test_a_split_that_is_not_clear(tmp_path) -> None:
@@ -244,7 +248,7 @@ def test_a_split_that_is_not_clear(tmp_path) -> None:
         ("vla", "no split 'vla': did you mean val"),
         ("..", "no split '..'"),
     ):
-        assert why in refusal(read_yolo, folder, folder / "images", stated)
+        assert why in refusal(read_yolo, folder, folder / "images", ReaderOptions(split=stated))
 
 
 def test_images_without_objects_ask_for_one_class_each(tmp_path, capsys) -> None:
@@ -252,7 +256,7 @@ def test_images_without_objects_ask_for_one_class_each(tmp_path, capsys) -> None
     folder = split_folder(tmp_path, "train", "val")
     assert main(["data", "import", str(folder), "--name", "Mine", "--split", "val"]) == 0
     output = capsys.readouterr().out
-    assert "left out: 3 label files that are not of the split val" in output
+    assert "left out: 3 label files not of the split val" in output
     assert output.count("(2 without an object)") == 2
     for name in ("FindIt_Mine_xyxy_json", "FindIt_Mine_multilabel_xyxy_json"):
         task = load_task(name)

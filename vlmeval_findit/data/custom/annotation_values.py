@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Sequence
 from math import isfinite, nan
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +15,7 @@ from ...core.config import Checked, Expected, MisplacedError, config_from
 from ...core.files import unsafe
 from ...core.image_files import Size, decode
 from ...marks.region import Mask, PackedMask, packed_mask, rle_of
-from ..annotated_samples import AnnotatedBox, AnnotationError, Units
+from ..annotated_samples import AnnotationError
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
@@ -101,21 +100,6 @@ def state_size(sizes: dict[str, Size], image: str, size: Size, where: str) -> No
     if before != size:
         here, there = (f"{w}x{h}" for w, h in (size, before))
         raise AnnotationError(f"{where}: {image} is {here} here, {there} before")
-
-
-def units_of(source: Path, boxes: Sequence[AnnotatedBox], stated: Units | None) -> Units:
-    """Return the units of boxes in a file that does not tell them.
-
-    Raises an AnnotationError if they are not stated and no number is above 1.
-    """
-    if stated is not None:
-        return stated
-    if not boxes or any(abs(n) > 1 for box in boxes for n in box.corners):
-        return Units.PIXELS
-    raise AnnotationError(
-        f"{source}: none of the {len(boxes)} boxes has a number above 1: fractions of the "
-        "images, or pixels? Say --units fractions or --units pixels"
-    )
 
 
 # --- masks ----------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -20,9 +19,11 @@ from ...core.files import atomic_write
 from ...core.folders import CustomDataset, custom_datasets, custom_datasets_file, lmu_data_root
 from ...core.lock import Lock
 from ...core.table_files import meta_path
-from ..annotated_samples import Sample, Samples
-from .checks import Sizes, check_boxes, check_name, check_samples
+from ..annotated_samples import AnnotationError, Sample, Samples
+from ..ledger import Ledger
+from .checks import Sizes, check_frame_sizes, check_name, check_samples, usable_boxes
 from .stored_pixels import ExifPixels, checked_images, to_stored_pixels
+from .units_check import check_units
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +34,23 @@ class ImportedDataset:
     row: CustomDataset  # In the registry
     tables: tuple[PreparedTable, ...]
     tags: Mapping[str, Sequence[str]]  # The values of every kind
-    notes: tuple[str, ...]  # About its images
-    left_out: Counter[str]  # On purpose, by reason
+    ledger: Ledger  # What became of all that was given
+
+
+@dataclass(frozen=True, slots=True)
+class ImportChoices:
+    """What the user says of a dataset as a whole."""
+
+    replace: bool = False  # Whether a custom dataset of this name may be replaced
+    exif: ExifPixels | None = None  # Which pixels boxes refer to when EXIF turns the image
+    leave_out_bad_boxes: bool = False
+    skip_unreadable_images: bool = False
 
 
 def import_samples(
     name: str,
     samples: Samples,
-    replace: bool,
-    exif: ExifPixels | None = None,
+    choices: ImportChoices | None = None,
     origin: Mapping[str, Any] | None = None,
 ) -> ImportedDataset:
     """Check samples and make a dataset of them: tables below LMUData, and a row in the registry.
@@ -49,21 +58,25 @@ def import_samples(
     Args:
         name: its name in ``FindIt_<name>_…``.
         samples: what was read.
-        replace: whether a custom dataset of this name may be replaced.
-        exif: which pixels boxes refer to when EXIF turns the image.
+        choices: what the user says of the dataset as a whole.
         origin: further entries of the ``.meta.json`` of its tables.
 
     Raises:
         AnnotationError: the name, a query, an image or a box cannot be used.  Nothing is written
             then.
     """
-    check_name(name, replace)
+    choices = choices or ImportChoices()
+    check_name(name, choices.replace)
     check_samples(samples)
     with _unpacked(name, samples) as (now, settle):
-        images = checked_images(samples, now)
+        samples, images = checked_images(samples, now, choices.skip_unreadable_images)
         sizes = {name: image.size for name, image in images.items()}
-        checked, notes = to_stored_pixels(samples, images, exif)
-        check_boxes(checked, sizes)
+        check_frame_sizes(samples.queries, sizes)
+        check_units(samples, sizes)
+        converted = to_stored_pixels(samples, images, choices.exif)
+        checked = usable_boxes(converted, sizes, choices.leave_out_bad_boxes, samples.ledger)
+        if not checked:
+            raise AnnotationError(f"{samples.source}: no query is left whose boxes can be used")
         # A kill between here and the end leaves no dataset of the old name over new files.
         _register(name, None)
         folder = settle()
@@ -82,7 +95,7 @@ def import_samples(
     for kind, value in (pair for query in checked for pair in query.tags.items()):
         tags.setdefault(kind, set()).add(value)
     kinds = {kind: sorted(values) for kind, values in tags.items()}
-    return ImportedDataset(name, row, tables, kinds, notes, samples.left_out)
+    return ImportedDataset(name, row, tables, kinds, samples.ledger)
 
 
 # --- images ---------------------------------------------------------------------------------------
@@ -137,7 +150,8 @@ def _write(
     # A dataset always has a table of single labels.
     single = single or [sample for query in multi for sample in query.by_label()]
     out, multi_name = lmu_data_root(), f"{name}_multilabel"
-    origin = {"source": samples.source.name, "imported as": name, **origin}
+    ledger = samples.ledger.as_json()
+    origin = {"source": samples.source.name, "imported as": name, "ledger": ledger, **origin}
     tables = [write_table(out, name, _queries(single, sizes, frames), origin)]
     if multi:
         tables.append(write_table(out, multi_name, _queries(multi, sizes, frames), origin))

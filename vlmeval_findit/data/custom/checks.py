@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ...benchmarks.findit import PREFIX
 from ...benchmarks.findit.error_costs import OBJECTS, SIZE
@@ -16,7 +17,8 @@ from ...core.formatting import is_one_line
 from ...core.image_files import Size
 from ...core.metric import slice_problem
 from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples
-from .stored_pixels import refuse
+from ..ledger import Ledger
+from .stored_pixels import refusal
 
 Sizes = Mapping[str, Size]
 """(width, height) of every image, in stored pixels."""
@@ -89,7 +91,7 @@ def _check_frames(samples: Samples) -> None:
 
 def _text_problem(query: Sample) -> str | None:
     for label in query.labels:
-        if not plain_label(label):
+        if not label.strip():
             return f"label {label!r} is empty"
     for text in (*query.labels, query.caption):
         if not is_one_line(text):
@@ -109,30 +111,40 @@ def _tag_problem(query: Sample) -> str | None:
 
 def _check_labels(samples: Samples) -> None:
     """Require labels that can be listed with commas and that the metric tells apart."""
-    plain: dict[str, str] = {}
     for query in samples.queries:
-        for label in () if isinstance(query.label, str) else query.label:
-            why = ""
-            other = plain.setdefault(plain_label(label), label)
-            if "," in label:
-                why = f"label {label!r} has a comma, which separates labels in prompts"
-            elif other != label:
-                why = (
-                    f"labels {other!r} and {label!r} are the same to the metric: letter case and "
-                    "punctuation make no difference"
-                )
+        if not isinstance(query.label, str):
+            why = multilabel_problem(query.label)
             if why:
                 raise AnnotationError(f"{query.where}: {why}")
+
+
+def multilabel_problem(labels: Sequence[str]) -> str | None:
+    """Say why labels cannot be asked for together; None if they can.
+
+    >>> multilabel_problem(["bowl, ceramic", "cup"])
+    "the label 'bowl, ceramic' has a comma, which separates labels in prompts"
+    """
+    seen: dict[str, str] = {}
+    for label in labels:
+        plain = plain_label(label)
+        other = seen.setdefault(plain, label)
+        if "," in label:
+            return f"the label {label!r} has a comma, which separates labels in prompts"
+        if not plain:
+            return f"the label {label!r} is only punctuation, which the metric leaves out"
+        if other != label:
+            return (
+                f"the labels {other!r} and {label!r} are the same to the metric: letter case and "
+                "punctuation make no difference"
+            )
+    return None
 
 
 # --- boxes, frames --------------------------------------------------------------------------------
 
 
-def check_boxes(queries: Sequence[Sample], sizes: Sizes) -> None:
-    """Raise an AnnotationError for boxes without an area or, rounding apart, outside their image,
-    for unsuitable masks, and for frames of several sizes.
-    """
-    boxes: dict[str, str | None] = {}  # Two queries may share a box
+def check_frame_sizes(queries: Sequence[Sample], sizes: Sizes) -> None:
+    """Raise an AnnotationError where the frames of a query have several sizes."""
     for query in queries:
         first, *others = query.images
         for other in others:
@@ -142,9 +154,39 @@ def check_boxes(queries: Sequence[Sample], sizes: Sizes) -> None:
                     f"{query.where}: {first} is {w1}x{h1}, but {other} is {w2}x{h2}; the frames "
                     "of a query have one size"
                 )
+
+
+def usable_boxes(
+    queries: Sequence[Sample], sizes: Sizes, leave_out: bool, ledger: Ledger
+) -> tuple[Sample, ...]:
+    """Return queries whose boxes have an area, lie in their image, and have suitable masks.
+
+    With ``leave_out`` other boxes are left out, and with them queries that they were all of: an
+    object whose box is wrong is still there.
+
+    Raises:
+        AnnotationError: there are other boxes, and they are not left out.
+    """
+    boxes: dict[str, str | None] = {}  # Two queries may share a box
+    for query in queries:
         for box in query.boxes:
             boxes[box.where] = _box_problem(box, query.images[box.frame], sizes)
-    refuse([f"{place}: {why}" for place, why in boxes.items() if why], len(boxes), "boxes")
+    bad = {place: why for place, why in boxes.items() if why}
+    if not bad:
+        return tuple(queries)
+    problems = [f"{place}: {why}" for place, why in bad.items()]
+    if not leave_out:
+        raise refusal(problems, len(boxes), "boxes", "--leave-out-bad-boxes")
+    for why in problems:
+        ledger.leave_out("boxes that cannot be used (--leave-out-bad-boxes)", why)
+    usable = []
+    for query in queries:
+        good = replace(query, boxes=tuple(box for box in query.boxes if box.where not in bad))
+        if query.counted and not good.counted:
+            ledger.leave_out("queries all of whose boxes cannot be used", query.where)
+        else:
+            usable.append(good)
+    return tuple(usable)
 
 
 def _box_problem(box: AnnotatedBox, image: str, sizes: Sizes) -> str | None:

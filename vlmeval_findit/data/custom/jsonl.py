@@ -10,7 +10,6 @@ boxes a frame.  A key that is null is as if it were not there.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,9 @@ from ...benchmarks.findit.findit_datasets import Family
 from ...core.config import Checked, Config, Expected, Text, YesNo
 from ...core.formatting import nearest
 from ..annotated_samples import IGNORED, AnnotatedBox, AnnotationError, Sample, Samples, Units
-from .annotation_values import CornersOfJson, json_of, mask_of, text_of, units_of, validated
+from ..ledger import Ledger
+from .annotation_values import CornersOfJson, json_of, mask_of, text_of, validated
+from .reader_options import ReaderOptions
 
 IMAGES = ("image", "images")
 TARGETS = ("label", "labels", "expression", "references")
@@ -66,9 +67,7 @@ class _Box(Config):
     ignore: YesNo = False
 
 
-def read_jsonl(
-    path: Path, images: Path, units: Units | None = None, frames: int | None = None
-) -> Samples:
+def read_jsonl(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
     """Read a file of queries, all of one kind: labels, expressions, or references.
 
     Repeated lines are left out.
@@ -76,13 +75,13 @@ def read_jsonl(
     Args:
         path: the file.
         images: the folder that image names are relative to.
-        units: of boxes; must be stated where no number is above 1.
-        frames: the number that the frames of videos are thinned to (None: all have one number).
+        options: what the file does not tell: units, and how many frames videos are thinned to.
 
     Raises:
         AnnotationError: naming the line and what is wrong with it.
     """
-    left_out: Counter[str] = Counter()
+    options = options or ReaderOptions()
+    ledger = Ledger()
     seen: dict[object, Sample] = {}
     kinds: dict[str, str] = {}
     for number, text in enumerate(text_of(path).split("\n"), 1):
@@ -102,13 +101,22 @@ def read_jsonl(
                 f"{where}: is the query of {before.where} with other boxes, caption or tags; write "
                 "all boxes of a query on one line"
             )
-        left_out["repeated lines"] += before is not query
+        if before is not query:
+            ledger.leave_out("repeated lines", where)
     if not seen:
         raise AnnotationError(f"{path}: no queries")
     queries = tuple(seen.values())
-    units = units_of(path, [box for query in queries for box in query.boxes], units)
-    family = _family(next(iter(kinds)), queries)
-    return Samples(path, images, family, queries, units, left_out=+left_out, frames=frames)
+    ledger.read("queries", len(queries))
+    return Samples(
+        path,
+        images,
+        _family(next(iter(kinds)), queries),
+        queries,
+        units=options.units or Units.PIXELS,
+        units_stated=options.units is not None,
+        ledger=ledger,
+        frames=options.frames,
+    )
 
 
 def _query(line: Line, where: str, folder: Path) -> tuple[str, Sample]:

@@ -91,24 +91,62 @@ class CheckedImage:
         return ExifPixels.STORED if self.stated == self.size else ExifPixels.TURNED
 
 
-def checked_images(samples: Samples, folder: Path) -> dict[str, CheckedImage]:
+def checked_images(
+    samples: Samples, folder: Path, skip: bool
+) -> tuple[Samples, dict[str, CheckedImage]]:
     """Decode every image of queries and compare it with its stated size.
 
-    Raises an AnnotationError if an image is not below the folder, is damaged, or has another size.
+    Returns the samples, with ``skip`` without the queries whose images cannot be used, and the
+    images by name.
+
+    Raises:
+        AnnotationError: an image is not below the folder, is damaged, or has another size; with
+            ``skip`` no query has a usable image.
     """
-    names = list(dict.fromkeys(name for q in samples.queries for name in (*q.images, *q.support)))
+    names: dict[str, None] = {}
+    for query in samples.queries:
+        names.update(dict.fromkeys((*query.images, *query.support)))
     with ThreadPoolExecutor(4) as pool:
         checked = list(pool.map(lambda n: _checked(n, samples.sizes.get(n), folder), names))
-    refuse([why for why in checked if isinstance(why, str)], len(names), "images")
-    by_name = zip(names, checked, strict=True)
-    return {name: image for name, image in by_name if isinstance(image, CheckedImage)}
+    by_name = dict(zip(names, checked, strict=True))
+    images = {name: image for name, image in by_name.items() if isinstance(image, CheckedImage)}
+    problems = {name: why for name, why in by_name.items() if isinstance(why, str)}
+    if problems and (not skip or not images):
+        raise refusal(list(problems.values()), len(names), "images", "--skip-unreadable-images")
+    return _without(samples, problems), images
 
 
-def refuse(problems: Sequence[str], count: int, what: str) -> None:
-    """Raise an AnnotationError with the number of problems and the first of them, if any."""
-    if problems:
-        why = f"{len(problems)} of {count} {what} cannot be used; the first: {problems[0]}"
-        raise AnnotationError(why)
+def _without(samples: Samples, problems: Mapping[str, str]) -> Samples:
+    """Leave out the queries with an image that cannot be used."""
+    queries = []
+    for query in samples.queries:
+        bad = [problems[name] for name in (*query.images, *query.support) if name in problems]
+        if bad:
+            what = "queries of images that cannot be used (--skip-unreadable-images)"
+            samples.ledger.leave_out(what, bad[0])
+        else:
+            queries.append(query)
+    for why in problems.values():
+        samples.ledger.leave_out("images that cannot be used (--skip-unreadable-images)", why)
+    return replace(samples, queries=tuple(queries))
+
+
+_LISTED = 10
+"""Problems that a refusal lists."""
+
+
+def refusal(problems: Sequence[str], count: int, what: str, flag: str) -> AnnotationError:
+    """Make an AnnotationError that lists the first problems, and the flag that leaves them out."""
+    if len(problems) == 1:
+        return AnnotationError(
+            f"1 of {count} {what} cannot be used: {problems[0]}. Mend it, or say {flag}"
+        )
+    lines = [f"{len(problems)} of {count} {what} cannot be used:"]
+    lines += [f"  {why}" for why in problems[:_LISTED]]
+    if len(problems) > _LISTED:
+        lines.append(f"  … and {len(problems) - _LISTED} more")
+    lines.append(f"Mend them, or say {flag}")
+    return AnnotationError("\n".join(lines))
 
 
 def _checked(name: str, stated: Size | None, folder: Path) -> CheckedImage | str:
@@ -134,8 +172,8 @@ def _checked(name: str, stated: Size | None, folder: Path) -> CheckedImage | str
 
 def to_stored_pixels(
     samples: Samples, images: Mapping[str, CheckedImage], exif: ExifPixels | None
-) -> tuple[tuple[Sample, ...], tuple[str, ...]]:
-    """Convert boxes to pixels of stored images; return the queries, and notes about images.
+) -> tuple[Sample, ...]:
+    """Return the queries with boxes in pixels of stored images; the ledger notes turned images.
 
     Args:
         samples: what was read.
@@ -160,25 +198,23 @@ def to_stored_pixels(
         is_turned = pixels.get(name) is ExifPixels.TURNED
         return _converted(box, images[name], is_turned, samples.units)
 
-    notes = [
-        f"{len(names)} images with an EXIF orientation, the first: {names[0]}: boxes refer to the "
-        f"{value.value} image"
-        for value in ExifPixels
-        if (names := [name for name, known in pixels.items() if known is value])
-    ]
-    queries = (
-        replace(q, boxes=tuple(converted(q, box) for box in q.boxes)) for q in samples.queries
+    for name, known in pixels.items():
+        if known is not None:
+            what = f"images with an EXIF orientation: boxes refer to the {known.value} image"
+            samples.ledger.note(what, name)
+    return tuple(
+        replace(query, boxes=tuple(converted(query, box) for box in query.boxes))
+        for query in samples.queries
     )
-    return tuple(queries), tuple(notes)
 
 
 def _converted(
     box: AnnotatedBox, image: CheckedImage, is_turned: bool, units: Units
 ) -> AnnotatedBox:
     corners, mask = box.corners, box.mask
-    if units is Units.FRACTIONS:
+    if units is not Units.PIXELS:
         w, h = turned_size(image.size, image.orientation) if is_turned else image.size
-        x1, y1, x2, y2 = corners
+        x1, y1, x2, y2 = (number / units.scale for number in corners)
         corners = (x1 * w, y1 * h, x2 * w, y2 * h)
     if is_turned:
         corners = to_stored(corners, image.orientation, image.size)

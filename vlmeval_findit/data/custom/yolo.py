@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ...core.files import unsafe
 from ...core.formatting import nearest
-from ..annotated_samples import AnnotatedBox, AnnotationError, Samples, Units, detection_samples
+from ..annotated_samples import AnnotatedBox, AnnotationError, Samples, Units
+from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES, text_of, written_number
+from .detection import Detections, detection_samples
+from .reader_options import ReaderOptions
 
 
-def read_yolo(folder: Path, images: Path, split: str | None = None) -> Samples:
+def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
     """Read the label files of one split of a folder; every one needs its image.
 
     An image without a label file, or with an empty file, shows no object of any class.
@@ -26,18 +28,20 @@ def read_yolo(folder: Path, images: Path, split: str | None = None) -> Samples:
     Args:
         folder: has ``labels``, and what the classes are called.
         images: where the images lie, with the same folders below it.
-        split: the folder below ``labels`` that is read (None: the validation split, where there
-            are several; everything, where there are none).
+        options: its split is the folder below ``labels`` that is read (None: the validation split,
+            where there are several; everything, where there are none).
 
     Raises:
         AnnotationError: no classes, no labels, an unknown split, or not five numbers.
     """
+    options = options or ReaderOptions()
+    ledger = Ledger()
     names = _names(folder)
     labels = folder / "labels"
     everywhere = sorted(labels.rglob("*.txt"))
     if not everywhere:
         raise AnnotationError(f"{labels}: no label files (*.txt)")
-    part = _split(labels, images, split)
+    part = _split(labels, images, options.split)
     files = sorted((labels / part).rglob("*.txt"))
     by_stem = _images_by_stem(images, part)
     objects: list[tuple[str, AnnotatedBox]] = []
@@ -50,17 +54,18 @@ def read_yolo(folder: Path, images: Path, split: str | None = None) -> Samples:
             for at, line in enumerate(text_of(file).splitlines(), 1)
             if line.strip()
         ]
-    with_objects = {name for name, _ in objects}
-    others = len(everywhere) - len(files)
-    samples = detection_samples(
-        folder,
-        images,
-        dict.fromkeys(by_stem.values()),
-        objects,
-        left_out={f"label files that are not of the split {part}": others} if others else {},
-        backgrounds=[name for name in by_stem.values() if name not in with_objects],
+    others = sorted(set(everywhere) - set(files))
+    if others:
+        ledger.leave_out(f"label files not of the split {part}", str(others[0]), len(others))
+    found = Detections(
+        source=folder,
+        images=images,
+        sizes=dict.fromkeys(by_stem.values()),
+        objects=objects,
+        classes=list(names.values()),
+        units=Units.FRACTIONS,
     )
-    return replace(samples, units=Units.FRACTIONS)
+    return detection_samples(found, options, ledger)
 
 
 _SPLIT = re.compile(r"(train|training|val|valid|validation|test|testing)([0-9]{4})?")

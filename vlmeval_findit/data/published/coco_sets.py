@@ -19,12 +19,16 @@ from functools import partial
 from pathlib import Path
 
 from ..annotated_samples import AnnotationError, Samples
-from ..custom.box_files import read_coco
+from ..custom.coco import read_coco
+from ..custom.reader_options import ReaderOptions
 from ..sources import PublishedPart
 
 INSTANCES = "instances_val2017.json"
 CLEANED = "annotations_without_background.json"
 EXPORTED = "_annotations.coco.json"
+
+# Scores stay comparable: their images without objects never made queries.
+_PUBLISHED = ReaderOptions(negatives=False)
 
 _ODINW_13 = {
     "AerialMaritimeDrone": "large",
@@ -51,7 +55,7 @@ def find_val2017(folder: Path) -> Sequence[PublishedPart]:
     images = folder / "val2017"
     if instances is None or not images.is_dir():
         raise AnnotationError(f"{images if instances else places[0]} is missing")
-    return (PublishedPart("", partial(read_coco, instances, images)),)
+    return (PublishedPart("", partial(read_coco, instances, images, _PUBLISHED)),)
 
 
 def find_odinw(folder: Path, split: str) -> Sequence[PublishedPart]:
@@ -63,14 +67,17 @@ def find_odinw(folder: Path, split: str) -> Sequence[PublishedPart]:
         if places:
             # It has no test split.
             read = "valid" if name == "PascalVOC" else split
-            parts.append(PublishedPart(name, partial(_read_subset, places, read)))
+            parts.append(PublishedPart(name, partial(_read_subset, places, read), bad_boxes=True))
     return _some(parts, folder)
 
 
 def find_rf100vl(folder: Path) -> Sequence[PublishedPart]:
     """Return the test splits of RF100-VL that are there, or raise an AnnotationError."""
     subsets = sorted({path.parent.parent for path in folder.glob(f"*/*/{EXPORTED}")})
-    parts = [PublishedPart(place.name, partial(_read_subset, [place], "test")) for place in subsets]
+    parts = [
+        PublishedPart(place.name, partial(_read_subset, [place], "test"), bad_boxes=True)
+        for place in subsets
+    ]
     return _some(parts, folder)
 
 
@@ -87,6 +94,6 @@ def _read_subset(places: Sequence[Path], split: str) -> Samples:
         short = place / f"{'val' if split == 'valid' else split}_{CLEANED}"
         for instances in (inner / CLEANED, inner / EXPORTED, short):
             if instances.is_file():
-                return read_coco(instances, instances.parent, roboflow=True)
+                return read_coco(instances, instances.parent, _PUBLISHED)
     missing = f"neither {split}/{CLEANED} nor {split}/{EXPORTED}"
     raise AnnotationError(f"{places[0]}: no split {split!r}: {missing} is there")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.formatting import nearest
 from ..annotated_samples import AnnotationError
-from ..custom.build import ImportedDataset, import_samples
+from ..custom.build import ImportChoices, ImportedDataset, import_samples
 from ..custom.checks import check_name
 from ..custom.stored_pixels import ExifPixels
 from ..sources import SOURCES, DataSource, PublishedPart
@@ -83,9 +83,7 @@ def _import(
         origin["plug-in"] = str(plugin)
     if differences:
         origin["unlike published"] = "; ".join(differences)
-    dataset = import_samples(name, samples, options.replace, options.exif, origin)
-    shown = {image for query in samples.queries for image in query.images}
-    notes = [f"not as published: {why}" for why in differences]
-    if empty := (samples.counts.images or 0) - len(shown):
-        notes.append(f"images without an object, which make no query: {empty}")
-    return replace(dataset, notes=(*notes, *dataset.notes))
+    for why in differences:
+        samples.ledger.note(f"not as published: {why}", str(samples.source))
+    choices = ImportChoices(options.replace, options.exif, leave_out_bad_boxes=part.bad_boxes)
+    return import_samples(name, samples, choices, origin)

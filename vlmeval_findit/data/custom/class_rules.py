@@ -1,0 +1,137 @@
+"""Rules for classes: which are renamed, left out, or mark regions where nothing counts."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...core.formatting import nearest
+from ..annotated_samples import AnnotationError
+from .annotation_values import text_of
+
+# Classes by which data sets mark where boxes do not count, without case and punctuation: KITTI,
+# VisDrone, UA-DETRAC, labelme.
+_NOT_TO_COUNT = frozenset(
+    (
+        "dontcare",
+        "donotcare",
+        "ignore",
+        "ignored",
+        "ignoredregion",
+        "ignoredregions",
+        "ignoreregion",
+        "ignoreregions",
+        "ignorearea",
+        "dontcount",
+        "background",
+        "void",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassRules:
+    """What the user says of classes; names as they stand in the file."""
+
+    ignore: tuple[str, ...] = ()  # Their boxes are regions where no answer counts
+    drop: tuple[str, ...] = ()  # Their boxes are left out
+    rename: Mapping[str, str] = field(default_factory=dict)  # New names by old ones
+
+    def name_of(self, label: str) -> str:
+        """Return the name that is asked for.
+
+        >>> ClassRules(rename={"n07805966": "pepper"}).name_of("n07805966")
+        'pepper'
+        """
+        return self.rename.get(label, label)
+
+    def check(self, source: Path, classes: Collection[str]) -> None:
+        """Raise an AnnotationError for a rule of an unknown class, or for two rules of one class.
+
+        A list of renames in a file may name more classes than there are.
+        """
+        for flag, names in (("--ignore-class", self.ignore), ("--drop-class", self.drop)):
+            for name in names:
+                if name not in classes:
+                    raise AnnotationError(
+                        f"{source}: {flag} {name}: no class has this name{nearest(name, classes)}"
+                    )
+        both = sorted(set(self.ignore) & set(self.drop))
+        if both:
+            raise AnnotationError(
+                f"--ignore-class {both[0]} and --drop-class {both[0]}: say one of them"
+            )
+        if self.rename and not set(self.rename) & set(classes):
+            old = next(iter(self.rename))
+            raise AnnotationError(
+                f"{source}: --rename-class {old}={self.rename[old]}: no class has the old name"
+                f"{nearest(old, classes)}"
+            )
+
+    def undecided(self, classes: Collection[str]) -> list[str]:
+        """Return classes whose name says that they do not count, and that no rule is about.
+
+        >>> ClassRules().undecided(["Car", "DontCare", "ignored regions"])
+        ['DontCare', 'ignored regions']
+        """
+        stated = {*self.ignore, *self.drop, *self.rename}
+        return [name for name in classes if name not in stated and _says_not_to_count(name)]
+
+
+def _says_not_to_count(name: str) -> bool:
+    plain = "".join(sign for sign in name.lower() if sign.isalnum())
+    return plain in _NOT_TO_COUNT
+
+
+def refuse_undecided(source: Path, names: Sequence[str]) -> None:
+    """Ask what classes mean whose names say that they do not count."""
+    if names:
+        name = names[0]
+        raise AnnotationError(
+            f"{source}: does the class {name!r} mark where boxes do not count? Say "
+            f"--ignore-class '{name}' (no answer there is an error), --drop-class '{name}' "
+            f"(leave its boxes out), or --rename-class '{name}={name}' (ask for it like any other)"
+        )
+
+
+def read_renames(values: Sequence[str]) -> dict[str, str]:
+    """Read ``OLD=NEW`` and ``@FILE``: a CSV file with the columns old and new name, no header.
+
+    Raises an AnnotationError for other texts, and where an old name has two new ones.
+
+    >>> read_renames(["n02123045=tabby cat"])
+    {'n02123045': 'tabby cat'}
+    """
+    renames: dict[str, str] = {}
+    for value in values:
+        for old, new, where in _pairs(value):
+            before = renames.setdefault(old, new)
+            if before != new:
+                raise AnnotationError(f"{where}: {old!r} becomes {before!r} and {new!r}")
+    return renames
+
+
+def _pairs(value: str) -> list[tuple[str, str, str]]:
+    """Return old name, new name, and the place of each pair."""
+    where = f"--rename-class {value}"
+    if value.startswith("@"):
+        return _pairs_of_file(Path(value[1:]))
+    old, equals, new = value.partition("=")
+    if not equals or not old.strip() or not new.strip():
+        raise AnnotationError(f"{where}: should be OLD=NEW, or @FILE with a pair OLD,NEW a line")
+    return [(old.strip(), new.strip(), where)]
+
+
+def _pairs_of_file(path: Path) -> list[tuple[str, str, str]]:
+    if not path.is_file():
+        raise AnnotationError(f"--rename-class @{path}: no such file")
+    pairs = []
+    for number, row in enumerate(csv.reader(text_of(path).splitlines()), 1):
+        if not row:
+            continue
+        if len(row) != 2 or not row[0].strip() or not row[1].strip():
+            raise AnnotationError(f"{path}, line {number}: should be a pair OLD,NEW")
+        pairs.append((row[0].strip(), row[1].strip(), f"{path}, line {number}"))
+    return pairs

@@ -1,0 +1,238 @@
+"""Make queries of annotated objects: for each image and label, and for all labels of an image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ...benchmarks.findit.findit_datasets import Family
+from ...core.image_files import Size
+from ..annotated_samples import (
+    REGION,
+    AnnotatedBox,
+    AnnotationError,
+    Counts,
+    Sample,
+    Samples,
+    Units,
+)
+from ..ledger import Ledger
+from .checks import multilabel_problem
+from .class_rules import refuse_undecided
+from .reader_options import ReaderOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Detections:
+    """What a file or folder of boxes says."""
+
+    source: Path  # What was read
+    images: Path  # The folder of the images
+    sizes: Mapping[str, Size | None]  # Every image, with its size (w, h) where that is stated
+    objects: Sequence[tuple[str, AnnotatedBox]]  # After the name of its image
+    classes: Sequence[str]  # With or without objects; empty: not listed
+    units: Units = Units.PIXELS  # As the format has them
+    # Labels by image of which not every instance is annotated (LVIS)
+    not_exhaustive: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    # Labels by image that are known to be absent; None: all that have no box there
+    absent: Mapping[str, Sequence[str]] | None = None
+    # Ids of a COCO file, by file name and by class, for an export
+    image_ids: Mapping[str, int | str] = field(default_factory=dict)
+    category_ids: Mapping[str, int | str] = field(default_factory=dict)
+
+
+def detection_samples(found: Detections, options: ReaderOptions, ledger: Ledger) -> Samples:
+    """Return a query for each image and label, and one for all labels of each image.
+
+    An object that stands twice counts once. Without a box of its label that counts, no query asks
+    for an ignored box. An image without objects asks for one class that is not there, the classes
+    in turn, so that negatives are as frequent as such images.
+
+    Raises:
+        AnnotationError: there are no boxes, a rule is about no class, or a class's name says that
+            its boxes do not count and no rule says how that is meant.
+    """
+    names = found.classes or sorted({box.label for _, box in found.objects})
+    options.classes.check(found.source, names)
+    refuse_undecided(found.source, options.classes.undecided(names))
+    found = _with_rules(found, options, ledger)
+    objects = _once(found, ledger)
+    by_label = _boxes_by_label(found, objects, ledger)
+    ledger.read("images", len(found.sizes))
+    ledger.read("boxes", sum(not box.ignored for _, box in objects))
+    ledger.read("ignored boxes", sum(bool(box.ignored) for _, box in objects))
+    if not by_label:
+        but = " but those to ignore" if objects else ""
+        raise AnnotationError(f"{found.source}: no boxes{but}")
+    single = [
+        Sample((image,), label, tuple(boxes), boxes[0].where)
+        for (image, label), boxes in by_label.items()
+    ]
+    negatives = _negatives(found, objects, sorted({label for _, label in by_label}), ledger)
+    if not options.negatives:
+        _leave_negatives_out(negatives, ledger)
+        negatives = []
+    multi = _multilabel(found, single, negatives, ledger)
+    counts = Counts(
+        images=len(found.sizes),
+        boxes=sum(not box.ignored for _, box in objects),
+        queries=len(single),
+        classes=len(found.classes),
+        ignored=sum(bool(box.ignored) for _, box in objects),
+    )
+    return Samples(
+        found.source,
+        found.images,
+        Family.OBJDET,
+        (*single, *negatives, *multi),
+        units=options.units or found.units,
+        units_stated=options.units is not None,
+        sizes=found.sizes,
+        counts=counts,
+        ledger=ledger,
+        image_ids=found.image_ids,
+        category_ids=found.category_ids,
+    )
+
+
+def _with_rules(found: Detections, options: ReaderOptions, ledger: Ledger) -> Detections:
+    """Rename and leave out classes, and make regions of those where nothing counts."""
+    rules = options.classes
+    objects = []
+    for image, box in found.objects:
+        if box.label in rules.drop:
+            ledger.leave_out(f"boxes of the class {box.label!r} (--drop-class)", box.where)
+        elif box.label in rules.ignore:
+            ledger.note(f"boxes of the class {box.label!r} where no answer counts", box.where)
+            objects.append((image, replace(box, ignored=REGION)))
+        else:
+            objects.append((image, replace(box, label=rules.name_of(box.label))))
+    gone = {*rules.drop, *rules.ignore}
+    absent = None
+    if found.absent is not None:
+        absent = {
+            image: [rules.name_of(label) for label in labels if label not in gone]
+            for image, labels in found.absent.items()
+        }
+    return replace(
+        found,
+        objects=objects,
+        classes=[rules.name_of(name) for name in found.classes if name not in gone],
+        not_exhaustive={
+            image: frozenset(rules.name_of(label) for label in labels)
+            for image, labels in found.not_exhaustive.items()
+        },
+        absent=absent,
+        category_ids={
+            rules.name_of(name): number
+            for name, number in found.category_ids.items()
+            if name not in gone
+        },
+    )
+
+
+def _once(found: Detections, ledger: Ledger) -> list[tuple[str, AnnotatedBox]]:
+    """Return every object once: repetitions have the same image, label and corners."""
+    seen: set[object] = set()
+    objects = []
+    for image, box in found.objects:
+        key = (image, box.label, box.corners, box.ignored)
+        if key in seen:
+            ledger.leave_out("boxes that repeat image, label and corners of another", box.where)
+        else:
+            seen.add(key)
+            objects.append((image, box))
+    return objects
+
+
+def _boxes_by_label(
+    found: Detections, objects: Sequence[tuple[str, AnnotatedBox]], ledger: Ledger
+) -> dict[tuple[str, str], list[AnnotatedBox]]:
+    """Return the boxes of each query with one label, first those that count."""
+    by_label: dict[tuple[str, str], list[AnnotatedBox]] = {}
+    regions: dict[str, list[AnnotatedBox]] = {}
+    for image, box in objects:
+        if box.ignored == REGION:
+            regions.setdefault(image, []).append(box)
+        elif not box.ignored:
+            by_label.setdefault((image, box.label), []).append(box)
+    for image, label in list(by_label):
+        if label in found.not_exhaustive.get(image, ()):
+            boxes = by_label.pop((image, label))
+            why = "boxes in images where not every instance of their label is annotated"
+            ledger.leave_out(why, boxes[0].where, len(boxes))
+    for image, box in objects:
+        if not box.ignored or box.ignored == REGION:
+            continue
+        if (image, box.label) in by_label:
+            by_label[image, box.label].append(box)
+        else:
+            ledger.leave_out(f"{box.ignored} in images with nothing else of their label", box.where)
+    for (image, label), boxes in by_label.items():
+        boxes += [replace(region, label=label) for region in regions.get(image, ())]
+    return by_label
+
+
+def _negatives(
+    found: Detections,
+    objects: Sequence[tuple[str, AnnotatedBox]],
+    labels: Sequence[str],
+    ledger: Ledger,
+) -> list[Sample]:
+    """Return a query with nothing to find for each image without objects, where that is known."""
+    regions: dict[str, list[AnnotatedBox]] = {}
+    with_objects = set()
+    for image, box in objects:
+        if box.ignored == REGION:
+            regions.setdefault(image, []).append(box)
+        else:
+            with_objects.add(image)
+    negatives: list[Sample] = []
+    for image in found.sizes:
+        if image in with_objects:
+            continue
+        where = f"{found.source}, {image}"
+        known = labels
+        if found.absent is not None:
+            absent = found.absent.get(image, ())
+            known = [label for label in labels if label in absent]
+        if not known:
+            why = "images without objects for which no label is said to be absent"
+            ledger.leave_out(why, where)
+            continue
+        label = known[len(negatives) % len(known)]
+        boxes = tuple(replace(region, label=label) for region in regions.get(image, ()))
+        negatives.append(Sample((image,), label, boxes, where))
+    return negatives
+
+
+def _leave_negatives_out(negatives: Sequence[Sample], ledger: Ledger) -> None:
+    for query in negatives:
+        ledger.leave_out("images without an object, which make no query", query.where)
+
+
+def _multilabel(
+    found: Detections, single: Sequence[Sample], negatives: Sequence[Sample], ledger: Ledger
+) -> list[Sample]:
+    """Return one query for all labels of each image; left out where its labels cannot be listed."""
+    by_image: dict[str, list[Sample]] = {}
+    for query in single:
+        by_image.setdefault(query.images[0], []).append(query)
+    queries = [_joined(found, image, of_image) for image, of_image in by_image.items()]
+    queries += [replace(query, label=query.labels) for query in negatives]
+    multi = []
+    for query in queries:
+        why = multilabel_problem(query.labels)
+        if why:
+            ledger.leave_out(f"queries for all labels of an image: {why}", query.where)
+        else:
+            multi.append(query)
+    return multi
+
+
+def _joined(found: Detections, image: str, queries: Sequence[Sample]) -> Sample:
+    labels = sorted(query.labels[0] for query in queries)
+    boxes = [box for query in queries for box in query.boxes]
+    boxes.sort(key=lambda box: bool(box.ignored))
+    return Sample((image,), tuple(labels), tuple(boxes), boxes[0].where)

@@ -1,0 +1,21 @@
+"""What the user says of annotations that their files do not tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..annotated_samples import Units
+from .class_rules import ClassRules
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderOptions:
+    """Options of every reader; ``data import`` refuses those that a format cannot use."""
+
+    units: Units | None = None  # Of boxes; None: as the format has them
+    split: str | None = None  # None: the validation split, where it is clear
+    frames: int | None = None  # Videos are thinned to so many; None: all have one number
+    first_pixel: int | None = None  # Number of the first pixel of VOC; None: as it stands, 0
+    classes: ClassRules = field(default_factory=ClassRules)
+    # Whether images without objects ask for a class that is not there; published sets do not.
+    negatives: bool = True
