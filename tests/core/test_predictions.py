@@ -247,3 +247,96 @@ def test_what_is_no_record(value: object) -> None:
     assert recorded(value) == Recorded()
     record = Recorded({"kind": "unit"}, "length", ({"original": [4, 3], "sent": [4, 3]},))
     assert recorded(record.as_json()) == recorded(json.loads(record.as_json())) == record
+
+
+# --- our record, damaged -------------------------------------------------------------------------
+
+WHOLE: dict[str, Any] = {
+    "space": {"kind": "grid1000"},
+    "finish_reason": "stop",
+    "images": [{"original": [640, 480], "sent": [640, 480]}],
+    "thought": "hm",
+    "ends_in_thought": False,
+    "tokens": {"prompt": 9, "reply": 2},
+    "model": {"identifier": "m", "row": "Qwen3-VL"},
+    "call": {"cost": 0.01, "error": "no"},
+    "logprobs": {"ends": [1, 2], "logprobs": [-0.5, 0]},
+}
+WRONG = ("7", 7, 7.5, True, [7], ["x"], [[]], {"a": 7}, {"a": {}}, float("nan"))
+
+
+def fits(name: str, value: Any) -> bool:
+    """Return whether a value may stand under a name, by the docstring of the record."""
+    texts = ("finish_reason", "thought", "identifier", "row", "error")
+    if name in texts:
+        return isinstance(value, str)
+    if name == "cost":
+        return type(value) in (int, float) and value == value
+    if name == "ends_in_thought":
+        return type(value) is bool
+    if name in ("prompt", "reply"):
+        return type(value) is int
+    if name == "tokens":
+        return value == {"a": 7}
+    return False
+
+
+@pytest.mark.parametrize("key", [*WHOLE, *WHOLE["tokens"], *WHOLE["model"], *WHOLE["call"]])
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_a_value_of_another_type_in_a_record_is_damage(
+    tmp_path: Path, key: str, suffix: str
+) -> None:
+    outer = {**dict.fromkeys(("prompt", "reply"), "tokens"), "identifier": "model", "row": "model"}
+    outer |= {"cost": "call", "error": "call"}
+    for wrong in WRONG:
+        is_mapping = key in ("space", "call") and isinstance(wrong, dict)
+        if fits(key, wrong) or is_mapping:
+            continue
+        record = {**WHOLE, key: wrong}
+        if key in outer:
+            record = {**WHOLE, outer[key]: {**WHOLE[outer[key]], key: wrong}}
+        for extra in (json.dumps({"findit": record}), {"findit": record}):
+            if suffix != "json" and isinstance(extra, dict):
+                continue
+            rows = [
+                {"index": 0, "prediction": "[]", "extra_records": json.dumps({"findit": WHOLE})},
+                {"index": 1, "prediction": "[]", "extra_records": extra},
+            ]
+            path = file(tmp_path, suffix, WRITERS[suffix](rows))
+            with pytest.raises(PredictionError, match="row 2, column extra_records: ") as refused:
+                read_predictions(path)
+            assert str(refused.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        ('{"findit": {"thought": 7}}', r"findit\.thought: 7"),
+        ('{"findit": {"call": "x"}}', r"findit\.call: 'x'"),
+        ('{"findit": {"call": {"cost": "x"}}}', r"findit\.call\.cost should not be 'x'"),
+        ('{"findit": {"logprobs": {"ends": [1]}}}', r"findit\.logprobs\.logprobs: .*required"),
+        ('{"findit": {"logprobs": {"ends": [2, 1], "logprobs": [0, 0]}}}', "ends .* go back"),
+        ('{"findit": {"images": [5]}}', r"findit\.images\.0: 5"),
+        ('{"findit": "x"}', "findit should be a JSON object"),
+        ('{"findit": {"thought": "a reply that was cut', "is it cut off"),
+    ],
+)
+def test_the_message_says_where_a_record_is_damaged(record: str, why: str, tmp_path: Path) -> None:
+    rows = [{"index": 0, "prediction": "[]", "extra_records": record}]
+    with pytest.raises(PredictionError, match=rf"p\.json, row 1, column extra_records: .*{why}"):
+        read_predictions(file(tmp_path, "json", json.dumps(rows)))
+
+
+@pytest.mark.parametrize("value", [None, "", "note", 5, [1], '{"other": 1', '{"findit": null}'])
+def test_what_other_programs_store_is_no_record(value: Any, tmp_path: Path) -> None:
+    rows = [{"index": 0, "prediction": "[]", "extra_records": value}]
+    (reply,) = read_predictions(file(tmp_path, "json", json.dumps(rows)))
+    assert reply.recorded == Recorded()
+
+
+def test_a_whole_record_is_read_and_keys_of_later_versions_are_passed_over(tmp_path: Path) -> None:
+    extra = {"findit": {**WHOLE, "of a later version": {"a": 1}}}
+    rows = [{"index": 0, "prediction": "[]", "extra_records": extra}]
+    (reply,) = read_predictions(file(tmp_path, "json", json.dumps(rows)))
+    expected = json.loads(reply.recorded.as_json())["findit"]
+    assert expected == {name: it for name, it in WHOLE.items() if it}

@@ -20,7 +20,7 @@ from typing import Any
 
 from .files import atomic_write, write_once, write_text_once
 from .question import is_index
-from .replies import RECORD_KEY, Reply, record_in, recorded
+from .replies import RECORD_KEY, RecordError, Reply, record_in, recorded
 
 XLSX_CELL_LIMIT = 32_767  # Characters; VLMEvalKit's default format cuts replies there
 
@@ -83,7 +83,10 @@ def _reply(where: str, row: Mapping[str, Any]) -> Reply:
     if isinstance(row["prediction"], dict):
         # VLMEvalKit's --api-mode puts a reply and its record into one cell.
         row = {"prediction": None, **row["prediction"]}
-    record = recorded(row.get("extra_records"))
+    try:
+        record = recorded(row.get("extra_records"))
+    except RecordError as error:
+        raise PredictionError(f"{where}, column extra_records: {error}") from None
     stated = {name: row[name] for name in STATED if row.get(name) not in (None, "")}
     return Reply(index, _text(row["prediction"]), record, stated)
 

@@ -6,9 +6,15 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from itertools import pairwise
 from math import isfinite
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from .run_files import checked
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 # --- thoughts -------------------------------------------------------------------------------------
 
@@ -144,7 +150,7 @@ RECORD_KEY = "findit"  # Of :class:`Recorded` in ``extra_records``
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a model's run recorded with one reply.
+    """What a model's run recorded with one reply; :func:`recorded` checks these types.
 
     ``images`` have each image's (w, h) in pixels: ``original``, as ``sent`` (the run's limits) and
     as ``processed`` (by the model's processor), and the ``bounds`` in force.
@@ -245,18 +251,63 @@ def read_reply(reply: Reply, read: Callable[[str], Answer | ParseFailure]) -> An
     return ParseFailure("truncated") if isinstance(answer, ParseFailure) and reply.cut else answer
 
 
+class RecordError(ValueError):
+    """Our record in ``extra_records`` is damaged; the message says where in it, and how."""
+
+
 def recorded(value: object) -> Recorded:
-    """Read our record in ``extra_records``."""
-    record = dict(record_in(value))
-    if not record:
+    """Read our record in ``extra_records``.
+
+    Raises:
+        RecordError: a value has another type than :class:`Recorded` says.
+
+    >>> recorded('{"findit": {"thought": 7}}')
+    Traceback (most recent call last):
+    vlmeval_findit.core.replies.RecordError: findit.thought: 7: Input should be a valid string
+    """
+    extra = _object_in(value)
+    if not extra and isinstance(value, str) and _BEGINS_RECORD.match(value):
+        raise RecordError("our record is not JSON: is it cut off?")
+    record = extra.get(RECORD_KEY)
+    if record is None:
         return NOTHING_RECORDED
-    if logprobs := record.pop("logprobs", None):
-        record["token_logprobs"] = TokenLogprobs(
-            *map(tuple, (logprobs["ends"], logprobs["logprobs"]))
-        )
-    record["images"] = tuple(record.get("images") or ())
-    known = {field.name for field in fields(Recorded)}
-    return Recorded(**{name: each for name, each in record.items() if name in known and each})
+    if not isinstance(record, dict):
+        raise RecordError(f"{RECORD_KEY} should be a JSON object, not {record!r:.40}")
+    filled = {name: each for name, each in record.items() if each is not None}
+    if "logprobs" in filled:
+        filled["token_logprobs"] = filled.pop("logprobs")
+    return _recorded(filled) if filled else NOTHING_RECORDED
+
+
+_BEGINS_RECORD = re.compile(rf'\s*\{{\s*"{RECORD_KEY}"')
+
+
+def _recorded(record: Mapping[str, Any]) -> Recorded:
+    from pydantic import ValidationError
+
+    try:
+        # As JSON, where a list is a tuple and yet "7" is no number; without NaN
+        text = json.dumps(record, allow_nan=False)
+        result: Recorded = _adapter().validate_json(text, strict=True)
+        checked(result.call, _CALL, f"{RECORD_KEY}.call")
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        steps = ["logprobs" if step == "token_logprobs" else str(step) for step in first["loc"]]
+        where = ".".join([RECORD_KEY, *steps])
+        raise RecordError(f"{where}: {first['input']!r:.40}: {first['msg']}") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RecordError(str(error)) from None
+    return result
+
+
+_CALL = {"cost": int | float | None, "error": str | None}  # What is read of it again
+
+
+@cache
+def _adapter() -> TypeAdapter[Recorded]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Recorded)
 
 
 def with_error(value: object, why: str) -> str:
