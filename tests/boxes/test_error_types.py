@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.box_metrics import sums
 from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES, F1Errors, event_sums, size_of
+from vlmeval_findit.boxes.answer_kinds import AnswerKind
 from vlmeval_findit.boxes.box_records import FormatFailure, ParsedReply, Truth
 from vlmeval_findit.boxes.error_types import (
     BoxError,
@@ -39,6 +40,7 @@ def answered(
     reason: FormatFailure | None = None,
     cut: bool = False,
     recoverable: Sequence[int] = (),
+    kind: AnswerKind | None = None,
 ) -> MatchedQuery:
     """A query of boxes: (box), (label, box) or, of a video, (label, box, frame)."""
 
@@ -51,8 +53,9 @@ def answered(
     truth = Truth(objects, true_frames, true_labels if labelled else ())
     reading = ParsedReply(boxes, labels if labelled else (), frames if video else (), reason)
     (matched,) = match([reading], [truth])
-    rejected = not predicted and not true and reason is None
-    return MatchedQuery(matched, reading, truth, cut, recoverable, rejected)
+    if kind is None:
+        kind = AnswerKind.BOXES if predicted else AnswerKind.NO_BOX
+    return MatchedQuery(matched, reading, truth, kind, cut, recoverable)
 
 
 def total(queries: Sequence[MatchedQuery]) -> dict[str, float]:
@@ -75,6 +78,7 @@ FLAT: Box = (0, 0, 0, 0)
 TURNED: Box = (10, 10, 0, 0)
 HUGE: Box = (0, 0, INF, 1e300)
 R = FormatFailure
+MALFORMED, WORDS = AnswerKind.UNREADABLE, AnswerKind.WORDS
 
 # A query, and its events: b is a box, o an object.
 CASES: dict[str, tuple[MatchedQuery, str]] = {
@@ -107,13 +111,16 @@ CASES: dict[str, tuple[MatchedQuery, str]] = {
     "truncated": (answered([], [A], R.TRUNCATED), "truncated o0"),
     "truncated thinking": (answered([], [A], R.TRUNCATED_THINKING), "truncated o0"),
     "empty": (answered([], [A], R.EMPTY), "not readable o0"),
-    "not JSON": (answered([], [A], R.NOT_JSON), "not readable o0"),
+    "not JSON": (answered([], [A], R.NOT_JSON, kind=MALFORMED), "not readable o0"),
+    "words instead of JSON": (answered([], [A], R.NOT_JSON, kind=WORDS), "refused o0"),
     "not a number": (answered([], [A], R.NOT_A_NUMBER), "no rectangle o0"),
-    "no box": (answered([], [A], R.NO_BOX), "refused o0"),
+    "numbers nobody reads": (answered([], [A], R.NO_BOX, kind=MALFORMED), "not readable o0"),
+    "words": (answered([], [A], R.NO_BOX, kind=WORDS), "refused o0"),
+    "an empty list over frames": (answered([], [A], R.NO_FRAME), "nothing found o0"),
     "text cut after a box": (answered([A], [A, FAR], cut=True), "truncated o1"),
     "text cut before a box": (answered([], [A], R.NO_BOX, cut=True), "truncated o0"),
     "cut, but all there": (answered([A], [A], cut=True), ""),
-    "recoverable, one of two": (answered([], [A, FAR], R.NOT_JSON, recoverable=[1]),
+    "recoverable, one of two": (answered([], [A, FAR], R.NOT_JSON, False, [1], MALFORMED),
                                 "not readable o0, recoverable o1"),
     "recoverable although truncated": (answered([], [A, FAR], R.TRUNCATED, recoverable=[0]),
                                        "recoverable o0, truncated o1"),
@@ -124,11 +131,10 @@ CASES: dict[str, tuple[MatchedQuery, str]] = {
     "no area of another label":
         (answered([("dog", FLAT)], [("cat", A)]), "no rectangle b0, missed o0"),
     "a box without end": (answered([HUGE], [A]), "background b0, missed o0"),
-    "refused": (answered([], [A]), "refused o0"),
+    "nothing found": (answered([], [A]), "nothing found o0"),
     "false alarm": (answered([A, FLAT], []), "false alarm b0, false alarm b1"),
-    "rejected rightly": (answered([], []), "rejected rightly"),
-    "not readable is no rejection": (answered([], [], R.NOT_JSON), ""),
-    "words are no rejection": (answered([], [], R.NO_BOX), ""),
+    "a right rejection is no error": (answered([], []), ""),
+    "not readable, nothing to find": (answered([], [], R.NOT_JSON, kind=MALFORMED), ""),
     "video: the right box in another frame":
         (answered([("", A, 1)], [("", A, 0), ("", FAR, 1)]), "wrong frame b0 o0, missed o1"),
     "video: inside of its frame first":
@@ -197,7 +203,7 @@ def test_the_worked_example() -> None:
     expected = {
         **dict.fromkeys(("localisation", "wrong label"), pair),
         **dict.fromkeys(("duplicate", "background", "false alarm"), box),
-        **dict.fromkeys(("truncated", "refused"), object_),
+        **dict.fromkeys(("truncated", "nothing found"), object_),
     }
     assert points == pytest.approx({lost(name): value for name, value in expected.items()})
     assert sum(points.values()) == pytest.approx(900 / 13)

@@ -105,12 +105,11 @@ def test_queries_with_nothing_to_find(world: World, capsys) -> None:
     world.table("Pascal", [*empty[:5], query(5, "5.jpg")])
     box = '[{"bbox_2d": [100, 100, 300, 500]}]'
     run = world.run("Model", NAME, by_row("[]", box, "no such thing", f"{FAILED} via API.", "[]"))
-    assert events(run) == {"rejected rightly": 2, "false alarm": 1, "refused": 2}
-    assert points(run)["rejected rightly"] == 0
+    assert events(run) == {"false alarm": 1, "nothing found": 2}
     assert sum(points(run).values()) == pytest.approx(100)
     world.table("Pascal", empty)
     run = world.run("Model", NAME, saying("[]"))
-    assert points(run) == {"rejected rightly": 0}
+    assert points(run) == {}
     assert main(["errors", str(run.path)]) == 0
     assert "nothing is lost" in capsys.readouterr().out
 
@@ -287,7 +286,7 @@ def test_the_leaderboard_has_the_errors(world: World) -> None:
         assert {name: row[f"{name} events"] for name in events(run)} == events(run)
         assert {name: row[name] for name in points(run)} == pytest.approx(points(run))
     assert not any(field.name.startswith("wrong frame") for field in table.fields)
-    assert by_model["Old"]["refused"] is None is not by_model["Two"]["refused"]
+    assert by_model["Old"]["nothing found"] is None is not by_model["Two"]["nothing found"]
     assert by_model["Old"]["F1@0.5 (failed calls as misses)"] is not None
 
 

@@ -141,7 +141,7 @@ def test_what_is_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         assert text.startswith(f'Find every instance of "{label}"')
     assert answers(rows) == ["[0, 0, 500, 500]"] * 3
     assert len(export(path, "--errors", "localisation")) == 1
-    assert len(export(path, "--errors", "localisation", "--errors", "refused")) == 2
+    assert len(export(path, "--errors", "localisation", "--errors", "nothing found")) == 2
     # Where there is nothing to find, "[]" is right, and what cannot be read costs nothing.
     assert len(export(path, "--right")) == 6
     assert "no error: 3" in capsys.readouterr().out

@@ -30,7 +30,7 @@ def test_a_mix_has_a_hit_a_near_miss_and_every_error_type(opened: Any) -> None:
     lines = [card.split("\n") for card in cards]
     assert "✓ right" in lines[0]
     assert any("IoU 0.40" in card for card in cards)
-    errors = {"✓ right", "✗ localisation", "✗ refused", "✗ not readable"}
+    errors = {"✓ right", "✗ localisation", "✗ refused", "✗ nothing found"}
     assert errors <= set(chrome.texts(opened, "#cards .error"))
     rows = {line.rsplit(" ", 1)[1] for card in lines for line in card if " · row " in line}
     assert len(rows) == 12, "each has another picture"

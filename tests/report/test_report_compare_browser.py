@@ -58,7 +58,7 @@ def test_the_page_opens_with_two_models_that_differ(opened: Any) -> None:
     assert sentence.startswith("Good has +50.0 points of F1@0.5 on <i>Evil (95 % interval +")
     assert "row 10 · +100.0" in chrome.texts(opened, ".couple h3")[0]
     assert chrome.EVIL in chrome.texts(opened, ".couple h3")[0]
-    assert "refused" in chrome.texts(opened, "#difference tbody:last-of-type th")
+    assert "nothing found" in chrome.texts(opened, "#difference tbody:last-of-type th")
 
 
 def test_swapped_sides_change_signs_and_cells(opened: Any) -> None:
@@ -124,9 +124,9 @@ def segments(browser: Any, model: str) -> list[Any]:
 
 
 def test_a_click_on_a_segment_shows_its_answers(opened: Any) -> None:
-    (refused,) = segments(opened, "<i>Evil")
-    assert "refused: 50.0 points" in refused.get_attribute("aria-label")
-    opened.execute_script("arguments[0].click()", refused)
+    (nothing,) = segments(opened, "<i>Evil")
+    assert "nothing found: 50.0 points" in nothing.get_attribute("aria-label")
+    opened.execute_script("arguments[0].click()", nothing)
     assert chrome.text_of(opened, "count") == "20 answers"
     assert opened.switch_to.active_element.get_attribute("id") == "gallery-title"
     chosen = {
@@ -135,14 +135,14 @@ def test_a_click_on_a_segment_shows_its_answers(opened: Any) -> None:
     }
     assert chosen == {
         "model": "<i>Evil", "dataset": "Pascal", "format": "xyxy_json",
-        "error_type": "lost: refused", "reason": "",
+        "error_type": "lost: nothing found", "reason": "",
     }  # fmt: skip
     # Filters can be cleared and combined, and another segment sets them again.
     chrome.choose(opened, error_type="all")
     assert chrome.text_of(opened, "count") == "30 answers"
     chrome.choose(opened, model="all")
     chrome.choose(opened, format="all")
-    chrome.choose(opened, error_type="refused")
+    chrome.choose(opened, error_type="nothing found")
     assert int(chrome.text_of(opened, "count").split()[0]) > 20
     (unreadable,) = segments(opened, "Talks")
     opened.execute_script("arguments[0].click()", unreadable)
@@ -153,10 +153,10 @@ def test_a_click_on_a_segment_shows_its_answers(opened: Any) -> None:
 def test_a_focused_segment_shows_its_text_and_bars_can_be_of_a_model(opened: Any) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    (refused,) = segments(opened, "<i>Evil")
-    opened.execute_script("arguments[0].focus()", refused)
+    (nothing,) = segments(opened, "<i>Evil")
+    opened.execute_script("arguments[0].focus()", nothing)
     text = chrome.text_of(opened, "segment-text")
-    assert text == refused.get_attribute("aria-label")
+    assert text == nothing.get_attribute("aria-label")
     assert "40 errors" in text
     chrome.press(opened, Keys.ENTER)
     assert chrome.text_of(opened, "count") == "20 answers"

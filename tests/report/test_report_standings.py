@@ -78,8 +78,8 @@ def test_the_costliest_and_the_commonest_error(world: World) -> None:
     board = ranked(world)
     first = headlines(board)
     assert first["most"] == (
-        "Refused",
-        "100.0 of the 100.0 points that it lost (the answer has no box, though there are objects); "
+        "Nothing found",
+        "100.0 of the 100.0 points that it lost (the answer says that there is no object); "
         "it is the commonest, too",
     )
     # With a single model there is no test.
@@ -98,7 +98,7 @@ def test_the_costliest_and_the_commonest_error(world: World) -> None:
 
     world.predict("Only", JSON, answer)
     costliest, because = headlines(ranked(world))["most"]
-    assert costliest == "Refused"
+    assert costliest == "Nothing found"
     assert because.endswith("; the commonest is duplicate")
 
 

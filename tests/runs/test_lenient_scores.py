@@ -10,11 +10,14 @@ from dataclasses import replace
 import pytest
 from scored_runs import World, query, saying, two_labels, world
 
-from vlmeval_findit.benchmarks.findit.box_metrics import LenientMatch, NegativeOutcome, outcome
-from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES
+from vlmeval_findit.benchmarks.findit.box_metrics import (
+    OUTCOMES,
+    LenientMatch,
+    NegativeOutcome,
+    kind_of,
+)
 from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
 from vlmeval_findit.boxes.box_records import Matched, Truth
-from vlmeval_findit.boxes.error_types import BoxError
 from vlmeval_findit.boxes.lenient import parse_leniently
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.representation import ReplyFormat
@@ -130,7 +133,7 @@ JSON, TEXT = ReplyFormat("json", "xyxy"), ReplyFormat("text", "xyxy")
 VIDEO, VIDEO_TEXT = ReplyFormat("json", "xyxy", frames=3), ReplyFormat("text", "xyxy", frames=3)
 SAYS = NegativeOutcome
 
-OUTCOMES = [
+SAID = [
     (JSON, "[]", SAYS.REJECTED),
     (JSON, "There is none: []", SAYS.UNREADABLE),
     (JSON, '[{"bbox": [1, 2, 3, 4]}]', SAYS.FALSE_ALARM),
@@ -155,7 +158,7 @@ OUTCOMES = [
 ]
 
 
-@pytest.mark.parametrize(("how", "text", "expected"), OUTCOMES)
+@pytest.mark.parametrize(("how", "text", "expected"), SAID)
 def test_what_becomes_of_a_query_with_nothing_to_find(
     how: ReplyFormat, text: str, expected: NegativeOutcome
 ) -> None:
@@ -163,7 +166,8 @@ def test_what_becomes_of_a_query_with_nothing_to_find(
     reading = read_reply(reply, lambda reported: read(reported, how))
     lenient = parse_leniently(text, how, reading)
     nothing = Matched((), (), (), (), ())
-    assert outcome(reply, reading, lenient and LenientMatch(lenient, nothing)) is expected
+    kind = kind_of(reply, reading, lenient and LenientMatch(lenient, nothing))
+    assert OUTCOMES[kind] is expected
 
 
 NEGATIVES = ["[]", "[]", '[{"bbox": [1, 2, 3, 4]}]', "[", "I cannot.", "", FAILED, "[]"]
@@ -194,10 +198,9 @@ def test_rejection_is_measured_over_what_was_answered(
     of_rows = [sum(name.startswith("neg") for name in row.sums) for row in rejecting.rows]
     assert max(of_rows[:8]) == 1
     assert of_rows[8:] == [0] * 4
-    # Only an answer that says so is right, in error costs and query scores alike.
+    # Only an answer that says so is right.
     for row in rejecting.rows[:8]:
         rejected = row.sums.get(NegativeOutcome.REJECTED.sum, 0)
-        assert row.sums.get(ERROR_TYPES[BoxError.REJECTED].key, 0) == rejected
         assert rejecting.benchmark.query_score(row) == 100 * rejected
     # Who alarms less is ranked first, among those without failed calls: who failed could not alarm.
     loud, quiet = (world.run(m, NAME, saying(s)) for m, s in (("Loud", BOTH), ("Quiet", "[]")))

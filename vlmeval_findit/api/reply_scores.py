@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..benchmarks.findit.benchmark import BENCHMARK, FindIt
-from ..benchmarks.findit.box_metrics import NegativeOutcome, outcome
 from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.reply_scoring import match_replies
 from ..benchmarks.findit.variant import Variant
+from ..boxes.answer_kinds import AnswerKind
 from ..boxes.box_records import FormatFailure, Truth
 from ..boxes.representation import Corners, MatchRule
 from ..boxes.spaces import Space, SpaceError, spaces_help
@@ -44,11 +44,11 @@ class ReplyKind(Enum):
 
 
 _KINDS = {
-    NegativeOutcome.FALSE_ALARM: ReplyKind.BOXES,
-    NegativeOutcome.REJECTED: ReplyKind.NO_BOX,
-    NegativeOutcome.FAILED: ReplyKind.FAILED,
+    AnswerKind.BOXES: ReplyKind.BOXES,
+    AnswerKind.NO_BOX: ReplyKind.NO_BOX,
+    AnswerKind.FAILED: ReplyKind.FAILED,
 }
-"""Kinds by the outcome if there were nothing to find; others: not readable."""
+"""Others are not readable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def read(
         parsed.labels,
         parsed.frames,
         parsed.reason,
-        _KINDS.get(outcome(matched.reply, parsed, matched.lenient), ReplyKind.NOT_READABLE),
+        _KINDS.get(matched.kind, ReplyKind.NOT_READABLE),
         matched.match_rule,
     )
 

@@ -8,9 +8,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..benchmarks.findit.box_metrics import RULES, NegativeOutcome, lenient_matches, outcome
+from ..benchmarks.findit.box_metrics import RULES, kind_of, lenient_matches
 from ..benchmarks.findit.reply_scoring import read_reply
 from ..benchmarks.findit.variant import Variant
+from ..boxes.answer_kinds import AnswerKind
 from ..boxes.box_records import ParsedReply, Truth
 from ..boxes.matching import match
 from ..boxes.reading import reader
@@ -137,7 +138,7 @@ def _rejected(
         [ToPixels()] * count,
     )
     pairs = enumerate(zip(replies, readings, strict=True))
-    return [outcome(*pair, lenient.get(at)) is NegativeOutcome.REJECTED for at, pair in pairs]
+    return [kind_of(*pair, lenient.get(at)) is AnswerKind.NO_BOX for at, pair in pairs]
 
 
 def metric_of(by: str, variant: Variant) -> Metric:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .answer_kinds import AnswerKind
 from .box_records import FormatFailure, Matched, ParsedReply, Truth
 from .hungarian import assign
 from .matching import HIT, iou, plain_label
@@ -30,7 +31,6 @@ class CountsAs(Enum):
     PAIR = "pair"  # A box that is no hit, and its object
     BOX = "box"  # A surplus box
     OBJECT = "object"  # A missed object
-    NOTHING = "nothing"
 
 
 class BoxError(Enum):
@@ -40,7 +40,7 @@ class BoxError(Enum):
     meaning: str
 
     def __new__(
-        cls, value: str, usually: CountsAs = CountsAs.NOTHING, meaning: str = ""
+        cls, value: str, usually: CountsAs = CountsAs.OBJECT, meaning: str = ""
     ) -> BoxError:
         member = object.__new__(cls)
         member._value_, member.usually, member.meaning = value, usually, meaning
@@ -49,7 +49,7 @@ class BoxError(Enum):
     FAILED_CALL = "failed call", CountsAs.OBJECT, "the call failed: there is no reply"
     TRUNCATED = "truncated", CountsAs.OBJECT, "reply or thinking was cut off before the object"
     RECOVERABLE = "recoverable", CountsAs.OBJECT, "lenient parsing finds it in a malformed reply"
-    NOT_READABLE = "not readable", CountsAs.OBJECT, "the reply is empty or malformed, without it"
+    NOT_READABLE = "not readable", CountsAs.OBJECT, "empty, malformed, or numbers nobody reads"
     NO_RECTANGLE = "no rectangle", CountsAs.PAIR, "numbers that make no box, or a box without area"
     WRONG_FRAME = "wrong frame", CountsAs.PAIR, "the right box in another frame, or in none"
     LOCALISATION = "localisation", CountsAs.PAIR, f"same label, IoU from {NEAR} to below {HIT}"
@@ -58,9 +58,9 @@ class BoxError(Enum):
     DUPLICATE = "duplicate", CountsAs.BOX, "another box of an object that is hit"
     BACKGROUND = "background", CountsAs.BOX, "a box where there is no such object"
     MISSED = "missed", CountsAs.OBJECT, "an object without a box, in an answer with other boxes"
-    REFUSED = "refused", CountsAs.OBJECT, "the answer has no box, though there are objects"
+    NOTHING_FOUND = "nothing found", CountsAs.OBJECT, "the answer says that there is no object"
+    REFUSED = "refused", CountsAs.OBJECT, "words without any number"
     FALSE_ALARM = "false alarm", CountsAs.BOX, "a box, though there is nothing to find"
-    REJECTED = "rejected rightly", CountsAs.NOTHING, "rightly no box; costs nothing"
 
 
 class ErrorEvent(NamedTuple):
@@ -68,7 +68,7 @@ class ErrorEvent(NamedTuple):
 
     kind: BoxError
     box: int | None = None
-    object: int | None = None
+    object: int | None = None  # At least one of the two is there
 
     @property
     def counts_as(self) -> CountsAs:
@@ -78,15 +78,16 @@ class ErrorEvent(NamedTuple):
         <CountsAs.OBJECT: 'object'>
         """
         if self.box is None:
-            return CountsAs.NOTHING if self.object is None else CountsAs.OBJECT
+            return CountsAs.OBJECT
         return CountsAs.BOX if self.object is None else CountsAs.PAIR
 
 
 # --- classification -------------------------------------------------------------------------------
 
-# Kind of a missed object, by the reply's reason; for other reasons: not readable
+# Type of a missed object, by the reply's reason
 _OF_REASON: Mapping[FormatFailure | None, BoxError] = {
     FormatFailure.FAILED_CALL: BoxError.FAILED_CALL,
+    FormatFailure.EMPTY: BoxError.NOT_READABLE,
     FormatFailure.TRUNCATED: BoxError.TRUNCATED,
     FormatFailure.TRUNCATED_THINKING: BoxError.TRUNCATED,
     FormatFailure.WRONG_SHAPE: BoxError.NO_RECTANGLE,
@@ -96,15 +97,22 @@ _OF_REASON: Mapping[FormatFailure | None, BoxError] = {
 }
 
 
+# Else by what the reply says; for other kinds: not readable
+_OF_KIND = {
+    AnswerKind.NO_BOX: BoxError.NOTHING_FOUND,
+    AnswerKind.WORDS: BoxError.REFUSED,
+}
+
+
 class MatchedQuery(NamedTuple):
     """One query with its answer."""
 
     matched: Matched
     reading: ParsedReply
     truth: Truth
+    kind: AnswerKind
     cut: bool = False  # Adheres, but was cut at its token limit: boxes may be missing
     recoverable: Collection[int] = ()  # Places of objects that lenient parsing finds
-    rejected: bool = False  # Nothing to find, and the reply says so in the requested format
 
 
 def classify_errors(queries: Sequence[MatchedQuery]) -> list[list[ErrorEvent]]:
@@ -115,7 +123,7 @@ def classify_errors(queries: Sequence[MatchedQuery]) -> list[list[ErrorEvent]]:
 def _events(query: MatchedQuery) -> list[ErrorEvent]:
     matched, reading, truth, *_ = query
     if matched.counted == len(matched.hits) and all(matched.hits):
-        return [ErrorEvent(BoxError.REJECTED)] if query.rejected else []
+        return []
     # What is left to explain: boxes, then objects, are deleted as they are paired.
     counted_for = {box for box, hit in zip(matched.assigned, matched.hits, strict=True) if hit}
     counted_for.update(matched.ignored)
@@ -171,11 +179,13 @@ def _why_missed(query: MatchedQuery, object_: int) -> BoxError:
     reason = query.reading.reason
     if reason is not FormatFailure.FAILED_CALL and object_ in query.recoverable:
         return BoxError.RECOVERABLE
-    if reason not in (None, FormatFailure.NO_BOX):
-        return _OF_REASON.get(reason, BoxError.NOT_READABLE)
+    if reason in _OF_REASON:
+        return _OF_REASON[reason]
     if query.cut:
         return BoxError.TRUNCATED
-    return BoxError.MISSED if query.matched.boxes else BoxError.REFUSED
+    if reason is None and query.matched.boxes:
+        return BoxError.MISSED
+    return _OF_KIND.get(query.kind, BoxError.NOT_READABLE)
 
 
 class _Near(NamedTuple):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..benchmarks.findit.reply_scoring import MatchedReply
-from ..boxes.box_records import FormatFailure
+from ..boxes.answer_kinds import AnswerKind
 from ..boxes.representation import NO_RECTANGLE
 from ..boxes.spaces import Space
 from ..coords.conventions import Convention
@@ -72,13 +72,16 @@ class ProbeReport:
 
 
 def _kind(reply: MatchedReply) -> str:
-    reading = reply.reading
     if reply.reply.failed:
         return "failed"
-    if any(tuple(box) != NO_RECTANGLE for box in reading.boxes):
+    if any(tuple(box) != NO_RECTANGLE for box in reply.reading.boxes):
         return "boxes"
-    is_read = reading.boxes or reading.reason in (None, FormatFailure.NO_BOX)
-    return "no box" if is_read else "not readable"
+    return "no box" if reply.kind is AnswerKind.NO_BOX else "not readable"
+
+
+def _why_unreadable(reply: MatchedReply) -> str:
+    reason = reply.reading.reason
+    return reason.value if reason else "no rectangle"
 
 
 # --- the terminal ---------------------------------------------------------------------------------
@@ -102,8 +105,8 @@ def _counts(report: ProbeReport) -> Iterator[str]:
         f"{len(matched)} scenes: {counts['boxes']} answered with boxes, {counts['no box']} without "
         f"a box, {counts['not readable']} not readable, {counts['failed']} calls failed"
     )
-    unread = (reply.reading.reason for reply in matched if _kind(reply) == "not readable")
-    for reason, count in Counter(reason.value for reason in unread if reason).most_common():
+    unread = (_why_unreadable(reply) for reply in matched if _kind(reply) == "not readable")
+    for reason, count in Counter(unread).most_common():
         yield f"  not readable: {count} {reason}"
     failed = (reply.reply for reply in matched if reply.reply.failed)
     errors = Counter(str(call.recorded.call.get("error") or call.text)[:200] for call in failed)

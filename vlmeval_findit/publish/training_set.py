@@ -27,8 +27,7 @@ from .targets import NotExportableError, left_out_lines
 from .training_answers import right_answers
 from .training_card import FORMATS, IMAGE_MARK, ROWS, SetFacts, TrainingSample, make_card
 
-_REJECTED = lost(BoxError.REJECTED.value)
-NO_FAULT = (lost(BoxError.FAILED_CALL.value), _REJECTED)
+NO_FAULT = (lost(BoxError.FAILED_CALL.value),)
 """Types that are no fault of the model: chosen only by their names."""
 
 RIGHT = "no error"  # Stands for the types of a query that has none
@@ -141,7 +140,7 @@ def _samples(
     asked: dict[int, list[str]] = {}
     for row, keys in zip(read_details(run), error_types_of(run), strict=True):
         chosen = [names[key] for key in keys if key in names]
-        if not row.failed and {*keys} <= {_REJECTED}:
+        if not row.failed and not keys:
             chosen += [names[RIGHT]] if RIGHT in names else []
         if chosen:
             asked[row.index] = chosen

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -10,6 +9,7 @@ from functools import partial
 from math import isfinite
 from typing import Any, NamedTuple
 
+from ...boxes.answer_kinds import AnswerKind, answer_kind
 from ...boxes.box_records import FormatFailure, Matched, ParsedReply, Truth
 from ...boxes.lenient import LenientReply, parse_leniently
 from ...boxes.matching import match, points_inside
@@ -78,6 +78,11 @@ def finite(boxes: Sequence[Corners]) -> list[list[float | None]]:
     return [[n if isfinite(n) else None for n in box] for box in boxes]
 
 
+def kind_of(reply: Reply, reading: ParsedReply, lenient: LenientMatch | None) -> AnswerKind:
+    """Return what a reply says, with or without objects to find."""
+    return answer_kind(reply.answer, reading, lenient and lenient.lenient, reply.cut)
+
+
 # --- queries with nothing to find -----------------------------------------------------------------
 # An empty reply, an unreadable reply or prose is no rejection.
 
@@ -88,7 +93,7 @@ class NegativeOutcome(Enum):
     REJECTED = "rejected rightly"  # an empty answer in the format asked for
     FALSE_ALARM = "false alarm"
     UNREADABLE = "not readable"
-    REFUSED = "refused"  # prose instead of an answer
+    REFUSED = "refused"  # words instead of an answer
     EMPTY = "empty reply"
     FAILED = "failed call"
 
@@ -96,6 +101,15 @@ class NegativeOutcome(Enum):
     def sum(self) -> str:
         return f"negatives_{self.name.lower()}"
 
+
+OUTCOMES: Mapping[AnswerKind, NegativeOutcome] = {
+    AnswerKind.NO_BOX: NegativeOutcome.REJECTED,
+    AnswerKind.BOXES: NegativeOutcome.FALSE_ALARM,
+    AnswerKind.UNREADABLE: NegativeOutcome.UNREADABLE,
+    AnswerKind.WORDS: NegativeOutcome.REFUSED,
+    AnswerKind.EMPTY: NegativeOutcome.EMPTY,
+    AnswerKind.FAILED: NegativeOutcome.FAILED,
+}
 
 _ALL = {item.sum: 1 for item in NegativeOutcome}
 
@@ -113,25 +127,6 @@ FALSE_ALARM_RATE = _of_answered(
     key="false_alarm_rate",
     better=Better.LOWER,
 )
-
-
-def outcome(reply: Reply, reading: ParsedReply, lenient: LenientMatch | None) -> NegativeOutcome:
-    """Classify the reply to a query with nothing to find."""
-    reason = reading.reason
-    if reason is FormatFailure.FAILED_CALL:
-        return NegativeOutcome.FAILED
-    if reading.boxes:
-        return NegativeOutcome.FALSE_ALARM
-    # Over frames the release does not count an empty list as adherent, but it is an answer.
-    if reason is None or (lenient is not None and not lenient.lenient.repairs):
-        return NegativeOutcome.REJECTED
-    if reason is FormatFailure.EMPTY:
-        return NegativeOutcome.EMPTY
-    unreadable = reason not in (FormatFailure.NO_BOX, FormatFailure.NOT_JSON)
-    has_words = any(map(str.isalpha, reply.answer)) and not re.search(r"[\[\]{}]", reply.answer)
-    if unreadable or lenient is not None or reply.cut or not has_words:
-        return NegativeOutcome.UNREADABLE
-    return NegativeOutcome.REFUSED
 
 
 def rejections(sums: Mapping[str, float]) -> dict[NegativeOutcome, int]:

@@ -39,7 +39,6 @@ class F1Errors(ErrorAnalysis):
         true = sums.get("n_gt", 0) + sums.get("n_gt_failed", 0)
         price = prices(sums.get("tp", 0), sums.get("n_pred", 0), true)
         costs = {CountsAs.PAIR: price.pair, CountsAs.BOX: price.box, CountsAs.OBJECT: price.object}
-        costs[CountsAs.NOTHING] = 0 * price.box
         return {
             ERROR_TYPES[kind].key: 100
             * sum(_count(sums, kind, as_) * cost for as_, cost in costs.items())
@@ -55,7 +54,8 @@ class F1Errors(ErrorAnalysis):
             parts: dict[str, list[ErrorEvent]] = {}
             for each in row.details.get(ERRORS, ()):
                 part = each.get(by, row.details[LABEL] if by == LABEL else None)
-                if part is not None:
+                # Runs that 1.0 scored list right rejections.
+                if part is not None and each["kind"] in _NAMES:
                     event = ErrorEvent(BoxError(each["kind"]), each["box"], each["object"])
                     parts.setdefault(part, []).append(event)
             for part, events in parts.items():
@@ -86,6 +86,7 @@ def _count(sums: Sums, kind: BoxError, counts_as: CountsAs) -> Any:
     return sums.get(ERROR_TYPES[kind].key, 0) - others
 
 
+_NAMES = frozenset(each.name for each in ERROR_TYPES.values())
 _KEYS = {
     *(each.key for each in ERROR_TYPES.values()),
     *(_unusual(kind, counts_as) for kind in BoxError for counts_as in CountsAs),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...boxes.answer_kinds import AnswerKind
 from ...boxes.box_records import NO_BOX, FormatFailure, Matched, ParsedReply
 from ...boxes.confidences import Confidences, confidences
 from ...boxes.error_types import ErrorEvent, MatchedQuery, classify_errors
@@ -18,14 +19,15 @@ from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from .annotation_tables import FindItTask
 from .box_metrics import (
+    OUTCOMES,
     RULES,
     LenientMatch,
     NegativeOutcome,
     finite,
+    kind_of,
     labels_and_frames,
     lenient_details,
     lenient_matches,
-    outcome,
     recovered_objects,
 )
 from .error_costs import ERRORS, details_of, event_sums
@@ -51,12 +53,16 @@ class MatchedReply:
         return recovered_objects(self.matched, self.lenient) if self.lenient else ()
 
     @property
+    def kind(self) -> AnswerKind:
+        return kind_of(self.reply, self.reading, self.lenient)
+
+    @property
     def rejection(self) -> NegativeOutcome | None:
         """Classify a reply to a query without objects; else, or if all boxes are ignored, None."""
         only_ignored = bool(self.matched.boxes) and not self.matched.counted
         if self.matched.ious or only_ignored:
             return None
-        return outcome(self.reply, self.reading, self.lenient)
+        return OUTCOMES[self.kind]
 
 
 def read_reply(reply: Reply, read: Reader) -> ParsedReply:
@@ -116,8 +122,9 @@ def events_of(result: Sequence[MatchedReply]) -> list[list[ErrorEvent]]:
     """Classify the errors in each query's boxes; points have none."""
     queries = [
         MatchedQuery(
-            *(item.matched, item.reading, item.query.truth, item.cut, item.recoverable),
-            rejected=item.rejection is NegativeOutcome.REJECTED,
+            *(item.matched, item.reading, item.query.truth, item.kind),
+            cut=item.cut,
+            recoverable=item.recoverable,
         )
         for item in result
         if item.match_rule is MatchRule.BOX_OVERLAP
