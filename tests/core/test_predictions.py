@@ -17,9 +17,14 @@ from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
 from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.boxes.reading import read, reader
 from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.core.predictions import PredictionError, check_model_name, read_predictions
+from vlmeval_findit.core.predictions import (
+    PredictionError,
+    check_model_name,
+    read_predictions,
+    write_rows,
+)
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply, recorded
-from vlmeval_findit.runs.open_predictions import parse_prediction_name
+from vlmeval_findit.runs.open_predictions import parse_prediction_name, prediction_files
 
 Row = dict[str, Any]
 
@@ -340,3 +345,18 @@ def test_a_whole_record_is_read_and_keys_of_later_versions_are_passed_over(tmp_p
     (reply,) = read_predictions(file(tmp_path, "json", json.dumps(rows)))
     expected = json.loads(reply.recorded.as_json())["findit"]
     assert expected == {name: it for name, it in WHOLE.items() if it}
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_a_suffix_in_capital_letters_is_the_same_format(tmp_path: Path, suffix: str) -> None:
+    rows = [{"index": 3, "prediction": "[[1, 2, 3, 4]]"}]
+    path = file(tmp_path, suffix.upper(), WRITERS[suffix](rows))
+    assert [(reply.index, reply.text) for reply in read_predictions(path)] == [
+        (3, "[[1, 2, 3, 4]]")
+    ]
+    again = path.with_name(f"again.{suffix.capitalize()}")
+    write_rows(again, lambda: rows)
+    assert read_predictions(again) == read_predictions(path)
+    run = tmp_path / f"m_FindIt_Demo_xyxy_json.{suffix.upper()}"
+    path.rename(run)
+    assert prediction_files([tmp_path]) == [run]

@@ -13,6 +13,7 @@ import click
 from ..benchmarks.findit.dataset_names import parse
 from ..benchmarks.findit.findit_datasets import Family
 from ..core.command import as_called
+from ..core.files import suffix_of
 from ..core.formatting import nearest, some
 from ..data.annotated_samples import AnnotationError, Counts, Samples, Units
 from ..data.custom.build import ImportChoices, ImportedDataset, import_samples
@@ -200,7 +201,7 @@ def _format(path: Path) -> _Format:
         )
     if not path.exists():
         raise AnnotationError(f"{path}: no such file or folder")
-    suffix = path.suffix.lower().replace(".tsv", ".csv")
+    suffix = suffix_of(path).replace(".tsv", ".csv")
     if suffix not in _BY_SUFFIX:
         raise AnnotationError(f"{path}: neither .json (COCO), .jsonl, .csv nor .tsv: rename it")
     return _BY_SUFFIX[suffix]

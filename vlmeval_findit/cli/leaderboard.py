@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from ..core.command import as_called
+from ..core.files import suffix_of
 from ..core.formatting import counted
 from ..core.intervals import INTERVALS
 from ..core.run_files import in_other_spaces
@@ -49,7 +50,7 @@ def command(runs: tuple[Path, ...], out: Path, formats: tuple[str, ...], best_ma
 
     RUN is a scored prediction file, or a folder of them.
     """
-    if out.suffix in (".csv", ".xlsx", ".json", ".md", ".tex", ".html"):
+    if suffix_of(out) in (".csv", ".xlsx", ".json", ".md", ".tex", ".html"):
         raise ValueError(
             f"--out {out}: it takes a folder, for tables of all kinds: --out {out.stem}"
         )

@@ -11,7 +11,7 @@ import click
 
 from ..core.command import INTERRUPTED
 from ..core.config import ConfigError
-from ..core.files import atomic_write
+from ..core.files import atomic_write, suffix_of
 from ..core.formatting import counted
 from ..engine.calls import CellBuilder
 from ..report.cards import CARDS
@@ -160,7 +160,7 @@ def _files_of(path: Path) -> SweepFiles:
         sweep = read_sweep(path)
         planned = tuple(_first_cells(sweep))
         return SweepFiles(sweep.work_dir.absolute(), sweep.journal.absolute(), planned)
-    if path.suffix in (".yaml", ".yml") and not path.is_dir():
+    if suffix_of(path) in (".yaml", ".yml") and not path.is_dir():
         raise ConfigError(f"{path}: no such file (a work dir may be created later)")
     # By default the journal of a search lies next to its work dir.
     journal = path.absolute().parent / JOURNAL

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedReader
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple, TextIO
 
 
@@ -28,6 +28,15 @@ def open_regular(path: Path) -> BufferedReader:
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # the system refuses folders
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return path.open("rb")
+
+
+def suffix_of(path: Path | PurePath) -> str:
+    """Return a file's suffix in small letters: what kind of file its name says it is.
+
+    >>> suffix_of(Path("Boxes.TSV"))
+    '.tsv'
+    """
+    return path.suffix.lower()
 
 
 def file_sha256(path: Path) -> str:

@@ -18,7 +18,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from .files import atomic_write, write_once, write_text_once
+from .files import atomic_write, suffix_of, write_once, write_text_once
 from .question import is_index
 from .replies import RECORD_KEY, RecordError, Reply, record_in, recorded
 
@@ -40,7 +40,7 @@ def read_predictions(path: Path) -> list[Reply]:
     check_format(path)
     readers = {".json": _json_rows, ".tsv": _tsv_rows, ".xlsx": _xlsx_rows}
     replies: dict[int, Reply] = {}
-    for number, row in enumerate(readers[path.suffix](path), 1):
+    for number, row in enumerate(readers[suffix_of(path)](path), 1):
         reply = _reply(f"{path}, row {number}", row)
         if reply.index in replies:
             raise PredictionError(f"{path}, row {number}: index {reply.index} stands twice")
@@ -53,7 +53,7 @@ PREDICTION_FORMATS = (".json", ".tsv", ".xlsx")  # What ``PRED_FORMAT`` may name
 
 def check_format(path: Path) -> None:
     """Refuse other suffixes than those of prediction files, with a :class:`PredictionError`."""
-    if path.suffix not in PREDICTION_FORMATS:
+    if suffix_of(path) not in PREDICTION_FORMATS:
         raise PredictionError(
             f"{path}: {path.suffix or 'no suffix'} is no format of prediction files; there are: "
             f"{', '.join(PREDICTION_FORMATS)} (PRED_FORMAT names it)"
@@ -179,11 +179,11 @@ def write_rows(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> None:
     ``rows`` makes them again, so that JSON never holds all in memory.
     """
     check_format(path)
-    if path.suffix == ".json":
+    if suffix_of(path) == ".json":
         if not holds_rows(path, rows()):
             with atomic_write(path) as f:
                 f.writelines(_as_json(rows()))
-    elif path.suffix == ".tsv":
+    elif suffix_of(path) == ".tsv":
         out, whole = io.StringIO(), list(rows())
         writer = csv.DictWriter(
             out, _columns(whole), delimiter="\t", quoting=csv.QUOTE_ALL, lineterminator="\n"

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..benchmarks import benchmark_of, prefixes
 from ..core.answers import Answer
-from ..core.files import left_behind
+from ..core.files import left_behind, suffix_of
 from ..core.identity import Identity, read_identity
 from ..core.predictions import (
     PREDICTION_FORMATS,
@@ -175,7 +175,7 @@ def _new_records(
         if (reply.index, call.prompt_sha256, reply.text) in earlier():
             outdated += known is None  # an answer about an image that was replaced
             continue
-        if known is not None and path.suffix != ".json":
+        if known is not None and suffix_of(path) != ".json":
             continue  # only JSON holds every reply unchanged
         revisions = reply.recorded.model.get("revision"), output.identity.answering.revision
         is_other = None not in revisions and revisions[0] != revisions[1]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import benchmarks
-from ..core.files import file_sha256
+from ..core.files import file_sha256, suffix_of
 from ..core.identity import Identity, IdentityConflict, IdentityError, apply_force, read_identity
 from ..core.predictions import (
     PREDICTION_FORMATS,
@@ -237,7 +237,8 @@ def prediction_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def _is_predictions(path: Path) -> bool:
-    if path.suffix not in PREDICTION_FORMATS or path.name.startswith(".") or not path.is_file():
+    is_format = suffix_of(path) in PREDICTION_FORMATS
+    if not is_format or path.name.startswith(".") or not path.is_file():
         return False
     if RunFiles(path).identity.is_file() or benchmarks.name_after_model(path.stem) is not None:
         return True

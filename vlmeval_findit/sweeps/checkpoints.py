@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..core.files import suffix_of
 from ..core.predictions import check_model_name
 
 _STEP = re.compile(r"(?:.*\D)?(\d+)")
@@ -88,7 +89,7 @@ def is_complete(folder: Path) -> bool:
 
 
 def _is_whole(file: Path) -> bool:
-    if file.suffix != ".safetensors":
+    if suffix_of(file) != ".safetensors":
         return file.stat().st_size > 0
     with file.open("rb") as f:
         length = int.from_bytes(f.read(8), "little")

@@ -266,3 +266,32 @@ def test_images_without_objects_ask_for_one_class_each(tmp_path, capsys) -> None
             (("val/three.jpg",), "traffic light"),
         ]
         assert task.question.data.has_negatives
+
+
+# --- names in capital letters -------------------------------------------------------------------
+
+
+def upper(folder: Path, suffix: str) -> None:
+    """Rename the files of a folder that have a suffix, in capital letters."""
+    files = sorted(folder.rglob(f"*{suffix}"))
+    assert files
+    for path in files:
+        path.rename(path.with_suffix(suffix.upper()))
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_a_listing_in_capital_letters(tmp_path, separator: str) -> None:
+    path = tmp_path / ("boxes.CSV" if separator == "," else "boxes.Tsv")
+    path.write_text(f"{HEAD}\none.jpg,cat,1,2,30,40\n".replace(",", separator))
+    assert boxes_of(read_csv(path, tmp_path))[0].corners == (1, 2, 30, 40)
+
+
+def test_annotations_in_capital_letters_are_read_as_others(tmp_path) -> None:
+    folder = custom_data.write_voc(tmp_path / "voc")
+    expected = [box.corners for box in boxes_of(read_voc(folder, folder))]
+    upper(folder, ".xml")
+    assert [box.corners for box in boxes_of(read_voc(folder, folder))] == expected
+    folder = yolo(tmp_path, "names: [cat, dog]")
+    expected = [box.corners for box in boxes_of(read_yolo(folder, folder / "images"))]
+    upper(folder / "labels", ".txt")
+    assert [box.corners for box in boxes_of(read_yolo(folder, folder / "images"))] == expected

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...core.files import sha256_of, write_once
+from ...core.files import sha256_of, suffix_of, write_once
 from ...core.folders import image_folder
 from ...core.formatting import nearest
 from ...core.image_files import header
@@ -114,8 +114,8 @@ def files_of(path: Path) -> list[Path]:
     if path.is_file():
         return [path] if "stage_2" not in path.name else []
     inside = [item for item in sorted(path.glob("*")) if "stage_2" not in item.name]
-    tables = [item for item in inside if item.suffix == ".tsv"]
-    return tables or [item for item in inside if item.suffix == ".parquet"]
+    tables = [item for item in inside if suffix_of(item) == ".tsv"]
+    return tables or [item for item in inside if suffix_of(item) == ".parquet"]
 
 
 def _tsv_rows(path: Path) -> Rows:
@@ -169,7 +169,7 @@ def _read(files: Iterable[Path], folder: Path) -> tuple[list[VPQuery], int]:
     queries: list[VPQuery] = []
     images: dict[int, str | None] = {}  # by index
     for path in files:
-        is_parquet = path.suffix == ".parquet"
+        is_parquet = suffix_of(path) == ".parquet"
         for where, cells in parquet_rows(path, NEEDED, USED) if is_parquet else _tsv_rows(path):
             query = _query(where, cells)
             if query.index in images:

@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from ...core.files import suffix_of
 from ...core.image_files import Size
 from ..annotated_samples import AnnotatedBox, AnnotationError, Samples
 from ..ledger import Ledger
@@ -41,7 +42,7 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield every row by column, after its file and the line that it ends in."""
-    separator, name = ("\t", "tabs") if path.suffix.lower() == ".tsv" else (",", "commas")
+    separator, name = ("\t", "tabs") if suffix_of(path) == ".tsv" else (",", "commas")
     text = io.StringIO(text_of(path), newline="")
     rows = csv.DictReader(text, delimiter=separator, strict=True)
     header = list(rows.fieldnames or ())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
+from ...core.files import suffix_of
 from ...core.image_files import Size
 from ..annotated_samples import DIFFICULT, AnnotatedBox, AnnotationError, Samples
 from ..ledger import Ledger
@@ -21,7 +22,8 @@ def read_voc(folder: Path, images: Path, options: ReaderOptions | None = None) -
     """Read a folder of XML files, or its ``Annotations``, or raise an AnnotationError."""
     ledger = Ledger()
     inner = folder / "Annotations"
-    files = sorted((inner if inner.is_dir() else folder).glob("*.xml"))
+    there = sorted((inner if inner.is_dir() else folder).glob("*"))
+    files = [path for path in there if suffix_of(path) == ".xml"]
     if not files:
         raise AnnotationError(f"{folder}: no XML files there, nor in Annotations")
     sizes: dict[str, Size | None] = {}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...core.files import unsafe
+from ...core.files import suffix_of, unsafe
 from ...core.formatting import nearest
 from ..annotated_samples import AnnotatedBox, AnnotationError, Samples, Units
 from ..ledger import Ledger
@@ -38,11 +38,11 @@ def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) 
     ledger = Ledger()
     names = _names(folder)
     labels = folder / "labels"
-    everywhere = sorted(labels.rglob("*.txt"))
+    everywhere = _label_files(labels)
     if not everywhere:
         raise AnnotationError(f"{labels}: no label files (*.txt)")
     part = _split(labels, images, options.split)
-    files = sorted((labels / part).rglob("*.txt"))
+    files = _label_files(labels / part)
     by_stem = _images_by_stem(images, part)
     objects: list[tuple[str, AnnotatedBox]] = []
     for file in files:
@@ -87,13 +87,17 @@ def _split(labels: Path, images: Path, stated: str | None) -> str:
     return choices[0] if choices else ""
 
 
+def _label_files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.rglob("*")) if suffix_of(path) == ".txt"]
+
+
 def _images_by_stem(images: Path, part: str) -> dict[Path, str]:
     """Return the images of a split, below ``images``, by their paths without the suffix."""
     there = sorted(path for path in (images / part).rglob("*") if path.is_file())
     by_stem: dict[Path, str] = {}
     for suffix in IMAGE_SUFFIXES:
         for path in there:
-            if path.suffix.lower() == suffix:
+            if suffix_of(path) == suffix:
                 name = path.relative_to(images).as_posix()
                 by_stem.setdefault(Path(name[: -len(suffix)]), name)
     return dict(sorted(by_stem.items()))

@@ -22,6 +22,7 @@ from typing import IO, NamedTuple, Protocol
 from PIL.Image import Image
 
 from ...core.command import install
+from ...core.files import suffix_of
 from ..sources import Archives, DataSource, Files, Origin
 from .download import Client, DownloadError, address, discard, fetch_file
 from .store import ImageStore, StoreError
@@ -277,7 +278,8 @@ def _save_frame(store: ImageStore, name: str, image: Image) -> str | None:
     if abs(image.height * size[0] / image.width - size[1]) > 1:
         return f"the video is {image.width}x{image.height}, its annotations {size[0]}x{size[1]}"
     fitted = image if image.size == size else image.resize(size)
-    options = {"format": "PNG"} if name.endswith(".png") else {"format": "JPEG", "quality": 95}
+    is_png = suffix_of(Path(name)) == ".png"
+    options = {"format": "PNG"} if is_png else {"format": "JPEG", "quality": 95}
     why = store.stage(name, lambda part: fitted.save(part, **options))
     if why is None:
         store.settle(name)
