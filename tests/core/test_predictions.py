@@ -127,7 +127,7 @@ def test_a_truncated_reply_has_its_reason(
 
 @pytest.mark.parametrize(
     ("answer", "text"),
-    [("null", ""), ("NaN", ""), ("[1, 2.5]", "[1, 2.5]"), ("7", "7"), ('["é"]', '["é"]')],
+    [("null", ""), ("NaN", ""), ("[1, 2.5]", "[1, 2.5]"), ("7", "7"), ('[["é"]]', '[["é"]]')],
 )
 def test_a_reply_that_is_not_text(tmp_path: Path, answer: str, text: str) -> None:
     path = file(tmp_path, "json", f'[{{"index": 0, "prediction": {answer}}}]')
@@ -152,6 +152,117 @@ def test_the_hosts_other_mode_leaves_reply_and_record_in_one_cell(tmp_path: Path
     cell = {"prediction": "[]", "extra_records": record.as_json()}
     path = file(tmp_path, "json", json.dumps([{"index": 4, "prediction": cell}]))
     assert read_predictions(path) == [Reply(4, "[]", record)]
+
+
+BOXES = [{"bbox_2d": [100, 200, 300, 400], "label": "é"}]
+SAID = json.dumps(BOXES)
+OBJECTS: list[tuple[object, str]] = [
+    # Structured outputs are read as their JSON text.
+    *(
+        (value, json.dumps(value, ensure_ascii=False))
+        for value in (
+            {"detections": BOXES},
+            {"objects": [{"x_min": 0.1, "y_min": 0.2, "x_max": 0.3, "y_max": 0.4}]},
+            {"<OD>": {"bboxes": [[1, 2, 3, 4]], "labels": ["dog"]}},
+            {"points": [[1, 2]]},
+            {"bbox": [1, 2, 3, 4], "text": "dog"},
+            {"answer": "a dog", "boxes": [["1", "2", "3", "4"]]},
+            {"x": 1, "y": 2, "width": 3, "height": 4, "text": "dog"},
+            {"bboxes": []},
+            {"error": "none"},
+            {},
+            BOXES,
+            [],
+            [["dog", [1, 2, 3, 4]]],
+            ["1", "2", "3", "4"],
+        )
+    ),
+    # Messages have it inside.
+    ({"role": "assistant", "content": SAID}, SAID),
+    ({"role": "assistant", "content": None}, ""),
+    ({"role": "assistant", "content": [{"type": "text", "text": SAID}]}, SAID),
+    ({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]},
+     "a"),
+    ([{"role": "user", "content": "Find"}, {"role": "assistant", "content": SAID}], SAID),
+    ([{"role": "assistant", "content": "no"}, {"role": "assistant", "content": SAID}], SAID),
+    ([{"type": "text", "text": "["}, {"type": "text", "text": "]"}], "[]"),
+    ({"role": "assistant", "content": ["[", "]"]}, "[]"),
+    # VLMEvalKit's records, and Python's spelling of them where one call failed.
+    ({"prediction": SAID, "extra_records": None}, SAID),
+    ({"prediction": BOXES}, json.dumps(BOXES, ensure_ascii=False)),
+    ({"prediction": {"role": "assistant", "content": "[]"}, "extra_records": ""}, "[]"),
+    (repr({"prediction": SAID, "extra_records": "{}"}), SAID),
+    (json.dumps({"prediction": SAID, "extra_records": None}), SAID),
+    # A reply that only looks so.
+    ("{'prediction': [1], and extra_records", "{'prediction': [1], and extra_records"),
+    ('{"prediction": []}', '{"prediction": []}'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "text"), OBJECTS)
+def test_a_reply_that_another_program_stored_parsed_is_read(
+    tmp_path: Path, value: object, text: str
+) -> None:
+    path = file(tmp_path, "json", json.dumps([{"index": 0, "prediction": value}]))
+    assert [reply.text for reply in read_predictions(path)] == [text]
+    if isinstance(value, str):
+        rows = [{"index": 0, "prediction": value}]
+        for suffix, content in (("tsv", as_tsv(rows)), ("xlsx", as_xlsx(rows))):
+            path = file(tmp_path, suffix, content)
+            assert [reply.text for reply in read_predictions(path)] == [text]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "content": "[]", "reasoning_content": "hm [1, 2, 3, 4]"},
+        {"role": "assistant", "content": "[]", "reasoning": "hm [1, 2, 3, 4]"},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": [{"type": "text", "text": "hm [1, 2, 3, 4]"}]},
+                {"type": "text", "text": "[]"},
+            ],
+        },
+    ],
+)
+def test_the_thought_of_a_message_is_no_part_of_its_text(
+    tmp_path: Path, message: dict[str, object]
+) -> None:
+    path = file(tmp_path, "json", json.dumps([{"index": 0, "prediction": message}]))
+    (reply,) = read_predictions(path)
+    assert (reply.text, reply.recorded.thought) == ("[]", "hm [1, 2, 3, 4]")
+
+
+INSIDE: list[tuple[object, str]] = [
+    ({"choices": [{"message": {"content": SAID}}]}, "choices[0].message.content"),
+    ({"candidates": [{"content": {"parts": [{"text": "[]"}]}}]}, "candidates[0].content.parts"),
+    ({"text": SAID}, "an object with a text under 'text'"),
+    ({"response": "[]", "done": True}, "'response'"),
+    ({"prediction": SAID, "usage": {"total": 7}}, "'prediction'"),
+    ({"message": {"role": "assistant", "content": "[]"}}, "'message'"),
+    ({"resps": [["[]"]]}, "'resps'"),
+    ({"content": SAID}, "'content'"),
+    ([SAID], "a list of 1 texts"),
+    (["a", "b"], "a list of 2 texts"),
+    ({"role": "user", "content": "Find"}, "no message of the assistant among 1"),
+    ({"role": "assistant", "content": [{"type": "image_url"}]}, "type 'image_url'"),
+    ({"role": "assistant", "content": [7]}, "a part of content is int"),
+    ({"role": "assistant", "content": {"bbox": 1}}, "content is dict"),
+]
+
+
+@pytest.mark.parametrize(("value", "why"), INSIDE)
+def test_a_reply_inside_another_value_is_refused_with_its_row(
+    tmp_path: Path, value: object, why: str
+) -> None:
+    """A number must not be published for a reply that was thrown away."""
+    rows = [{"index": 0, "prediction": "[]"}, {"index": 1, "prediction": value}]
+    path = file(tmp_path, "json", json.dumps(rows))
+    with pytest.raises(PredictionError) as error:
+        read_predictions(path)
+    assert f"{path}, row 2, column prediction: " in str(error.value)
+    assert why in str(error.value)
 
 
 ROWS = [{"index": i, "prediction": f"[{i}, 2, 3, 4]\n", "extra_records": "{}"} for i in range(50)]

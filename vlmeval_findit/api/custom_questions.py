@@ -16,6 +16,7 @@ from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.variant import Variant, VariantError
 from ..boxes.box_records import Truth
 from ..boxes.spaces import Space
+from ..core.chat_messages import NotAReplyError, is_assistant, last_answer, messages_in
 from ..core.formatting import nearest
 from ..core.question import Message
 from ..core.replies import Recorded, Reply
@@ -207,14 +208,12 @@ def _reply(at: int, value: ReplyLike) -> Reply:
         return Reply(at, value, _PLAIN)
     if isinstance(value, Reply):
         return Reply(at, value.text, value.recorded)
-    messages = _messages(value)
-    for message in filter(_is_assistant, reversed(messages)):
-        content = message["content"] or ""
-        if not isinstance(content, str):
-            content = "".join(str(part.get("text") or "") for part in content)
-        return Reply(at, content, _PLAIN)
-    if messages:
-        raise TypeError(f"reply {at}: no message of the assistant among {len(messages)}")
+    if messages := messages_in(value):
+        try:
+            text, thought = last_answer(messages)
+        except NotAReplyError as error:
+            raise TypeError(f"reply {at}: {error}") from None
+        return Reply(at, text, Recorded(thought=thought) if thought else _PLAIN)
     raise TypeError(
         f"reply {at}: {type(value).__name__} is neither a text nor messages "
         '{"role": "assistant", "content": …} (None: the call failed)'
@@ -225,18 +224,5 @@ def is_single(value: object) -> bool:
     """Tell whether a value is a single reply; messages of the assistant alone are many."""
     if value is None or isinstance(value, (str, Reply)):
         return True
-    messages = _messages(value)
-    return len(messages) == 1 or any(not _is_assistant(message) for message in messages)
-
-
-def _messages(value: object) -> list[Mapping[str, Any]]:
-    """Return the messages of a chat, as completions of trainers; empty for anything else."""
-    messages = [value] if isinstance(value, Mapping) else value
-    if not isinstance(messages, Sequence) or isinstance(messages, str):
-        return []
-    is_chat = all(isinstance(each, Mapping) and "content" in each for each in messages)
-    return list(messages) if is_chat else []
-
-
-def _is_assistant(message: Mapping[str, Any]) -> bool:
-    return bool(message.get("role", "assistant") == "assistant")
+    messages = messages_in(value)
+    return len(messages) == 1 or any(not is_assistant(message) for message in messages)

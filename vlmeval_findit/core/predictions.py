@@ -13,11 +13,12 @@ import logging
 import re
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
-from math import isnan
 from pathlib import Path
 from typing import Any
 
+from .chat_messages import NotAReplyError, host_record, stored_reply
 from .files import atomic_write, suffix_of, write_once, write_text_once
 from .question import is_index
 from .replies import RECORD_KEY, RecordError, Reply, record_in, recorded
@@ -80,15 +81,19 @@ def _reply(where: str, row: Mapping[str, Any]) -> Reply:
         if column not in row:
             raise PredictionError(f"{where}: no column {column!r}, only {list(row)}")
     index = _index(where, row["index"])
-    if isinstance(row["prediction"], dict):
-        # VLMEvalKit's --api-mode puts a reply and its record into one cell.
-        row = {"prediction": None, **row["prediction"]}
+    row = {**row, **(host_record(row["prediction"]) or {})}
+    try:
+        text, thought = stored_reply(row["prediction"])
+    except NotAReplyError as error:
+        raise PredictionError(f"{where}, column prediction: {error}") from None
     try:
         record = recorded(row.get("extra_records"))
     except RecordError as error:
         raise PredictionError(f"{where}, column extra_records: {error}") from None
+    if thought and not record.thought:
+        record = replace(record, thought=thought)
     stated = {name: row[name] for name in STATED if row.get(name) not in (None, "")}
-    return Reply(index, _text(row["prediction"]), record, stated)
+    return Reply(index, text, record, stated)
 
 
 # Columns of a prediction file that repeat what the table says
@@ -105,15 +110,6 @@ def _index(where: str, value: object) -> int:
         return number
     why = "the number of a row: they begin at 0" if type(number) is int else "a whole number"
     raise PredictionError(f"{where}, column index: {reprlib.repr(value)} is not {why}")
-
-
-def _text(value: object) -> str:
-    """Return a reply as it stands; None and pandas' NaN are empty replies."""
-    if isinstance(value, str):
-        return value
-    if value is None or (isinstance(value, float) and isnan(value)):
-        return ""
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
