@@ -47,6 +47,18 @@ def iou(left: Boxes, right: Boxes) -> Boxes:
     return values
 
 
+def as_decimal(value: float) -> float:
+    """Return the shortest decimal that is this 32-bit float.
+
+    An IoU must be stored like this: it then is as much below, at or above a threshold as it was
+    when boxes were matched. Rounded to fewer digits a miss may become a hit.
+
+    >>> as_decimal(float(np.float32(0.6))), as_decimal(float(np.nextafter(np.float32(0.5), 0)))
+    (0.6, 0.49999997)
+    """
+    return float(str(np.float32(value)))
+
+
 def match(
     readings: Sequence[ParsedReply],
     truths: Sequence[Truth],

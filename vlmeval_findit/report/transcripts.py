@@ -24,6 +24,7 @@ from ..core.predictions import read_predictions
 from ..core.question import AnyTask, PartKind
 from ..core.scored_row import ScoredRow
 from ..runs.scored_run import Run, read_details
+from .values import rounded_down
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +157,12 @@ def drawn_values(drawing: Drawing, folder: Path, number: NumberOf) -> dict[str, 
         "count": count,
         "lines": [[line.role.value, str(line.text)] for line in drawing.lines[:_LINES]],
         "sizes": sorted({size_of(box.box) for box in objects}),
-        "iou": round(sum(ious) / len(ious), 3) if ious else None,
+        "iou": rounded_down(sum(ious) / len(ious)) if ious else None,
     }
 
 
 def _box(box: DrawnBox) -> list[Any]:
-    overlap = None if box.value is None else round(box.value, 3)
+    overlap = None if box.value is None else rounded_down(box.value)
     # Answered boxes may lie anywhere.
     near = [round(min(max(n, -_FAR), _FAR), 1) for n in box.box]
     return [box.role.value, *near, str(box.label), overlap]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_DOWN, Decimal
+
 from ..core.intervals import Interval
 from ..core.metric import Metric
 
@@ -14,6 +16,16 @@ def with_unit(metric: Metric, value: float) -> str:
 def spread(bounds: Interval | None) -> str:
     """Format an interval behind its value: `` (61.2 to 70.5)``; empty without one."""
     return f" ({bounds.low:.1f} to {bounds.high:.1f})" if bounds else ""
+
+
+def rounded_down(share: float) -> float:
+    """Round an IoU down to three digits: it then reaches no threshold that it was below.
+
+    >>> rounded_down(0.4999996), rounded_down(0.57)
+    (0.499, 0.57)
+    """
+    # Nine digits are those of a 32-bit float; the rest is noise of means.
+    return float(Decimal(str(round(share, 9))).quantize(Decimal("0.001"), ROUND_DOWN))
 
 
 def rounded(*numbers: float | None) -> list[float | None]:

@@ -10,7 +10,7 @@ from ...boxes.answer_kinds import AnswerKind
 from ...boxes.box_records import NO_BOX, FormatFailure, Matched, ParsedReply
 from ...boxes.confidences import Confidences, confidences
 from ...boxes.error_types import ErrorEvent, MatchedQuery, classify_errors
-from ...boxes.matching import match
+from ...boxes.matching import as_decimal, match
 from ...boxes.reading import Reader, reader
 from ...boxes.representation import MatchRule, ReplyFormat
 from ...core.identity import Identity
@@ -160,7 +160,7 @@ def _details(reply: MatchedReply, events: Sequence[ErrorEvent]) -> Mapping[str, 
         "image": reply.query.images[0],
         "adherent": reading.reason is None,
         "boxes": finite(matched.boxes),
-        "ious": [round(value, 6) for value in matched.ious],
+        "ious": list(map(as_decimal, matched.ious)),
         "hits": list(matched.hits),
         "assigned": [None if box == NO_BOX else box for box in matched.assigned],
         "tp": matched.tp,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...boxes.box_records import FormatFailure, Matched
+from ...boxes.matching import as_decimal
 from ...core.benchmark_protocol import BatchScore, Drawing, Published, Role
 from ...core.error_analysis import AnswerErrors
 from ...core.identity import Identity
@@ -119,7 +120,7 @@ def _scored_row(
         details["lenient"] = {**row.details["lenient"], "hits": [hit], "recoverable": [0] * hit}
     details |= {
         "id": truth.index,
-        "ious": [round(iou, 6) if math.isfinite(iou) else 0.0],
+        "ious": [as_decimal(iou) if math.isfinite(iou) else 0.0],
         "hits": [passed > 0],
         "passed": passed,
     }

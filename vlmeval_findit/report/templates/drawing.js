@@ -29,18 +29,21 @@ function cross({ x, y }, entry, name, role) {
   return group;
 }
 
+// Two digits of an IoU of three, rounded down: 0.499 is a miss, and not 0.50.
+const overlapText = (iou) => (Math.floor(Math.round(iou * 1000) / 10) / 100).toFixed(2);
+
 // The sign of a box: of an object inside it at the top, of an answer below it with its IoU.  It
 // stays on the picture though the box may lie outside.
 function tag(entry, place, role, iou, shares) {
   const size = Math.max(entry.w, entry.h) / shares;
-  const text = role === "truth" || iou === null ? TAGS[role] : `${TAGS[role]} ${iou.toFixed(2)}`;
+  const text = role === "truth" || iou === null ? TAGS[role] : `${TAGS[role]} ${overlapText(iou)}`;
   const [x, y] = role === "truth" ? [place.x + size / 4, place.y + size] : [place.x, place.y + place.height + size];
   const within = (value, most) => Math.min(Math.max(value, 0), most);
   return draw("text", { class: `tag ${CLASSES[role]}`, "font-size": size, x: within(x, entry.w - size * text.length * 0.6), y: within(y, entry.h - size / 4) || size }, text);
 }
 
 function boxText([role, , , , , label, iou]) {
-  const overlap = role === "lenient" || iou === null ? "" : `IoU ${iou.toFixed(2)}`;
+  const overlap = role === "lenient" || iou === null ? "" : `IoU ${overlapText(iou)}`;
   return [SIGNS[role] || role, label, overlap].filter(Boolean).join(", ");
 }
 
@@ -88,7 +91,7 @@ function lines(card) {
 
 function verdict(card) {
   const parts = [card.failed ? "no answer" : `${data.metric} ${card.score.toFixed(0)} %`];
-  if (card.iou !== null) parts.push(`IoU ${card.iou.toFixed(2)}`);
+  if (card.iou !== null) parts.push(`IoU ${overlapText(card.iou)}`);
   if (card.reason) parts.push(card.reason);
   return parts.join(" · ");
 }
