@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from boards import JSON, LABELS_JSON, METRICS, NOW, TEXT, board, csv_rows, runs, world
@@ -14,10 +17,12 @@ from scored_runs import World, failing, saying, speaking
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.leaderboard import print_remarks
+from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.leaderboard import notes
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown, write_board
 from vlmeval_findit.leaderboard.notes import remarks
+from vlmeval_findit.leaderboard.openvlm import to_openvlm
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.scored_run import Run, load_runs
 
@@ -51,6 +56,25 @@ def test_openvlm_and_the_sheet(board: Board, tmp_path: Path) -> None:
         overall = {model: board.cells[model, OVERALL].entries[metric].value for model in values}
         assert values == pytest.approx(overall)
     assert book["Formats"].max_row == 15
+
+
+def test_two_decimals_are_those_of_the_authors(world: World) -> None:
+    """Values of a dataset; of means over datasets they are ours."""
+    board_ = make_board([world.run("Good", JSON, speaking(JSON, 0.9))])
+
+    class Truncated(Metric):
+        def printed(self, sums: Any) -> float | None:
+            return math.floor(100 * (self.value(sums) or 0)) / 100
+
+    f1 = board_.benchmark.metrics[0]
+    of_authors = Truncated(f1.name, f1.part, f1.whole)
+    benchmark = SimpleNamespace(all_metrics=(of_authors,))
+    (cell,) = [each for each in board_.cells.values() if each.run is not None]
+    content = json.loads(to_openvlm(replace(board_, benchmark=benchmark), NOW))
+    value = of_authors.value(cell.run.sums)
+    written = content["results"]["Good"]
+    assert written["FindIt_Pascal"][f1.name] == math.floor(100 * value) / 100
+    assert written["FindIt_average_Overall"][f1.name] == round(value, 2)
 
 
 def test_the_command(world: World, runs: list[Run], tmp_path, capsys) -> None:

@@ -138,6 +138,11 @@ class Metric:
             return self.empty
         return values[0] if len(values) == 1 else float(np.mean(values))
 
+    def printed(self, sums: Sums) -> float | None:
+        """Return the value with two decimals, rounded as the program of its authors rounds it."""
+        value = self.value(sums)
+        return None if value is None else round(value, 2)
+
     def values(self, sums: Sums) -> Array:
         """Evaluate it for sums that are arrays of one shape; NaN for None."""
         empty = np.nan if self.empty is None else self.empty

@@ -16,8 +16,10 @@ UNKNOWN = ("Parameters", "Language Model", "Vision Model", "Org", "Time", "OpenS
 def to_openvlm(board: Board, time: datetime) -> str:
     """Write the leaderboard in OpenVLM's schema.
 
-    ``time`` is ``yymmddHHMMSS``; ``results[model]`` has ``META`` and an object for each dataset, in
-    which ``Overall`` is the headline metric.
+    Values have two decimals, rounded as the authors of the benchmark round theirs
+    (:meth:`.Metric.printed`); means over datasets are ours. ``time`` is ``yymmddHHMMSS``;
+    ``results[model]`` has ``META`` and an object for each dataset, in which ``Overall`` is the
+    headline metric.
     """
     results: dict[str, dict[str, Any]] = {}
     for model in board.models:
@@ -33,6 +35,11 @@ def to_openvlm(board: Board, time: datetime) -> str:
 
 
 def _dataset(board: Board, cell: BoardCell) -> dict[str, Any]:
-    values = {metric: round(entry.value, 2) for metric, entry in cell.entries.items()}
+    values: dict[str, float | None] = {
+        name: round(entry.value, 2) for name, entry in cell.entries.items()
+    }
+    if cell.run is not None:
+        known = [metric for metric in board.metrics if metric.name in values]
+        values |= {metric.name: metric.printed(cell.run.sums) for metric in known}
     overall = values.get(board.headline.name)
     return {"Overall": overall, **values, "Format": cell.format, "Queries": cell.queries}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.refl4.accuracy_metrics import (
     CORRECTED_METRICS,
+    MACC,
     METRICS,
     THRESHOLDS,
     TWELVE,
@@ -213,6 +215,57 @@ def test_metrics_against_fractions(judged: list[tuple[Annotation, int]]) -> None
         right = expected[metric.name]
         for value in (metric.value(actual), on_arrays.value(metric.name)):
             assert value == (None if right is None else pytest.approx(float(right), abs=1e-9))
+
+
+def authors(judged: list[tuple[Annotation, int]]) -> dict[str, float | None]:
+    """Compute the twelve in the authors' order of operations."""
+
+    def shares(some: list[tuple[Annotation, int]]) -> list[float]:
+        return [sum(above > at for _, above in some) / len(some) for at in range(10)]
+
+    result: dict[str, float | None] = {
+        f"acc_{threshold:g}": shares(judged)[at] * 100
+        for at, threshold in ((0, 0.5), (5, 0.75), (8, 0.9))
+    }
+    result["macc"] = statistics.mean(shares(judged)) * 100
+    for size in ("small", "medium", "large"):
+        some = [each for each in judged if size_of(each[0]) == size]
+        percent = [share * 100 for share in shares(some)] if some else []
+        result[f"{size}_acc"] = percent[0] if percent else None
+        result[f"{size}_macc"] = statistics.mean(percent) if percent else None
+    classes: dict[str, list[tuple[Annotation, int]]] = {}
+    for each in judged:
+        classes.setdefault(class_of(str(each[0].ori_category_id), AUTHORS), []).append(each)
+    tables = [[share * 100 for share in shares(some)] for some in classes.values()]
+    by_threshold = [statistics.mean(column) for column in zip(*tables, strict=True)]
+    result["class_acc"] = by_threshold[0]
+    result["class_macc"] = statistics.mean(by_threshold)
+    return result
+
+
+@given(st.lists(expressions(), min_size=1, max_size=200))
+def test_values_and_their_two_decimals_are_the_authors(
+    judged: list[tuple[Annotation, int]],
+) -> None:
+    sums = totals(rows_of(judged))
+    expected = authors(judged)
+    assert metric_values(TWELVE, sums) == expected
+    printed = {metric.name: metric.printed(sums) for metric in TWELVE}
+    assert printed == {k: None if v is None else round(v, 2) for k, v in expected.items()}
+
+
+@pytest.mark.parametrize(
+    ("hits", "asked", "printed"),
+    [(49, 16, 30.63), (7, 16, 4.38), (27, 16, 16.88), (65, 16, 40.62), (1, 1, 10.0), (0, 3, 0.0)],
+)
+def test_the_mean_over_thresholds_is_rounded_as_theirs(
+    hits: int, asked: int, printed: float
+) -> None:
+    """Of the halves all but 30.625 are exact in their program, and go to the even digit."""
+    tenths = {f"hits_{threshold:g}": 0 for threshold in THRESHOLDS}
+    for at in range(hits):
+        tenths[f"hits_{THRESHOLDS[at // asked]:g}"] += 1
+    assert MACC.printed({"asked": asked, **tenths}) == printed
 
 
 def test_what_nobody_asked_has_no_figure() -> None:

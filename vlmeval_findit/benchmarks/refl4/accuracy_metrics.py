@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.metric import Metric, sliced
+from ...core.metric import Metric, Sums, sliced
 from .classes import AUTHORS, CORRECTED, class_of, source_of
 from .refl4_annotations import SIZES, Annotation, RefL4Split, size_of
 
@@ -84,6 +86,34 @@ def slices_of(annotation: Annotation) -> dict[str, str]:
     return {kind: value for kind, value in result.items() if value}
 
 
+@dataclass(frozen=True, slots=True)
+class AuthorsMetric(Metric):
+    """A metric in the authors' order of operations, which decides the last bit.
+
+    They round to two decimals: 49 hits of 160 are 30.625 %, which they print as 30.63, because
+    their number is 30.625000000000004.
+
+    >>> MACC.value({"asked": 16, "hits_0.5": 16, "hits_0.55": 16, "hits_0.6": 16, "hits_0.65": 1})
+    30.625000000000004
+    """
+
+    percent_last: bool = False  # Thresholds are averaged as shares of 1
+
+    def value(self, sums: Sums) -> float | None:
+        by_threshold: dict[str, list[float]] = {}  # With an entry for each class
+        for ratio in self.ratios(sums):
+            (asked,) = ratio.whole
+            if count := sums.get(asked):
+                for at, hits in enumerate(ratio.part):
+                    share = sums.get(hits, 0) / count
+                    value = share if self.percent_last else share * 100
+                    by_threshold.setdefault(HITS[at], []).append(value)
+        if not by_threshold:
+            return self.empty
+        mean = statistics.mean([statistics.mean(values) for values in by_threshold.values()])
+        return mean * 100 if self.percent_last else mean
+
+
 _HALF, _ALL = {HITS[0]: 1.0}, dict.fromkeys(HITS, 1.0)
 _ONCE, _TEN_TIMES = {ASKED: 1.0}, {ASKED: float(len(HITS))}
 
@@ -95,7 +125,7 @@ def _pair(name: str, over: str = "", size: str = "", more: str = "") -> Iterator
         return {sliced(key, "size", size) if size else key: n for key, n in weights.items()}
 
     for way, hits, asked in (("acc", _HALF, _ONCE), ("macc", _ALL, _TEN_TIMES)):
-        yield Metric(
+        yield AuthorsMetric(
             f"{name}_{way} ({more})" if more else f"{name}_{way}",
             of(hits),
             of(asked),
@@ -106,16 +136,20 @@ def _pair(name: str, over: str = "", size: str = "", more: str = "") -> Iterator
         )
 
 
-def _hidden(name: str, hits: Mapping[str, float], key: str = "") -> Metric:
-    return Metric(name, hits, _ONCE, empty=None, in_short_tables=False, key=key)
+def _hidden(name: str, hits: str) -> Metric:
+    return AuthorsMetric(name, {hits: 1}, _ONCE, empty=None, in_short_tables=False)
 
 
-MACC = Metric("macc", _ALL, _TEN_TIMES, empty=None)
+def _ours(name: str, part: Mapping[str, float], key: str) -> Metric:
+    return Metric(name, part, _ONCE, empty=None, in_short_tables=False, key=key)
+
+
+MACC = AuthorsMetric("macc", _ALL, _TEN_TIMES, empty=None, percent_last=True)
 
 TWELVE = (  # the published metrics, by their published names and in their order
-    Metric("acc_0.5", _HALF, _ONCE, empty=None),
-    _hidden("acc_0.75", {"hits_0.75": 1}),
-    _hidden("acc_0.9", {"hits_0.9": 1}),
+    AuthorsMetric("acc_0.5", _HALF, _ONCE, empty=None),
+    _hidden("acc_0.75", "hits_0.75"),
+    _hidden("acc_0.9", "hits_0.9"),
     MACC,
     *(metric for size in SIZES for metric in _pair(size, size=size)),
     *_pair("class", over=CLASS),
@@ -123,10 +157,10 @@ TWELVE = (  # the published metrics, by their published names and in their order
 
 # By the corrected table of classes
 CORRECTED_METRICS = tuple(_pair("class", over=CORRECTED_CLASS, more="corrected"))
-ADHERENCE = _hidden("Adherence", {"adherent": 1}, "adherence")
+ADHERENCE = _ours("Adherence", {"adherent": 1}, "adherence")
 
 # The headline where answers without a box get the first box that lenient parsing finds.
-ACC_LENIENT = _hidden("acc_0.5 (lenient)", {**_HALF, HIT_MORE: 1}, "acc_0.5_lenient")
+ACC_LENIENT = _ours("acc_0.5 (lenient)", {**_HALF, HIT_MORE: 1}, "acc_0.5_lenient")
 
 METRICS = (*TWELVE, *CORRECTED_METRICS, ADHERENCE, ACC_LENIENT)
 

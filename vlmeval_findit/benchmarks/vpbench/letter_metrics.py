@@ -6,11 +6,13 @@ like any reply.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.benchmark_protocol import Published
-from ...core.metric import Better, Metric, sliced
+from ...core.metric import Better, Metric, Sums, sliced, weighted
 from ...marks.style import Shape
 from .vp_query import TASKS, VPQuery
 
@@ -19,11 +21,33 @@ def _share(name: str, part: str, whole: str, key: str, **more: Any) -> Metric:
     return Metric(name, {part: 1}, {whole: 1}, empty=None, key=key, **more)
 
 
+@dataclass(frozen=True, slots=True)
+class PublishedShare(Metric):
+    """The authors' score: they round the fraction to four decimals, not its percentage to two.
+
+    >>> AS_PUBLISHED.printed({"right_as_published": 7, "asked": 160})
+    4.37
+    """
+
+    def printed(self, sums: Sums) -> float | None:
+        shares = []
+        for ratio in self.ratios(sums):
+            if asked := weighted(sums, ratio.whole):
+                shares.append(round(weighted(sums, ratio.part) / asked, 4))
+        # Their mean over sources is of rounded scores.
+        return round(100 * statistics.mean(shares), 2) if shares else self.empty
+
+
+def _published(name: str, right: str, asked: str, key: str, **more: Any) -> Metric:
+    return PublishedShare(
+        f"{name} (as published)", {right: 1}, {asked: 1}, "", None, key=key, **more
+    )
+
+
 def published_metric(kind: str, part: str) -> Metric:
     """Define the published accuracy on a shape of marks or a source."""
     right, asked = sliced("right_as_published", kind, part), sliced("asked", kind, part)
-    key = f"{part}_as_published"
-    return _share(f"{part} (as published)", right, asked, key, in_short_tables=False)
+    return _published(part, right, asked, f"{part}_as_published", in_short_tables=False)
 
 
 ACCURACY = _share("Accuracy", "right", "answered", "accuracy")
@@ -32,14 +56,12 @@ WITH_FAILURES = _share(
 )
 READ = _share("Read", "readable", "answered", "read")  # replies with a readable letter
 
-AS_PUBLISHED = _share(  # the authors' score, which they round to four decimals of a fraction
-    "Accuracy (as published)", "right_as_published", "asked", "accuracy_as_published"
-)
+AS_PUBLISHED = _published("Accuracy", "right_as_published", "asked", "accuracy_as_published")
 HALLUCINATION = _share(  # wrong letters to questions about a mark that is not there
     "Hallucination rate", "hallucinated", "absent", "hallucination_rate", better=Better.LOWER
 )
-MEAN_OVER_SOURCES = _share(  # sources weigh the same
-    *("Mean over sources (as published)", "right_as_published", "asked", "sources_as_published"),
+MEAN_OVER_SOURCES = replace(  # sources weigh the same
+    _published("Mean over sources", "right_as_published", "asked", "sources_as_published"),
     over="source",
     in_short_tables=False,
 )
