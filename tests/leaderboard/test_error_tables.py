@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from openpyxl import load_workbook
 from scored_runs import World, failing, query, saying, speaking, world
 from toy_benchmark import LETTERS, guessing, letters
 
@@ -20,7 +22,8 @@ from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.leaderboard.error_tables import errors_table
+from vlmeval_findit.leaderboard.board_files import write_board
+from vlmeval_findit.leaderboard.error_tables import errors_table, lost_table
 from vlmeval_findit.runs.run_errors import compare_errors, errors_by_slice, errors_of
 from vlmeval_findit.runs.run_statistics import StatisticsError
 from vlmeval_findit.runs.scored_run import Run
@@ -288,6 +291,49 @@ def test_the_leaderboard_has_the_errors(world: World) -> None:
     assert not any(field.name.startswith("wrong frame") for field in table.fields)
     assert by_model["Old"]["nothing found"] is None is not by_model["Two"]["nothing found"]
     assert by_model["Old"]["F1@0.5 (failed calls as misses)"] is not None
+
+
+SETS = [f"FindIt_{name}_xyxy_json" for name in ("Pascal", "PhraseCut", "RefCOCO")]
+
+
+@pytest.mark.parametrize(
+    "asked", [{"Skips": SETS[:1]}, {"Skips": SETS[1:]}, {"Skips": SETS[:2], "Other": SETS[2:]}]
+)
+def test_a_model_that_lacks_a_dataset_has_no_mean_of_what_it_lost(
+    world: World, asked: dict[str, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever it lacks: a mean over other queries would be compared with the others'."""
+    for name in ("PhraseCut", "RefCOCO"):
+        world.table(name, [query(i, f"{i}.jpg") for i in range(6)])
+    asked = {"Whole": SETS, **asked}
+    runs = {(m, n): world.run(m, n, speaking(n, 0.7)) for m, names in asked.items() for n in names}
+    board = make_board(list(runs.values()))
+    rows = {row["model"]: row for row in lost_table(board).records()}
+    assert {model: row["datasets"] for model, row in rows.items()} == {
+        model: f"{len(names)}/3" for model, names in asked.items()
+    }
+    lost = np.mean([lost_points(runs["Whole", name]) for name in SETS])
+    assert rows["Whole"]["score"] == pytest.approx(100 - lost)
+    assert rows["Whole"]["lost"] == pytest.approx(lost)
+    lacking = [model for model in asked if model != "Whole"]
+    for model in lacking:
+        values = [rows[model][name] for name in ("score", "lost", "mostly by")]
+        assert values == [None, None, ""]
+    # The same in every file and on the terminal
+    write_board(board, tmp_path / "out")
+    page = (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8")
+    of_page = page.partition("## What was lost")[2].partition("##")[0].splitlines()
+    sheet = load_workbook(tmp_path / "out" / "leaderboard.xlsx")["What was lost"]
+    of_sheet = {cells[0]: cells[1:3] for cells in sheet.iter_rows(values_only=True)}
+    assert main(["leaderboard", str(world.runs), "--out", str(tmp_path / "again")]) == 0
+    printed = capsys.readouterr().out.partition("What was lost")[2].splitlines()
+    for model in lacking:
+        count = f"{len(asked[model])}/3"
+        (line,) = (line for line in of_page if line.startswith(f"| {model} "))
+        assert line == f"| {model} | – | – |  | {count} |"
+        assert of_sheet[model] == (None, None)
+        (line,) = (line for line in printed if line.startswith(model))
+        assert line.split() == [model, "–", "–", count]
 
 
 def test_every_benchmark_has_error_types() -> None:

@@ -33,9 +33,10 @@ _SMALLEST = 0.05  # Points; less is shown as 0.0
 
 
 def lost_table(board: Board) -> Table:
-    """Make a row for each model: its score, and its costliest errors; means over its datasets.
+    """Make a row for each model: its score, and its costliest errors; means over all datasets.
 
-    A model with a run without error types has no row.
+    A model that lacks a dataset has no mean: those of models would be over different queries. A
+    model with a run without error types has no row.
     """
     analysis = board.benchmark.errors
     names = {each.key: each.name for each in analysis.error_types}
@@ -46,13 +47,17 @@ def lost_table(board: Board) -> Table:
             lost = [points_of(run) for run in of_model]
         except StatisticsError:
             continue
+        datasets = f"{len(of_model)}/{len(board.datasets)}"
+        if len(of_model) < len(board.datasets):
+            rows.append([model, None, None, "", datasets])
+            continue
         means = {key: fmean(points[key] for points in lost) for key in names}
         most = sorted((-points, names[key]) for key, points in means.items() if points >= _SMALLEST)
         score = fmean(analysis.score.value(run.sums) or 0 for run in of_model)
         mostly = ", ".join(f"{name} {-points:.1f}" for points, name in most[:_TYPES_OF_MODEL])
-        rows.append([model, score, sum(means.values()), mostly])
+        rows.append([model, score, sum(means.values()), mostly, datasets])
     fields = [Field("model"), *(Field(name, FieldType.VALUE) for name in ("score", "lost"))]
-    return Table("What was lost", [*fields, Field("mostly by")], rows)
+    return Table("What was lost", [*fields, Field("mostly by"), Field("datasets")], rows)
 
 
 def errors_table(board: Board) -> Table:
