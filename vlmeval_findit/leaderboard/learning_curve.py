@@ -1,10 +1,16 @@
-"""Learning curves: the checkpoints of a training on a dataset, and the best of them."""
+"""Learning curves: the checkpoints of a training on a dataset, and the best of them.
+
+A training is looked at after every checkpoint, so 5 % must hold for all its tables together. Holm's
+method corrects for the pairs of one table, and :func:`alpha_share` for the tables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
+from math import sqrt
 
 from ..core.intervals import INTERVALS, Difference, Interval, correct, difference, metric_intervals
 from ..core.metric import Better, Metric
@@ -15,6 +21,9 @@ from .result_table import Field, FieldType, Note, Table, TableCell, Value, count
 
 _NAMED = 5  # Most steps that the verdict names
 
+CORRECTION = "paired over images; 5 % hold for all pairs, looks and datasets of a training"
+"""What the p-values of a curve are corrected for."""
+
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
@@ -24,7 +33,8 @@ class CurvePoint:
     run: Run
     value: float  # Of the curve's metric
     interval: Interval | None
-    to_best: Difference | None  # This checkpoint minus the best; None for the best itself
+    # This checkpoint minus the best, corrected as CORRECTION says; None for the best itself
+    to_best: Difference | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +77,8 @@ def learning_curves(runs: Sequence[Run]) -> list[LearningCurve]:
     """Make a curve for each training, dataset and format; runs of other models are left out.
 
     Of checkpoints with the same value the first is the best. The best was chosen by the tested
-    values, so its tests are corrected for those of all pairs of checkpoints.
+    values, so its tests are corrected for those of all pairs of checkpoints; further for the tables
+    after earlier checkpoints, and for the curves of its training.
 
     Raises:
         StatisticsError: checkpoints of a curve were scored over different rows.
@@ -78,11 +89,40 @@ def learning_curves(runs: Sequence[Run]) -> list[LearningCurve]:
         if training is not None and run.rows:
             name, step = training
             by_curve.setdefault((name, run.question.name), {})[step] = run
-    curves = (_curve(name, by_step) for (name, _), by_step in sorted(by_curve.items()))
+    of_training = Counter(name for name, _ in by_curve)
+    curves = (
+        _curve(name, by_step, of_training[name]) for (name, _), by_step in sorted(by_curve.items())
+    )
     return [curve for curve in curves if curve.points]
 
 
-def _curve(name: str, runs: Mapping[int, Run]) -> LearningCurve:
+def alpha_share(checkpoints: int) -> float:
+    """Return which share of 5 % the table of so many checkpoints is tested at, from two on.
+
+    The shares of a training's tables are such that by the k-th checkpoint 1 - 1 / sqrt(k) of the
+    5 % is spent. Of k equally good checkpoints k - 1 of the k (k - 1) / 2 pairs are new, so the
+    table's first false claim may come from them with a chance of its share times 2 / k.
+
+    >>> [round(alpha_share(checkpoints), 3) for checkpoints in (2, 3, 20)]
+    [0.293, 0.195, 0.058]
+    >>> round(sum(alpha_share(checkpoints) * 2 / checkpoints for checkpoints in range(2, 101)), 9)
+    0.9
+    """
+    spent_now = 1 / sqrt(checkpoints - 1) - 1 / sqrt(checkpoints)
+    return spent_now * checkpoints / 2
+
+
+def _corrected(tests: Iterable[Difference], checkpoints: int, curves: int) -> Iterable[Difference]:
+    """Correct the tests of all pairs of a curve's checkpoints."""
+    for test in correct(tests):
+        if test.corrected is None:
+            yield test
+        else:
+            p_value = test.corrected / alpha_share(checkpoints) * curves
+            yield replace(test, corrected=min(1.0, p_value))
+
+
+def _curve(name: str, runs: Mapping[int, Run], curves: int = 1) -> LearningCurve:
     metric = next(iter(runs.values())).benchmark.with_failures
     estimates = {step: estimate(runs[step], (metric,)) for step in sorted(runs)}
     values = {step: each.value(metric.name) for step, each in estimates.items()}
@@ -94,8 +134,8 @@ def _curve(name: str, runs: Mapping[int, Run]) -> LearningCurve:
     for step in valued:
         check_comparable(runs[best], runs[step])
     pairs = [(b, a) if a == best else (a, b) for a, b in combinations(valued, 2)]
-    tests = correct(difference(estimates[a], estimates[b], metric.name) for a, b in pairs)
-    of_pair = dict(zip(pairs, tests, strict=True))
+    tests = (difference(estimates[a], estimates[b], metric.name) for a, b in pairs)
+    of_pair = dict(zip(pairs, _corrected(tests, len(valued), curves), strict=True))
     points = []
     for step, known in valued.items():
         interval = metric_intervals(estimates[step])[metric.name]
@@ -123,6 +163,6 @@ def curve_table(curve: LearningCurve) -> Table:
         Note("", [curve.verdict]),
         Note(curve.title, ["failed calls count as misses"]),
         Note("Intervals", [INTERVALS]),
-        Note("p", ["paired over images; corrected (Holm) for all pairs of checkpoints"]),
+        Note("p", [CORRECTION]),
     )
     return Table(f"{curve.name} on {curve.dataset}", fields, rows, notes)
