@@ -121,6 +121,24 @@ def test_formats_of_the_most_columns_go_first() -> None:
     assert actual == [("xywh_text", 3, 20), ("xyxy_text", 2, 15), ("yxyx_text", 1, 99)]
 
 
+@pytest.mark.parametrize("other", ["SVG", "RefCOCO", "Pascal_multilabel"])
+@pytest.mark.parametrize("shared", [["Pascal"], ["Pascal", "D3"]])
+@pytest.mark.parametrize(
+    ("better", "worse"), [("xyxy_text", "yxyx_text"), ("yxyx_text", "xyxy_text")]
+)
+def test_formats_on_other_datasets_are_compared_over_those_that_both_have(
+    other: str, shared: list[str], better: str, worse: str
+) -> None:
+    """An easy dataset that only one of them has makes no format better."""
+    scored = [(f"FindIt_PhraseCut_{better}", sums_of(0)), (f"FindIt_{other}_{worse}", sums_of(95))]
+    for name in shared:
+        scored += [(f"FindIt_{name}_{better}", sums_of(60))]
+        scored += [(f"FindIt_{name}_{worse}", sums_of(50))]
+    order = ranked_in(scored)
+    assert [item.format for item in order] == [better, worse]
+    assert [item.datasets for item in order] == [len(shared) + 1] * 2
+
+
 @pytest.mark.parametrize(
     ("better", "worse"),
     [

@@ -149,11 +149,11 @@ def _p_value(value: float, error: float, images: float) -> float:
 
 
 def chance_of_lead(run: Estimate, front: Estimate, metric: str, share: float) -> float | None:
-    """Estimate how likely all images show that a share beats the leading one; None: too few images.
+    """Estimate how likely a share is the higher one over all images; None: too few were seen.
 
     ``share`` (0 to 1) of them were seen. This is Student's t around the difference, with its paired
-    variance over the unseen rest of a finite population. To beat is to lead by more than the 95 %
-    interval over all images. As in :func:`bounds`, a third of an image is allowed for.
+    variance over the unseen rest of a finite population. As in :func:`bounds`, a third of an image
+    is allowed for.
     """
     at = run.place(metric)
     images = float(min(run.counted[at], front.counted[at]))
@@ -163,9 +163,8 @@ def chance_of_lead(run: Estimate, front: Estimate, metric: str, share: float) ->
     values = np.array([run.values[at], front.values[at]])
     unseen = (_UNSEEN / images) ** 2 * (values**2 + (1 - values) ** 2).sum()
     variance = ((run_moves[:, at] - front_moves[:, at]) ** 2).sum() + unseen
-    reach = _quantile(images / share - 1) * np.sqrt(variance * share)
-    short_of = reach - (values[0] - values[1])
-    return _tail(images - 1, -short_of / np.sqrt(variance * (1 - share)))
+    lead = values[0] - values[1]
+    return _tail(images - 1, float(lead / np.sqrt(variance * (1 - share))))
 
 
 DRAWN = 500  # Bootstrap samples, for what is no ratio of sums

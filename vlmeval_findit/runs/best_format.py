@@ -19,7 +19,8 @@ from ..core.metric import Better, Metric
 from ..core.question import Question
 
 UNEVEN = "of those that were run on the most datasets"
-"""Means over other datasets cannot be compared: those over the most datasets come first."""
+"""Means over other datasets cannot be compared: formats on the most datasets come first, and those
+on as many are compared over the datasets that all of them have."""
 
 _DIGITS = 1  # Digits of a value that are printed, and that formats are compared by
 
@@ -51,7 +52,7 @@ class FormatAverage:
     """One format's metrics, averaged over datasets.
 
     ``question`` is any question in this format; ``metric_values`` are by the benchmark's
-    ranking metrics' names.
+    ranking metrics' names, over the datasets that all formats with as many ``datasets`` have.
     """
 
     question: Question
@@ -72,8 +73,12 @@ def ranked(
         by_format.setdefault(question.format, {})[question.board_dataset] = question, sums
     averages = []
     for columns in by_format.values():
+        rivals = (set(other) for other in by_format.values() if len(other) == len(columns))
+        # Where no dataset is common to all, each is ranked by its own.
+        shared = set.intersection(*rivals) or set(columns)
+        scores = [sums for dataset, (_, sums) in columns.items() if dataset in shared]
         values = {
-            metric.name: fmean(_value(metric, sums) for _, sums in columns.values())
+            metric.name: fmean(_value(metric, sums) for sums in scores)
             for metric in benchmark.ranking
         }
         first, _ = next(iter(columns.values()))

@@ -1,11 +1,10 @@
 """A race of formats: who is asked how many queries, and who is out. Nothing is asked here.
 
 All formats are asked about the same images, a few more each round. After a round those formats are
-dropped that all queries would hardly show to be better than the leading format
-(:func:`..core.intervals.chance_of_lead`). The sum of their chances limits how likely the race ends
-with a worse winner than the search over all queries, by more than the interval. It stays below
-:data:`ALPHA` over all rounds, stages and formats, and is spent on the least likely formats first,
-by the end of each round in proportion to the share of the race.
+dropped that would hardly be better than the leading format, by however little, over all queries
+(:func:`..core.intervals.chance_of_lead`). The sum of their chances limits how likely the race drops
+the format that a search over all queries chooses. It stays below :data:`ALPHA` over all rounds,
+stages and formats, and is spent on the least likely formats first, little of it early.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from math import ceil
+from math import ceil, pow
 from typing import NamedTuple
 
 from ..core.benchmark_protocol import Benchmark
@@ -27,10 +26,14 @@ from .best_format import FormatAverage, ranked
 ROUNDS = tuple(tenths / 10 for tenths in range(2, 11))
 """How much of all images has been asked about after each round; at last all."""
 
+_LATE = 1.5
+"""How late chances are spent. The leader of a few queries is often a lucky one, whose lead looks
+surer than it is: spent in proportion (1), races of equal formats used up all of the 5 %."""
+
 RULE = (
-    "after each round those formats are dropped that all queries would hardly show to be better "
-    "than the leading format by more than the 95 % interval of their paired difference; the "
-    f"chances of all that are dropped add up to {100 * ALPHA:g} % at most"
+    "after each round those formats are dropped that would hardly be better than the leading "
+    "format over all queries, by however little; the chances of all that are dropped add up to "
+    f"{100 * ALPHA:g} % at most"
 )
 """How formats are dropped, in the words of every output."""
 
@@ -119,6 +122,6 @@ def allowance(stage: int, stages: int, share: float, spent: float) -> float:
     """Return what may be spent on dropping formats after a round.
 
     >>> round(allowance(0, 2, 0.2, 0.0), 4), round(allowance(1, 2, 1.0, 0.02), 4)
-    (0.005, 0.03)
+    (0.0022, 0.03)
     """
-    return ALPHA * (stage + share) / stages - spent
+    return ALPHA * (stage + pow(share, _LATE)) / stages - spent

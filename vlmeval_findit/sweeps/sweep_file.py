@@ -62,7 +62,7 @@ class SweepOptions(Config):
     logprobs: YesNo = False  # record log-probabilities of the replies' tokens
     inference: CallOptions = field(default_factory=CallOptions)
     max_usd: Dollars | None = None
-    race: YesNo = False  # drop formats early that can hardly win
+    race: YesNo = False  # drop formats early that can hardly be the best
     batch: BatchKind | None = None  # the batch service to use; None: single calls
     serve: Annotated[ServeOptions | None, Checked(_serving, before=True)] = None
     """How to serve this machine's models; None: in this process."""
