@@ -209,3 +209,40 @@ def test_rows_as_ranges_are_read_back(rows: set[int]) -> None:
 def test_any_names_come_back_from_json(name: str, rows: list[int]) -> None:
     run = replace(RUN, model=name, rows=tuple(rows), reads_like=name or None)
     assert from_values(json.loads(json.dumps(as_values(run)))) == run
+
+
+# --- objects that VLMEvalKit passes ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "says"),
+    [
+        ({"top_p": 1.0}, {"top_p": 0.9}, "attribute top_p: recorded 1.0, now 0.9"),
+        ({"top_p": None}, {"top_p": 0.9}, "attribute top_p: recorded None, now 0.9"),
+        ({}, {"best_of": 4}, None),
+        ({"n": 1}, {"n": 1, "best_of": 4}, "attribute best_of: recorded not set, now 4"),
+        (None, {"best_of": 4}, None),
+        ({"best_of": 4}, None, None),
+    ],
+)
+def test_attributes_are_compared_where_both_are_known(
+    tmp_path: Path, before: Any, now: Any, says: str | None
+) -> None:
+    predictions = tmp_path / f"{STEM}.json"
+    write_identity(RunFiles(predictions).identity, who(attributes=before))
+    recorded = read_identity(predictions)
+    assert recorded is not None
+    conflicts = identity_conflicts(recorded, who(attributes=now))
+    assert [str(each) for each in conflicts] == ([] if says is None else [says])
+
+
+def test_how_often_a_call_was_tried_is_no_other_run() -> None:
+    """Runs of 1.0 of VLMEvalKit's classes recorded it."""
+    assert identity_conflicts(setting(retry=6, verbose=False), setting(retry=1, timeout=5)) == []
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"temperature": 0.7}, {"default_kwargs": {"temperature": 0.7, "top_p": 1}}]
+)
+def test_an_object_that_samples_is_sampled(attributes: dict[str, Any]) -> None:
+    assert Answering(attributes=attributes).sampled == "replies were sampled at temperature 0.7"

@@ -138,27 +138,3 @@ def test_eval_mode_needs_no_images(host, tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(ValueError, match=r"Set images\.Demo in configs/datasets\.yaml"):
         host.dataset.FindItObjectDetection(DATA, mode="all")
     host.dataset.FindItObjectDetection(DATA, mode="eval")
-
-
-def test_runs_that_vlmevalkit_would_not_score_are_refused(
-    host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    renamed = json.dumps({"mine": {"class": "FindItObjectDetection", "dataset": DATA}})
-    for argv, says in (
-        (["--api-mode"], "--api-mode is VLMEvalKit's way of asking"),
-        (["--data-config", renamed], f"calls {DATA} 'mine': VLMEvalKit"),
-    ):
-        monkeypatch.setattr("sys.argv", ["run.py", *argv])
-        with pytest.raises(ValueError, match=says):
-            host.dataset.FindItObjectDetection(DATA)
-
-
-def test_pred_format_is_json_for_our_runs_only(host, tmp_path: Path) -> None:
-    from vlmeval_findit.host import asks_us
-
-    config = tmp_path / "config.json"
-    config.write_text('{"data": {"FindIt_Pascal_xyxy_json": {}}}')
-    assert asks_us(["run.py", "--data", "MMBench", DATA])
-    assert asks_us(["run.py", "--config", str(config)])
-    assert not asks_us(["run.py", "--data", "MMBench_DEV_EN", "--model", "FullImage"])
-    assert not asks_us(["run.py", "--config", str(tmp_path / "none.json")])

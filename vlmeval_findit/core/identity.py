@@ -24,6 +24,9 @@ PROVIDER = "provider "  # Prefix of ``kind`` for models behind a provider's prot
 PLUGIN = "plug-in "  # Prefix of keys in :meth:`Identity.compared`
 SAMPLE = "sample"  # Setting that is the number of one of several replies, if not the first
 SOURCE = "source of the class"  # Key in :meth:`Identity.compared`
+ATTRIBUTE = "attribute "  # Prefix of keys in :meth:`Identity.compared`
+WITHOUT_EFFECT = ("retry", "timeout", "verbose", "wait")
+"""Settings that runs of 1.0 recorded, and on which no answer depends."""
 
 
 class IdentityError(ValueError):
@@ -42,13 +45,14 @@ class Answering:
     server: str | None = None  # Program that serves it on this machine, with its version if known
     settings: Mapping[str, Any] = field(default_factory=dict)  # All else that was set
     source: str | None = None  # Hash of the files of a class of another package
+    attributes: Mapping[str, Any] | None = None  # Of an object that VLMEvalKit passed
     runs_here: bool = False  # On this machine: the versions of :data:`ENGINES` matter
     in_vlmevalkit: bool = False  # In VLMEvalKit's code: the host's version matters
 
     @property
     def sampled(self) -> str | None:
         """Say at which temperature replies are sampled; None: greedily, as far as is known."""
-        temperature = self.settings.get("temperature")
+        temperature = self._set("temperature")
         if not temperature or not float(temperature):
             return None
         how = f"replies were sampled at temperature {temperature}"
@@ -59,6 +63,13 @@ class Answering:
                 return f"{how} (sample {number})"
             case merged:
                 return f"{how} ({merged} samples)"
+
+    def _set(self, name: str) -> Any:
+        """Return a setting, also where only the attributes of an object have it."""
+        attributes = self.attributes or {}
+        groups = [value for value in attributes.values() if isinstance(value, Mapping)]
+        places = (self.settings, attributes, *groups)
+        return next((place[name] for place in places if place.get(name) is not None), None)
 
 
 class Described(NamedTuple):
@@ -106,6 +117,9 @@ class Identity:
         values: dict[str, Any] = {name: value for name, value in named.items() if value}
         if who.source:
             values[SOURCE] = who.source
+        if who.attributes:
+            shown = json.dumps(who.attributes, sort_keys=True, default=str)
+            values["attributes"] = hashlib.sha256(shown.encode()).hexdigest()[:12]
         if who.runs_here:
             values |= {name: self.versions[name] for name in ENGINES if name in self.versions}
             values |= {name: who.settings.get(name) for name in ("dtype", "attention", "engine")}
@@ -134,6 +148,9 @@ class Identity:
         values |= {f"{what} of the questions": how for what, how in self.resolved_options.items()}
         if who.kind is not None:
             values |= {f"setting {name}": value for name, value in who.settings.items()}
+        for name, value in (who.attributes or {}).items():
+            # Of an object None is a value like others.
+            values[f"{ATTRIBUTE}{name}"] = "None" if value is None else value
         if who.runs_here:
             values |= {f"version of {name}": self.versions.get(name) for name in ENGINES}
         if who.in_vlmevalkit:
@@ -157,10 +174,12 @@ def as_values(run: Identity) -> dict[str, Any]:
         "rows": None if run.rows is None else rows_text(run.rows),
         "left_out": rows_text(run.left_out),
     }
-    optional = ("plugins", "asked_at", "custom_prompt")
-    for where, name in (*((values, each) for each in optional), (values["answering"], "server")):
-        if not where[name]:
-            del where[name]
+    for name in ("plugins", "asked_at", "custom_prompt"):
+        if not values[name]:
+            del values[name]
+    for name in ("server", "attributes"):
+        if not values["answering"][name]:
+            del values["answering"][name]
     return values
 
 
@@ -181,6 +200,7 @@ _SHAPE = {
         **dict.fromkeys(_TEXTS, _TEXT),
         **dict.fromkeys(("runs_here", "in_vlmevalkit"), bool),
         "settings": dict,
+        "attributes": dict | None,
     },
     **dict.fromkeys(("model", "dataset", "left_out"), str),
     **dict.fromkeys(("prompts", "prompt_hash", "table", "table_sha256", "rows"), _TEXT),
@@ -246,13 +266,19 @@ _NOT_SET = object()
 def identity_conflicts(recorded: Identity, now: Identity) -> list[IdentityConflict]:
     """List where a run that resumes differs from the record; more rows are allowed."""
     before, after = recorded.compared(), now.compared()
-    known = recorded.answering.kind is not None and now.answering.kind is not None
+    who, asked = recorded.answering, now.answering
+    known = {
+        "setting ": None not in (who.kind, asked.kind),
+        ATTRIBUTE: None not in (who.attributes, asked.attributes),
+        PLUGIN: True,
+    }
+    without_effect = {f"setting {name}" for name in WITHOUT_EFFECT}
     conflicts = []
     for what in dict.fromkeys((*before, *after)):
-        is_setting = what.startswith("setting ")
-        if is_setting and not known:
+        group = next((prefix for prefix in known if what.startswith(prefix)), None)
+        if what in without_effect or (group is not None and not known[group]):
             continue
-        absent = _NOT_SET if is_setting or what.startswith(PLUGIN) else None
+        absent = None if group is None else _NOT_SET
         old, new = before.get(what, absent), after.get(what, absent)
         if what == "checkpoint" and None not in (recorded.answering.revision, after["revision"]):
             continue  # the revision is compared instead

@@ -25,6 +25,20 @@ _NAMES = re.compile(
     re.IGNORECASE,
 )
 
+# Words in the name of a field that holds a secret, besides those of variables
+_OF_FIELDS = re.compile(
+    r"^key$|authori[sz]ation|bearer|cookie|credential|^headers?$|_headers$", re.IGNORECASE
+)
+
+# Tokens of a tokenizer's vocabulary
+_NO_SECRET = re.compile(
+    "(?:bos|eos|pad|unk|sep|cls|mask|image|img|video|audio|start|end|stop|think|special|prompt)"
+    "_?token$",
+    re.IGNORECASE,
+)
+
+_CREDENTIALS = re.compile(r"(://)[^/\s@]+@|([?&][^=&\s]*(?:key|token|secret|sig)[^=&\s]*=)[^&\s]+")
+
 _IN_ADDRESS = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 
 _remembered: set[str] = set()
@@ -33,6 +47,28 @@ _remembered: set[str] = set()
 def remember(*secrets: str) -> None:
     """Hide these secrets from now on, besides those in the environment."""
     _remembered.update(secret for secret in secrets if len(secret) >= SHORTEST)
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether a field, an argument or a header of this name holds a secret.
+
+    >>> [is_secret_name(name) for name in ("api_key", "Authorization", "max_tokens", "eos_token")]
+    [True, True, False, False]
+    """
+    if _NO_SECRET.search(name):
+        return False
+    return bool(_NAMES.search(name) or _OF_FIELDS.search(name))
+
+
+def without_credentials(text: str) -> str:
+    """Remove what addresses in a text hold of credentials, known or not.
+
+    >>> without_credentials("http://me:pass@host:8000/v1?api_key=123&size=2")
+    'http://***@host:8000/v1?api_key=***&size=2'
+    """
+    return _CREDENTIALS.sub(
+        lambda found: f"{found[1]}{HIDDEN}@" if found[1] else f"{found[2]}{HIDDEN}", text
+    )
 
 
 def scrub(text: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import benchmark_of
+from ..boxes.spaces import SpaceError
 from ..core.answers import Answer, refused_if_it_quotes
 from ..core.identity import (
     Answering,
@@ -41,13 +42,20 @@ class Output:
 
 
 def prepare_output(
-    path: Path, cell: Cell, settings: Settings, described: Described, host: Mapping[str, str]
+    path: Path,
+    cell: Cell,
+    settings: Settings,
+    described: Described,
+    host: Mapping[str, str],
+    *,
+    space_later: bool = False,
 ) -> Output:
     """Return a cell's output after checking that it can be scored and replaces nothing.
 
     Args:
         settings: of scoring; a space overrides that of the model's row.
         host: the program that runs the model, with its version.
+        space_later: the coordinate space may be stated when the run is scored.
 
     Raises:
         SpaceError: the model's coordinate space is not known.
@@ -57,7 +65,12 @@ def prepare_output(
     question = cell.question
     benchmark = benchmark_of(question)
     benchmark.check(question, settings)
-    space = benchmark.space(cell.model, question, settings, described)
+    try:
+        space = benchmark.space(cell.model, question, settings, described)
+    except SpaceError:
+        if not space_later or settings.space is not None:
+            raise
+        space = None
     # Hashing builds all messages once, for keys too; not where messages depend on the model.
     known = cell.prompts.hash if cell.rows and cell.task.base_task is None else None
     words, custom = cell.prompts.words, cell.prompts.custom

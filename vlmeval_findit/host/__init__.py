@@ -8,7 +8,6 @@
 # and the start-up hook asks for them as soon as it is loaded.
 import vlmeval.dataset  # noqa: F401
 
-from .registration import asks_us as asks_us
 from .registration import register as register
 from .registration import register_datasets as register_datasets
 from .registration import register_inference as register_inference

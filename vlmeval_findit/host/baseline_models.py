@@ -8,7 +8,7 @@ from typing import Any
 
 from vlmeval.vlm.base import BaseModel
 
-from ..benchmarks import baseline_for, baseline_named, baselines, parse
+from ..benchmarks import baseline_for, baseline_named, baselines, is_meant, parse
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.replies import Recorded
@@ -58,10 +58,18 @@ class FindItBaseline(FindItModel):
 
 
 def question_of(dataset: str | None) -> Question:
-    """Return the question of a dataset; ValueError if the host names none."""
-    if dataset is None:
-        raise ValueError("this model answers FindIt's datasets only: name the dataset")
+    """Return the question of a dataset; ValueError if it is none of FindIt's."""
+    if dataset is None or not is_meant(dataset):
+        raise ValueError(answers_findit_only("this model", dataset or "another dataset"))
     return parse(dataset)
+
+
+def answers_findit_only(model: str, dataset: str) -> str:
+    """Say that a model of FindIt's cannot answer another dataset, and which could."""
+    return (
+        f"{model} answers FindIt's datasets only, and {dataset} is none of them: ask a model of "
+        "VLMEvalKit's about it, or a server by a class of VLMEvalKit's such as LMDeployAPI"
+    )
 
 
 def models() -> dict[str, Callable[..., Any]]:

@@ -7,7 +7,7 @@ refuses identity conflicts before the first call.
 from __future__ import annotations
 
 import logging
-import sys
+import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -16,33 +16,48 @@ from typing import Any
 import pandas as pd
 from vlmeval.dataset.image_base import ImageBaseDataset
 
-from ..benchmarks import benchmark_of, benchmarks, is_question, load
+from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, is_question, load
 from ..core.benchmark_protocol import Benchmark
+from ..core.command import SOME_FAILED
 from ..core.custom_prompt import CustomPrompt
 from ..core.image_files import rows_to_leave_out
 from ..core.question import QuestionError
 from ..core.settings import NAMES, settings_from, skips_missing
 from ..core.settings import judge_args as read_judge_args
+from ..core.table_files import is_users_table
 from ..engine.calls import Cell, prompts_of, settings_of
 from ..models.model_client import HostMessage, to_host_message
 from ..models.model_table import check_settings
 from ..runs.run_score import score_file
 from ..runs.score_files import score_row, write_score
-from . import vlmevalkit_entries as entries
-from .outcomes import OUTCOMES
+from .late_space import complete_space
+from .outcomes import ANY, OUTCOMES
+from .runner_reports import RUNNER
 
 log = logging.getLogger(__name__)
 
 
 class Names(Sequence[str]):
-    """Names that a class supports: contains all valid questions, lists the first of each table."""
+    """Names that a class supports: contains all valid questions, lists the first of each table.
+
+    A mistyped name is of its benchmark's first class, which says what is wrong with it: VLMEvalKit
+    would skip it.
+    """
 
     def __init__(self, benchmark: Benchmark, host_class: str) -> None:
-        self._class = host_class
+        self._class, self._benchmark = host_class, benchmark
+        self._is_first = host_class == class_of(benchmark.listed()[0])
         self._listed = [name for name in benchmark.listed() if class_of(name) == host_class]
 
     def __contains__(self, name: object) -> bool:
-        return is_question(name) and class_of(str(name)) == self._class
+        if is_question(name):
+            return class_of(str(name)) == self._class
+        return self._is_first and isinstance(name, str) and self._is_mistyped(name)
+
+    def _is_mistyped(self, name: str) -> bool:
+        if not begins_with_prefix(name) or is_users_table(name):
+            return False
+        return type(benchmark_of(name)) is type(self._benchmark)
 
     def __getitem__(self, at: Any) -> Any:
         return self._listed[at]
@@ -57,6 +72,9 @@ def class_of(name: str) -> str:
     return benchmark.host_class(benchmark.parse(name))
 
 
+_NOT_PASSED = "not passed"
+
+
 class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
     """A question over its table as a dataset of VLMEvalKit; :func:`dataset_classes` subclass it.
 
@@ -67,7 +85,8 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         reads_like: a model whose way of answering ``unconstrained`` prompts is expected.
         encoder: what scores captions (default: the dataset's).
         skip_missing: leave out rows without a usable image; the result says which.
-        judge_args, mode: the host's command line, where it passes them.
+        judge_args, mode: the host's, where it passes them. Else it passes ``--judge-args`` to
+            :meth:`evaluate` only, and an unknown space is refused there.
 
     Raises:
         QuestionError, TableError, ImageError, SpaceError: before any model call.
@@ -86,16 +105,17 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         reads_like: str | None = None,
         encoder: str | None = None,
         skip_missing: bool | None = None,
-        judge_args: str | None = None,
+        judge_args: str | None = _NOT_PASSED,
         mode: str = "all",
     ) -> None:
         # VLMEvalKit's loop logs a refusal, goes on, and ends with status 0.
-        with OUTCOMES.of("any model", dataset):
-            _refuse_what_is_not_scored()
+        with OUTCOMES.of(ANY, dataset):
+            _refuse_what_is_not_scored(dataset)
             self.task = load(dataset)
             if class_of(dataset) != type(self).__name__:
                 raise QuestionError(f"{dataset}: {type(self).__name__} is not its class")
-            given = read_judge_args(judge_args or entries.flag("--judge-args"))
+            self.space_may_come = judge_args == _NOT_PASSED
+            given = read_judge_args(None if self.space_may_come else judge_args)
             own_arguments = {"space": space, "reads_like": reads_like, "encoder": encoder}
             self._config = {**_our_settings(own_arguments), **_our_settings(given)}
             self.settings = settings_from(self._config)
@@ -134,7 +154,9 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         """Score a prediction file, write the score's files, and return the metrics."""
         path = Path(eval_file)
         with OUTCOMES.of(path.stem.removesuffix(f"_{self.dataset_name}"), self.dataset_name) as out:
-            run = score_file(path, settings_from({**self._config, **_our_settings(judge_kwargs)}))
+            settings = settings_from({**self._config, **_our_settings(judge_kwargs)})
+            complete_space(path, settings)
+            run = score_file(path, settings)
             files = write_score(run, path)
             log.info("FindIt: score in %s, details in %s", files.score, files.details)
             if run.coords_doubt is not None:
@@ -174,14 +196,17 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         )
 
 
-def _refuse_what_is_not_scored() -> None:
-    """Refuse renamed datasets, which the host would not score, and ``--api-mode``."""
-    for name, dataset in entries.renamed_datasets().items():
+def _refuse_what_is_not_scored(dataset: str) -> None:
+    """Refuse a renamed dataset, which the host would not score, and ``--api-mode``."""
+    name = RUNNER.building
+    if name not in (None, dataset):
+        if int(os.environ.get("WORLD_SIZE", 1)) > 1:
+            raise SystemExit(SOME_FAILED)  # The other processes are not told, and would wait
         raise QuestionError(
             f"the configuration calls {dataset} {name!r}: VLMEvalKit looks for its predictions "
             f"under the one name and writes them under the other. Call it {dataset}"
         )
-    if "--api-mode" in sys.argv[1:]:
+    if RUNNER.api_mode:
         raise ValueError(
             "--api-mode is VLMEvalKit's way of asking. FindIt's datasets are asked by FindIt, "
             "--api-nproc calls at a time: leave the flag out"

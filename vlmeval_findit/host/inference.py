@@ -39,13 +39,18 @@ from ..engine.plan import ItemSizes
 from ..engine.sink import PlannedCalls
 from ..models.model_client import GenerateClient
 from ..models.model_entry import ModelEntry
+from ..models.model_table import find_model
 from ..models.revision import refuse_unreachable
 from ..runs.run_score import CellResult
 from .api import FindItOpenRouter
+from .baseline_models import answers_findit_only
 from .datasets import QuestionDataset
+from .late_space import recorded_space
+from .model_objects import attributes_of, note_calls
 from .outcomes import OUTCOMES
-from .vlmevalkit_backends import Asked, VLMEvalKitBackends, asked, host_entry
-from .vlmevalkit_entries import Entry
+from .runner_reports import prediction_format, replace_everywhere
+from .vlmevalkit_backends import Asked, PassedObject, VLMEvalKitBackends, asked
+from .vlmevalkit_entries import Entry, entry_of, entry_of_object, refuse_another_row
 
 log = get_logger("FindIt")
 
@@ -71,41 +76,71 @@ def install(inference: ModuleType) -> None:
         given.apply_defaults()
         model, dataset = given.arguments["model"], given.arguments["dataset"]
         if not isinstance(dataset, QuestionDataset):
-            if hasattr(model, "asked"):
-                raise ValueError(
-                    f"{type(model).__name__} answers FindIt's datasets only: ask a server about "
-                    f"{dataset.dataset_name} by a class of VLMEvalKit's, such as LMDeployAPI"
-                )
-            return in_vlmevalkit(*arguments, **named)
+            with OUTCOMES.of(str(given.arguments["model_name"]), _name_of(dataset)):
+                _refuse_other_dataset(model, _name_of(dataset))
+            if not isinstance(model, str):
+                attributes_of(model)  # As they are before any call
+            result = in_vlmevalkit(*arguments, **named)
+            note_calls(result)
+            return result
         return _job(given.arguments)
 
     infer_data_job.answers_findit = True  # type: ignore[attr-defined]
-    inference.infer_data_job = infer_data_job  # type: ignore[attr-defined]
+    replace_everywhere(in_vlmevalkit, infer_data_job)
+
+
+def _name_of(dataset: Any) -> str:
+    return str(getattr(dataset, "dataset_name", type(dataset).__name__))
+
+
+def _refuse_other_dataset(model: Any, dataset: str) -> None:
+    """Refuse a model of FindIt's for a dataset that is not FindIt's."""
+    name = model if isinstance(model, str) else type(model).__name__
+    is_ours = hasattr(model, "asked") or hasattr(type(model), "describe")
+    if is_ours or (isinstance(model, str) and entry_of(model).is_findit):
+        raise ValueError(answers_findit_only(name, dataset))
 
 
 def _job(given: Mapping[str, Any]) -> Any:
-    dataset, name = given["dataset"], str(given["model_name"])
+    dataset, name, passed = given["dataset"], str(given["model_name"]), given["model"]
     if (limit := given.get("limit")) is not None:
         if limit < 1:
             raise ValueError(f"--limit {limit}: at least 1")
         dataset.data = dataset.data.iloc[:limit]
     with OUTCOMES.of(name, dataset.dataset_name) as outcome:
-        model = HostModel(given["model"], name, bool(given.get("use_vllm")), dataset.dump_image)
-        run = prepare_run(dataset, name, Path(given["work_dir"]), _asked_of(given))
+        answers = _asked_of(given)
+        model = HostModel(passed, name, bool(given.get("use_vllm")), dataset.dump_image)
+        run = prepare_run(dataset, name, Path(given["work_dir"]), answers)
     with Ranks.of_this_process().ending_together(), OUTCOMES.of(name, dataset.dataset_name):
-        outcome.failed_calls, outcome.why_failed = answer_dataset(
-            run, model, threads=int(given["api_nproc"]), again=bool(given["retry_failed"])
-        )
-    return given["model"] if model.loaded is None else model.loaded
+        try:
+            outcome.failed_calls, outcome.why_failed = answer_dataset(
+                run, model, threads=int(given["api_nproc"]), again=bool(given["retry_failed"])
+            )
+        finally:
+            note_calls(model.loaded)
+    return passed if model.loaded is None else model.loaded
 
 
-def _asked_of(given: Mapping[str, Any]) -> Asked | None:
-    """Return what answers for a model of a --config file, if the engine asks it."""
-    if not hasattr(given["model"], "asked"):
-        return None
-    servers, entry = given["model"].asked
-    servers.inference = replace(servers.inference, threads=int(given["api_nproc"]))
-    return servers, entry
+def _asked_of(given: Mapping[str, Any]) -> Asked:
+    """Return what answers: the object that VLMEvalKit passes, or what it will make of a name."""
+    model, name = given["model"], str(given["model_name"])
+    if hasattr(model, "asked"):
+        servers, entry = model.asked
+        refuse_another_row(name, find_model(entry.like or entry.name), entry.name)
+        servers.inference = replace(servers.inference, threads=int(given["api_nproc"]))
+        return servers, entry
+    factory, entry = asked(name)
+    if not isinstance(model, str):
+        return PassedObject(entry_of_object(model, name)), entry
+    if given.get("use_vllm") and _takes_vllm(name):
+        return factory, replace(entry, settings={**entry.settings, "use_vllm": True})
+    return factory, entry
+
+
+def _takes_vllm(name: str) -> bool:
+    """Return whether VLMEvalKit tells a model of this name to use vLLM or not."""
+    is_of_vlmevalkit = not entry_of(name).is_findit
+    return is_of_vlmevalkit and any(part in name for part in _TAKES_VLLM)
 
 
 # --- a run --------------------------------------------------------------------------------------
@@ -139,10 +174,18 @@ def prepare_run(
     described_run = factory.describe(entry, dataset.task.question)
     cell = dataset.cell(model, factory.settings(entry), entry.prompt)
     cell = replace(cell, logprobs=wants_logprobs())
-    # The host's format of prediction files, which is set to JSON at start.
-    suffix = os.environ.get("PRED_FORMAT", "").lower() or "xlsx"
-    path = work_dir / f"{model}_{dataset.dataset_name}.{suffix}"
-    output = prepare_output(path, cell, dataset.settings, described_run, host_version())
+    path = work_dir / f"{model}_{dataset.dataset_name}.{prediction_format()}"
+    settings, is_theirs = dataset.settings, described_run.answering.in_vlmevalkit
+    later = dataset.space_may_come and is_theirs and described_run.space is None
+    if later:
+        settings = recorded_space(path, settings)
+    output = prepare_output(path, cell, settings, described_run, host_version(), space_later=later)
+    if later and output.identity.space is None:
+        log.warning(
+            "the coordinate space of %s is not known: its replies are not scored unless "
+            "--judge-args '{\"space\": …}' says it, or FINDIT_SPACE=…",
+            model,
+        )
     model_folder = work_dir.parent if _RUN_FOLDER.fullmatch(work_dir.name) else work_dir
     return HostRun(model_folder / path.name, output, factory, entry)
 
@@ -188,6 +231,7 @@ class HostModel:
         """Return the model, loaded with ``arguments`` besides those of its entry."""
         if self.loaded is None:
             self.loaded = self._load(dict(arguments))
+            attributes_of(self.loaded)  # As they are before any call
         if hasattr(self.loaded, "set_dump_image"):
             self.loaded.set_dump_image(self._dump_image)
         return self.loaded
@@ -200,7 +244,7 @@ class HostModel:
             checkpoint = getattr(maker, "keywords", {}).get("model_path")
             if isinstance(checkpoint, str):
                 refuse_unreachable(checkpoint)
-            if any(part in self._name for part in _TAKES_VLLM):
+            if _takes_vllm(self._name):
                 arguments["use_vllm"] = self._use_vllm
         # With it set, transformers would spread one model over the processes of torchrun.
         world = os.environ.pop("WORLD_SIZE", None)
@@ -218,7 +262,7 @@ def _make_calls(
     ranks, factory = Ranks.of_this_process(), run.factory
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
     if isinstance(factory, VLMEvalKitBackends):
-        backend = _host_backend(host_entry(run.entry), model, threads)
+        backend = _host_backend(factory.host_entry(run.entry), model, threads)
     else:
         backend = factory.backend(run.entry)
     with CallsBar(f"{cell.model}/{cell.task.name}") as bar, cancelled_by_signals() as cancel:

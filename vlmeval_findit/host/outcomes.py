@@ -8,9 +8,10 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..benchmarks import is_meant
 from ..core.command import NO_MORE, SOME_FAILED
 from ..core.files import is_disk_full
 from ..core.redaction import scrub
@@ -39,11 +40,34 @@ class Outcome:
         return f"{run}: {self.failed_calls} calls failed; the first: {self.why_failed}"
 
 
+ANY = "any model"
+"""Stands for the model where a dataset cannot be built."""
+
+_SKIPPED = ("invalid_dataset", "Incomplete infer result", "No infer result found")
+"""Reasons of VLMEvalKit's loop for which a dataset was not run or not scored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A model over a dataset that VLMEvalKit's loop began, and what it said of it last."""
+
+    mode: str | None = None  # all, infer or eval; None: not known
+    status: str | None = None  # None: it only began
+    why: str | None = None  # why it failed or was skipped
+    is_error: bool = False  # it failed
+
+    @property
+    def failed(self) -> bool:
+        """Whether a dataset of VLMEvalKit's was not run or not scored."""
+        return self.is_error or self.why in _SKIPPED
+
+
 @dataclass(slots=True)
 class Outcomes:
     """The outcomes of this process, by model and dataset."""
 
     _outcomes: dict[tuple[str, str], Outcome] = field(default_factory=dict)
+    _expected: dict[tuple[str, str], Expected] = field(default_factory=dict)
 
     @contextmanager
     def of(self, model: str, dataset: str) -> Iterator[Outcome]:
@@ -69,19 +93,47 @@ class Outcomes:
         bad = self.bad()
         return NO_MORE if any(outcome.disk_full for outcome in bad) else SOME_FAILED if bad else 0
 
+    def expect(self, model: str, dataset: str, mode: str | None) -> None:
+        """Note that VLMEvalKit's loop begins a model over a dataset."""
+        self._expected[model, dataset] = Expected(mode)
+
+    def hear(self, model: str, dataset: str, said: Expected) -> None:
+        """Note what VLMEvalKit's loop says of a model over a dataset; a reason stays."""
+        before = self._expected.get((model, dataset), Expected())
+        if said.why is None:
+            said = replace(said, why=before.why, is_error=before.is_error)
+        self._expected[model, dataset] = said
+
     def missing(self, expected: Iterable[tuple[str, str]], *, scored: bool) -> list[str]:
         """Say which (model, dataset) were not run or, with ``scored``, not scored."""
+        lines = (self._missing(*run, scored) for run in expected)
+        return [line for line in lines if line is not None]
+
+    def _missing(self, model: str, dataset: str, scored: bool) -> str | None:
+        outcome, said = self._outcomes.get((model, dataset)), self._expected.get((model, dataset))
+        refused = self._outcomes.get((ANY, dataset))
+        if any(each is not None and not each.is_good for each in (refused, outcome)):
+            return None  # It says why itself
+        why = f": {said.why}" if said is not None and said.why is not None else ""
+        if not is_meant(dataset):
+            return f"{model} on {dataset}: failed{why}" if said and said.failed else None
+        if outcome is not None and (outcome.score is not None or not scored):
+            return None
+        what = "was not run" if outcome is None and "infer result" not in why else "was not scored"
+        return f"{model} on {dataset}: {what}{why}"
+
+    def unfinished(self) -> list[str]:
+        """Say what VLMEvalKit's loop began of FindIt's and did not finish."""
         lines = []
-        for model, dataset in expected:
-            outcome = self._outcomes.get((model, dataset))
-            if outcome is None:
-                lines.append(f"{model} on {dataset}: was not run")
-            elif scored and outcome.problem is None and outcome.score is None:
-                lines.append(f"{model} on {dataset}: was not scored")
+        for (model, dataset), said in self._expected.items():
+            if is_meant(dataset) or "FindIt" in (said.why or ""):
+                scored = said.mode in ("all", "eval")
+                lines += self.missing([(model, dataset)], scored=scored)
         return lines
 
     def clear(self) -> None:
         self._outcomes.clear()
+        self._expected.clear()
 
 
 OUTCOMES = Outcomes()
@@ -93,12 +145,14 @@ def leave_with_a_status() -> None:
 
 
 def _leave() -> None:
-    bad = OUTCOMES.bad()
-    if not bad:
+    lines = [str(outcome) for outcome in OUTCOMES.bad()]
+    if os.environ.get("RANK", "0") == "0":  # The others are not told what is skipped
+        lines += OUTCOMES.unfinished()
+    if not lines:
         return
-    for outcome in bad:
-        sys.stderr.write(f"FindIt: {scrub(str(outcome))}\n")
+    for line in lines:
+        sys.stderr.write(f"FindIt: {scrub(line)}\n")
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(OUTCOMES.status)
+    os._exit(OUTCOMES.status or SOME_FAILED)

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import sys
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..benchmarks import begins_with_prefix, prefixes
 from ..core.vlmevalkit import Runner
 
 
 def register_datasets(dataset_module: ModuleType) -> None:
     """Register the dataset classes in ``vlmeval.dataset``, once."""
-    from .datasets import dataset_classes
+    import vlmeval.smp
 
-    if asks_us(sys.argv):
-        os.environ.setdefault("PRED_FORMAT", "json")
+    from .datasets import dataset_classes
+    from .runner_reports import listen
+
+    listen(vlmeval.smp)
     for cls in dataset_classes():
         if cls in dataset_module.DATASET_CLASSES:
             continue
@@ -35,12 +34,16 @@ def register_datasets(dataset_module: ModuleType) -> None:
 def register_models(config_module: ModuleType) -> None:
     """Register the models in ``vlmeval.config``; no name of the host is replaced."""
     import vlmeval.api
+    import vlmeval.api.base
     import vlmeval.vlm
+    import vlmeval.vlm.base
 
     from .api import API_CLASSES, api_models
     from .baseline_models import FindItBaseline, models
     from .local import FindItLocalModel, local_models
+    from .model_objects import remember_arguments
 
+    remember_arguments(vlmeval.vlm.base.BaseModel, vlmeval.api.base.BaseAPI)
     for cls in (FindItBaseline, FindItLocalModel):
         setattr(vlmeval.vlm, cls.__name__, cls)
     for api_cls in API_CLASSES:
@@ -55,24 +58,14 @@ def register_inference(inference_module: ModuleType) -> None:
     from .outcomes import leave_with_a_status
 
     install(inference_module)
-    program = Path(sys.argv[0])
-    if program.name == "run.py" or program.parent.name == "vlmeval":
+    if _is_the_runner(sys.modules.get("__main__")):
         leave_with_a_status()
 
 
-def asks_us(argv: Sequence[str]) -> bool:
-    """Return whether a command line names a FindIt dataset, also in a ``--config`` file.
-
-    Its predictions are JSON by default: the host's xlsx cuts replies at 32,767 characters, and the
-    host fixes the format before it makes a dataset.
-    """
-    for flag, value in pairwise(argv):
-        if begins_with_prefix(value):
-            return True
-        if flag == "--config" and Path(value).is_file():
-            text = Path(value).read_text(encoding="utf-8", errors="replace")
-            return any(prefix in text for prefix in prefixes())
-    return False
+def _is_the_runner(program: ModuleType | None) -> bool:
+    """Return whether this process runs VLMEvalKit's runner, not a program that calls it."""
+    file = Path(getattr(program, "__file__", None) or "")
+    return file.name == "run.py" or file.parent.name == "vlmeval"
 
 
 def register() -> None:

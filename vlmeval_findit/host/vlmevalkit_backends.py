@@ -29,6 +29,7 @@ from .vlmevalkit_entries import (
     entry_of,
     key_settings,
     on_this_machine,
+    refuse_unknown_bounds,
     with_space,
     with_system,
 )
@@ -87,7 +88,7 @@ class VLMEvalKitBackends:
         inspect.signature(maker).bind_partial(**given)
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
-        made = with_system(entry_of(entry.name, entry.settings), entry.prompt)
+        made = self.host_entry(entry)
         if hasattr(made.cls, "key_settings"):
             return key_settings(made, Answering())
         # The part in every key is the same for all questions.
@@ -96,18 +97,27 @@ class VLMEvalKitBackends:
         return key_settings(made, described(entry.name, made, question).answering)
 
     def describe(self, entry: ModelEntry, question: Question) -> Described:
-        return described(entry.name, host_entry(entry, entry.settings), question)
+        made = self.host_entry(entry)
+        if settings_from({"space": entry.space}).space is None:
+            refuse_unknown_bounds(entry.name, made, question)
+        return described(entry.name, made, question)
 
     def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
-        return on_this_machine(entry_of(entry.name, entry.settings), answering)
+        return on_this_machine(self.host_entry(entry), answering)
+
+    def host_entry(self, entry: ModelEntry) -> Entry:
+        """Return the model as VLMEvalKit makes it, with the space and words of its run."""
+        space = settings_from({"space": entry.space}).space
+        made = with_space(entry_of(entry.name, entry.settings), space)
+        return with_system(made, entry.prompt)
 
     @property
     def version(self) -> Mapping[str, str]:
         return host_version()
 
     def backend(self, entry: ModelEntry) -> Backend:
-        made = host_entry(entry)
-        arguments = {**made.arguments, **entry.settings, **entry.resources}
+        made = self.host_entry(entry)
+        arguments = {**made.arguments, **entry.resources}
         if made.cls is FindItOpenRouter:
             # All calls over HTTP share one budget and one policy, so they are made here.
             given = {"timeout": self._inference.timeout, **arguments, "budget": self._budget}
@@ -120,10 +130,15 @@ class VLMEvalKitBackends:
         return LocalBackend(load)
 
 
-def host_entry(entry: ModelEntry, settings: Mapping[str, Any] | None = None) -> Entry:
-    """Return VLMEvalKit's entry of a model, with the space of the sweep or the environment."""
-    space = settings_from({"space": entry.space}).space
-    return with_system(with_space(entry_of(entry.name, settings), space), entry.prompt)
+class PassedObject(VLMEvalKitBackends):
+    """Answers with an object that VLMEvalKit passes: what it is, not what its name would be."""
+
+    def __init__(self, passed: Entry) -> None:
+        super().__init__(CallOptions())
+        self._passed = passed
+
+    def host_entry(self, entry: ModelEntry) -> Entry:
+        return self._passed
 
 
 def load_model(name: str, arguments: Mapping[str, Any]) -> ModelClient:

@@ -1,28 +1,32 @@
-"""VLMEvalKit's entries of models: what a run is, before anything is loaded."""
+"""Models as VLMEvalKit makes or passes them: what a run is, before anything is loaded."""
 
 from __future__ import annotations
 
 import inspect
-import json
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks import is_findit_entry
+from ..boxes.spaces import SpaceError
 from ..core.custom_prompt import CustomPrompt
 from ..core.files import file_sha256, sha256_of
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..core.redaction import scrubbed
 from ..engine.calls import given_key
-from ..models.http.endpoint import Endpoint
+from ..models.model_row import ModelRow
 from ..models.model_table import find_model
 from ..models.revision import known_revision
+from .model_objects import (
+    arguments_of,
+    attributes_of,
+    checkpoint_of,
+    defaults_of,
+    endpoint_of,
+    hides,
+)
+from .plain_values import plain_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,9 @@ class Entry:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     given: Mapping[str, Any] = field(default_factory=dict)  # arguments of a user's file
     source: str | None = None  # hash of the files of its class; None: FindIt's, or no file
+    attributes: Mapping[str, Any] | None = None  # of the object; None: not made yet
+    checkpoint: str | None = None
+    endpoint: str | None = None  # address of a service, without credentials
 
     @property
     def is_api(self) -> bool:
@@ -59,22 +66,93 @@ def with_system(entry: Entry, prompt: CustomPrompt | None) -> Entry:
 
 
 def entry_of(model: str, settings: Mapping[str, Any] | None = None) -> Entry:
-    """Return the entry of a model in the ``--config`` file, else in ``supported_VLM``.
-
-    ``settings`` override the entry's arguments.
-    """
-    import vlmeval.api
-    import vlmeval.vlm
+    """Return the entry of a model in ``supported_VLM``; ``settings`` override its arguments."""
     from vlmeval.config import supported_VLM
 
-    configured = dict(_of_config("model").get(model, {}))
     maker = supported_VLM.get(model)
-    if name := configured.pop("class", None):
-        maker = getattr(vlmeval.api, name, None) or getattr(vlmeval.vlm, name, None)
     cls = getattr(maker, "func", maker)
-    given = {**configured, **(settings or {})}
+    given = dict(settings or {})
     arguments = {**getattr(maker, "keywords", {}), **given}
-    return Entry(cls if inspect.isclass(cls) else None, arguments, given, _source_of(cls))
+    return Entry(
+        cls=cls if inspect.isclass(cls) else None,
+        arguments=arguments,
+        given=given,
+        source=_source_of(cls),
+        checkpoint=checkpoint_of(None, arguments),
+        endpoint=endpoint_of(None, arguments),
+    )
+
+
+def entry_of_object(model: Any, name: str) -> Entry:
+    """Return the entry of a model that VLMEvalKit passes as an object.
+
+    Raises ValueError where its name is that of another model.
+    """
+    cls, registered = type(model), entry_of(name)
+    known = registered.arguments if registered.cls is cls else {}
+    expected = {**defaults_of(cls), **known}
+    arguments = arguments_of(model)
+    given = {n: value for n, value in arguments.items() if not _is_equal(expected, n, value)}
+    entry = Entry(
+        cls=cls,
+        arguments={n: value for n, value in arguments.items() if n in known or n in given},
+        given=given,
+        source=_source_of(cls),
+        attributes=None if hasattr(cls, "describe") else attributes_of(model),
+        checkpoint=checkpoint_of(model, arguments),
+        endpoint=endpoint_of(model, arguments),
+    )
+    _refuse_another(name, registered, entry)
+    return entry
+
+
+def _is_equal(expected: Mapping[str, Any], name: str, value: Any) -> bool:
+    with suppress(Exception):  # Arrays and others do not say with one word
+        return name in expected and bool(expected[name] == value)
+    return False
+
+
+def _refuse_another(name: str, registered: Entry, passed: Entry) -> None:
+    """Refuse an object under the name of a model of ours, or of a row, that it is not."""
+    kind = passed.cls.__name__ if passed.cls is not None else "object"
+    if registered.is_findit and registered.cls is not passed.cls:
+        at = f" at {passed.endpoint}" if passed.endpoint else ""
+        ours = registered.cls.__name__ if registered.cls is not None else ""
+        raise ValueError(
+            f"{name} is FindIt's model of the class {ours}, and VLMEvalKit passes a {kind}{at}: "
+            "its answers would stand under the name of another model. For a server type: "
+            f"findit run --data DATASET --model {name} --base-url URL. Else give it a name of its "
+            f"own: {name}-served, with FINDIT_SPACE=SPACE if its coordinate space is not known"
+        )
+    if passed.is_findit:
+        row, checkpoint = _row_named(str(passed.arguments.get("like") or "")), name
+        baseline = [each.arguments.get("baseline") for each in (registered, passed)]
+        if registered.is_findit and baseline[0] != baseline[1]:
+            raise ValueError(
+                f"{name} is the baseline {baseline[0]}, and VLMEvalKit passes {baseline[1]}: "
+                f"call it {baseline[1]}"
+            )
+    else:
+        row, checkpoint = _row_named(passed.checkpoint), passed.checkpoint or name
+    refuse_another_row(name, row, checkpoint)
+
+
+def refuse_another_row(name: str, row: ModelRow | None, checkpoint: str) -> None:
+    """Refuse a name of one row of the model table for a model of another row."""
+    named = find_model(name)
+    if None not in (named, row) and named is not row:
+        assert named is not None
+        assert row is not None
+        raise ValueError(
+            f"{name} names the model {named.name}, and VLMEvalKit passes one of {row.name} "
+            f"({checkpoint}): its answers would stand under the name of another model. Call it "
+            f"{Path(checkpoint).name if find_model(Path(checkpoint).name) else row.name}"
+        )
+
+
+def _row_named(checkpoint: str | None) -> ModelRow | None:
+    """Return the row that the name of a checkpoint, or of a model at a server, leads to."""
+    return find_model(Path(checkpoint).name) if checkpoint else None
 
 
 def _source_of(maker: object) -> str | None:
@@ -109,22 +187,21 @@ def described(model: str, entry: Entry, question: Question) -> Described:
             f"{model} is run by a class of VLMEvalKit, which decodes freely: {question.name} "
             "needs a model of FindIt, or a server (--base-url)"
         )
-    row, url = find_model(model), flag("--base-url")
-    space = _stock_space(model, entry) or (row.space(question).as_dict() if row else None)
-    flags = {name.lstrip("-"): value for name in _SAMPLING if (value := flag(name)) is not None}
-    checkpoint = entry.arguments.get("model_path") or entry.arguments.get("model")
+    row, checkpoint = _row_of(model, entry), entry.checkpoint
+    arguments = {name: value for name, value in entry.arguments.items() if value is not None}
     answering = Answering(
         kind=entry.cls.__name__ if entry.cls is not None else None,
         row=row.name if row else None,
-        checkpoint=str(checkpoint) if checkpoint else None,
-        revision=known_revision(str(checkpoint)) if checkpoint else None,
-        endpoint=None if url is None else Endpoint(url).name,  # without credentials
-        settings=scrubbed({**_plain(entry.arguments), **flags}),
+        checkpoint=checkpoint,
+        revision=known_revision(checkpoint) if checkpoint else None,
+        endpoint=entry.endpoint,
+        settings=_plain(arguments),
         source=entry.source,
+        attributes=entry.attributes,
         runs_here=not entry.is_api,
         in_vlmevalkit=True,
     )
-    return Described(answering, space)
+    return Described(answering, _stock_space(model, entry, question))
 
 
 def on_this_machine(entry: Entry, answering: Answering) -> Answering:
@@ -146,69 +223,59 @@ def key_settings(entry: Entry, answering: Answering) -> dict[str, Any]:
 # --- classes of VLMEvalKit ------------------------------------------------------------------------
 
 
-def _stock_space(model: str, entry: Entry) -> Mapping[str, Any] | None:
-    """Return the space of VLMEvalKit's Qwen2.5-VL entries, by their resize bounds.
+def _stock_space(model: str, entry: Entry, question: Question) -> Mapping[str, Any] | None:
+    """Return the space of a model of VLMEvalKit's; None if it is not known.
 
-    They differ from the paper's; with the wrong bounds, the recall of perfect boxes is near 0.
+    Qwen2.5-VL answers in pixels of the image as VLMEvalKit's class resizes it, within bounds of its
+    own: with the paper's, the recall of perfect boxes is near 0.
     """
-    bounds = {k: v for k, v in entry.arguments.items() if k in ("min_pixels", "max_pixels")}
-    if not model.startswith("Qwen2.5-VL") or entry.is_findit or len(bounds) < 2:
-        return None
-    return {"kind": "smart_resize", **bounds}
+    row = _row_of(model, entry)
+    space = row.space(question).as_dict() if row is not None else None
+    if not _has_bounds(model, entry) and (space is None or space["kind"] != "smart_resize"):
+        return space
+    known = {**(entry.attributes or {}), **entry.arguments}
+    bounds = {name: known.get(name) for name in ("min_pixels", "max_pixels")}
+    return None if None in bounds.values() else {"kind": "smart_resize", **bounds}
+
+
+def _has_bounds(model: str, entry: Entry) -> bool:
+    names = (model, Path(entry.checkpoint or "").name)
+    return any(name.startswith("Qwen2.5-VL") for name in names)
+
+
+def _row_of(model: str, entry: Entry) -> ModelRow | None:
+    row = find_model(model)
+    if row is None:
+        row = _row_named(entry.checkpoint)
+        # A proprietary model's space depends on how its service is sent the image.
+        row = row if row is not None and row.local is not None else None
+    return row
+
+
+def refuse_unknown_bounds(model: str, entry: Entry, question: Question) -> None:
+    """Refuse a model whose space depends on bounds that VLMEvalKit's object does not say.
+
+    Its name alone would lead to the bounds of the paper's runs.
+    """
+    row = _row_of(model, entry)
+    if entry.is_findit or row is None or _stock_space(model, entry, question) is not None:
+        return
+    example = '{"kind": "smart_resize", "min_pixels": 3136, "max_pixels": 12845056}'
+    where = f"the server at {entry.endpoint}" if entry.endpoint else "VLMEvalKit's class"
+    raise SpaceError(
+        f"{model} answers in pixels of a resized image, and within which bounds {where} resizes "
+        f"it is not known. State them: FINDIT_SPACE='{example}'; or ask the server by FindIt, "
+        f"which resizes itself: findit run --data DATASET --model {row.name} --base-url URL"
+    )
 
 
 def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments as JSON values; functions by name, secrets left out."""
+    """Return arguments as JSON values, without secrets."""
     return {
-        name: value if isinstance(value, str | int | float | bool | list | dict | None)
-        else getattr(value, "__name__", type(value).__name__)
+        name: plain_value(value, depth=1)
         for name, value in arguments.items()
-        if name not in ("key", "budget", "headers")
-    }  # fmt: skip
-
-
-_SAMPLING = ("--temperature", "--top-k", "--top-p", "--repetition-penalty", "--max-tokens")
-"""VLMEvalKit's flags of sampling."""
-
-
-# --- the host's command line ----------------------------------------------------------------------
-
-
-def flag(name: str) -> str | None:
-    """Return the value of a flag of this process's command line (None: not given)."""
-    for word, value in pairwise([*sys.argv[1:], ""]):
-        if word == name and value:
-            return value
-        if word.startswith(f"{name}="):
-            return word.partition("=")[2]
-    return None
-
-
-def _of_config(name: str) -> Mapping[str, Any]:
-    """Return the models or the data of this process's ``--config`` file, if it has one."""
-    path = flag("--config")
-    return _mapping(_mapping(_read_json(Path(path)) if path else {}).get(name))
-
-
-@cache
-def _read_json(path: Path) -> Any:
-    with suppress(OSError, ValueError):  # VLMEvalKit says what is wrong with it
-        return json.loads(path.read_text(encoding="utf-8"))
-    return None
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def renamed_datasets() -> dict[str, str]:
-    """Return the datasets that the configuration renames: name -> dataset."""
-    data = dict(_of_config("data"))
-    with suppress(ValueError):
-        data |= _mapping(json.loads(flag("--data-config") or "null"))
-    entries = {name: entry for name, entry in data.items() if isinstance(entry, dict)}
-    datasets = {n: str(e.get("dataset", n)) for n, e in entries.items() if is_findit_entry(n, e)}
-    return {name: dataset for name, dataset in datasets.items() if dataset != name}
+        if not hides(name, value)
+    }
 
 
 def with_space(entry: Entry, space: Any) -> Entry:

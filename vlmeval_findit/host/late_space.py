@@ -1,0 +1,35 @@
+"""The coordinate space of a run whose ``--judge-args`` come only when it is scored.
+
+VLMEvalKit passes them to ``evaluate``; only its package ``ms-vlmeval`` passes them to a dataset,
+too, and not with ``--config``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ..boxes.spaces import space_from
+from ..core.identity import read_identity, write_identity
+from ..core.run_files import RunFiles
+from ..core.settings import Settings
+
+
+def recorded_space(predictions: Path, settings: Settings) -> Settings:
+    """Return settings with the space that a run recorded, unless they have one."""
+    recorded = None if settings.space is not None else read_identity(predictions)
+    return settings if recorded is None else replace(settings, space=recorded.space)
+
+
+def complete_space(predictions: Path, settings: Settings) -> None:
+    """Record the space of scoring for a run that did not know one when it began."""
+    recorded = read_identity(predictions)
+    if settings.space is None or recorded is None or recorded.space is not None:
+        return
+    if not recorded.answering.in_vlmevalkit:
+        return  # Every reply has its own
+    completed = replace(recorded, space=space_from(settings.space).as_dict())
+    above = predictions.parent.parent / predictions.name
+    for path in (predictions, above):
+        if RunFiles(path).identity.is_file():
+            write_identity(RunFiles(path).identity, completed)
