@@ -136,7 +136,8 @@ def test_the_published_letter_of_what_it_gets_wrong() -> None:
     "piece",
     [
         " ", "answer:", "<a", "A. cat\n", "A or ", "_", "- ", "option ", "答", "<think>", "teddy ",
-        "is correct ",
+        "is correct ", "so, ", "wait, no, ", "a is wrong ", "not a, ", ", b", "no. ",
+        "all but ", "(a) ",
     ],
 )  # fmt: skip
 def test_a_long_reply_takes_time_in_proportion(piece: str) -> None:

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...core.replies import ParseFailure
+from .letter_claims import ENDS, NAMED, NOUN_FOLLOWS, claims, concluded, denied, whole
 from .vp_query import LETTERS
 
 Options = Mapping[str, str]  # the texts of the options by their letters, in order
@@ -85,55 +86,41 @@ def without_list(text: str, options: Options) -> str:
     return re.sub(rf"(?<!\w){whole_list}\s?", "\n", text, flags=re.IGNORECASE)
 
 
-def whole(*words: str) -> str:
-    """Make a pattern of alternative words that start at a word boundary."""
-    return "|".join(rf"{word}(?<!\w{word})" for word in words)
+def marked(text: str, options: Options) -> str:
+    r"""Put the letters of options whose own text follows in brackets, without that text.
 
+    >>> marked("B) dog is wrong; A, the cat, isn't", {"A": "cat", "B": "dog"})
+    "(B) is wrong; (A), isn't"
+    """
+    lowered = text.lower()
+    for letter, option in options.items():
+        first, *_ = option.lower().split() or [""]
+        # Options are different in every question: most patterns would be compiled for nothing.
+        if not first or first not in lowered:
+            continue
+        words = r"\s".join(map(re.escape, option.split()))
+        mark = r"(?:[)\].:,]| ?[-\u2013\u2014:(]){1,2}"
+        own = rf"(?<![A-Za-z0-9])[(\[]?{letter}{mark} ?(?:an? |the )?{words}(?!\w)\)?"
+        text = re.sub(own, f"({letter})", text, flags=re.IGNORECASE)
+    return text
 
-_NO_NOUN = (  # words that never follow an article
-    *("and", "or", "is", "because"),
-    *("y", "o", "es", "porque", "et", "ou", "est", "parce", "und", "oder", "ist", "weil"),
-)
-
-_NOUN_FOLLOWS = rf" (?!(?:{'|'.join(_NO_NOUN)})\b)[A-Za-z\u00c0-\u024f]{{2}}"
-_NAMED = r"(?<=(?:option|choice|letter) [aA])"  # after these words "a" is no article
-_ENDS = r"(?!\w|'(?!s\b))"  # the end of a letter: "B's", but not "D'accord"
-
-# A letter in a lower-case text, whatever stands before it
-_LETTER = rf"(?:[b-d]|a(?:{_NAMED}|(?!{_NOUN_FOLLOWS}))){_ENDS}"
-_BRACKETED = rf"(?:[(\[] ?{_LETTER} ?[)\]]|{_LETTER})"
 
 _UPPER = {
     letter: re.compile(
-        rf"{letter}(?<![A-Za-z0-9]{letter}){_ENDS}"
-        + (rf"(?:(?i:{_NAMED})|(?!{_NOUN_FOLLOWS}))" if letter == "A" else ""),
+        rf"{letter}(?<![A-Za-z0-9]{letter}){ENDS}"
+        + (rf"(?:(?i:{NAMED})|(?!{NOUN_FOLLOWS}))" if letter == "A" else ""),
         re.ASCII,
     )
     for letter in "ABCD"
 }
 
 _OPTION = whole("option", "choice")
-_LOWER = re.compile(rf"(?:[(\[] ?|(?:{_OPTION}) )([a-d]){_ENDS}", re.ASCII)
+_LOWER = re.compile(rf"(?:[(\[] ?|(?:{_OPTION}) )([a-d]){ENDS}", re.ASCII)
 
 _BEGINS = re.compile(
     r"[(\[] ?([A-D]) ?[)\]]|([A-D])(?:[.):\n\u3001\u3002]| [-\u2013\u2014] |\W*\Z)",
     re.IGNORECASE | re.ASCII,
 )
-
-_DENIALS = whole("not", "nor", "neither", "can't be", "cannot be", "isn't")
-
-_NEGATED = re.compile(
-    rf"(?:{_DENIALS})"
-    rf"(?: the)?(?: (?:option|choice|letter|answer))? ({_BRACKETED}(?: n?or {_BRACKETED}){{0,3}})",
-    re.ASCII,
-)
-
-_SINGLE = re.compile(r"[a-d](?<!\w[a-d])(?!\w)", re.ASCII)
-
-
-def letters_in(matched: str) -> Iterator[str]:
-    """Yield the letters in the match of one of these patterns, in capitals."""
-    return (letter.upper() for letter in _SINGLE.findall(matched))
 
 
 def leading(text: str) -> list[str]:
@@ -147,57 +134,14 @@ def leading(text: str) -> list[str]:
 
 
 def standing(text: str) -> set[str]:
-    """Find letters that stand alone and are not negated; small ones in brackets or after "option".
+    """Find letters that stand alone; small ones in brackets or after "option".
 
-    >>> sorted(standing("It can't be B, so C.")), sorted(standing("A dog (c) or option d"))
-    (['C'], ['C', 'D'])
+    >>> sorted(standing("A dog (c) or option d"))
+    ['C', 'D']
     """
     result = {letter for letter, pattern in _UPPER.items() if pattern.search(text)}
-    lowered = text.lower()
-    result.update(letter.upper() for letter in _LOWER.findall(lowered))
-    for negated in _NEGATED.findall(lowered):
-        result.difference_update(letters_in(negated))
+    result.update(letter.upper() for letter in _LOWER.findall(text.lower()))
     return result
-
-
-# One letter, or several in a reply that does not decide
-_JOINED = rf"{_BRACKETED}(?:(?: ?[,/] ?(?:and |or )?| and | or ){_BRACKETED}){{0,3}}"
-_DENIED_BY = ("not ", "n't ", "nor ")
-_SUBJECTS = whole("answer", "ans", "choice", "option")
-_LINK = r"\.?(?: is| should be| would be| ?[:=]|\n){1,4}"
-
-_VERBS = "|".join(
-    rf"{verb}(?<!\w{verb})" + "".join(rf"(?<!{denial}{verb})" for denial in _DENIED_BY)
-    for verb in ("choose", "pick", "select", "go with")
-)
-
-_CALLED = r"(?:\s?(?:the )?(?:option|choice|letter)(?: is| ?[:=])?)?"
-
-# "The answer is …", "I choose …"
-_CONCLUSION = re.compile(rf"(?:(?:{_SUBJECTS}){_LINK}|{_VERBS}){_CALLED}\s?({_JOINED})", re.ASCII)
-_PRAISE = re.compile(r" is (?:the )?(?:correct|right|best)\b", re.ASCII)
-_NOT_DENIED = "".join(f"(?<!{denial})" for denial in _DENIED_BY)
-_PRAISED = re.compile(rf"(?<!\w){_NOT_DENIED}({_JOINED})\Z", re.ASCII)  # before " is correct"
-_FARTHEST = 40  # characters: the longest match of _PRAISED and its negation
-
-
-def concluded(text: str) -> set[str]:
-    """Find the letters of the last conclusion; several where it does not decide.
-
-    >>> concluded("I thought the answer is B, but the right choice would be option D.")
-    {'D'}
-    >>> concluded("The answer is a dog."), sorted(concluded("Answer: A or B"))
-    (set(), ['A', 'B'])
-    """
-    text = text.lower()
-    last, at = "", 0
-    for match in _CONCLUSION.finditer(text):
-        last, at = match[1], match.end()
-    for praise in _PRAISE.finditer(text, at):
-        before = _PRAISED.search(text[max(0, praise.start() - _FARTHEST) : praise.start()])
-        if before:
-            last = before[1]
-    return set(letters_in(last))
 
 
 # A word; in scripts without blanks every character is a word.
@@ -205,6 +149,19 @@ _WORD = re.compile(r"\d+\.\d+|[^\W_\u3040-\u30ff\u3400-\u9fff]+|[\u3040-\u30ff\u
 _ARTICLES = frozenset(("a", "an", "the"))
 _NUMBERS = "zero one two three four five six seven eight nine ten"
 _DIGITS = {word: str(number) for number, word in enumerate(_NUMBERS.split())}
+
+
+# What denies the text of an option behind it, as words with blanks on both sides
+_NOT_WORDS = (
+    " not ",
+    " isn  t ",
+    " t  be ",
+    " cannot  be ",
+    " neither ",
+    " nor ",
+    " than ",
+    " of ",
+)
 
 
 def named(text: str, options: Options) -> Iterator[str]:
@@ -215,6 +172,8 @@ def named(text: str, options: Options) -> Iterator[str]:
 
     >>> list(named("It's a teddy-bear!", {"A": "bear", "B": "the teddy bear", "C": "book"}))
     ['B']
+    >>> list(named("It is not a dog but a cow.", {"A": "dog", "B": "cow"}))
+    ['B']
     """
     phrases = {letter: _folded_words(option) for letter, option in options.items()}
     value = _folded_words(text)
@@ -223,6 +182,8 @@ def named(text: str, options: Options) -> Iterator[str]:
         longer = {other for other in phrases.values() if phrase in other and phrase != other}
         for other in sorted(longer, key=len, reverse=True):
             rest = rest.replace(other, "\n")
+        for before in _NOT_WORDS:
+            rest = rest.replace(f"{before}{phrase}", "\n")
         if phrase and phrase in rest:
             yield letter
 
@@ -242,12 +203,15 @@ def read(answer: str, options: Options) -> str | ParseFailure:
     ('B', ParseFailure(reason='ambiguous'))
     """
     there = {letter: cleaned(text) for letter, text in options.items() if text.strip()}
-    text = without_list(cleaned(answer), there)
-    for step in (concluded, leading, standing):
-        result = _single(letter for letter in step(text) if letter in there)
+    text = marked(without_list(cleaned(answer), there), there)
+    found = claims(text.lower())
+    wrong = denied(found)
+    for step in (concluded(found), leading(text), standing(text)):
+        result = _single(letter for letter in step if letter in there and letter not in wrong)
         if result is not None:
             return result
-    return _single(named(text, there)) or NO_CHOICE
+    left = [letter for letter in there if letter not in wrong]
+    return _single(named(text, there)) or (left[0] if wrong and len(left) == 1 else NO_CHOICE)
 
 
 def _single(letters: Iterable[str]) -> str | ParseFailure | None:
