@@ -163,17 +163,42 @@ def test_what_ends_a_run_is_a_status(
 
 
 def test_another_format_of_predictions_drops_nothing(
-    host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ask(host, Model(lambda n: "x" * 40_000 if n == 1 else None), tmp_path)
+    """A sheet cuts the second reply: scores take the journal's, which the first run left."""
+    long = '[{"bbox": [0, 0, 900, 900], "note": "' + "x" * 40_000 + '"}]'
+    ask(host, Model(lambda n: long if n == 2 else None), tmp_path)
     whole = replies(tmp_path)
+    score = host.dataset(DATA).evaluate(str(tmp_path / f"Mine_{DATA}.json"))
     monkeypatch.setenv("PRED_FORMAT", "xlsx")
     ask(host, model := Model(), tmp_path)
     assert model.calls == 0
-    assert replies(tmp_path, "xlsx") == {i: text[:32_767] for i, text in whole.items()}
+    sheet = tmp_path / f"Mine_{DATA}.xlsx"
+    assert any(f"{sheet}: a cell of xlsx holds 32,767" in each for each in caplog.messages)
+    (cut,) = [text for text in cells(sheet) if len(text) == 32_767]
+    assert long.startswith(cut)
+    assert replies(tmp_path, "xlsx") == whole
+    assert host.dataset(DATA).evaluate(str(sheet)) == score
     monkeypatch.setenv("PRED_FORMAT", "json")
     ask(host, Model(), tmp_path)
     assert replies(tmp_path) == whole
+
+
+def test_a_cut_reply_is_asked_again_where_its_journal_was_lost(
+    host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRED_FORMAT", "xlsx")
+    ask(host, Model(lambda n: "x" * 40_000 if n == 2 else None), tmp_path)
+    (tmp_path / f"Mine_{DATA}_calls.jsonl").unlink()
+    ask(host, model := Model(), tmp_path)
+    assert model.calls == 1
+
+
+def cells(sheet: Path) -> list[str]:
+    from openpyxl import load_workbook
+
+    rows = load_workbook(sheet).worksheets[0].iter_rows(values_only=True, min_row=2)
+    return [str(value) for row in rows for value in row]
 
 
 def test_models_of_a_config_file_are_asked_by_the_engine(

@@ -22,8 +22,7 @@ from .chat_messages import NotAReplyError, host_record, stored_reply
 from .files import atomic_write, suffix_of, write_once, write_text_once
 from .question import is_index
 from .replies import RECORD_KEY, RecordError, Reply, record_in, recorded
-
-XLSX_CELL_LIMIT = 32_767  # Characters; VLMEvalKit's default format cuts replies there
+from .sheet_cells import XLSX_CELL_LIMIT, for_cell, say_what_is_cut, whole_replies
 
 
 class PredictionError(ValueError):
@@ -32,6 +31,8 @@ class PredictionError(ValueError):
 
 def read_predictions(path: Path) -> list[Reply]:
     """Read the replies of a prediction file, in its order.
+
+    Those that a sheet cut are whole if the run's journal lies beside it; see :mod:`.sheet_cells`.
 
     Raises:
         PredictionError: unknown format, damaged file, missing column or cell, an index that is
@@ -46,6 +47,8 @@ def read_predictions(path: Path) -> list[Reply]:
         if reply.index in replies:
             raise PredictionError(f"{path}, row {number}: index {reply.index} stands twice")
         replies[reply.index] = reply
+    if suffix_of(path) == ".xlsx":
+        return whole_replies(path, list(replies.values()))
     return list(replies.values())
 
 
@@ -228,18 +231,20 @@ def _write_sheet(path: Path, rows: Sequence[PredictionRow]) -> None:
     sheet = book.create_sheet()
     columns = _columns(rows)
     sheet.append(columns)
+    say_what_is_cut(path, rows)
     shortened = [_with_fitting_record(row) for row in rows]
     if lost := sum(before is not after for before, after in zip(rows, shortened, strict=True)):
         log.warning(
             "%s: a cell holds %d characters, and the records of %d replies are longer: their "
-            "log-probabilities or thoughts are left out (PRED_FORMAT=json holds them)",
+            "log-probabilities, thoughts or all they hold are left out (PRED_FORMAT=json holds "
+            "them)",
             *(path, XLSX_CELL_LIMIT, lost),
         )
     for row in shortened:
         cells = []
         for name in columns:
             value = row.get(name)
-            cell = WriteOnlyCell(sheet, _for_cell(value) if isinstance(value, str) else value)
+            cell = WriteOnlyCell(sheet, for_cell(value) if isinstance(value, str) else value)
             if isinstance(value, str):
                 cell.data_type = "s"  # also where it begins like a formula
             cells.append(cell)
@@ -250,7 +255,7 @@ def _write_sheet(path: Path, rows: Sequence[PredictionRow]) -> None:
 
 
 def _with_fitting_record(row: PredictionRow) -> PredictionRow:
-    """Shorten a row's record to fit a cell: a record that is cut off cannot be read."""
+    """Shorten a row's record to fit a cell, or leave it out."""
     text = row.get("extra_records")
     record = dict(record_in(text))
     if not isinstance(text, str) or len(text) <= XLSX_CELL_LIMIT or not record:
@@ -258,10 +263,5 @@ def _with_fitting_record(row: PredictionRow) -> PredictionRow:
     for part in ("logprobs", "thought"):
         if len(text) > XLSX_CELL_LIMIT and record.pop(part, None) is not None:
             text = json.dumps({RECORD_KEY: record})
-    return {**row, "extra_records": text}
-
-
-def _for_cell(text: str) -> str:
-    """Cut a text to fit a cell, and escape characters that XML cannot hold."""
-    unfit = "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]"
-    return re.sub(unfit, lambda found: f"\\u{ord(found[0]):04x}", text)[:XLSX_CELL_LIMIT]
+    # A record that is cut off cannot be read.
+    return {**row, "extra_records": text if len(text) <= XLSX_CELL_LIMIT else ""}

@@ -27,6 +27,7 @@ from ..core.predictions import (
     write_rows,
 )
 from ..core.replies import FAILED, NOTHING_RECORDED, Reply, recorded, with_error
+from ..core.sheet_cells import cut_by_sheet
 from ..runs.open_predictions import check_replies
 from ..runs.run_score import (
     CellResult,
@@ -143,6 +144,8 @@ def merge_predictions(output: Output, journal: Journal) -> None:
             continue
         try:
             replies = [reply for reply in read_predictions(path) if not reply.failed]
+            cut = cut_by_sheet(path, replies)
+            replies = [reply for reply in replies if reply.index not in cut]
         except PredictionError as error:
             log.warning("%s", error)
             _set_aside(path)

@@ -24,6 +24,7 @@ from ..core.question import AnyTask, rows_text
 from ..core.replies import Reply
 from ..core.run_files import RunFiles, files_below
 from ..core.settings import Settings, settings_from
+from ..core.sheet_cells import XLSX_CELL_LIMIT, cut_by_sheet
 from .new_identity import plugin_conflicts
 
 
@@ -63,7 +64,28 @@ def open_predictions(path: Path, settings: Settings, dataset: str | None = None)
             against.append(IdentityConflict("dataset", recorded, name))
         if identity.resolved_options:
             task = benchmarks.benchmark_of(name).for_model(task, model, identity.resolved_options)
-    return check_replies(model, task, read_predictions(path), settings, identity, against, path)
+    replies = read_predictions(path)
+    opened = check_replies(model, task, replies, settings, identity, against, path)
+    return replace(opened, forced=(*opened.forced, *_cut(path, replies, settings)))
+
+
+def _cut(path: Path, replies: Sequence[Reply], settings: Settings) -> list[str]:
+    """Return the replies that a sheet cut, as results say it; a PredictionError unless forced."""
+    cut = cut_by_sheet(path, replies)
+    if not cut:
+        return []
+    what = (
+        f"column prediction of index {rows_text(cut)} is cut at {XLSX_CELL_LIMIT:,} characters, "
+        "which is all that a cell of xlsx holds"
+    )
+    if not settings.force:
+        raise PredictionError(
+            f"{path}: {what}, and no journal ({RunFiles(path).calls.name}) beside it has the whole "
+            "reply: a score would be another model's. Put the journal beside it, or ask again: "
+            "type PRED_FORMAT=json before the command. --force scores what is left; the result "
+            "says so"
+        )
+    return [what]
 
 
 def check_replies(
