@@ -18,6 +18,10 @@ class Mask(Protocol):
     def width(self) -> int: ...
     @property
     def packed(self) -> str: ...
+    @property
+    def extent(self) -> Corners | None:
+        """The box around its pixels; None: it has none."""
+        ...
 
     def covers(self, x: float, y: float) -> bool:
         """Return whether the pixel at (x, y) is the object's; False outside the image."""

@@ -29,6 +29,7 @@ from ..data.published.importing import ImportOptions, run_import
 from ..data.sources import SOURCES, DataSource, published_sets
 from .access import flag_name
 from .printing import print_folded
+from .progress import CountProgress
 from .shared_options import PATH, Command, completion, option, switch
 
 
@@ -48,7 +49,7 @@ _CLASSES = ("ignore_class", "drop_class", "rename_class")
 
 _BY_SUFFIX = {
     ".json": _Format(
-        "COCO", "FILE.json", "COCO: instances with boxes", read_coco, ("units", *_CLASSES)
+        "COCO", "FILE.json", "COCO: instances with boxes", read_coco, ("units", "no_masks", *_CLASSES)
     ),
     ".jsonl": _Format(
         "JSON lines",
@@ -92,7 +93,7 @@ _HELP = [
     ("DIR --set NAME", "a published set, checked against what is known of it (--sets lists them)"),
 ]
 
-_OF_FORMATS = ("units", "frames", "split", "voc_from", *_CLASSES)
+_OF_FORMATS = ("units", "frames", "split", "voc_from", "no_masks", *_CLASSES)
 _OF_SETS = ("only", "partial")
 
 
@@ -134,6 +135,7 @@ _OF_SETS = ("only", "partial")
     multiple=True,
 )
 @option("--voc-from", "0|1", "Number of the first pixel in VOC.", type=click.IntRange(0, 1))
+@switch("--no-masks", "Read the boxes of COCO only: masks judge points.")
 @switch("--leave-out-bad-boxes", "Leave out boxes without an area, or outside their image.")
 @switch("--skip-unreadable-images", "Leave out images that are missing or damaged.")
 @switch("--replace", "Replace your dataset of that name.")
@@ -163,22 +165,34 @@ def command(**flags: Any) -> int:
         raise AnnotationError(
             f"{folder}: no such folder; say with --image-root where the images lie"
         )
-    samples = form.read(path, folder, _reader_options(flags))
-    choices = ImportChoices(
-        replace, exif, flags["leave_out_bad_boxes"], flags["skip_unreadable_images"]
-    )
-    _print_dataset(import_samples(name, samples, choices))
+    with CountProgress() as progress:
+        samples = form.read(path, folder, _reader_options(flags, progress))
+        choices = ImportChoices(
+            replace=replace,
+            exif=exif,
+            leave_out_bad_boxes=flags["leave_out_bad_boxes"],
+            skip_unreadable_images=flags["skip_unreadable_images"],
+            progress=progress.count,
+        )
+        dataset = import_samples(name, samples, choices)
+    _print_dataset(dataset)
     return 0
 
 
-def _reader_options(flags: Mapping[str, Any]) -> ReaderOptions:
+def _reader_options(flags: Mapping[str, Any], progress: CountProgress) -> ReaderOptions:
     classes = ClassRules(
         ignore=flags["ignore_class"],
         drop=flags["drop_class"],
         rename=read_renames(flags["rename_class"]),
     )
     return ReaderOptions(
-        flags["units"], flags["split"], flags["frames"], flags["voc_from"], classes
+        units=flags["units"],
+        split=flags["split"],
+        frames=flags["frames"],
+        first_pixel=flags["voc_from"],
+        classes=classes,
+        masks=not flags["no_masks"],
+        progress=progress.count,
     )
 
 

@@ -28,6 +28,9 @@ from ..engine.sink import PlannedCalls
 from ..runs.run_score import CellResult
 from .shared_options import is_quiet
 
+_SILENT = 2.0
+"""Seconds before progress of an import is shown."""
+
 _LINE_EVERY = 10.0
 """Seconds between lines without a terminal."""
 
@@ -115,6 +118,56 @@ class SweepProgress:
             file=sys.stderr,
             flush=True,
         )
+
+
+class CountProgress:
+    """Shows how much of an import was read: a count on a terminal, lines elsewhere.
+
+    Nothing is shown in the first two seconds.
+    """
+
+    def __init__(self) -> None:
+        console = Console(file=sys.stderr)
+        self._is_quiet = is_quiet()
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(20),
+            TextColumn("{task.completed:,}"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal or self._is_quiet,
+        )
+        self._is_terminal = console.is_terminal
+        self._tasks: dict[str, TaskID] = {}
+        self._counts = Counter[str]()
+        self._began = self._last_line = time.monotonic()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> CountProgress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def count(self, what: str, more: int) -> None:
+        """Count what was read; may be called from many threads."""
+        with self._lock:
+            self._counts[what] += more
+            clock = time.monotonic()
+            if self._is_quiet or clock - self._began < _SILENT:
+                return
+            if self._is_terminal:
+                self._advance(what)
+            elif clock - self._last_line >= _LINE_EVERY:
+                self._last_line = clock
+                print(f"{what} {self._counts[what]:,}", file=sys.stderr, flush=True)
+
+    def _advance(self, what: str) -> None:
+        if not self._tasks:
+            self._bars.start()
+        if what not in self._tasks:
+            self._tasks[what] = self._bars.add_task(what, total=None)
+        self._bars.update(self._tasks[what], completed=self._counts[what])
 
 
 class DownloadProgress:

@@ -64,6 +64,7 @@ class AnnotatedBox:
     frame: int = 0  # Counted from 0; 0 for an image
     ignored: str = ""  # CROWD, DIFFICULT, IGNORED or REGION; empty: it counts
     mask: Mask | None = None
+    problem: str = field(default="", compare=False)  # Why it cannot be used, as its reader saw
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,8 @@ class Samples:
     # Ids of a COCO file, by file name and by class, for an export
     image_ids: Mapping[str, int | str] = field(default_factory=dict)
     category_ids: Mapping[str, int | str] = field(default_factory=dict)
+    # Areas that a COCO file states, by image, label and corners, where they are not the box's
+    areas: Mapping[tuple[str, str, Corners], float] = field(default_factory=dict)
 
     @property
     def missing(self) -> Sequence[str]:

@@ -7,10 +7,9 @@ size.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -60,6 +59,26 @@ class PackedMask:
         columns = np.repeat(inside, self.counts).reshape(self.width, self.height)
         return np.ascontiguousarray(columns.T)
 
+    @property
+    def extent(self) -> tuple[float, float, float, float] | None:
+        """The box (x1, y1, x2, y2) around its pixels; None: it has none.
+
+        >>> PackedMask(2, 3, "123").extent
+        (0.0, 0.0, 2.0, 2.0)
+        """
+        ends = np.cumsum(self.counts)
+        starts, ends = ends[0:-1:2], ends[1::2]
+        starts, ends = starts[starts < ends], ends[starts < ends]
+        if not len(starts):
+            return None
+        first, last = starts // self.height, (ends - 1) // self.height
+        if (first != last).any():
+            top, bottom = 0, self.height
+        else:
+            top = int((starts % self.height).min())
+            bottom = int(((ends - 1) % self.height).max()) + 1
+        return (float(first.min()), float(top), float(last.max()) + 1, float(bottom))
+
     def covers(self, x: float, y: float) -> bool:
         """Tell whether the pixel at (x, y) is in the mask.
 
@@ -81,11 +100,13 @@ def packed_mask(mask: npt.NDArray[Any]) -> PackedMask:
     """
     height, width = mask.shape
     inside = (mask != 0).T.ravel()
-    ends = [*(np.flatnonzero(inside[1:] != inside[:-1]) + 1).tolist(), inside.size]
-    counts = [end - begin for begin, end in pairwise([0, *ends])] if inside.size else []
-    if inside.size and inside[0]:
-        counts.insert(0, 0)
-    return PackedMask(height, width, _packed(counts))
+    if not inside.size:
+        return PackedMask(height, width, "")
+    changes = np.flatnonzero(inside[1:] != inside[:-1]) + 1
+    runs = np.diff(changes, prepend=0, append=inside.size)
+    if inside[0]:
+        runs = np.insert(runs, 0, 0)
+    return PackedMask(height, width, packed_runs(runs))
 
 
 def rle_of(coco: Mapping[str, Any]) -> PackedMask:
@@ -100,7 +121,7 @@ def rle_of(coco: Mapping[str, Any]) -> PackedMask:
         if isinstance(counts, bytes):
             counts = counts.decode("ascii")
         if not isinstance(counts, str):
-            counts = _packed([int(run) for run in counts])
+            counts = packed_runs(np.array([int(run) for run in counts], np.int64))
     except KeyError as error:
         raise RLEError(f"a mask of run lengths has no {error}") from None
     except (TypeError, ValueError) as error:
@@ -110,35 +131,54 @@ def rle_of(coco: Mapping[str, Any]) -> PackedMask:
     return result
 
 
-def _packed(counts: Sequence[int]) -> str:
-    letters = []
-    for at, count in enumerate(counts):
-        value, more = count - (counts[at - 2] if at > 2 else 0), True
-        while more:
-            bits = value & 31
-            value >>= 5
-            more = value != (-1 if bits & 16 else 0)
-            letters.append(chr(48 + (bits | 32 if more else bits)))
-    return "".join(letters)
+def packed_runs(runs: npt.NDArray[np.int64]) -> str:
+    """Pack the runs of a mask; see :class:`PackedMask`.
+
+    >>> packed_runs(np.array([3, 3, 2, 4]))
+    '3321'
+    """
+    values = runs.astype(np.int64)
+    values[3:] -= runs[1:-2]
+    groups: list[npt.NDArray[np.uint8]] = []  # Letters of five bits each, the lowest first
+    written: list[npt.NDArray[np.bool_]] = []  # Which values have such a letter
+    more = np.ones(len(values), bool)
+    while more.any():
+        bits = values & 31
+        values = values >> 5
+        written.append(more)
+        more = more & (values != np.where(bits & 16, -1, 0))
+        groups.append((48 + bits + 32 * more).astype(np.uint8))
+    if not groups:
+        return ""
+    letters: npt.NDArray[np.uint8] = np.stack(groups, axis=1)[np.stack(written, axis=1)]
+    return letters.tobytes().decode("ascii")
 
 
 def _unpacked(text: str) -> tuple[int, ...]:
-    runs: list[int] = []
-    value = shift = 0
-    for letter in text:
-        bits = ord(letter) - 48
-        if not 0 <= bits < 64:
-            raise RLEError(f"no run lengths of COCO: {letter!r} packs none")
-        value |= (bits & 31) << shift
-        shift += 5
-        if not bits & 32:
-            # The highest bit of the last group is the sign.
-            value -= (1 << shift) if bits & 16 else 0
-            runs.append(value + runs[-2] if len(runs) > 2 else value)
-            value = shift = 0
-    if shift:
+    codes = np.array([*map(ord, text)], np.int64) - 48
+    wrong = np.flatnonzero((codes < 0) | (codes > 63))
+    if len(wrong):
+        raise RLEError(f"no run lengths of COCO: {text[wrong[0]]!r} packs none")
+    if not len(codes):
+        return ()
+    lasts = np.flatnonzero(codes & 32 == 0)
+    if not len(lasts) or lasts[-1] != len(codes) - 1:
         raise RLEError("no run lengths of COCO: the text breaks off")
-    return tuple(runs)
+    firsts = np.concatenate(([0], lasts[:-1] + 1))
+    lengths = lasts - firsts + 1
+    if lengths.max() > _MOST_LETTERS:
+        raise RLEError("no run lengths of COCO: a run is longer than any image")
+    place = np.arange(len(codes)) - np.repeat(firsts, lengths)
+    values = np.add.reduceat((codes & 31) << (5 * place), firsts)
+    # The highest bit of the last group is the sign.
+    values -= np.where(codes[lasts] & 16, 1 << (5 * lengths), 0)
+    values[1::2] = np.cumsum(values[1::2])
+    values[2::2] = np.cumsum(values[2::2])
+    return tuple(values.tolist())
+
+
+_MOST_LETTERS = 12
+"""Letters of a run: five bits each, of a whole number of 64."""
 
 
 # --- regions --------------------------------------------------------------------------------------

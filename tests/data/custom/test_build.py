@@ -156,7 +156,10 @@ Change = Callable[[dict[str, Any]], object]
         (lambda v: v["annotations"][1].update(bbox=[5, 5, 0, 20]), "has no area"),
         (lambda v: v["images"][0].update(width=121), "is 120x80, but its annotations are for 121"),
         (lambda v: v["images"][0].update(file_name="../x.jpg"), "does not lie below"),
-        (lambda v: v["images"][1].update(file_name="one.jpg"), "the name 'one.jpg' stands twice"),
+        (
+            lambda v: v["images"][1].update(file_name="one.jpg"),
+            "have one name, 'one.jpg'",
+        ),
         (lambda v: v["categories"][0].update(name=" "), "is empty"),
         (lambda v: v["categories"][0].update(name="Traffic-light!"), None),
         (lambda v: v.update(annotations=[]), "no boxes"),

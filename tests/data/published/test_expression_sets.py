@@ -246,10 +246,10 @@ NOTCH = [0, 0, 20, 10]
 def test_boxes_of_json_lines_may_have_masks(tmp_path, capsys) -> None:
     grey(tmp_path / "images" / "a.png")
     mask = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
-    mask[0:10, 0:5] = 255
+    mask[0:10, 0:11] = 255
     Image.fromarray(mask).save(tmp_path / "half.png")
     size = [HEIGHT, WIDTH]
-    runs = {"size": size, "counts": [0, 10, *([90, 10] * 4), HEIGHT * WIDTH - 410]}
+    runs = {"size": size, "counts": [0, 10, *([90, 10] * 10), HEIGHT * WIDTH - 1010]}
     packed = {"size": size, "counts": packed_mask(mask).packed}
     boxes = [
         NOTCH,

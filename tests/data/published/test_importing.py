@@ -119,7 +119,7 @@ def test_a_subset_that_cannot_be_used_stops_no_other(tmp_path, capsys) -> None:
     assert import_set("ODinW13", folder, "--partial") == 1
     output = capsys.readouterr().out
     assert "ODinW13_pothole: 1 of 2 images cannot be used" in output
-    assert "test_annotations_without_background.json: should be a dictionary" in output
+    assert "test_annotations_without_background.json, line 1: not JSON: expected {" in output
     assert "2 of 5 could not be made: ODinW13_pistols, ODinW13_pothole" in output
     assert sorted(custom_rows()) == ["ODinW13_Aquarium", "ODinW13_EgoHands", "ODinW13_PascalVOC"]
     # None can be made a second time.

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.config import Checked, Expected, MisplacedError, config_from
 from ...core.files import unsafe
 from ...core.image_files import Size, decode
 from ...marks.region import Mask, PackedMask, packed_mask, rle_of
 from ..annotated_samples import AnnotationError
+from .polygons import filled
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
@@ -145,24 +145,7 @@ def mask_of_coco(value: Any, size: Size | None, where: str) -> PackedMask | None
         raise AnnotationError(f"{where}: a polygon has an odd number of coordinates")
     if size is None:
         return None
-    inside = np.zeros((size[1], size[0]), dtype=bool)
-    for polygon in polygons:
-        inside |= _inside(np.array(polygon).reshape(-1, 2), size)
-    return packed_mask(inside) if inside.any() else None
-
-
-def _inside(corners: NDArray[np.float64], size: Size) -> NDArray[np.bool_]:
-    """Return (height, width) whether each pixel's centre has an odd number of edges to its left."""
-    width, height = size
-    crossed = np.zeros((height, width + 1), dtype=np.bool_)
-    middles = np.arange(height) + 0.5
-    for (x1, y1), (x2, y2) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
-        if y1 == y2:
-            continue
-        rows = np.flatnonzero((y1 <= middles) != (y2 <= middles))
-        at = np.ceil(x1 + (middles[rows] - y1) * ((x2 - x1) / (y2 - y1)) - 0.5)
-        crossed[rows, at.clip(0, width).astype(int)] ^= True
-    return np.logical_xor.accumulate(crossed[:, :-1], axis=1)
+    return filled(polygons, size)
 
 
 def mask_pixels(folder: Path, name: str, where: str) -> Mask:

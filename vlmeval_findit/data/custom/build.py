@@ -45,6 +45,8 @@ class ImportChoices:
     exif: ExifPixels | None = None  # Which pixels boxes refer to when EXIF turns the image
     leave_out_bad_boxes: bool = False
     skip_unreadable_images: bool = False
+    # Told of what was checked, and how many more
+    progress: Callable[[str, int], None] = lambda what, count: None
 
 
 def import_samples(
@@ -69,7 +71,9 @@ def import_samples(
     check_name(name, choices.replace)
     check_samples(samples)
     with _unpacked(name, samples) as (now, settle):
-        samples, images = checked_images(samples, now, choices.skip_unreadable_images)
+        samples, images = checked_images(
+            samples, now, choices.skip_unreadable_images, choices.progress
+        )
         sizes = {name: image.size for name, image in images.items()}
         check_frame_sizes(samples.queries, sizes)
         check_units(samples, sizes)
@@ -185,12 +189,23 @@ def ids_path(table: Path) -> Path:
     return table.with_name(f"{table.stem.removesuffix('_multilabel')}.coco.json")
 
 
-def _write_ids(path: Path, samples: Samples) -> None:
+def _write_ids(path: Path, samples: Samples, turned: Mapping[str, int]) -> None:
+    """Write what an export to COCO needs of the file that a table came from.
+
+    ``turned`` has the EXIF orientation of the images whose boxes refer to the turned image.
+    """
     if not samples.image_ids:
         path.unlink(missing_ok=True)
         return
+    areas = [[*key[:2], [*key[2]], area] for key, area in samples.areas.items()]
+    record = {
+        "images": samples.image_ids,
+        "categories": samples.category_ids,
+        "turned": {name: turn for name, turn in turned.items() if name in samples.image_ids},
+        "areas": areas,
+    }
     with atomic_write(path) as f:
-        json.dump({"images": samples.image_ids, "categories": samples.category_ids}, f)
+        json.dump(record, f)
 
 
 def _register(name: str, row: CustomDataset | None) -> None:

@@ -11,7 +11,7 @@ from ...benchmarks.findit.error_costs import OBJECTS, SIZE
 from ...benchmarks.findit.findit_datasets import BENCHMARK, Family, custom_rows
 from ...benchmarks.findit.marked_references import REFERENCE
 from ...boxes.matching import plain_label
-from ...boxes.representation import KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES
+from ...boxes.representation import KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES, Corners
 from ...core.error_analysis import LABEL
 from ...core.formatting import is_one_line
 from ...core.image_files import Size
@@ -190,6 +190,8 @@ def usable_boxes(
 
 
 def _box_problem(box: AnnotatedBox, image: str, sizes: Sizes) -> str | None:
+    if box.problem:
+        return box.problem
     x1, y1, x2, y2 = box.corners
     width, height = sizes[image]
     if x2 <= x1 or y2 <= y1:
@@ -202,10 +204,24 @@ def _box_problem(box: AnnotatedBox, image: str, sizes: Sizes) -> str | None:
         mask_size = f"{box.mask.width}x{box.mask.height}"
         return f"the mask is {mask_size}, but {image} {width}x{height}"
     try:
-        box.mask.covers(0, 0)
+        extent = box.mask.extent
     except ValueError as error:
         return str(error)
+    if extent is not None and not _agree(box.corners, extent):
+        return f"its mask fills {extent}, which contradicts the box {box.corners}"
     return None
+
+
+def _agree(box: Corners, mask: Corners) -> bool:
+    """Tell whether a mask lies in its box, but for a tenth of it or two pixels, and fills half."""
+    for low, high in ((0, 2), (1, 3)):
+        side = box[high] - box[low]
+        margin = max(2.0, side / 10)
+        if mask[low] < box[low] - margin or mask[high] > box[high] + margin:
+            return False
+        if mask[high] - mask[low] < side / 2 - margin:
+            return False
+    return True
 
 
 # --- names ----------------------------------------------------------------------------------------

@@ -1,28 +1,72 @@
-"""Read COCO instances (``instances.json``): boxes are [x, y, width, height] in pixels."""
+"""Read COCO instances (``instances.json``): boxes are [x, y, width, height] in pixels.
+
+Flags that say what does not count are honoured: ``iscrowd``, ``ignore``, and LVIS's lists of
+classes that were annotated exhaustively.  CVAT's rotated boxes become the upright boxes around
+them.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, TypeVar
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
+from urllib.parse import urlsplit
 
-from ...core.config import Count, Expected, Text, Whole
+from ...boxes.representation import Corners
+from ...core.config import Checked, Expected, Text
 from ...core.image_files import Size
-from ..annotated_samples import CROWD, AnnotatedBox, AnnotationError, Samples
+from ..annotated_samples import CROWD, IGNORED, AnnotatedBox, AnnotationError, Samples
 from ..ledger import Ledger
-from .annotation_values import SidesOfJson, json_of, mask_of_coco, text_of, validated
+from .annotation_values import SidesOfJson, mask_of_coco, validated
 from .detection import Detections, detection_samples
+from .image_names import ImageNames
+from .json_sections import Element, sections
 from .reader_options import ReaderOptions
+
+# --- records --------------------------------------------------------------------------------------
+
+
+def _side(value: object) -> object:
+    """Return a side in pixels; None where it is not stated, as 0 or null."""
+    if value in (0, None) and not isinstance(value, bool):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _flag(value: object) -> object:
+    return 0 if value is None else value
+
+
+def _id(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError(f"{value!r:.60} should be a whole number or a text")
+    return value
+
+
+Id = Annotated[int | str, Checked(_id, before=True)]
+_Side = Annotated[
+    Annotated[int, Expected("a whole number, at least 1", strict=True, ge=1)] | None,
+    Checked(_side, before=True),
+]
+_Flag = Annotated[
+    Annotated[int, Expected("0 or 1", ge=0, le=1)],
+    Checked(_flag, before=True),
+]
 
 
 @dataclass(frozen=True, slots=True)
 class _Image:
-    id: Whole
-    file_name: Text
-    width: Count | None = None
-    height: Count | None = None
+    id: Id
+    file_name: Text | None = None
+    coco_url: Text | None = None  # LVIS names its images so
+    width: _Side = None
+    height: _Side = None
+    neg_category_ids: list[Id] | None = None  # LVIS: classes that are not there
+    not_exhaustive_category_ids: list[Id] | None = None  # LVIS: not all instances are annotated
 
     @property
     def size(self) -> Size | None:
@@ -31,32 +75,50 @@ class _Image:
 
 @dataclass(frozen=True, slots=True)
 class _Category:
-    id: Whole
+    id: Id
     name: Text
     supercategory: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Annotation:
-    image_id: Whole
-    category_id: Whole
-    bbox: SidesOfJson
-    iscrowd: Annotated[int, Expected("0 or 1", ge=0, le=1)] = 0
+    image_id: Id
+    category_id: Id
+    bbox: Any = None
+    iscrowd: _Flag = 0
+    ignore: _Flag = 0
+    area: Any = None
     segmentation: Any = None
+    attributes: Any = None
+    rotation: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Coco:
-    images: list[_Image]
-    categories: list[_Category]
-    annotations: list[_Annotation]
+# Keys that change no query
+_FILE = frozenset(("info", "licenses", "license", "type", "images", "categories", "annotations"))
+_NOT_NEEDED = {
+    _Image: frozenset(
+        ("license", "flickr_url", "flickr_640_url", "date_captured", "url", "coco_url", "extra")
+    ),
+    _Category: frozenset(
+        (
+            *("supercategory", "color", "isthing", "keypoints", "skeleton", "synset", "synonyms"),
+            *("def", "frequency", "image_count", "instance_count"),
+        )
+    ),
+    _Annotation: frozenset(("id", "num_keypoints", "keypoints", "track_id", "caption")),
+}
+_ATTRIBUTES_NOT_NEEDED = frozenset(("occluded", "truncated", "is_crowd", "track_id", "keyframe"))
+
+
+# --- a file ---------------------------------------------------------------------------------------
 
 
 def read_coco(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
-    """Read a COCO instances file with its masks; crowd regions are ignored.
+    """Read a COCO instances file with its masks.
 
     Roboflow writes a class 0 that is no class but the project, and often has a class's name: it is
-    left out if no box has it.
+    left out if no box has it.  The file is read twice, an element at a time: memory holds its
+    boxes, not its text.
 
     Args:
         path: the file.
@@ -66,47 +128,228 @@ def read_coco(path: Path, images: Path, options: ReaderOptions | None = None) ->
     Raises:
         AnnotationError: it is no COCO file, or an annotation names an unknown image or class.
     """
+    options = options or ReaderOptions()
     ledger = Ledger()
-    values: _Coco = validated(_Coco, json_of(text_of(path), str(path)), str(path))
-    used = {entry.category_id for entry in values.annotations}
-    classes = [
-        row for row in values.categories if row.id != 0 or row.supercategory != "none" or 0 in used
-    ]
-    images_by_id = _unique(values.images, [image.file_name for image in values.images], path)
-    categories = _unique(classes, [row.name for row in classes], path)
+    head = _read_head(path, ImageNames(images, ledger), ledger)
+    reader = _AnnotationReader(path, head, ledger, masks=options.masks)
     objects = []
-    for at, entry in enumerate(values.annotations):
-        where = f"{path}, annotations[{at}]"
-        if entry.image_id not in images_by_id:
-            raise AnnotationError(f"{where}, image_id: there is no {entry.image_id}")
-        if entry.category_id not in categories:
-            raise AnnotationError(f"{where}, category_id: there is no {entry.category_id}")
-        image, label = images_by_id[entry.image_id], categories[entry.category_id].name
-        x, y, w, h = entry.bbox
-        mask = mask_of_coco(entry.segmentation, image.size, where)
-        ignored = CROWD if entry.iscrowd else ""
-        box = AnnotatedBox((x, y, x + w, y + h), where, label, ignored=ignored, mask=mask)
-        objects.append((image.file_name, box))
+    for element in sections(path):
+        if element.key == "annotations" and element.place is not None:
+            objects.append(reader.read(element))
+            options.progress("annotations", 1)
     found = Detections(
         source=path,
         images=images,
-        sizes={image.file_name: image.size for image in values.images},
+        sizes={head.names[key]: image.size for key, image in head.images.items()},
         objects=objects,
-        classes=[row.name for row in classes],
-        image_ids={image.file_name: image.id for image in values.images},
-        category_ids={row.name: row.id for row in classes},
+        classes=[row.name for row in head.categories.values()],
+        not_exhaustive=head.labels_by_image(lambda image: image.not_exhaustive_category_ids),
+        absent=head.absent(),
+        image_ids={head.names[key]: image.id for key, image in head.images.items()},
+        category_ids={row.name: row.id for row in head.categories.values()},
+        areas=reader.areas,
     )
-    return detection_samples(found, options or ReaderOptions(), ledger)
+    return detection_samples(found, options, ledger)
 
 
-_Row = TypeVar("_Row", _Image, _Category)
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The images and classes of a file."""
+
+    images: Mapping[int | str, _Image]
+    categories: Mapping[int | str, _Category]
+    names: Mapping[int | str, str]  # Of the images, as they lie in their folder
+
+    def labels_by_image(
+        self, ids_of: Callable[[_Image], Sequence[int | str] | None]
+    ) -> dict[str, frozenset[str]]:
+        """Return the classes that a list of ids names, by image."""
+        labels = {}
+        for key, image in self.images.items():
+            ids = [number for number in ids_of(image) or () if number in self.categories]
+            if ids:
+                labels[self.names[key]] = frozenset(self.categories[number].name for number in ids)
+        return labels
+
+    def absent(self) -> dict[str, list[str]] | None:
+        """Return the classes that are known to be absent, by image; None: all without a box."""
+        if all(image.neg_category_ids is None for image in self.images.values()):
+            return None
+        labels = self.labels_by_image(lambda image: image.neg_category_ids)
+        return {name: sorted(of_image) for name, of_image in labels.items()}
 
 
-def _unique(rows: Sequence[_Row], names: Sequence[str], path: Path) -> dict[int, _Row]:
-    """Return rows by their ids; ids and names must not stand twice."""
-    by_id = {row.id: row for row in rows}
-    if len(by_id) != len(rows):
-        raise AnnotationError(f"{path}: an id of an image or of a category stands twice")
-    if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise AnnotationError(f"{path}: the name {twice[0]!r} stands twice")
-    return by_id
+def _read_head(path: Path, names: ImageNames, ledger: Ledger) -> _Head:
+    """Read images and classes, and account for all other keys of the file."""
+    images: dict[int | str, _Image] = {}
+    categories: dict[int | str, _Category] = {}
+    used: set[object] = set()
+    keys: dict[str, None] = {}
+    for element in sections(path):
+        keys[element.key] = None
+        where = f"{path}, {element.key}[{element.place}]"
+        if element.key in _REQUIRED and element.place is None:
+            if element.value != []:
+                raise AnnotationError(f"{path}, {element.key}: should be a list")
+        elif element.key == "images":
+            _add(images, _record(_Image, element, where, ledger), where)
+        elif element.key == "categories":
+            _add(categories, _record(_Category, element, where, ledger), where)
+        elif element.key == "annotations" and isinstance(element.value, dict):
+            # Unhashable ids are refused when annotations are read.
+            used.add(str(element.value.get("category_id")))
+    ledger.keys("the file", keys.keys() - _REQUIRED, _FILE, str(path))
+    missing = [key for key in _REQUIRED if key not in keys]
+    if missing:
+        raise AnnotationError(
+            f"{path}: read as COCO instances (images, categories, annotations), but "
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+        )
+    placeholder = categories.get(0)
+    if placeholder is not None and placeholder.supercategory == "none" and "0" not in used:
+        ledger.leave_out(
+            "class 0 that no box has: Roboflow's project", f"{path}: {placeholder.name}"
+        )
+        del categories[0]
+    _refuse_equal_names(path, "categories", {key: row.name for key, row in categories.items()})
+    found = {
+        key: names.find(_file_name(row, path, names), str(path)) for key, row in images.items()
+    }
+    _refuse_equal_names(path, "images", found)
+    return _Head(images, categories, found)
+
+
+_REQUIRED = ("images", "categories", "annotations")
+
+
+def _record(kind: Any, element: Element, where: str, ledger: Ledger) -> Any:
+    record = validated(kind, element.value, where)
+    known = {field.name for field in fields(kind)}
+    ledger.keys(element.key, element.value.keys() - known, _NOT_NEEDED[kind], where)
+    return record
+
+
+def _add(rows: dict[int | str, Any], row: Any, where: str) -> None:
+    if row.id in rows:
+        raise AnnotationError(f"{where}: the id {row.id!r} was there before")
+    rows[row.id] = row
+
+
+def _refuse_equal_names(path: Path, what: str, names: Mapping[int | str, str]) -> None:
+    ids: dict[str, int | str] = {}
+    for key, name in names.items():
+        before = ids.setdefault(name, key)
+        if before != key:
+            raise AnnotationError(
+                f"{path}, {what}: {before!r} and {key!r} have one name, {name!r}: whose boxes are "
+                "meant? Give each its own name, or join them in the file"
+            )
+
+
+def _file_name(row: _Image, path: Path, names: ImageNames) -> str:
+    if row.file_name:
+        return row.file_name
+    if not row.coco_url:
+        raise AnnotationError(f"{path}, images: the image {row.id!r} has no file_name")
+    # …/val2017/000000397133.jpg: with its folder, or without.
+    parts = PurePosixPath(urlsplit(row.coco_url).path).parts
+    return "/".join(parts[-2:])
+
+
+# --- annotations ----------------------------------------------------------------------------------
+
+
+class _AnnotationReader:
+    """Reads annotations one after the other."""
+
+    def __init__(self, path: Path, head: _Head, ledger: Ledger, masks: bool) -> None:
+        self._path = path
+        self._head = head
+        self._ledger = ledger
+        self._masks = masks
+        # The area that the file states, by image, label and corners: masks have smaller ones.
+        self.areas: dict[tuple[str, str, Corners], float] = {}
+
+    def read(self, element: Element) -> tuple[str, AnnotatedBox]:
+        """Return the name of the image, and the object."""
+        where = f"{self._path}, annotations[{element.place}]"
+        entry: _Annotation = _record(_Annotation, element, where, self._ledger)
+        image = _known(self._head.images, entry.image_id, f"{where}, image_id")
+        label = _known(self._head.categories, entry.category_id, f"{where}, category_id").name
+        name = self._head.names[entry.image_id]
+        corners, problem = self._corners(entry, where)
+        mask = None
+        if self._masks:
+            mask = mask_of_coco(entry.segmentation, image.size, where)
+        elif entry.segmentation:
+            self._ledger.leave_out("masks (--no-masks)", where)
+        ignored = CROWD if entry.iscrowd else IGNORED if entry.ignore else ""
+        self._note_area(entry, (name, label, corners), where)
+        box = AnnotatedBox(corners, where, label, 0, ignored, mask, problem)
+        return name, box
+
+    def _corners(self, entry: _Annotation, where: str) -> tuple[Corners, str]:
+        """Return (x1, y1, x2, y2), and why they cannot be used."""
+        try:
+            x, y, w, h = validated(SidesOfJson, entry.bbox, f"{where}, bbox")
+        except AnnotationError as error:
+            return (math.nan,) * 4, str(error).removeprefix(f"{where}, ")
+        angle = self._angle(entry, where)
+        if entry.rotation:
+            return (x, y, x + w, y + h), "has a rotation, which is not read: state an upright box"
+        if angle:
+            self._ledger.note("rotated boxes that became the upright boxes around them", where)
+        return around((x, y, x + w, y + h), angle), ""
+
+    def _angle(self, entry: _Annotation, where: str) -> float:
+        """Return the angle in degrees by which CVAT turned a box, clockwise about its centre."""
+        if not isinstance(entry.attributes, dict):
+            return 0.0
+        rest = entry.attributes.keys() - {"rotation"}
+        self._ledger.keys("attributes of annotations", rest, _ATTRIBUTES_NOT_NEEDED, where)
+        angle: float = validated(
+            _Angle, entry.attributes.get("rotation") or 0, f"{where}, rotation"
+        )
+        return angle
+
+    def _note_area(self, entry: _Annotation, key: tuple[str, str, Corners], where: str) -> None:
+        area = entry.area
+        if isinstance(area, bool) or not isinstance(area, int | float) or not math.isfinite(area):
+            return
+        x1, y1, x2, y2 = key[2]
+        of_box = (x2 - x1) * (y2 - y1)
+        if area > 0 and not math.isclose(area, of_box, rel_tol=1e-3):
+            self.areas[key] = float(area)
+        if area > 1.05 * of_box + 1:
+            self._ledger.note("annotations whose area is larger than their box", where)
+
+
+_Angle = Annotated[float, Expected("an angle in degrees", strict=True, allow_inf_nan=False)]
+
+
+def around(corners: Corners, angle: float) -> Corners:
+    """Return the upright box around a box that is turned about its centre by degrees.
+
+    >>> [round(number, 6) for number in around((20, 30, 80, 40), 90.0)]
+    [45.0, 5.0, 55.0, 65.0]
+    """
+    if angle % 360 == 0:
+        return corners
+    x1, y1, x2, y2 = corners
+    radians = math.radians(angle)
+    cosine, sine = abs(math.cos(radians)), abs(math.sin(radians))
+    width = (x2 - x1) * cosine + (y2 - y1) * sine
+    height = (x2 - x1) * sine + (y2 - y1) * cosine
+    x, y = (x1 + x2) / 2, (y1 + y2) / 2
+    return (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+
+
+def _known(rows: Mapping[int | str, Any], key: int | str, where: str) -> Any:
+    if key in rows:
+        return rows[key]
+    other: int | str = str(key)
+    if isinstance(key, str) and key.isdecimal():
+        other = int(key)
+    if other in rows:
+        raise AnnotationError(f"{where}: there is no {key!r}, but {other!r}: write both alike")
+    raise AnnotationError(f"{where}: there is no {key!r}")

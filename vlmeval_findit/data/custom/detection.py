@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...benchmarks.findit.findit_datasets import Family
+from ...boxes.representation import Corners
 from ...core.image_files import Size
 from ..annotated_samples import (
     REGION,
@@ -40,6 +41,8 @@ class Detections:
     # Ids of a COCO file, by file name and by class, for an export
     image_ids: Mapping[str, int | str] = field(default_factory=dict)
     category_ids: Mapping[str, int | str] = field(default_factory=dict)
+    # Areas that a COCO file states, by image, label and corners, where they are not the box's
+    areas: Mapping[tuple[str, str, Corners], float] = field(default_factory=dict)
 
 
 def detection_samples(found: Detections, options: ReaderOptions, ledger: Ledger) -> Samples:
@@ -93,6 +96,7 @@ def detection_samples(found: Detections, options: ReaderOptions, ledger: Ledger)
         ledger=ledger,
         image_ids=found.image_ids,
         category_ids=found.category_ids,
+        areas=found.areas,
     )
 
 
@@ -109,6 +113,10 @@ def _with_rules(found: Detections, options: ReaderOptions, ledger: Ledger) -> De
         else:
             objects.append((image, replace(box, label=rules.name_of(box.label))))
     gone = {*rules.drop, *rules.ignore}
+    areas = {
+        (image, rules.name_of(label), corners): area
+        for (image, label, corners), area in found.areas.items()
+    }
     absent = None
     if found.absent is not None:
         absent = {
@@ -124,6 +132,7 @@ def _with_rules(found: Detections, options: ReaderOptions, ledger: Ledger) -> De
             for image, labels in found.not_exhaustive.items()
         },
         absent=absent,
+        areas=areas,
         category_ids={
             rules.name_of(name): number
             for name, number in found.category_ids.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..annotated_samples import Units
@@ -19,3 +20,6 @@ class ReaderOptions:
     classes: ClassRules = field(default_factory=ClassRules)
     # Whether images without objects ask for a class that is not there; published sets do not.
     negatives: bool = True
+    masks: bool = True  # Whether masks are read; only points are compared with them
+    # Told of what was read, and how many more
+    progress: Callable[[str, int], None] = lambda what, count: None

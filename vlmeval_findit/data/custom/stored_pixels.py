@@ -7,7 +7,7 @@ to its pixels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -92,7 +92,7 @@ class CheckedImage:
 
 
 def checked_images(
-    samples: Samples, folder: Path, skip: bool
+    samples: Samples, folder: Path, skip: bool, progress: Callable[[str, int], None]
 ) -> tuple[Samples, dict[str, CheckedImage]]:
     """Decode every image of queries and compare it with its stated size.
 
@@ -106,8 +106,14 @@ def checked_images(
     names: dict[str, None] = {}
     for query in samples.queries:
         names.update(dict.fromkeys((*query.images, *query.support)))
+
+    def check(name: str) -> CheckedImage | str:
+        result = _checked(name, samples.sizes.get(name), folder)
+        progress("images", 1)
+        return result
+
     with ThreadPoolExecutor(4) as pool:
-        checked = list(pool.map(lambda n: _checked(n, samples.sizes.get(n), folder), names))
+        checked = list(pool.map(check, names))
     by_name = dict(zip(names, checked, strict=True))
     images = {name: image for name, image in by_name.items() if isinstance(image, CheckedImage)}
     problems = {name: why for name, why in by_name.items() if isinstance(why, str)}

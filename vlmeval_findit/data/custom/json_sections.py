@@ -1,0 +1,140 @@
+"""Read large JSON files an element at a time: COCO's lists have millions."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...core.files import open_regular
+from ..annotated_samples import AnnotationError
+
+_CHUNK = 1 << 20
+"""Bytes that are read at once; an element that is longer is read in larger ones."""
+
+
+class Element(NamedTuple):
+    """A value of the object that a file holds, or an element of a list that is such a value."""
+
+    key: str
+    place: int | None  # In the list, from 0; None: the value is no list
+    value: Any
+
+
+def sections(path: Path) -> Iterator[Element]:
+    """Yield the values of the object in a file; of lists their elements, one after the other.
+
+    Memory holds one element. An empty list is a value.
+
+    Raises:
+        AnnotationError: it is no object, no JSON, or no UTF-8; the message names the line.
+        OSError: it cannot be opened.
+    """
+    with open_regular(path) as file:
+        text = _Text(path, file)
+        text.take("{")
+        while not text.takes("}"):
+            key = text.value()
+            if not isinstance(key, str):
+                raise text.error("a key should be a text")
+            text.take(":")
+            if text.takes("["):
+                empty = True
+                for place, value in enumerate(_elements(text)):
+                    empty = False
+                    yield Element(key, place, value)
+                if empty:
+                    yield Element(key, None, [])
+            else:
+                yield Element(key, None, text.value())
+            if not text.takes(","):
+                text.take("}")
+                break
+        text.take("")
+
+
+def _elements(text: _Text) -> Iterator[Any]:
+    while not text.takes("]"):
+        yield text.value()
+        if not text.takes(","):
+            text.take("]")
+            break
+
+
+class _Text:
+    """The part of a file that is read but not yet used, and how far it is."""
+
+    def __init__(self, path: Path, file: Any) -> None:
+        self._path = path
+        self._file = file
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")()
+        self._json = json.JSONDecoder()
+        self._text = ""
+        self._at = 0
+        self._line = 1  # Of the beginning of the text
+        self._is_read = False
+
+    def takes(self, sign: str) -> bool:
+        """Pass over white space and, if it follows, a sign; return whether it did."""
+        self._skip_blanks()
+        if not self._text.startswith(sign, self._at) or self._at == len(self._text):
+            return False
+        self._at += len(sign)
+        return True
+
+    def take(self, sign: str) -> None:
+        """Pass over a sign, or "" for the end of the file, or raise an AnnotationError."""
+        self._skip_blanks()
+        if sign == "":
+            if self._at < len(self._text):
+                raise self.error("text behind the end")
+        elif not self.takes(sign):
+            raise self.error(f"expected {sign}")
+
+    def value(self) -> Any:
+        """Return the value that follows."""
+        self._skip_blanks()
+        size = _CHUNK
+        while True:
+            try:
+                value, end = self._json.raw_decode(self._text, self._at)
+                # The rest of a number may not be read yet.
+                if end < len(self._text) or self._is_read:
+                    self._at = end
+                    return value
+            except json.JSONDecodeError as error:
+                if self._is_read:
+                    raise self.error(error.msg, error.pos) from None
+            self._read(size)
+            size *= 2
+
+    def error(self, why: str, at: int | None = None) -> AnnotationError:
+        end = self._at if at is None else at
+        line = self._line + self._text.count("\n", 0, end)
+        return AnnotationError(f"{self._path}, line {line}: not JSON: {why}")
+
+    def _skip_blanks(self) -> None:
+        while True:
+            rest = len(self._text)
+            while self._at < rest and self._text[self._at] in " \t\r\n":
+                self._at += 1
+            if self._at < rest or self._is_read:
+                return
+            self._read(_CHUNK)
+
+    def _read(self, size: int) -> None:
+        """Read more, and forget what was used."""
+        data = self._file.read(size)
+        self._line += self._text.count("\n", 0, self._at)
+        try:
+            more = self._decode.decode(data, final=not data)
+        except UnicodeDecodeError as error:
+            rest = self._text[self._at :]
+            line = self._line + rest.count("\n") + error.object.count(b"\n", 0, error.start)
+            why = f"byte {error.object[error.start]:#04x} is no text in UTF-8: save it so"
+            raise AnnotationError(f"{self._path}, line {line}: {why}") from None
+        self._text = self._text[self._at :] + more
+        self._at = 0
+        self._is_read = not data
