@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from custom_data import ANNOTATIONS, IMAGE_IDS, coco_values, data_folder, make_images, write_coco
+from custom_data import coco_values, data_folder, make_images, write_coco
+from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask as Task
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
@@ -81,8 +82,7 @@ def test_what_was_imported_comes_out_again(imported: Path, dataset: str, capsys)
         return sorted((row["image_id"], row["category_id"], box) for row, box in boxes)
 
     assert plain(truth["annotations"]) == plain(source["annotations"]) == plain(results)
-    with_boxes = {IMAGE_IDS[image] for _, image, _, _ in ANNOTATIONS}
-    names = {row["id"]: row["file_name"] for row in source["images"] if row["id"] in with_boxes}
+    names = {row["id"]: row["file_name"] for row in source["images"]}
     assert {row["id"]: row["file_name"] for row in truth["images"]} == names
     categories = [sorted(x["categories"], key=lambda row: row["id"]) for x in (truth, source)]
     assert categories[0] == categories[1]
@@ -112,7 +112,7 @@ def test_what_cannot_be_exported_is_counted(capsys) -> None:
     assert "1 boxes have a label that is no category" in output
     assert "1 failed calls are in no file" in output
     assert truth["info"]["failed calls, not in here"] == 1
-    assert len(truth["images"]) == 1
+    assert len(truth["images"]) == 2
     assert [row["category_id"] for row in results] == [7, 7]
     assert results[1]["bbox"][2:] == [0.0, 0.0]
 
@@ -161,3 +161,81 @@ def test_boxes_are_those_of_the_scoring(tmp_path, capsys) -> None:
     assert to_coco(path) == 2
     assert "not scored yet" in capsys.readouterr().err
     assert written("results", dataset) == other
+
+
+def write_turned(folder: Path, orientation: int) -> Path:
+    """Write a COCO file whose boxes refer to the image as viewers turn it."""
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    folder.mkdir()
+    Image.new("RGB", (200, 120)).save(folder / "x.jpg", exif=exif)
+    values = {
+        "images": [{"id": 5, "file_name": "x.jpg", "width": 120, "height": 200}],
+        "categories": [{"id": 9, "name": "box"}],
+        "annotations": [
+            {
+                "id": 1,
+                "image_id": 5,
+                "category_id": 9,
+                "bbox": [10, 20, 40, 60],
+                "area": 1234.5,
+                "segmentation": [[10, 20, 50, 20, 50, 80, 10, 80]],
+            },
+            {"id": 2, "image_id": 5, "category_id": 9, "bbox": [70, 100, 30, 20], "iscrowd": 1},
+        ],
+    }
+    path = folder / "turned.json"
+    path.write_text(json.dumps(values))
+    return path
+
+
+@pytest.mark.parametrize("orientation", [5, 6, 7, 8])
+def test_files_come_out_in_the_coordinates_of_the_file_whose_ids_they_have(
+    tmp_path, orientation: int
+) -> None:
+    """Also with the areas that it states, which are its masks'."""
+    source = write_turned(tmp_path / "turned", orientation)
+    assert main(["data", "import", str(source), "--name", "Turned"]) == 0
+    truth, results = export("FindIt_Turned_xyxy_json")
+    assert truth["images"] == json.loads(source.read_text())["images"]
+    found, crowd = truth["annotations"]
+    assert [round(number, 3) for number in found["bbox"]] == [10, 20, 40, 60]
+    assert found["area"] == 1234.5
+    assert [round(number, 3) for number in crowd["bbox"]] == [70, 100, 30, 20]
+    assert [round(number, 3) for number in results[0]["bbox"]] == [10, 20, 40, 60]
+    assert (results[0]["image_id"], results[0]["category_id"]) == (5, 9)
+
+
+def test_fractions_come_out_as_fractions(tmp_path) -> None:
+    """Azure's data labelling writes them."""
+    values = coco_values()
+    sizes = {row["id"]: (row["width"], row["height"]) for row in values["images"]}
+    for row in values["annotations"]:
+        width, height = sizes[row["image_id"]]
+        x, y, w, h = row["bbox"]
+        row["bbox"] = [x / width, y / height, w / width, h / height]
+    (tmp_path / "fractions").mkdir()
+    source = write_coco(tmp_path / "fractions", values)
+    images = ["--image-root", str(tmp_path / "pictures")]
+    command = ["data", "import", str(source), *images, "--name", "Parts", "--units", "fractions"]
+    assert main(command) == 0
+    truth, results = export("FindIt_Parts_xyxy_json")
+    expected = sorted(row["bbox"] for row in values["annotations"])
+    for rows in (truth["annotations"], results):
+        boxes = sorted(row["bbox"] for row in rows)
+        assert [[round(number, 4) for number in box] for box in boxes] == [
+            [round(number, 4) for number in box] for box in expected
+        ]
+
+
+def test_classes_that_differ_in_letter_case_stay_apart(tmp_path) -> None:
+    values = coco_values()
+    values["categories"] = [{"id": 7, "name": "A"}, {"id": 3, "name": "a"}]
+    (tmp_path / "cases").mkdir()
+    source = write_coco(tmp_path / "cases", values)
+    images = ["--image-root", str(tmp_path / "pictures")]
+    assert main(["data", "import", str(source), *images, "--name", "Cases"]) == 0
+    truth, results = export("FindIt_Cases_xyxy_json")
+    ids = [(row["image_id"], row["category_id"]) for row in values["annotations"]]
+    assert sorted((row["image_id"], row["category_id"]) for row in results) == sorted(ids)
+    assert truth["categories"] == values["categories"]

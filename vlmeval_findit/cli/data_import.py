@@ -49,7 +49,11 @@ _CLASSES = ("ignore_class", "drop_class", "rename_class")
 
 _BY_SUFFIX = {
     ".json": _Format(
-        "COCO", "FILE.json", "COCO: instances with boxes", read_coco, ("units", "no_masks", *_CLASSES)
+        "COCO",
+        "FILE.json",
+        "COCO: instances with boxes",
+        read_coco,
+        ("units", "no_masks", *_CLASSES),
     ),
     ".jsonl": _Format(
         "JSON lines",

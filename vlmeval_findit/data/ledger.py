@@ -30,10 +30,10 @@ class LedgerEntry:
         """Say it in one line.
 
         >>> print(LedgerEntry(Fate.LEFT_OUT, "boxes without an area", 2, "a.json, annotations[3]"))
-        left out: 2 boxes without an area, the first: a.json, annotations[3]
+        left out: boxes without an area (2), the first: a.json, annotations[3]
         """
         first = f", the first: {self.first}" if self.first else ""
-        return f"{self.fate.value}: {self.count:,} {self.what}{first}"
+        return f"{self.fate.value}: {self.what} ({self.count:,}){first}"
 
 
 class Ledger:
@@ -43,12 +43,12 @@ class Ledger:
     >>> ledger.read("images", 2)
     >>> ledger.read("boxes", 3)
     >>> ledger.leave_out("boxes without an area", "a.json, annotations[3]")
-    >>> ledger.not_read("images: key 'split'", "a.json, images[0]")
-    >>> ledger.not_read("images: key 'split'", "a.json, images[1]")
+    >>> ledger.not_read("images: split", "a.json, images[0]")
+    >>> ledger.not_read("images: split", "a.json, images[1]")
     >>> print(*ledger.lines(), sep="\\n")
-    read: 2 images, 3 boxes
-    left out: 1 boxes without an area, the first: a.json, annotations[3]
-    not read: 2 images: key 'split', the first: a.json, images[0]
+    read: images (2), boxes (3)
+    left out: boxes without an area (1), the first: a.json, annotations[3]
+    not read: images: split (2), the first: a.json, images[0]
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Ledger:
     def lines(self) -> list[str]:
         """Return a line for each entry; all that was read shares one, and what is not needed."""
         entries = list(self)
-        read = [f"{entry.count:,} {entry.what}" for entry in entries if entry.fate is Fate.READ]
+        read = [f"{entry.what} ({entry.count:,})" for entry in entries if entry.fate is Fate.READ]
         known = [entry.what for entry in entries if entry.fate is Fate.NOT_NEEDED]
         lines = [f"read: {', '.join(read)}"] if read else []
         shared = (Fate.READ, Fate.NOT_NEEDED)

@@ -7,8 +7,7 @@ and the only category is ``object``: two expressions about a photograph must not
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -26,7 +25,7 @@ from ..boxes.representation import Corners, MatchRule
 from ..coords.run_check import NotBoxesError
 from ..core.question import AnyTask
 from ..core.scored_row import ScoredRow
-from ..data.custom.build import ids_path
+from ..data.custom.coco_ids import object_key, read_ids
 
 Array = NDArray[np.float64]
 
@@ -138,20 +137,21 @@ class CocoBoxes:
         self._variant = question
         # Labels are categories and images are images.
         self._by_label = question.data.family is Family.OBJDET
-        path = ids_path(task.table)
-        # Numbers of images and categories in the COCO file that the table came from.
-        ids = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        self._image_ids: dict[str, int] = ids.get("images", {})
+        # Ids and coordinates of the COCO file that the table came from.
+        self._ids = read_ids(task.table)
+        self._areas = self._ids.areas_by_object()
         queries: list[Any] = [task.queries[row.index] for row in rows]
-        numbers = ids.get("categories") or self._numbered_labels(queries)
-        categories = {plain_label(label): (label, number) for label, number in numbers.items()}
-        self.categories = [{"id": number, "name": label} for label, number in categories.values()]
-        self._category = {plain: number for plain, (_, number) in categories.items()}
+        numbers = self._ids.categories or self._numbered_labels(queries)
+        self.categories = [{"id": number, "name": label} for label, number in numbers.items()]
+        # The metric leaves out letter case and punctuation; classes of a file may differ by them.
+        self._category: dict[str, int | str] = dict(numbers)
+        for label, number in numbers.items():
+            self._category.setdefault(plain_label(label), number)
         self.images: dict[str, dict[str, Any]] = {}
         self.truth: list[dict[str, Any]] = []
         self.results: list[dict[str, Any]] = []
         self.origins: list[ResultOrigin] = []  # One a result
-        self.sources: dict[int, str] = {}  # Image or video of the rows, by number of a COCO image
+        self.sources: dict[int | str, str] = {}  # Image or video of rows, by COCO image
         self.unknown_labels = 0  # Boxes whose label is no category
         self.not_numbers = 0  # Boxes that are not finite
         self.repeated = 0  # Queries that ask what another asks
@@ -177,22 +177,27 @@ class CocoBoxes:
             return query.truth.labels
         return (self._label(query),) * max(1, len(query.truth.boxes))
 
-    def _numbered_labels(self, queries: Sequence[FindItQuery]) -> dict[str, int]:
+    def _numbered_labels(self, queries: Sequence[FindItQuery]) -> Mapping[str, int | str]:
         labels = {label for query in queries for label in self._labels(query)}
         if self._variant.multilabel and self._variant.data.folder is not None:
             # A label that is asked for may have no box; only custom labels have no comma.
             labels |= {label.strip() for query in queries for label in query.label.split(",")}
         return {label: number for number, label in enumerate(sorted(labels), 1)}
 
-    def _image(self, row: ScoredRow, query: FindItQuery, frame: int) -> int:
+    def _image(self, row: ScoredRow, query: FindItQuery, frame: int) -> int | str:
         """Return the number of an image: that of the COCO file it came from, else the next."""
         name = query.images[frame]
         key = name if self._by_label else f"{query.index}/{frame}"
         if key not in self.images:
-            number = self._image_ids.get(key, len(self.images) + 1)
-            size = {"width": query.width, "height": query.height}
-            self.images[key] = {"id": number, "file_name": name, **size}
-        known: int = self.images[key]["id"]
+            number = self._ids.images.get(key, len(self.images) + 1)
+            width, height = self._ids.size(name, (query.width, query.height))
+            self.images[key] = {
+                "id": number,
+                "file_name": name,
+                "width": width,
+                "height": height,
+            }
+        known: int | str = self.images[key]["id"]
         self.sources[known] = row.source
         return known
 
@@ -201,22 +206,41 @@ class CocoBoxes:
         truth, label = query.truth, self._label(query)
         labels = self._labels(query)
         for box, frame, name in zip(truth.boxes, truth.frames, labels, strict=False):
-            self._add_object(box, numbers[frame], name)
+            corners = self._in_file(query, frame, box)
+            self._add_object(corners, numbers[frame], query.images[frame], name)
         for other in truth.ignored:
             ignore = Ignore.CROWD if other.crowd else Ignore.OBJECT
-            self._add_object(other.box, numbers[other.frame], other.label or label, ignore)
-        self._add_results(row, numbers, label)
+            corners = self._in_file(query, other.frame, other.box)
+            name, image = other.label or label, query.images[other.frame]
+            self._add_object(corners, numbers[other.frame], image, name, ignore)
+        self._add_results(row, query, numbers)
+
+    def _in_file(self, query: FindItQuery, frame: int, box: Corners) -> Corners:
+        """Convert a box to the coordinates of the COCO file that the table came from."""
+        return self._ids.corners(query.images[frame], box, (query.width, query.height))
+
+    def _category_of(self, label: str) -> int | str | None:
+        number = self._category.get(label)
+        return self._category.get(plain_label(label)) if number is None else number
 
     def _add_object(
-        self, box: Corners, image: int, label: str, ignore: Ignore = Ignore.NOTHING
+        self,
+        corners: Corners,
+        number: int | str,
+        image: str,
+        label: str,
+        ignore: Ignore = Ignore.NOTHING,
     ) -> None:
-        x1, y1, x2, y2 = box
-        area = _IGNORED_AREA if ignore is Ignore.OBJECT else abs((x2 - x1) * (y2 - y1))
+        x1, y1, x2, y2 = corners
+        of_box = abs((x2 - x1) * (y2 - y1))
+        area = self._areas.get(object_key(image, label, corners), of_box)
+        if ignore is Ignore.OBJECT:
+            area = _IGNORED_AREA
         self.truth.append(
             {
                 "id": len(self.truth) + 1,  # pycocotools takes 0 for "not matched"
-                "image_id": image,
-                "category_id": self._category.get(plain_label(label)),
+                "image_id": number,
+                "category_id": self._category_of(label),
                 "bbox": [x1, y1, x2 - x1, y2 - y1],
                 "area": area,
                 "iscrowd": int(ignore is Ignore.CROWD),
@@ -224,18 +248,21 @@ class CocoBoxes:
             }
         )
 
-    def _add_results(self, row: ScoredRow, numbers: Sequence[int], label: str) -> None:
+    def _add_results(
+        self, row: ScoredRow, query: FindItQuery, numbers: Sequence[int | str]
+    ) -> None:
         boxes = row.details["boxes"]
+        label = self._label(query)
         frames = row.details.get("frames") or [0] * len(boxes)
         labels = row.details.get("labels") or [label] * len(boxes)
         for at, (box, frame, name) in enumerate(zip(boxes, frames, labels, strict=True)):
-            category = self._category.get(plain_label(name))
+            category = self._category_of(name)
             if None in box:
                 self.not_numbers += 1
             elif category is None:
                 self.unknown_labels += 1
             else:
-                x1, y1, x2, y2 = box
+                x1, y1, x2, y2 = self._in_file(query, frame, box)
                 sides = [max(0.0, x2 - x1), max(0.0, y2 - y1)]
                 place = {"image_id": numbers[frame], "category_id": category}
                 self.results.append({**place, "bbox": [x1, y1, *sides], "score": 1.0})

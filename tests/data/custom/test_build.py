@@ -106,7 +106,7 @@ def test_it_is_replaced_only_when_told_and_a_kill_leaves_no_old_one_over_new_fil
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr("vlmeval_findit.data.custom.build._write_ids", kill)
+        patch.setattr("vlmeval_findit.data.custom.build.write_ids", kill)
         with pytest.raises(RuntimeError, match="killed"):
             import_coco(tmp_path, "MyData", "--replace")
     with pytest.raises(VariantError, match="MyData"):
@@ -182,8 +182,8 @@ def test_crowd_regions_are_ignored(tmp_path, capsys) -> None:
 
     assert import_coco(tmp_path, change=make_crowds) == 0
     output = capsys.readouterr().out
-    assert "left out: 1 crowd regions in images with nothing else of their label" in output
-    assert "read: 3 images, 2 boxes, 2 ignored boxes" in output
+    assert "left out: crowd regions in images with nothing else of their label (1)" in output
+    assert "read: images (3), boxes (2), ignored boxes (2)" in output
     for table in ("MyData", "MyData_multilabel"):
         queries = read_table(find_table(table))
         assert sum(len(q.truth.boxes) for q in queries) == 2
@@ -210,7 +210,7 @@ def test_all_bad_boxes_are_listed_and_left_out_when_told(tmp_path, capsys) -> No
     assert "say --leave-out-bad-boxes" in error
     assert import_coco(tmp_path, "MyData", "--leave-out-bad-boxes", change=spoil) == 0
     output = " ".join(capsys.readouterr().out.split())
-    assert "left out: 2 boxes that cannot be used (--leave-out-bad-boxes), the first:" in output
+    assert "left out: boxes that cannot be used: --leave-out-bad-boxes (2), the first:" in output
     # The traffic light is still there, so its image is no query with nothing to find.
     assert "queries all of whose boxes cannot be used" in output
     found = [(query.label, query.images[0]) for query in read_table(find_table("MyData"))]
@@ -256,7 +256,7 @@ def test_images_that_cannot_be_read_are_left_out_when_told(tmp_path, capsys) -> 
     assert "say --skip-unreadable-images" in error
     assert import_coco(tmp_path, "MyData", "--skip-unreadable-images") == 0
     output = " ".join(capsys.readouterr().out.split())
-    assert "left out: 2 images that cannot be used (--skip-unreadable-images)" in output
+    assert "left out: images that cannot be used: --skip-unreadable-images (2)" in output
     assert [query.images for query in read_table(find_table("MyData"))] == [("sub/two.png",)]
     (tmp_path / "images" / "sub/two.png").unlink()
     assert import_coco(tmp_path, "Other", "--skip-unreadable-images") == 2

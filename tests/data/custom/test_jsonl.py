@@ -79,7 +79,7 @@ def test_what_a_file_may_have(tmp_path, capsys) -> None:
         for at, of_line in enumerate(tags)
     ]
     assert import_lines(tmp_path, ["\ufeff" + lines[0], "", "  \r", *lines, ""]) == 0
-    assert "left out: 1 repeated lines, the first: " in capsys.readouterr().out
+    assert "left out: repeated lines (1), the first: " in capsys.readouterr().out
     assert DATASETS["Mine"].family is Family.REFEXP
     expected = [{"time": "night", "n": "3"}, {}, {"n": "4", "ok": "yes"}, {"rain": "no"}]
     assert [query.tags for query in table()] == expected

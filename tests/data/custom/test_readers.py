@@ -254,7 +254,7 @@ def test_images_without_objects_ask_for_one_class_each(tmp_path, capsys) -> None
     folder = split_folder(tmp_path, "train", "val")
     assert main(["data", "import", str(folder), "--name", "Mine", "--split", "val"]) == 0
     output = capsys.readouterr().out
-    assert "left out: 3 label files not of the split val" in output
+    assert "left out: label files not of the split val (3)" in output
     assert output.count("(2 without an object)") == 2
     for name in ("FindIt_Mine_xyxy_json", "FindIt_Mine_multilabel_xyxy_json"):
         task = load_task(name)

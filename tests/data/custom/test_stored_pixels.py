@@ -103,7 +103,9 @@ def test_the_stated_size_tells_unless_the_flag_does(tmp_path, pixels: ExifPixels
     rows = [[path.name, "x", *box, *size] for path, (box, size) in zip(paths, boxes, strict=True)]
     assert import_csv(tmp_path, rows) == 0
     assert imported() == [(*WIDE, STORED)] * 4
-    note = f"4 images with an EXIF orientation: boxes refer to the {pixels.value} image, the first"
+    note = (
+        f"images with an EXIF orientation: boxes refer to the {pixels.value} image (4), the first"
+    )
     assert note in capsys.readouterr().out
     for row in rows:
         row[6:] = WIDE if pixels is ExifPixels.TURNED else WIDE[::-1]
@@ -150,10 +152,10 @@ def test_masks_are_turned_with_their_boxes(units: Units) -> None:
     query = Sample(("a.jpg",), "cat", (box,), "f")
     samples = Samples(Path("f"), Path(), Family.OBJDET, (query,), units)
     images = {"a.jpg": CheckedImage((4, 2), 6, None)}
-    (turned,) = to_stored_pixels(samples, images, ExifPixels.TURNED)
+    (turned,) = to_stored_pixels(samples, images, ExifPixels.TURNED).queries
     assert turned.boxes[0].corners == (0, 0, 2, 2)
     assert turned.boxes[0].mask == packed_mask(mask_to_stored(mask, 6)) != box.mask
-    (stored,) = to_stored_pixels(samples, images, ExifPixels.STORED)
+    (stored,) = to_stored_pixels(samples, images, ExifPixels.STORED).queries
     assert stored.boxes[0].mask == box.mask
 
 

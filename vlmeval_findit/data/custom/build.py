@@ -22,6 +22,7 @@ from ...core.table_files import meta_path
 from ..annotated_samples import AnnotationError, Sample, Samples
 from ..ledger import Ledger
 from .checks import Sizes, check_frame_sizes, check_name, check_samples, usable_boxes
+from .coco_ids import write_ids
 from .stored_pixels import ExifPixels, checked_images, to_stored_pixels
 from .units_check import check_units
 
@@ -78,7 +79,9 @@ def import_samples(
         check_frame_sizes(samples.queries, sizes)
         check_units(samples, sizes)
         converted = to_stored_pixels(samples, images, choices.exif)
-        checked = usable_boxes(converted, sizes, choices.leave_out_bad_boxes, samples.ledger)
+        checked = usable_boxes(
+            converted.queries, sizes, choices.leave_out_bad_boxes, samples.ledger
+        )
         if not checked:
             raise AnnotationError(f"{samples.source}: no query is left whose boxes can be used")
         # A kill between here and the end leaves no dataset of the old name over new files.
@@ -86,6 +89,7 @@ def import_samples(
         folder = settle()
     frames = samples.frames or len(checked[0].images)
     tables = _write(name, samples, checked, sizes, frames, origin or {})
+    write_ids(tables[0].path, samples, converted.turned)
     row = CustomDataset(
         folder=str(folder.resolve()),
         family=samples.family.value,
@@ -163,7 +167,6 @@ def _write(
         table = out / f"{multi_name}.tsv"
         table.unlink(missing_ok=True)
         meta_path(table).unlink(missing_ok=True)
-    _write_ids(ids_path(tables[0].path), samples)
     return tuple(tables)
 
 
@@ -182,30 +185,6 @@ def _queries(samples: Sequence[Sample], sizes: Sizes, frames: int) -> list[FindI
         for index, sample in enumerate(samples)
     )
     return [thinned(query, frames) for query in queries]
-
-
-def ids_path(table: Path) -> Path:
-    """Return the file with the ids of the COCO file that a table was imported from."""
-    return table.with_name(f"{table.stem.removesuffix('_multilabel')}.coco.json")
-
-
-def _write_ids(path: Path, samples: Samples, turned: Mapping[str, int]) -> None:
-    """Write what an export to COCO needs of the file that a table came from.
-
-    ``turned`` has the EXIF orientation of the images whose boxes refer to the turned image.
-    """
-    if not samples.image_ids:
-        path.unlink(missing_ok=True)
-        return
-    areas = [[*key[:2], [*key[2]], area] for key, area in samples.areas.items()]
-    record = {
-        "images": samples.image_ids,
-        "categories": samples.category_ids,
-        "turned": {name: turn for name, turn in turned.items() if name in samples.image_ids},
-        "areas": areas,
-    }
-    with atomic_write(path) as f:
-        json.dump(record, f)
 
 
 def _register(name: str, row: CustomDataset | None) -> None:

@@ -178,7 +178,7 @@ def usable_boxes(
     if not leave_out:
         raise refusal(problems, len(boxes), "boxes", "--leave-out-bad-boxes")
     for why in problems:
-        ledger.leave_out("boxes that cannot be used (--leave-out-bad-boxes)", why)
+        ledger.leave_out("boxes that cannot be used: --leave-out-bad-boxes", why)
     usable = []
     for query in queries:
         good = replace(query, boxes=tuple(box for box in query.boxes if box.where not in bad))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
@@ -17,7 +18,8 @@ from urllib.parse import urlsplit
 from ...boxes.representation import Corners
 from ...core.config import Checked, Expected, Text
 from ...core.image_files import Size
-from ..annotated_samples import CROWD, IGNORED, AnnotatedBox, AnnotationError, Samples
+from ...marks.region import PackedMask, RLEError
+from ..annotated_samples import CROWD, IGNORED, AnnotatedBox, AnnotationError, Samples, Units
 from ..ledger import Ledger
 from .annotation_values import SidesOfJson, mask_of_coco, validated
 from .detection import Detections, detection_samples
@@ -131,12 +133,13 @@ def read_coco(path: Path, images: Path, options: ReaderOptions | None = None) ->
     options = options or ReaderOptions()
     ledger = Ledger()
     head = _read_head(path, ImageNames(images, ledger), ledger)
-    reader = _AnnotationReader(path, head, ledger, masks=options.masks)
+    reader = _AnnotationReader(path, head, ledger, options)
     objects = []
     for element in sections(path):
         if element.key == "annotations" and element.place is not None:
             objects.append(reader.read(element))
             options.progress("annotations", 1)
+    reader.check_masks()
     found = Detections(
         source=path,
         images=images,
@@ -205,6 +208,9 @@ def _read_head(path: Path, names: ImageNames, ledger: Ledger) -> _Head:
             f"{path}: read as COCO instances (images, categories, annotations), but "
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
         )
+    for row in images.values():
+        if row.size is None:
+            ledger.note("images without a stated size: they are measured", f"{path}: {row.id}")
     placeholder = categories.get(0)
     if placeholder is not None and placeholder.supercategory == "none" and "0" not in used:
         ledger.leave_out(
@@ -262,11 +268,14 @@ def _file_name(row: _Image, path: Path, names: ImageNames) -> str:
 class _AnnotationReader:
     """Reads annotations one after the other."""
 
-    def __init__(self, path: Path, head: _Head, ledger: Ledger, masks: bool) -> None:
+    def __init__(self, path: Path, head: _Head, ledger: Ledger, options: ReaderOptions) -> None:
         self._path = path
         self._head = head
         self._ledger = ledger
-        self._masks = masks
+        self._masks = options.masks
+        self._is_in_pixels = options.units in (None, Units.PIXELS)
+        # Boxes around their masks: as [x, y, width, height], and better as corners
+        self._fit_sides = self._fit_corners = 0
         # The area that the file states, by image, label and corners: masks have smaller ones.
         self.areas: dict[tuple[str, str, Corners], float] = {}
 
@@ -282,8 +291,9 @@ class _AnnotationReader:
         if self._masks:
             mask = mask_of_coco(entry.segmentation, image.size, where)
         elif entry.segmentation:
-            self._ledger.leave_out("masks (--no-masks)", where)
+            self._ledger.leave_out("masks: --no-masks", where)
         ignored = CROWD if entry.iscrowd else IGNORED if entry.ignore else ""
+        self._compare_mask(entry.bbox, corners, mask, where)
         self._note_area(entry, (name, label, corners), where)
         box = AnnotatedBox(corners, where, label, 0, ignored, mask, problem)
         return name, box
@@ -310,7 +320,7 @@ class _AnnotationReader:
         angle: float = validated(
             _Angle, entry.attributes.get("rotation") or 0, f"{where}, rotation"
         )
-        return angle
+        return angle % 360
 
     def _note_area(self, entry: _Annotation, key: tuple[str, str, Corners], where: str) -> None:
         area = entry.area
@@ -320,8 +330,35 @@ class _AnnotationReader:
         of_box = (x2 - x1) * (y2 - y1)
         if area > 0 and not math.isclose(area, of_box, rel_tol=1e-3):
             self.areas[key] = float(area)
-        if area > 1.05 * of_box + 1:
+        if area > 1.05 * of_box + 1 and self._is_in_pixels and not self._angle(entry, where):
             self._ledger.note("annotations whose area is larger than their box", where)
+
+    def _compare_mask(
+        self, bbox: Any, corners: Corners, mask: PackedMask | None, where: str
+    ) -> None:
+        """Note a box that is not the one around its mask; invalid masks are refused later."""
+        extent = None
+        if mask is not None and self._is_in_pixels:
+            with suppress(RLEError):
+                extent = mask.extent
+        if extent is None or not math.isfinite(corners[0]):
+            return
+        as_sides, as_corners = _distance(corners, extent), _distance(bbox, extent)
+        margin = max(2.0, (extent[2] - extent[0]) / 10, (extent[3] - extent[1]) / 10)
+        if as_corners < as_sides and as_corners <= margin:
+            self._fit_corners += 1
+        elif as_sides <= margin:
+            self._fit_sides += 1
+        if as_sides > margin:
+            self._ledger.note("boxes that are not the boxes around their masks", where)
+
+    def check_masks(self) -> None:
+        """Refuse a file whose masks say that bbox is [x1, y1, x2, y2]."""
+        if self._fit_corners > self._fit_sides:
+            raise AnnotationError(
+                f"{self._path}, annotations: bbox should be [x, y, width, height], but the masks "
+                f"of {self._fit_corners} annotations fit [x1, y1, x2, y2]: convert them"
+            )
 
 
 _Angle = Annotated[float, Expected("an angle in degrees", strict=True, allow_inf_nan=False)]
@@ -342,6 +379,11 @@ def around(corners: Corners, angle: float) -> Corners:
     height = (x2 - x1) * sine + (y2 - y1) * cosine
     x, y = (x1 + x2) / 2, (y1 + y2) / 2
     return (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+
+
+def _distance(box: Sequence[float], other: Corners) -> float:
+    """Return by how much the corner of one box that is farthest from the other's is apart."""
+    return max(abs(here - there) for here, there in zip(box, other, strict=True))
 
 
 def _known(rows: Mapping[int | str, Any], key: int | str, where: str) -> Any:

@@ -106,7 +106,7 @@ def _with_rules(found: Detections, options: ReaderOptions, ledger: Ledger) -> De
     objects = []
     for image, box in found.objects:
         if box.label in rules.drop:
-            ledger.leave_out(f"boxes of the class {box.label!r} (--drop-class)", box.where)
+            ledger.leave_out(f"boxes of the class {box.label!r}: --drop-class", box.where)
         elif box.label in rules.ignore:
             ledger.note(f"boxes of the class {box.label!r} where no answer counts", box.where)
             objects.append((image, replace(box, ignored=REGION)))

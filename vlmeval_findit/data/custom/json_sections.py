@@ -15,6 +15,10 @@ _CHUNK = 1 << 20
 """Bytes that are read at once; an element that is longer is read in larger ones."""
 
 
+_OF_NUMBERS = ("", *"0123456789.eE+-")
+"""What may stand behind a number that is not read to its end: nothing yet, or more of it."""
+
+
 class Element(NamedTuple):
     """A value of the object that a file holds, or an element of a list that is such a value."""
 
@@ -100,8 +104,8 @@ class _Text:
         while True:
             try:
                 value, end = self._json.raw_decode(self._text, self._at)
-                # The rest of a number may not be read yet.
-                if end < len(self._text) or self._is_read:
+                # The rest of a number may not be read yet: of 1.5 only "1" or "1.".
+                if self._is_read or self._text[end : end + 1] not in _OF_NUMBERS:
                     self._at = end
                     return value
             except json.JSONDecodeError as error:

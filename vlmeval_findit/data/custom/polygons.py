@@ -47,7 +47,8 @@ def _borders(corners: NDArray[np.float64], size: Size) -> _Places:
     row = np.ceil(at - 0.5).clip(0, height).astype(np.int64)
     places, counts = np.unique((column + first) * height + row, return_counts=True)
     # Two edges that cross at one place change nothing.
-    odd: _Places = places[counts % 2 == 1]
+    is_odd = counts % 2 == 1
+    odd: _Places = places[is_odd]
     return odd
 
 
@@ -59,4 +60,5 @@ def _joined(several: Sequence[_Places]) -> _Places:
     order = np.lexsort((-steps, places))
     places, inside = places[order], np.cumsum(steps[order])
     begins = (inside == 1) & (steps[order] == 1)
-    return places[begins | (inside == 0)]
+    borders: _Places = places[begins | (inside == 0)]
+    return borders

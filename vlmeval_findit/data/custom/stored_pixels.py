@@ -60,6 +60,24 @@ def to_stored(box: Corners, orientation: int, size: Size) -> Corners:
     return (y1, x1, y2, x2) if "t" in turn else (x1, y1, x2, y2)
 
 
+def to_turned(box: Corners, orientation: int, size: Size) -> Corners:
+    """Convert a box of the stored image to the turned one; ``size`` is the stored (w, h).
+
+    >>> to_turned((0, 0, 10, 20), 6, (100, 50))
+    (30, 0, 50, 10)
+    """
+    turn = _TURNS[orientation]
+    width, height = turned_size(size, orientation)
+    x1, y1, x2, y2 = box
+    if "t" in turn:
+        x1, y1, x2, y2 = y1, x1, y2, x2
+    if "f" in turn:
+        y1, y2 = height - y2, height - y1
+    if "m" in turn:
+        x1, x2 = width - x2, width - x1
+    return (x1, y1, x2, y2)
+
+
 def mask_to_stored(mask: NDArray[Any], orientation: int) -> NDArray[Any]:
     """Convert a mask (height, width) of the turned image to the stored one.
 
@@ -128,12 +146,12 @@ def _without(samples: Samples, problems: Mapping[str, str]) -> Samples:
     for query in samples.queries:
         bad = [problems[name] for name in (*query.images, *query.support) if name in problems]
         if bad:
-            what = "queries of images that cannot be used (--skip-unreadable-images)"
+            what = "queries of images that cannot be used: --skip-unreadable-images"
             samples.ledger.leave_out(what, bad[0])
         else:
             queries.append(query)
     for why in problems.values():
-        samples.ledger.leave_out("images that cannot be used (--skip-unreadable-images)", why)
+        samples.ledger.leave_out("images that cannot be used: --skip-unreadable-images", why)
     return replace(samples, queries=tuple(queries))
 
 
@@ -176,10 +194,18 @@ def _checked(name: str, stated: Size | None, folder: Path) -> CheckedImage | str
 # --- pixels of boxes ------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class StoredQueries:
+    """Queries whose boxes are in pixels of stored images."""
+
+    queries: tuple[Sample, ...]
+    turned: Mapping[str, int]  # EXIF orientation, by name, of images with boxes of the turned image
+
+
 def to_stored_pixels(
     samples: Samples, images: Mapping[str, CheckedImage], exif: ExifPixels | None
-) -> tuple[Sample, ...]:
-    """Return the queries with boxes in pixels of stored images; the ledger notes turned images.
+) -> StoredQueries:
+    """Convert boxes to pixels of stored images; the ledger notes turned images.
 
     Args:
         samples: what was read.
@@ -208,10 +234,16 @@ def to_stored_pixels(
         if known is not None:
             what = f"images with an EXIF orientation: boxes refer to the {known.value} image"
             samples.ledger.note(what, name)
-    return tuple(
+    queries = tuple(
         replace(query, boxes=tuple(converted(query, box) for box in query.boxes))
         for query in samples.queries
     )
+    turned = {
+        name: images[name].orientation
+        for name, known in pixels.items()
+        if known is ExifPixels.TURNED
+    }
+    return StoredQueries(queries, turned)
 
 
 def _converted(

@@ -1,0 +1,83 @@
+"""JSON that is read an element at a time is the JSON that Python reads at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.data.annotated_samples import AnnotationError
+from vlmeval_findit.data.custom import json_sections
+from vlmeval_findit.data.custom.json_sections import sections
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=6,
+)
+
+
+def joined(path: Path) -> dict[str, Any]:
+    """Return the object of a file, put together again."""
+    values: dict[str, Any] = {}
+    for key, place, value in sections(path):
+        if place is None:
+            values[key] = value
+        else:
+            values.setdefault(key, []).append(value)
+    return values
+
+
+@given(
+    st.dictionaries(st.text(max_size=5), PLAIN, max_size=4),
+    st.sampled_from([None, 1]),
+    st.booleans(),
+    st.integers(1, 9),
+)
+def test_elements_come_out_as_they_stand(
+    tmp_path_factory, values: dict[str, Any], indent: int | None, ascii_only: bool, chunk: int
+) -> None:
+    """Wherever the parts end in which the file is read."""
+    path = tmp_path_factory.mktemp("json") / "a.json"
+    path.write_text(json.dumps(values, indent=indent, ensure_ascii=ascii_only), "utf-8-sig")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_sections, "_CHUNK", chunk)
+        assert joined(path) == values
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b"", "line 1: not JSON: expected {"),
+        (b"[]", "line 1: not JSON: expected {"),
+        (b'{"a": 1', "line 1: not JSON: expected }"),
+        (b'{"a": [1, 2', "line 1: not JSON: expected ]"),
+        (b'{"a": [{"b": 1},\n {"b": }]}', "line 2: not JSON: Expecting value"),
+        (b'{"a": 1}\n\n{}', "line 3: not JSON: text behind the end"),
+        (b"{1: 2}", "a key should be a text"),
+        (b'{"a" 2}', "expected :"),
+        (b'{"a":\n\n "\xe4"}', "line 3: byte 0xe4 is no text in UTF-8"),
+        (b'{"a": "\xc3', "is no text in UTF-8"),
+    ],
+)
+@pytest.mark.parametrize("chunk", [1, 5, 1 << 20])
+def test_what_is_no_json_is_refused_with_its_line(
+    tmp_path, monkeypatch, text: bytes, why: str, chunk: int
+) -> None:
+    monkeypatch.setattr(json_sections, "_CHUNK", chunk)
+    path = tmp_path / "a.json"
+    path.write_bytes(text)
+    with pytest.raises(AnnotationError) as error:
+        joined(path)
+    assert why in str(error.value)
+    assert str(error.value).startswith(str(path))
+
+
+def test_nan_is_read_as_python_does(tmp_path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"a": [NaN, -Infinity]}')
+    assert [str(element.value) for element in sections(path)] == ["nan", "-inf"]

@@ -1,0 +1,90 @@
+"""What an export to COCO needs of the COCO file that a table was imported from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from ...boxes.representation import Corners
+from ...core.config import config_from
+from ...core.files import atomic_write
+from ...core.image_files import Size
+from ..annotated_samples import Samples, Units
+from .stored_pixels import to_turned, turned_size
+
+
+@dataclass(frozen=True, slots=True)
+class StatedArea:
+    """The area of an object, where it is not that of its box: a mask's."""
+
+    image: str
+    label: str
+    corners: tuple[float, float, float, float]  # (x1, y1, x2, y2), as the file has them
+    area: float
+
+
+@dataclass(frozen=True, slots=True)
+class CocoIds:
+    """Ids, coordinates and areas of a COCO file; empty for tables of other files."""
+
+    images: Mapping[str, int | str] = field(default_factory=dict)  # By file name
+    categories: Mapping[str, int | str] = field(default_factory=dict)  # By class
+    # EXIF orientation, by file name, of images whose boxes refer to the turned image
+    turned: Mapping[str, int] = field(default_factory=dict)
+    units: str = Units.PIXELS.value
+    areas: tuple[StatedArea, ...] = ()
+
+    def size(self, image: str, stored: Size) -> Size:
+        """Return (width, height) of an image as the file has it."""
+        return turned_size(stored, self.turned.get(image, 1))
+
+    def corners(self, image: str, box: Corners, stored: Size) -> Corners:
+        """Convert (x1, y1, x2, y2) in pixels of the stored image to the file's coordinates."""
+        x1, y1, x2, y2 = to_turned(box, self.turned.get(image, 1), stored)
+        units = Units(self.units)
+        if units is Units.PIXELS:
+            return (x1, y1, x2, y2)
+        width, height = self.size(image, stored)
+        x_scale, y_scale = units.scale / width, units.scale / height
+        return (x1 * x_scale, y1 * y_scale, x2 * x_scale, y2 * y_scale)
+
+    def areas_by_object(self) -> Mapping[object, float]:
+        """Return stated areas by :func:`object_key`."""
+        return {object_key(each.image, each.label, each.corners): each.area for each in self.areas}
+
+
+def object_key(image: str, label: str, corners: Corners) -> object:
+    """Return what identifies an object: conversions there and back round the last digits."""
+    return (image, label, tuple(round(number, 3) for number in corners))
+
+
+def ids_path(table: Path) -> Path:
+    """Return the file with the ids of the COCO file that a table was imported from."""
+    return table.with_name(f"{table.stem.removesuffix('_multilabel')}.coco.json")
+
+
+def read_ids(table: Path) -> CocoIds:
+    """Read the ids of a table; of tables that come from no COCO file they are empty."""
+    path = ids_path(table)
+    if not path.is_file():
+        return CocoIds()
+    return config_from(CocoIds, json.loads(path.read_text(encoding="utf-8")))
+
+
+def write_ids(table: Path, samples: Samples, turned: Mapping[str, int]) -> None:
+    """Write the ids of a table, or delete those of the table that it replaces."""
+    path = ids_path(table)
+    if not samples.image_ids:
+        path.unlink(missing_ok=True)
+        return
+    ids = CocoIds(
+        images=samples.image_ids,
+        categories=samples.category_ids,
+        turned={name: turn for name, turn in turned.items() if name in samples.image_ids},
+        units=samples.units.value,
+        areas=tuple(StatedArea(*key, area) for key, area in samples.areas.items()),
+    )
+    with atomic_write(path) as f:
+        json.dump(asdict(ids), f)
