@@ -6,16 +6,20 @@ complete silently (``[10, 20, 30, 4`` becomes a box), and some take quadratic ti
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from ..box_records import FormatFailure, ParsedReply
 from ..reading import parsed_reply, reader
-from ..representation import ReplyFormat
-from .box_search import Candidate, Entries, boxes_in, names_another_order
-from .values import List, ParsedValue, Repair, values_in
+from ..representation import Corners, ReplyFormat
+from ..spaces import ImageExtent
+from .box_search import Entries
+from .labels import is_lost
+from .names import names_another_order
+from .prose import boxes_in_prose
+from .records import NO_REPAIRS, Candidate, Repair, Repairs
+from .values import List, ParsedValue, values_in
 
 __all__ = ["LenientReply", "Repair", "parse_leniently"]
 
@@ -26,17 +30,28 @@ _NEVER = (FormatFailure.FAILED_CALL, FormatFailure.EMPTY, FormatFailure.TRUNCATE
 
 
 class LenientReply(NamedTuple):
-    """What lenient parsing takes from a reply that does not adhere."""
+    """What lenient parsing takes from a reply that does not adhere, or whose labels are lost."""
 
-    reading: ParsedReply  # Begins with the strict reading's boxes, in order; keeps its reason
+    # Begins with the strict reading's boxes, in order, with labels in place of lost ones
+    reading: ParsedReply  # Keeps the strict reading's reason
     repairs: tuple[Repair, ...]  # In the order of :class:`Repair`
 
 
-def parse_leniently(reply: str, fmt: ReplyFormat, strict: ParsedReply) -> LenientReply | None:
+def parse_leniently(
+    reply: str, fmt: ReplyFormat, strict: ParsedReply, extent: ImageExtent | None = None
+) -> LenientReply | None:
     """Parse a reply leniently; None if that finds no more than ``strict``, whose boxes it keeps.
 
-    ``reply`` is without its thought, boxes are in its units. An empty list is returned only if a
-    repair was needed or an empty list does not adhere, as over frames.
+    An adherent reply is left alone, unless what was read as its labels can be none: JSON in a
+    text format adheres with labels such as ``{"bbox"``. An empty list is returned only if a repair
+    was needed or an empty list does not adhere, as over frames.
+
+    Args:
+        reply: the text without its thought.
+        fmt: the format asked for.
+        strict: what :func:`..reading.read` reads; boxes are in the reply's units.
+        extent: where the image lies in these units (:func:`..spaces.reference`). Location
+            tokens are fractions of the image; without an extent they are not read.
 
     >>> how = ReplyFormat("json", "xyxy", key="bbox_2d")
     >>> cut = "[{'bbox_2d': [1, 2, 3, 4]}, {'bbox_2d': [5, 6, 7"
@@ -44,45 +59,50 @@ def parse_leniently(reply: str, fmt: ReplyFormat, strict: ParsedReply) -> Lenien
     >>> result.reading.boxes, [repair.value for repair in result.repairs]
     (((1.0, 2.0, 3.0, 4.0),), ['cut off', 'quotes and words of Python'])
     """
-    if strict.reason is None or strict.reason in _NEVER:
+    adheres = strict.reason is None
+    if strict.reason in _NEVER or (adheres and not any(map(is_lost, strict.labels))):
         return None
     text = reply[:LONGEST]
-    entries = Entries(fmt)
     values = list(values_in(text))
-    candidates = _structured(values, entries, fmt, strict.reason, text)
-    reading = _read(candidates, entries.indices, fmt)
-    repairs = set().union(*(candidate.repairs for candidate in candidates))
+    reading, repairs = _structured(values, text, fmt, strict)
     # A text with objects is not read as prose: their keys may give numbers another meaning.
-    prose = "{" not in text and "}" not in text
-    if not reading.boxes and prose and not names_another_order(text, fmt.numbers):
-        reading, repair = _worded(text, fmt)
-        repairs = {repair}
+    if not reading.boxes and not any(brace in text for brace in "{}｛｝"):
+        reading, repairs = _worded(text, fmt, extent)
+        if adheres and reading.boxes:
+            repairs = frozenset({Repair.LABEL})
     if not reading.boxes:
-        return None if strict.boxes else _empty(values, text, strict.reason)
+        return None if strict.boxes or adheres else _empty(values, text, strict.reason)
     merged = _merged(strict, reading)
     if merged is None:
         return None
-    return LenientReply(merged, tuple(repair for repair in Repair if repair in repairs))
+    if merged.reordered:
+        repairs |= {Repair.ORDER}
+    return LenientReply(merged.reading, tuple(repair for repair in Repair if repair in repairs))
 
 
-def _worded(text: str, fmt: ReplyFormat) -> tuple[ParsedReply, Repair]:
-    if fmt.output == "json":
+# --- prose ----------------------------------------------------------------------------------------
+
+
+def _worded(
+    text: str, fmt: ReplyFormat, extent: ImageExtent | None
+) -> tuple[ParsedReply, Repairs]:
+    if fmt.output == "json" and not names_another_order(text, fmt.numbers):
         reading = reader(replace(fmt, output="text", structure="per_box"))(text)
-        if reading.boxes:
-            return reading, Repair.OTHER_OUTPUT
-    candidates = list(boxes_in(text, fmt))
+        if reading.boxes and not any(map(is_lost, reading.labels)):
+            return reading, frozenset({Repair.OTHER_OUTPUT})
+    candidates = boxes_in_prose(text, fmt, extent)
     indices = [candidate.frame for candidate in candidates if candidate.frame is not None]
-    return _read(candidates, indices, fmt), Repair.PROSE
+    return _read(candidates, indices, fmt), _repairs_of(candidates)
+
+
+# --- lists and objects ----------------------------------------------------------------------------
 
 
 def _structured(
-    values: Sequence[ParsedValue],
-    entries: Entries,
-    fmt: ReplyFormat,
-    reason: FormatFailure,
-    text: str,
-) -> list[Candidate]:
-    """Return the boxes of lists and objects; a repeated answer counts once."""
+    values: Sequence[ParsedValue], text: str, fmt: ReplyFormat, strict: ParsedReply
+) -> tuple[ParsedReply, Repairs]:
+    """Read the boxes of lists and objects; a repeated answer counts once."""
+    entries = Entries(fmt)
     built: list[Candidate] = []
     seen: set[Hashable] = set()
     used: list[ParsedValue] = []
@@ -94,34 +114,60 @@ def _structured(
             used.append(value)
             built += [box._replace(repairs=box.repairs | value.repairs) for box in mine]
     around = _around(used, text)
-    if any(candidate.bare for candidate in built) and names_another_order(around, fmt.numbers):
-        return []
-    if fmt.output == "text":
-        return [candidate._replace(repairs=_in_text(candidate)) for candidate in built]
-    if reason not in (FormatFailure.NOT_JSON, FormatFailure.TRUNCATED) or not around:
-        return built
-    in_words = any(map(str.isalpha, around))
-
-    def around_it(candidate: Candidate) -> frozenset[Repair]:
-        if candidate.bare and in_words:
-            return candidate.repairs - {Repair.STRUCTURE} | {Repair.PROSE}
-        return candidate.repairs | {Repair.AROUND}
-
-    return [candidate._replace(repairs=around_it(candidate)) for candidate in built]
+    is_bare = any(candidate.bare for candidate in built)
+    if is_bare and names_another_order(around, fmt.numbers):
+        built = []
+    elif fmt.output == "text":
+        built = [box._replace(repairs=_repairs_in_text(box)) for box in built]
+    else:
+        built = [
+            box._replace(repairs=_repairs_in_json(box, around, len(used), strict.reason))
+            for box in built
+        ]
+    return _read(built, entries.indices, fmt), _repairs_of(built)
 
 
-def _in_text(candidate: Candidate) -> frozenset[Repair]:
-    """Return the repairs where text was asked for: keys and quotes need none."""
-    added = candidate.repairs & {Repair.NUMBERS, Repair.CUT_OFF}
-    return added | {Repair.NUMBERS if candidate.bare else Repair.OTHER_OUTPUT}
+def _repairs_in_text(box: Candidate) -> Repairs:
+    """Return the repairs of a list or object where text was asked for: keys need none."""
+    needed = box.repairs & {Repair.NUMBERS, Repair.CUT_OFF, Repair.CONFIDENCE, Repair.PUNCTUATION}
+    if not box.bare:
+        return needed - {Repair.PUNCTUATION} | {Repair.OTHER_OUTPUT}
+    return needed or frozenset({Repair.NUMBERS})
+
+
+def _repairs_in_json(
+    box: Candidate, around: str, count: int, reason: FormatFailure | None
+) -> Repairs:
+    """Add the repairs that what stands around ``count`` lists and objects needs."""
+    words = around.strip(_SEPARATORS)
+    if words and reason in (FormatFailure.NOT_JSON, FormatFailure.TRUNCATED):
+        if box.bare and any(map(str.isalpha, words)):
+            return box.repairs - {Repair.STRUCTURE} | {Repair.PROSE}
+        return box.repairs | {Repair.AROUND}
+    if box.repairs or not (around or count > 1):
+        return box.repairs
+    if words:
+        return frozenset({Repair.AROUND})
+    return frozenset({Repair.STRUCTURE if count > 1 else Repair.PUNCTUATION})
+
+
+_BLANKS = " \t\r\n"
+_SEPARATORS = _BLANKS + ",;"
 
 
 def _around(used: Sequence[ParsedValue], text: str) -> str:
-    pieces, end = [], 0
+    if not used:
+        return ""
+    pieces: list[str] = []
+    end = 0
     for value in used:
         pieces.append(text[end : value.start])
         end = value.end
-    return "".join([*pieces, text[end:]]).strip(" \t\r\n,;") if used else ""
+    return "".join([*pieces, text[end:]]).strip(_BLANKS)
+
+
+def _repairs_of(candidates: Sequence[Candidate]) -> Repairs:
+    return NO_REPAIRS.union(*(candidate.repairs for candidate in candidates))
 
 
 def _read(candidates: Sequence[Candidate], indices: Sequence[int], fmt: ReplyFormat) -> ParsedReply:
@@ -131,22 +177,72 @@ def _read(candidates: Sequence[Candidate], indices: Sequence[int], fmt: ReplyFor
     return parsed_reply(fmt, fmt.numbers, raw_boxes, indices if video else ())
 
 
-def _merged(strict: ParsedReply, lenient: ParsedReply) -> ParsedReply | None:
-    """Add new boxes to the strict reading; None if there are none or the two disagree."""
-    had, added = Counter(_keys(strict)), []
-    for place, key in enumerate(_keys(lenient)):
-        if had[key] > 0:
-            had[key] -= 1
+# --- together with the strict reading -------------------------------------------------------------
+
+
+class _Merged(NamedTuple):
+    reading: ParsedReply
+    reordered: bool  # Corners of an added box were exchanged
+
+
+def _merged(strict: ParsedReply, lenient: ParsedReply) -> _Merged | None:
+    """Add new boxes and lost labels to the strict reading.
+
+    None if there are neither, or if the lenient reading lacks a box of the strict one.
+    """
+    places: dict[Hashable, list[int]] = {}
+    for place, key in reversed([*enumerate(_keys(lenient))]):
+        places.setdefault(key, []).append(place)
+    left: list[int] = []  # Places of strict boxes that the lenient reading has with another label
+    for place, key in enumerate(_keys(strict)):
+        if places.get(key):
+            places[key].pop()
+        elif strict.labels and is_lost(strict.labels[place]):
+            left.append(place)
         else:
-            added.append(place)
-    if not added or any(had.values()):
+            return None
+    added = sorted(place for waiting in places.values() for place in waiting)
+    labels = list(strict.labels)
+    same = _same_boxes(strict, left, lenient, added)
+    for place, other in same:
+        labels[place] = lenient.labels[other]
+    relabelled = {other for _, other in same}
+    added = [place for place in added if place not in relabelled]
+    if not added and labels == list(strict.labels):
         return None
-    return ParsedReply(
-        (*strict.boxes, *(lenient.boxes[i] for i in added)),
-        (*strict.labels, *(lenient.labels[i] for i in added)) if lenient.labels else (),
-        (*strict.frames, *(lenient.frames[i] for i in added)) if lenient.frames else (),
+    boxes = [lenient.boxes[place] for place in added]
+    in_order = list(map(_ordered, boxes))
+    reading = ParsedReply(
+        (*strict.boxes, *in_order),
+        (*labels, *(lenient.labels[place] for place in added)) if lenient.labels else (),
+        (*strict.frames, *(lenient.frames[place] for place in added)) if lenient.frames else (),
         strict.reason,
     )
+    return _Merged(reading, in_order != boxes)
+
+
+def _same_boxes(
+    strict: ParsedReply, left: Sequence[int], lenient: ParsedReply, added: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Pair strict boxes with the same lenient ones whose label can be one."""
+    waiting: dict[Hashable, list[int]] = {}
+    for other in reversed(added):
+        if not is_lost(lenient.labels[other]):
+            frame = lenient.frames[other] if lenient.frames else 0
+            waiting.setdefault((lenient.boxes[other], frame), []).append(other)
+    pairs: list[tuple[int, int]] = []
+    for place in left:
+        frame = strict.frames[place] if strict.frames else 0
+        others = waiting.get((strict.boxes[place], frame))
+        if others:
+            pairs.append((place, others.pop()))
+    return pairs
+
+
+def _ordered(box: Corners) -> Corners:
+    """Return a box with its upper left corner first."""
+    x1, y1, x2, y2 = box
+    return (min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
 
 
 def _keys(reading: ParsedReply) -> list[Hashable]:
@@ -155,13 +251,19 @@ def _keys(reading: ParsedReply) -> list[Hashable]:
     return list(zip(reading.boxes, labels, frames, strict=True))
 
 
-def _empty(values: Sequence[ParsedValue], text: str, reason: FormatFailure) -> LenientReply | None:
+# --- nothing --------------------------------------------------------------------------------------
+
+
+def _empty(
+    values: Sequence[ParsedValue], text: str, reason: FormatFailure | None
+) -> LenientReply | None:
     """Read a reply whose lists are all empty: it says that there is nothing."""
     # An object without keys equals an empty list, as both are tuples.
     lists = [each.value for each in values if isinstance(each.value, List)]
     if not values or len(lists) < len(values) or any(each != ([], True) for each in lists):
         return None
-    bare = not _around(values, text).strip("`").removeprefix("json").strip()
+    around = _around(values, text).strip(_SEPARATORS)
+    bare = not around.strip("`").removeprefix("json").strip()
     as_asked = bare and reason in (FormatFailure.NO_BOX, FormatFailure.NO_FRAME)
     repairs = () if as_asked else (Repair.AROUND,)
     return LenientReply(ParsedReply((), (), (), reason), repairs)

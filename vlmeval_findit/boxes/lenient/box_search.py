@@ -1,4 +1,4 @@
-"""Find boxes in lists and objects, under any keys and in any structure, and in prose.
+"""Find boxes in lists and objects, under any keys and in any structure.
 
 Numbers are in the format's order; boxes that name another order are left alone.
 """
@@ -7,106 +7,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..reading import as_index
-from ..representation import CLASS_KEY, PLURAL_KEYS, ReplyFormat, Representation
-from .values import List, Object, Repair, Value
-
-# --- keys of boxes, labels and frames -------------------------------------------------------------
-
-_NO_LETTER = re.compile(r"[\W_]+")
-
-
-@lru_cache(maxsize=4096)
-def plain(key: str) -> str:
-    """Normalise a key: no case, no punctuation.
-
-    >>> plain("Bbox_2D"), plain("x min")
-    ('bbox2d', 'xmin')
-    """
-    return _NO_LETTER.sub("", key.lower())
-
-
-# Keys of boxes; where labels are asked for, any other key may be a label
-BOXES = frozenset(
-    (
-        *("bbox", "bboxes", "bbox2d", "bboxes2d", "box", "boxes", "box2d", "boxes2d", "bndbox"),
-        *("boundingbox", "boundingboxes", "coordinates", "coordinate", "coords", "points"),
-        *("position", "positions", "location", "locations", "rect", "rectangle", "region"),
-    )
+from ..representation import CLASS_KEY, PLURAL_KEYS, ReplyFormat
+from .labels import without_tags
+from .names import (
+    BOXES,
+    CONTAINERS,
+    FRAMES,
+    LABELS,
+    first_of,
+    names_another_order,
+    numbers_by_name,
+    plain,
 )
-
-LABELS = ("class", "classname", "category", "name", "object", "objectname", "type", "text")
-FRAMES = ("frame", "frameindex", "frameid", "framenumber", "frameno", "image", "imageindex")
-
-_ORDERS = re.compile(
-    "(?P<cxcywh>cxcyw(?:idth)?h|(?:xcent|cent(?:er|re)x)[a-z]{0,2}(?:ycent|cent(?:er|re)y))"
-    "|(?P<xyxy>x(?:min|1)?y(?:min|1)?x(?:max|2)?y(?:max|2)?|ltrb|lefttopright)"
-    "|(?P<yxyx>y(?:min|1)?x(?:min|1)?y(?:max|2)?x(?:max|2)?|topleftbottom)"
-    "|(?P<xywh>x(?:min|1)?y(?:min|1)?w(?:idth)?h|ltwh|lefttopwidth)"
-    "|(?P<yxhw>y(?:min|1)?x(?:min|1)?h(?:eight)?w|topleftheight)"
-)
-
-
-def names_another_order(words: str, representation: Representation) -> bool:
-    """Return whether words name another order of numbers than was asked for."""
-    match = _ORDERS.search(plain(words))
-    if match is None:
-        return False
-    requested = "xyxy" if representation.name == "unconstrained" else representation.name
-    return match.lastgroup != requested
-
-
-_SIDES = {
-    "xyxy": (("x1", "y1", "x2", "y2"), ("left", "top", "right", "bottom")),
-    "yxyx": (("y1", "x1", "y2", "x2"), ("top", "left", "bottom", "right")),
-    "xywh": (("x", "y", "w", "h"), ("left", "top", "width", "height")),
-    "yxhw": (("y", "x", "h", "w"), ("top", "left", "height", "width")),
-    "cxcywh": (("cx", "cy", "w", "h"), ("xcenter", "ycenter", "width", "height")),
-}
-
-
-@lru_cache
-def names_of(representation: Representation) -> Sequence[tuple[str, ...]]:
-    """Return the plain names that the numbers may have, those asked for first."""
-    names = [representation.keys] if representation.keys else []
-    if representation.keys and len(set(representation.fields)) == representation.width:
-        names.append(tuple(map(plain, representation.fields)))
-    order = "xyxy" if representation.name == "unconstrained" else representation.name
-    return [*names, *_SIDES.get(order, ())]
-
-
-def numbers_by_name(
-    fields: Mapping[str, object], representation: Representation
-) -> tuple[tuple[str, ...], list[object]] | None:
-    """Return names and numbers of an object that names all of them; else None."""
-    by_name = {plain(key): value for key, value in fields.items()}
-    if not representation.excluded_keys.isdisjoint(by_name):
-        return None
-    for names in names_of(representation):
-        if all(name in by_name for name in names):
-            return names, [by_name[name] for name in names]
-    return None
-
-
-# --- lists and objects ----------------------------------------------------------------------------
+from .punctuation import in_ascii
+from .records import NO_REPAIRS, Candidate, Repair, Repairs
+from .values import List, Object, Value
 
 # Representations made of points, whose numbers may come in pairs
 POINTS = ("xyxy", "yxyx", "unconstrained", "all", "all-labelled")
-
-_NO_REPAIRS: frozenset[Repair] = frozenset()
-
-
-class Candidate(NamedTuple):
-    """A box, with the repairs that it needed."""
-
-    label: str
-    frame: int | None  # None: not stated
-    numbers: tuple[Any, ...]
-    repairs: frozenset[Repair]
-    bare: bool = False  # Only brackets around it
 
 
 class Context(NamedTuple):
@@ -114,14 +35,19 @@ class Context(NamedTuple):
 
     label: str | None = None
     frame: int | None = None
-    repairs: frozenset[Repair] = _NO_REPAIRS
+    repairs: Repairs = NO_REPAIRS
 
-    def after(self, repair: Repair) -> Context:
-        return self._replace(repairs=self.repairs | {repair})
+    def after(self, *repairs: Repair) -> Context:
+        return self._replace(repairs=self.repairs.union(repairs))
 
 
 def _odd(place: Context) -> Context:
     return place.after(Repair.STRUCTURE)
+
+
+class _Numbers(NamedTuple):
+    numbers: tuple[Any, ...]
+    repairs: Repairs = NO_REPAIRS
 
 
 class Entries:
@@ -130,8 +56,9 @@ class Entries:
     def __init__(self, fmt: ReplyFormat) -> None:
         self._how = fmt
         self._labelled = fmt.multilabel
-        self._keys = {fmt.key, PLURAL_KEYS.get(fmt.key, fmt.key)} - {CLASS_KEY}
-        self._plain_keys = set(map(plain, self._keys))
+        plural = PLURAL_KEYS.get(fmt.key, fmt.key)
+        self._keys = {fmt.key, plural} - {CLASS_KEY}
+        self._right_key = plural if fmt.structure == "nested" else fmt.key
         keys = {*fmt.numbers.json_keys} - {CLASS_KEY}
         plurals = {PLURAL_KEYS.get(key, key) for key in keys}
         self._known = BOXES | set(map(plain, keys | plurals))
@@ -142,12 +69,11 @@ class Entries:
         odd = _odd(Context())
         if isinstance(root, Object):
             yield from self._object(root, Context() if self._how.structure == "nested" else odd)
-            return
-        if self._numbers(root) is not None:
+        elif self._numbers(root) is not None:
             yield from self._inside(root, odd)
-            return
-        for item in root.items:
-            yield from self._inside(item, Context() if isinstance(item, Object) else odd)
+        else:
+            for item in root.items:
+                yield from self._inside(item, Context() if isinstance(item, Object) else odd)
 
     def _inside(self, value: Value, place: Context) -> Iterator[Candidate]:
         if isinstance(value, Object):
@@ -158,17 +84,52 @@ class Entries:
                 for item in value.items:
                     yield from self._inside(item, place)
             elif not self._labelled or place.label is not None:
-                yield self._candidate(box, place, bare=True)
+                yield _candidate(box, place, bare=True)
+
+    # --- one object -------------------------------------------------------------------------------
 
     def _object(self, value: Object, place: Context) -> Iterator[Candidate]:
         fields = dict(value.pairs)
-        place = self._placed(fields, place)
+        if self._how.frames > 1:
+            place = self._in_frame(fields, place)
+        stated = _stated_labels(fields) if self._labelled else None
+        if stated is None:
+            yield from self._boxes_of(value, fields, place)
+            return
+        place = place.after(*stated.repairs)
+        if len(stated.labels) == 1:
+            yield from self._boxes_of(value, fields, place._replace(label=stated.labels[0]))
+            return
+        # Lists side by side, as Florence-2 writes them; other counts leave open whose label it is.
+        boxes = list(self._boxes_of(value, fields, place._replace(label="")))
+        if len(boxes) == len(stated.labels):
+            for box, label in zip(boxes, stated.labels, strict=True):
+                yield box._replace(label=label)
+
+    def _in_frame(self, fields: Mapping[str, Value], place: Context) -> Context:
+        key = "frame_idx" if "frame_idx" in fields else first_of(fields, FRAMES)
+        index = None if key is None else _index(fields[key])
+        if key is None or index is None:
+            return place
+        self.indices.append(index)
+        as_asked = key == "frame_idx" and as_index(fields[key]) is not None
+        place = place._replace(frame=index)
+        return place if as_asked else place.after(Repair.KEY)
+
+    def _boxes_of(
+        self, value: Object, fields: Mapping[str, Value], place: Context
+    ) -> Iterator[Candidate]:
+        """Yield the box whose numbers an object names, else the boxes under its likeliest keys."""
         named = numbers_by_name(fields, self._how.numbers)
         if named is not None and _are_numbers(named[1]):
-            yield from self._decomposed(_Numbers(tuple(named[1]), _NO_REPAIRS), value, place)
+            yield from self._decomposed(_Numbers(tuple(named[1])), value, place)
             return
-        for keys in self._ranks(fields):
-            boxes = [box for key in keys for box in self._under(key, fields[key], value, place)]
+        for keys in self._keys_by_likelihood(fields):
+            boxes = [
+                box
+                for key in keys
+                for box in self._under(key, fields[key], value, place)
+            ]
             if boxes:
                 yield from boxes
                 return
@@ -180,108 +141,125 @@ class Entries:
         elif not {key for key, _ in value.pairs}.issuperset(self._how.numbers.keys):
             place = place.after(Repair.KEY)
         if not self._labelled or place.label is not None or value.whole:
-            yield self._candidate(box, place)
+            yield _candidate(box, place)
 
-    def _placed(self, fields: dict[str, Value], place: Context) -> Context:
-        label, frame, repairs = place.label, place.frame, set(place.repairs)
-        if self._labelled:
-            key = "label" if "label" in fields else _first(fields, LABELS)
-            value = fields.get(key) if key else None
-            if key and not isinstance(value, (List, Object)):
-                label = str(value).strip()
-                repairs |= {Repair.KEY} if key != "label" else set()
-        if self._how.frames > 1:
-            key = "frame_idx" if "frame_idx" in fields else _first(fields, FRAMES)
-            if key:
-                value = fields[key]
-                index = _index(value)
-                if index is not None:
-                    self.indices.append(index)
-                    frame = index
-                    if key != "frame_idx" or as_index(value) is None:
-                        repairs.add(Repair.KEY)
-        return Context(label, frame, frozenset(repairs))
-
-    def _ranks(self, fields: dict[str, Value]) -> Iterator[list[str]]:
+    def _keys_by_likelihood(self, fields: Mapping[str, Value]) -> Iterator[list[str]]:
         """Yield the keys that may hold boxes: those asked for, known words, all others."""
-        asked = [key for key in fields if key in self._keys]
-        known = [key for key in fields if key not in self._keys and plain(key) in self._known]
-        rest = [key for key in fields if key not in asked and key not in known]
-        for keys in (asked, known, rest):
-            yield [key for key in keys if not names_another_order(key, self._how.numbers)]
+        asked: list[str] = []
+        known: list[str] = []
+        others: list[str] = []
+        for key in fields:
+            if names_another_order(key, self._how.numbers):
+                continue
+            if key in self._keys:
+                asked.append(key)
+            elif plain(key) in self._known:
+                known.append(key)
+            else:
+                others.append(key)
+        yield asked
+        yield known
+        yield others
+
+    # --- what stands under a key ------------------------------------------------------------------
 
     def _under(self, key: str, value: Value, owner: Object, place: Context) -> Iterator[Candidate]:
+        """Yield the boxes under a key of an object: one box, an object or a list of either."""
         if not isinstance(value, (List, Object, str)):
             return
         if self._how.frames > 1 and place.frame is None and (index := _index(key)) is not None:
             self.indices.append(index)
-            there = place._replace(frame=index)
-            yield from self._inside(value, there.after(Repair.STRUCTURE))
+            yield from self._inside(value, _odd(place._replace(frame=index)))
             return
-        named = self._named(key, owner, place)
-        if named is None:
+        there = self._place_under(key, owner, place)
+        if there is None:
             return
-        nested = self._how.structure == "nested"
+        if self._labelled and there.label is None:
+            yield from self._inside(value, there)
+            return
         box = self._numbers(value)
         if box is not None:
-            yield self._candidate(box, named if self._how.structure == "per_box" else _odd(named))
+            yield _candidate(box, there if self._how.structure == "per_box" else _odd(there))
         elif isinstance(value, Object):
-            yield from self._object(value, _odd(named))
+            yield from self._object(value, _odd(there))
         elif isinstance(value, List):
-            for item in value.items:
-                box = self._numbers(item)
-                if box is not None:
-                    yield self._candidate(box, named if nested else _odd(named))
-                else:
-                    yield from self._inside(item, _odd(named))
+            yield from self._listed(value, there)
 
-    def _named(self, key: str, owner: Object, place: Context) -> Context | None:
-        """Return the place under a key; None if the object was cut off before a label."""
-        fmt = self._how
+    def _listed(self, value: List, place: Context) -> Iterator[Candidate]:
+        for item in value.items:
+            box = self._numbers(item)
+            if box is None:
+                yield from self._inside(item, _odd(place))
+            else:
+                yield _candidate(box, place if self._how.structure == "nested" else _odd(place))
+
+    def _place_under(self, key: str, owner: Object, place: Context) -> Context | None:
+        """Return what holds under a key; None if the object was cut off before a label."""
+        by_class = self._how.key == CLASS_KEY
         is_box = key in self._keys or plain(key) in self._known
-        by_class = fmt.key == CLASS_KEY
         if self._labelled and place.label is None:
-            others = [name for name, _ in owner.pairs if name != "frame_idx" or fmt.frames == 1]
-            if by_class and others == [key]:
+            if by_class and self._only_key(owner) == key and not _marked(key):
                 return place._replace(label=key.strip())
             if not is_box:
-                return _odd(place._replace(label=key.strip()))
+                return self._place_under_other(key, place)
             if not owner.whole:
                 return None
             place = place._replace(label="")
         if by_class:
             return _odd(place)
-        # Singular for plural is another structure, which is noted elsewhere.
-        return place if plain(key) in self._plain_keys else place.after(Repair.KEY)
+        if key == self._right_key:
+            return place
+        return _odd(place) if key in self._keys else place.after(Repair.KEY)
 
-    def _candidate(self, box: _Numbers, place: Context, bare: bool = False) -> Candidate:
-        repairs = place.repairs | box.repairs
-        return Candidate(place.label or "", place.frame, box.numbers, repairs, bare)
+    def _place_under_other(self, key: str, place: Context) -> Context:
+        """Take a key that is none of a box for a label, unless it only says that boxes follow."""
+        label = without_tags(key)
+        if not label or plain(label) in CONTAINERS:
+            return _odd(place)
+        place = place.after(Repair.LABEL) if _marked(key) else place
+        return _odd(place._replace(label=label))
+
+    def _only_key(self, owner: Object) -> str | None:
+        keys = [key for key, _ in owner.pairs if key != "frame_idx" or self._how.frames == 1]
+        return keys[0] if len(keys) == 1 else None
+
+    # --- numbers ----------------------------------------------------------------------------------
 
     def _numbers(self, value: Value) -> _Numbers | None:
-        row = self._how.numbers
+        """Return the numbers of a box; None if a value is none."""
         if isinstance(value, str):
-            match = _IN_QUOTES.fullmatch(value.strip())
-            numbers = _SEPARATOR.split(match[1]) if match else []
-            written = frozenset({Repair.NUMBERS})
-            return _Numbers(tuple(numbers), written) if len(numbers) == row.width else None
+            return self._in_string(value)
         if not isinstance(value, List) or not value.whole:
             return None
-        items = value.items
-        if len(items) == row.width and _are_numbers(items):
-            return _Numbers(tuple(items), _NO_REPAIRS)
-        if row.name in POINTS and 2 * len(items) == row.width:
-            points = [pair.items for pair in items if isinstance(pair, List) and pair.whole]
-            flat = [n for point in points for n in point]
-            if all(len(point) == 2 for point in points) and len(flat) == row.width:
-                pairs = _Numbers(tuple(flat), frozenset({Repair.NUMBERS}))
-                return pairs if _are_numbers(flat) else None
-        return None
+        items, width = value.items, self._how.numbers.width
+        if len(items) == width and _are_numbers(items):
+            return _Numbers(tuple(items))
+        if is_confidence(items, width):
+            return _Numbers(tuple(items[:width]), frozenset({Repair.CONFIDENCE}))
+        return self._in_pairs(items)
+
+    def _in_string(self, value: str) -> _Numbers | None:
+        match = _IN_QUOTES.fullmatch(in_ascii(value).strip())
+        numbers = _SEPARATOR.split(match[1]) if match else []
+        if len(numbers) != self._how.numbers.width or not _are_numbers(numbers):
+            return None
+        return _Numbers(tuple(numbers), frozenset({Repair.NUMBERS}))
+
+    def _in_pairs(self, items: Sequence[Value]) -> _Numbers | None:
+        row = self._how.numbers
+        if row.name not in POINTS or 2 * len(items) != row.width:
+            return None
+        flat: list[Value] = []
+        for pair in items:
+            if not isinstance(pair, List) or not pair.whole or len(pair.items) != 2:
+                return None
+            flat += pair.items
+        return _Numbers(tuple(flat), frozenset({Repair.NUMBERS})) if _are_numbers(flat) else None
 
 
-class _Numbers(NamedTuple):
-    numbers: tuple[Any, ...]
-    repairs: frozenset[Repair]
+def _candidate(box: _Numbers, place: Context, bare: bool = False) -> Candidate:
+    repairs = place.repairs | box.repairs
+    return Candidate(place.label or "", place.frame, box.numbers, repairs, bare)
 
 
 _SEPARATOR = re.compile(r"\s*+,\s*+|\s++")
@@ -298,9 +276,20 @@ def _are_numbers(values: Sequence[object]) -> bool:
     return True
 
 
-def _first(fields: dict[str, Value], words: Sequence[str]) -> str | None:
-    by_word = {plain(key): key for key in reversed(fields)}
-    return next((by_word[word] for word in words if word in by_word), None)
+def is_confidence(values: Sequence[Any], width: int) -> bool:
+    """Return whether one more number than a box has is a confidence.
+
+    A number from 0 to 1 is none where the others may be a class and fractions, as YOLO writes.
+
+    >>> is_confidence([100, 200, 300, 400, 0.98], 4), is_confidence([0, 0.5, 0.5, 0.2, 0.1], 4)
+    (True, False)
+    """
+    if len(values) != width + 1 or not _are_numbers(values):
+        return False
+    *box, last = map(float, values)
+    if not 0 <= last <= 1 or (last.is_integer() and "." not in str(values[-1])):
+        return False
+    return max(box) > 1 or not box[0].is_integer()
 
 
 def _index(value: object) -> int | None:
@@ -312,55 +301,39 @@ def _index(value: object) -> int | None:
     return index
 
 
-# --- prose: round brackets, two points, between tags, or all alone --------------------------------
-
-_NUMBER = r"([-+]?\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?)"
-_BETWEEN = r"(?:\s*+[,;]\s*+|\s++)"
-_POINT = rf"\(\s*+{_NUMBER}{_BETWEEN}{_NUMBER}\s*+\)"
-_IN_PROSE = frozenset({Repair.PROSE})
-
-_FRAME = re.compile(r"frame\W{0,4}(\d{1,9})|^\s*+<?\s*+(\d{1,9})\s*+[>:.)]", re.I | re.M)
-_MARKS = " \t\r:;,.*-–—=>#\"'`([{)]}•"
-_BULLET = re.compile(r"^\s*+(?:\d{1,3}[.)]|[-*•])\s++")
-_LABEL_WITHIN = 200  # Characters before a box that are searched for its label and frame
+# --- labels ---------------------------------------------------------------------------------------
 
 
-def boxes_in(text: str, fmt: ReplyFormat) -> Iterator[Candidate]:
-    """Yield the boxes in prose that have the label and frame asked for."""
-    width = fmt.numbers.width
-    numbers = _BETWEEN.join([_NUMBER] * width)
-    alone = re.fullmatch(rf"\s*+{numbers}\s*+\.?", text)
-    if alone is not None and not fmt.multilabel and fmt.frames == 1:
-        yield Candidate("", None, alone.groups(), _IN_PROSE)
-        return
-    # Between the points of one box: a word or an arrow, no other number.
-    points = r"[^()\d\n]{0,20}+".join([_POINT] * (width // 2))
-    kinds = [rf"[\[(>]\s*+{numbers}\s*+[\])<]"] + [points] * (fmt.representation in POINTS)
-    end = 0
-    label, frame = "", None
-    for match in re.finditer("|".join(kinds), text):
-        before = text[max(end, match.start() - _LABEL_WITHIN) : match.start()]
-        end = match.end()
-        if fmt.frames > 1:
-            frame = _frame(before, frame)
-            if frame is None:
-                continue
-        if fmt.multilabel:
-            label = _label(before) or label
-            if not label:
-                continue
-        yield Candidate(label, frame, tuple(n for n in match.groups() if n is not None), _IN_PROSE)
+class _Labels(NamedTuple):
+    labels: Sequence[str]  # One for all boxes, or one for each
+    repairs: Repairs
 
 
-def _frame(before: str, last: int | None) -> int | None:
-    """Return the last frame named before a box, else that of the previous box."""
-    for match in _FRAME.finditer(before):
-        last = int(match[1] or match[2])
-    return last
+def _stated_labels(fields: Mapping[str, Value]) -> _Labels | None:
+    """Return the labels that an object states; None if it has none."""
+    if "label" in fields and not isinstance(fields["label"], (List, Object)):
+        label = str(fields["label"]).strip()
+        if label:
+            return _one_label(label, NO_REPAIRS)
+    keys = sorted(fields, key=lambda key: key != "label")  # The right key goes before "Label"
+    rest = {key: fields[key] for key in keys if not isinstance(fields[key], Object)}
+    while (key := first_of(rest, LABELS)) is not None:
+        value = rest.pop(key)
+        repairs: Repairs = NO_REPAIRS if key == "label" else frozenset({Repair.KEY})
+        if isinstance(value, List):
+            texts = [item.strip() for item in value.items if isinstance(item, str)]
+            if texts and all(texts) and len(texts) == len(value.items):
+                return _Labels(list(map(without_tags, texts)), repairs | {Repair.STRUCTURE})
+        elif value is not None and str(value).strip():
+            return _one_label(str(value).strip(), repairs)
+    return _Labels([""], NO_REPAIRS) if fields.get("label") == "" else None
 
 
-def _label(before: str) -> str:
-    """Return the text before a box in its line, without marks and bullets."""
-    line = before.rstrip(_MARKS + "\n").rpartition("\n")[2]
-    line = _FRAME.sub("", line)
-    return _BULLET.sub("", line).strip(_MARKS)
+def _one_label(label: str, repairs: Repairs) -> _Labels:
+    if not _marked(label):
+        return _Labels([label], repairs)
+    return _Labels([without_tags(label)], repairs | {Repair.LABEL})
+
+
+def _marked(label: str) -> bool:
+    return without_tags(label) != label.strip()

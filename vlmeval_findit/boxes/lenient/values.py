@@ -9,28 +9,11 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import NamedTuple
 
 from ...core.lenient_json import unescaped
-
-
-class Repair(Enum):
-    """A repair that lenient parsing made; the value is its name in tables."""
-
-    CUT_OFF = "cut off"  # The reply ends in the middle; what is complete counts
-    AROUND = "words around it"  # Prose, a fence or markers
-    QUOTES = "quotes and words of Python"  # Single quotes or none, tuples, ``None`` and ``True``
-    PUNCTUATION = "commas and brackets"  # A comma, colon or bracket missing or too many
-    COMMENTS = "comments"
-    KEY = "another key"  # Of the box, its label or its frame
-    STRUCTURE = "another structure"  # Nested for one object per box, bare lists, and so on
-    OTHER_OUTPUT = "JSON for text or text for JSON"
-    NUMBERS = "numbers written otherwise"  # Signs or exponents in text, quoted, in pairs
-    PROSE = "boxes in prose"
-
-    # Faster than Enum's, which is computed in Python.
-    __hash__ = object.__hash__
+from .punctuation import DOUBLE_QUOTES, FULL_WIDTH, INVISIBLE, SINGLE_QUOTES
+from .records import Repair, Repairs
 
 
 DEEPEST = 16  # Brackets within brackets; deeper nesting is a loop and no answer
@@ -61,7 +44,7 @@ class ParsedValue(NamedTuple):
     value: List | Object
     start: int
     end: int
-    repairs: frozenset[Repair]
+    repairs: Repairs
 
 
 def values_in(text: str) -> Iterator[ParsedValue]:
@@ -83,16 +66,35 @@ def values_in(text: str) -> Iterator[ParsedValue]:
         opening = _OPENING.search(text, value.end)
 
 
-_OPENING = re.compile(r"[\[{]")
+_OPENING = re.compile(r"[\[{［【｛]")
+_SIGNS = "[](){},:;" + "".join(FULL_WIDTH)
+_QUOTES = "\"'" + DOUBLE_QUOTES + SINGLE_QUOTES
+_NO_WORD = re.escape(_SIGNS + _QUOTES + INVISIBLE)
 _TOKEN = re.compile(
-    r"(?P<blank>\s++)"
+    r"(?P<blank>[ \t\r\n]++)"
+    rf"|(?P<other_blank>[\s{INVISIBLE}]++)"
     r"|(?P<comment>//[^\n]*+|\#[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?)"
-    r"|(?P<sign>[\[\](){},:;])"
-    r"|(?P<quote>[\"'])"
-    r"|(?P<word>[^\s\[\](){},:;\"']++)"
+    rf"|(?P<sign>[{re.escape(_SIGNS)}])"
+    rf"|(?P<quote>[{_QUOTES}])"
+    rf"|(?P<word>[^\s{_NO_WORD}]++)"
 )
 # A quote ends a string only before something that can follow a string.
-_QUOTE = re.compile(r"""(?<!\\)(?:\\\\)*+(["'])(?=\s*+(?:[,:;}\])]|\Z|//|/\*)|\s++["'])""")
+_QUOTE = re.compile(
+    rf"(?<!\\)(?:\\\\)*+([{_QUOTES}])"
+    rf"(?=\s*+(?:[{re.escape(''.join(sorted(set(_SIGNS) - set('[({［（【｛'))))}]|\Z|//|/\*)"
+    rf"|\s++[{_QUOTES}])"
+)
+# What the quote at the beginning of a string may be closed by
+_CLOSED_BY = {
+    '"': '"',
+    "'": "'",
+    **dict.fromkeys(DOUBLE_QUOTES, DOUBLE_QUOTES + '"'),
+    **dict.fromkeys(SINGLE_QUOTES, SINGLE_QUOTES + "'"),
+}
+_JSON_NUMBER = re.compile(
+    r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|NaN|-?Infinity"
+)
+_JSON_STRING = re.compile(r"""(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+""")
 _JSON_WORDS = {"true": True, "false": False, "null": None}
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
 _CLOSES = {"]": "[", ")": "(", "}": "{"}
@@ -114,17 +116,20 @@ class _OpenBracket:
 class _ValueReader:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._ends: dict[str, list[int]] = {'"': [], "'": []}
+        # By the quote that opens a string: where one may end
+        self._ends: dict[str, list[int]] = {quote: [] for quote in _CLOSED_BY}
         for match in _QUOTE.finditer(text):
-            self._ends[match[1]].append(match.start(1))
+            for opening, closing in _CLOSED_BY.items():
+                if match[1] in closing:
+                    self._ends[opening].append(match.start(1))
         self._stack: list[_OpenBracket] = []
         self._repairs: set[Repair] = set()
 
     def value(self, start: int) -> ParsedValue | None:
         """Read the value whose bracket is at ``start``; None if it is nested too deep."""
         text, end = self._text, len(self._text)
-        self._repairs = set()
-        self._stack = [_OpenBracket(text[start])]
+        self._repairs, self._stack = set(), []
+        self._sign(text[start])
         at, word_before = start + 1, False
         while at < end:
             token = _TOKEN.match(text, at)
@@ -137,27 +142,35 @@ class _ValueReader:
                     return ParsedValue(built, start, at, frozenset(self._repairs))
                 if len(self._stack) > DEEPEST:
                     return None
-            elif kind == "word" and not token[0].startswith("```"):
+            elif kind == "word":
                 # A word at the end of the text may be cut off: 12 of 128.
                 if at < end:
-                    self._take(self._meaning(token[0]))
-            elif kind == "quote" and not word_before:
+                    self._word(token[0])
+            elif kind == "quote" and word_before:
+                self._repairs.add(Repair.QUOTES)
+            elif kind == "quote":
                 at = self._string(at, token[0])
             elif kind == "comment":
                 self._repairs.add(Repair.COMMENTS)
+            elif kind == "other_blank":
+                self._repairs.add(Repair.SPELLING)
             word_before = kind == "word"
         self._repairs.add(Repair.CUT_OFF)
         return ParsedValue(self._close(0, whole=False), start, at, frozenset(self._repairs))
 
     def _sign(self, sign: str) -> List | Object | None:
-        top = self._stack[-1]
+        if sign in FULL_WIDTH:
+            self._repairs.add(Repair.PUNCTUATION)
+            sign = FULL_WIDTH[sign]
         if sign in "[({":
             if sign == "(":
                 self._repairs.add(Repair.QUOTES)
             self._stack.append(_OpenBracket(sign))
-        elif sign in _CLOSES:
+            return None
+        if sign in _CLOSES:
             return self._closing(_CLOSES[sign])
-        elif sign == ":":
+        top = self._stack[-1]
+        if sign == ":":
             if top.sign != "{" or top.key is None or top.colon:
                 self._repairs.add(Repair.PUNCTUATION)
             top.colon = top.key is not None
@@ -175,7 +188,8 @@ class _ValueReader:
             self._repairs.add(Repair.PUNCTUATION)
             return None
         top = self._stack[-1]
-        if top.comma and (top.items or top.pairs):
+        after_comma = top.comma and (top.items or top.pairs)
+        if after_comma or top.key is not None:
             self._repairs.add(Repair.PUNCTUATION)
         built = self._close(place, whole=True)
         return None if self._stack else built
@@ -209,6 +223,7 @@ class _ValueReader:
             top.pairs.append((top.key or "", value))
             top.key, top.colon, top.comma = None, False, False
         else:
+            self._repairs.add(Repair.PUNCTUATION)
             top.key = f"{top.key} {value}"
 
     def _string(self, at: int, quote: str) -> int:
@@ -217,22 +232,41 @@ class _ValueReader:
         place = bisect_left(ends, at)
         if place == len(ends):
             return len(self._text)
-        if quote == "'":
+        content = self._text[at : ends[place]]
+        if quote != '"' or _has_bare_quote(content):
             self._repairs.add(Repair.QUOTES)
-        self._take(unescaped(self._text[at : ends[place]]), quoted=True)
+        elif _JSON_STRING.fullmatch(content) is None:
+            self._repairs.add(Repair.SPELLING)
+        self._take(unescaped(content), quoted=True)
         return ends[place] + 1
 
-    def _meaning(self, word: str) -> Scalar:
+    def _word(self, word: str) -> None:
+        if word.startswith("```"):
+            self._repairs.add(Repair.AROUND)
+            return
         if word in _JSON_WORDS:
-            return _JSON_WORDS[word]
-        if word in _PYTHON_WORDS:
+            self._take(_JSON_WORDS[word])
+            return
+        number = _number(word)
+        if number is None or word in _PYTHON_WORDS:
             self._repairs.add(Repair.QUOTES)
-            return _PYTHON_WORDS[word]
-        try:
-            return int(word) if word.isdecimal() and len(word) < _LONGEST_INT else float(word)
-        except ValueError:
-            self._repairs.add(Repair.QUOTES)
-            return word
+            self._take(_PYTHON_WORDS.get(word, word))
+            return
+        if _JSON_NUMBER.fullmatch(word) is None:
+            self._repairs.add(Repair.NUMBERS)
+        self._take(number)
 
 
+_BARE_QUOTE = re.compile(r'(?<!\\)(?:\\\\)*+"')
 _LONGEST_INT = 400  # Digits; a longer number is infinite as a float
+
+
+def _has_bare_quote(content: str) -> bool:
+    return _BARE_QUOTE.search(content) is not None
+
+
+def _number(word: str) -> int | float | None:
+    try:
+        return int(word) if word.isdecimal() and len(word) < _LONGEST_INT else float(word)
+    except ValueError:
+        return None

@@ -1,0 +1,172 @@
+"""Labels in text: the words before or behind a box, without tags, bullets and other marks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from .names import BOXES, plain
+
+WITHIN = 200  # Characters beside a box that are searched for its label and frame
+
+# Of grounding models: <ref>, </box>, <|ref|>, <|/det|>, <|object_ref_start|>, <OD>, <seg012>
+TAG = re.compile(r"<[|/]{0,2}[A-Za-z][\w-]{0,30}[|/]{0,2}>")
+_NAMED_BY_TAG = re.compile(
+    r"<\|?(?:ref|p|phrase|object_ref_start|obj|label|class|name)\|?>([^<>]{1,200})<"
+)
+_NAMED_BY_KEY = re.compile(
+    r"(?<!\w)(?:label|class|class_?name|category|object|name)\W{0,3}\d{0,3}[\"'*`]{0,3}\s{0,4}[:=]"
+    r"[ \t]{0,4}([^\n,;:{}\[\]()|]{1,200})",
+    re.IGNORECASE,
+)
+FRAME = re.compile(r"frame\W{0,4}(\d{1,9})|^\s*+<?\s*+(\d{1,9})\s*+[>:.)]", re.I | re.M)
+
+_MARKS = " \t\r\n:;,.*-–—=>#\"'`([{)]}<|•·→：；，。、「」『』“”‘’《》（）【】［］｛｝"
+_BULLET = re.compile(r"^\s*+(?:\d{1,3}[.)]|[-*•·+])\s++")
+
+# What a strict reading took for a label and no model means as one
+_LOST = re.compile(r"[{}\[\]\"<>\n“”「」]|\*\*|^\s*+(?:\d{1,3}[.)]|[-*•])\s|^\s*+$")
+
+
+def is_lost(label: str) -> bool:
+    """Return whether a label holds punctuation of JSON, tags or bullets, or nothing.
+
+    >>> is_lost('"dog"}, {"bbox_2d"'), is_lost("1. **dog**"), is_lost("traffic light")
+    (True, True, False)
+    """
+    return _LOST.search(label) is not None or plain(label) in BOXES
+
+
+def without_tags(text: str) -> str:
+    """Return the words between tags, else the words without them.
+
+    >>> without_tags("<ref>dog</ref>"), without_tags("dog")
+    ('dog', 'dog')
+    """
+    named = _NAMED_BY_TAG.search(text)
+    return (named[1] if named else TAG.sub(" ", text)).strip()
+
+
+# --- labels beside a box --------------------------------------------------------------------------
+
+# Words between a label and its box, and words before a label in a sentence
+_JOINING = frozenset(
+    (
+        *("is", "are", "was", "at", "in", "on", "by", "from", "with", "of", "has", "have", "as"),
+        *("located", "found", "positioned", "situated", "visible", "detected", "seen", "spans"),
+        *("bounding", "bbox", "bboxes", "bbox2d", "box", "boxes", "box2d", "coordinate", "its"),
+        *("coordinates", "coords", "location", "position", "region", "area", "approximately"),
+        *("be", "can", "which", "that", "around", "about", "the", "a", "an", "within", "between"),
+        *("following", "their", "points", "corner", "corners", "rect", "rectangle"),
+        *("starting", "top-left", "topleft", "upper-left"),
+    )
+)
+_LEADING = frozenset(
+    (
+        *("a", "an", "the", "and", "also", "then", "there", "here", "is", "are", "another", "one"),
+        *("i", "we", "can", "see", "found", "detected", "have", "of", "for", "so", "sure", "with"),
+        *("bounding", "box", "bbox", "boxes", "bboxes", "coordinates", "location", "position"),
+        *("object", "label", "class", "category", "it", "this", "that", "finally"),
+    )
+)
+# With one of these left, words are a sentence and no label.
+_OF_SENTENCES = frozenset(
+    (
+        *("is", "are", "was", "were", "i", "we", "you", "it", "can", "image", "picture", "photo"),
+        *("bounding", "coordinates", "located", "following", "detected", "shown", "answer"),
+    )
+)
+_SENTENCE_END = re.compile(r"[.!?]\s++")
+_ARTICLE = re.compile(r"(?:an?|the)\s+(?=[^\WA-Z])", re.IGNORECASE)
+
+
+def label_before(text: str) -> str:
+    """Return the label that the text before a box ends with; "" if there is none.
+
+    >>> label_before("<ref>dog</ref><box>"), label_before("There is a dog at ")
+    ('dog', 'dog')
+    >>> label_before("1. **dog**: "), label_before("- label: dog\\n  bbox: ")
+    ('dog', 'dog')
+    """
+    stated = _stated(text)
+    if stated is not None:
+        return stated
+    for line in reversed(TAG.sub(" ", text).split("\n")):
+        label = _words_before(line)
+        if label is not None:
+            return label
+    return ""
+
+
+def label_behind(text: str) -> str:
+    """Return the label that the text behind a box begins with; "" if there is none.
+
+    >>> label_behind(" dog ; "), label_behind("\\n  label: cat\\n- bbox: ")
+    ('dog', 'cat')
+    """
+    stated = _stated(text)
+    if stated is not None:
+        return stated
+    lines = TAG.sub(" ", text).split("\n")
+    line = next((line for line in lines if line.strip(_MARKS)), "")
+    words = re.split(r"[;,]|[.!?](?:\s|$)", line.strip(_MARKS))[0].strip(_MARKS)
+    return _no_sentence(_after_leading_words(words.split()))
+
+
+def labels_beside(before: Sequence[str], tail: str) -> list[str]:
+    """Return the labels of boxes from the texts before each and behind the last.
+
+    Labels stand behind their boxes if nothing else fits: none before the first, one behind all.
+
+    >>> labels_beside(["", "dog ; "], "cat"), labels_beside(["dog ", ", cat "], ".")
+    (['dog', 'cat'], ['dog', 'cat'])
+    """
+    if not label_before(before[0]):
+        behind = [label_behind(text) for text in (*before[1:], tail)]
+        if all(behind):
+            return behind
+    return [label_before(text) for text in before]
+
+
+def _stated(text: str) -> str | None:
+    """Return what a tag or a key says to be the label."""
+    for pattern in (_NAMED_BY_TAG, _NAMED_BY_KEY):
+        named = pattern.findall(text)
+        label = named[-1].strip(_MARKS) if named else ""
+        if label:
+            return label
+    return None
+
+
+def _words_before(line: str) -> str | None:
+    """Return the label at the end of a line; "" if it is a sentence; None: nothing but marks."""
+    line = _SENTENCE_END.split(_BULLET.sub("", FRAME.sub("", line.rstrip(_MARKS))))[-1]
+    words = line.strip(_MARKS).split()
+    count = len(words)
+    while words and plain(words[-1]) in _JOINING | {""}:
+        words.pop()
+    if not words:
+        return None
+    if len(words) < count:
+        # Not a label as such but a sentence about it: "In the middle, the dog is at".
+        words = _after_leading_words(" ".join(words).rpartition(",")[2].split())
+        return _no_sentence(words)
+    label = line.strip(_MARKS)
+    conjunction = re.match(r"(?:and|also|then)\s+(?=\S)", label, re.IGNORECASE)
+    label = label[conjunction.end() :] if conjunction else label
+    article = _ARTICLE.match(label)
+    label = label[article.end() :] if article else label
+    return _no_sentence(label.split(" "))
+
+
+def _after_leading_words(words: list[str]) -> list[str]:
+    start = 0
+    while start < len(words) and plain(words[start]) in _LEADING | {""}:
+        start += 1
+    return words[start:]
+
+
+def _no_sentence(words: Sequence[str]) -> str:
+    if any(plain(word) in _OF_SENTENCES for word in words):
+        return ""
+    return " ".join(words).strip(_MARKS)

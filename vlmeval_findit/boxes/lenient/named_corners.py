@@ -1,0 +1,206 @@
+"""Find boxes that are stated by points: corners such as "top-left", or points without names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..representation import Corners, Representation
+from .labels import TAG
+from .records import NO_REPAIRS, Repair, Repairs
+
+Box = tuple[int, int, tuple[float, ...], Repairs]  # Start, end, numbers in the format's order
+
+_NUMBER = r"[-+]?(?:\d++(?:\.\d++)?|\.\d++)"
+_NAMED = r"[xy][\w-]{0,4}\s?[:=]\s?"
+_EVENT = re.compile(
+    r"(?P<corner>\b(?:top|upper|bottom|lower)[\s_-]?(?:most[\s_-])?(?:left|right)"
+    r"|\b(?:left|right)[\s_-]?(?:top|upper|bottom|lower)\b"
+    r"|[左右][上下]角?|[上下][左右]角?)"
+    rf"|(?P<open>[\[(]?)\s?(?P<first>{_NAMED})?(?<![\d.])(?P<a>{_NUMBER})"
+    rf"(?:\s?[,;]\s?|\s)(?P<second>{_NAMED})?(?P<b>{_NUMBER})"
+    r"(?![\w%])(?!\s?[,;]\s?[-+]?[\d.])\s?(?P<close>[\])]?)",
+    re.IGNORECASE,
+)
+_NUMBER_BEFORE = re.compile(r"[\d.]\s?[,;]?\s?\Z")
+
+_NEAR = 100  # Characters between a corner and its point, or between the points of a box
+# Words that may stand between two points of one box; any other may name another object.
+_JOINING = frozenset(
+    (
+        *("a", "about", "and", "approximately", "are", "around", "as", "at", "bbox", "be", "begins"),
+        *("being", "bounding", "box", "by", "coordinate", "coordinates", "coords", "corner"),
+        *("corners", "down", "end", "ending", "ends", "extending", "extends", "finally", "first"),
+        *("from", "given", "goes", "going", "has", "into", "is", "it", "its", "located", "of"),
+        *("opposite", "other", "point", "points", "position", "s", "second", "start", "starting"),
+        *("starts", "the", "then", "this", "through", "till", "to", "until", "up", "vertex"),
+        *("while", "with", "x", "y"),
+    )
+)
+_OF_IMAGE = frozenset(("image", "picture", "photo", "screen", "canvas"))
+_JOINING_SIGNS = frozenset("是为在和到至与及角坐标点的位于分别即")
+_BULLET = re.compile(r"^\s*+\d{1,3}[.)]", re.MULTILINE)
+_WORD = re.compile(r"[^\W_]+")
+_NAME_OF_NUMBER = re.compile(r"[xy](?:\d|min|max)?", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class _Point:
+    x: float
+    y: float
+    start: int
+    end: int
+    name: str = ""  # Of a corner: "left top" and the like
+    in_brackets: bool = True
+
+
+@dataclass(slots=True)
+class _Corner:
+    name: str
+    start: int
+    end: int
+
+
+def boxes_of_points(text: str, row: Representation, in_order: bool) -> Iterator[Box]:
+    """Yield the boxes that points state.
+
+    Named corners say which side they are on, whatever their order. Points without names are
+    taken in the format's order, if ``in_order``.
+    """
+    for chain in _chains(text, row):
+        points = _with_names(chain)
+        if points and all(point.name for point in points):
+            yield from _of_corners(points, row)
+        elif in_order:
+            yield from _of_nameless(points, row, text)
+
+
+# --- which points and corners belong together -----------------------------------------------------
+
+
+def _chains(text: str, row: Representation) -> Iterator[list[_Point | _Corner]]:
+    """Yield the points and corners of a text, those that one statement joins together."""
+    chain: list[_Point | _Corner] = []
+    for match in _EVENT.finditer(text):
+        event = _event(match, text, row)
+        if event is None:
+            continue
+        if chain and not _joined(chain[-1], event, text):
+            yield chain
+            chain = []
+        chain.append(event)
+    yield chain
+
+
+def _event(match: re.Match[str], text: str, row: Representation) -> _Point | _Corner | None:
+    start, end = match.span()
+    if match["corner"] is not None:
+        return _Corner(_sides(match["corner"]), start, end)
+    in_brackets = bool(match["open"] and match["close"])
+    at = match.start("first") if match["first"] else match.start("a")
+    if not in_brackets and _NUMBER_BEFORE.search(text, max(0, at - 4), at):
+        return None
+    first, second = float(match["a"]), float(match["b"])
+    y_first = row.name == "yxyx"
+    if match["first"] and match["second"]:
+        y_first = match["first"][0] in "yY"
+    x, y = (second, first) if y_first else (first, second)
+    return _Point(x, y, start, end, in_brackets=in_brackets)
+
+
+def _sides(corner: str) -> str:
+    words = corner.lower()
+    across = "left" if "left" in words or "左" in words else "right"
+    is_top = any(word in words for word in ("top", "upper", "上"))
+    return f"{across} {'top' if is_top else 'bottom'}"
+
+
+def _joined(before: _Point | _Corner, event: _Point | _Corner, text: str) -> bool:
+    """Return whether nothing between two points or corners begins another statement."""
+    if event.start - before.end > _NEAR:
+        return False
+    between = TAG.sub(" ", text[before.end : event.start])
+    words = _WORD.findall(_BULLET.sub(" ", between))
+    if isinstance(before, _Corner) and isinstance(event, _Point):
+        # "the top-left corner of the red car is at": any words, but those of the image's corner.
+        return not any(word.lower() in _OF_IMAGE or word.isdecimal() for word in words)
+    return all(map(_is_joining, words))
+
+
+def _is_joining(word: str) -> bool:
+    if word.isascii():
+        return word.lower() in _JOINING or _NAME_OF_NUMBER.fullmatch(word) is not None
+    return _JOINING_SIGNS.issuperset(word)
+
+
+def _with_names(chain: Sequence[_Point | _Corner]) -> list[_Point]:
+    """Return the points, named by the corners before them, or behind if a point comes first."""
+    points: list[_Point] = []
+    corners: list[_Corner] = []
+    names_first = bool(chain) and isinstance(chain[0], _Corner)
+    for event in chain:
+        if isinstance(event, _Point):
+            points.append(event)
+            if names_first and corners:
+                corner = corners.pop(0)
+                event.name, event.start = corner.name, corner.start
+        elif not names_first:
+            waiting = next((point for point in points[-4:] if not point.name), None)
+            if waiting is not None:
+                waiting.name, waiting.end = event.name, event.end
+        elif not corners or corners[-1].name != event.name:
+            corners.append(event)
+    return points
+
+
+# --- points to boxes ------------------------------------------------------------------------------
+
+
+def _of_corners(points: Sequence[_Point], row: Representation) -> Iterator[Box]:
+    """Yield the boxes of named corners; a name that comes again begins the next box."""
+    group: dict[str, _Point] = {}
+    for point in points:
+        if point.name in group:
+            yield from _of_group([*group.values()], row)
+            group = {}
+        group[point.name] = point
+    yield from _of_group([*group.values()], row)
+
+
+def _of_group(points: Sequence[_Point], row: Representation) -> Iterator[Box]:
+    """Yield the box of two opposite corners or more, unless their numbers deny their names."""
+    sides: dict[str, set[float]] = {"left": set(), "right": set(), "top": set(), "bottom": set()}
+    for point in points:
+        across, down = point.name.split()
+        sides[across].add(point.x)
+        sides[down].add(point.y)
+    if any(len(values) != 1 for values in sides.values()):
+        return
+    x1, y1 = sides["left"].pop(), sides["top"].pop()
+    x2, y2 = sides["right"].pop(), sides["bottom"].pop()
+    if x1 > x2 or y1 > y2:
+        return
+    corners: Corners = (x1, y1, x2, y2)
+    in_order = [point.name for point in points] == ["left top", "right bottom"]
+    repairs = NO_REPAIRS if in_order or row.width > 4 else frozenset({Repair.ORDER})
+    start = min(point.start for point in points)
+    end = max(point.end for point in points)
+    yield start, end, tuple(row.from_corners(corners)), repairs
+
+
+def _of_nameless(points: Sequence[_Point], row: Representation, text: str) -> Iterator[Box]:
+    """Yield the boxes of points in brackets, so many a box as the format has, in one line each."""
+    points = [point for point in points if point.in_brackets]
+    count = row.width // 2
+    if len(points) % count:
+        return
+    for at in range(0, len(points), count):
+        of_box = points[at : at + count]
+        start, end = of_box[0].start, of_box[-1].end
+        if "\n" in text[start:end]:
+            continue
+        numbers: list[float] = []
+        for point in of_box:
+            numbers += (point.y, point.x) if row.name == "yxyx" else (point.x, point.y)
+        yield start, end, tuple(numbers), NO_REPAIRS

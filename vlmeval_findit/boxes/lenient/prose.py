@@ -1,0 +1,186 @@
+"""Find boxes in words: brackets, tags, two points, named corners or numbers, numbers alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ..representation import ReplyFormat, Representation
+from ..spaces import ImageExtent
+from .box_search import POINTS, is_confidence
+from .labels import FRAME, TAG, WITHIN, labels_beside
+from .location_tokens import boxes_in_tokens
+from .named_corners import boxes_of_points
+from .names import names_another_order, names_of, number_name
+from .punctuation import in_ascii
+from .records import Candidate, Repair, Repairs
+
+_PROSE: Repairs = frozenset({Repair.PROSE})
+
+NUMBER = r"([-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?)"
+BETWEEN = r"(?:\s*+[,;]\s*+|\s++)"
+# Behind a number: a unit, which is another space, or the rest of a word
+UNIT = r"(?![\w%°]|\s?(?:px\b|pixels?\b|percent\b|[cm]m\b|%|像素))"
+
+
+class Found(NamedTuple):
+    """A box and its place in the text."""
+
+    start: int
+    end: int
+    box: Candidate
+
+
+def boxes_in_prose(
+    text: str, fmt: ReplyFormat, extent: ImageExtent | None = None
+) -> list[Candidate]:
+    """Return the boxes in prose that have the label and frame asked for, each once.
+
+    ``extent`` is where the image lies in the numbers of a reply; without it location tokens,
+    which are fractions of the image, cannot be written in these numbers and are not read.
+    """
+    plain_text = in_ascii(text)
+    found = sorted(_found(plain_text, fmt, extent), key=lambda box: (box.start, -box.end))
+    apart: list[Found] = []
+    for each in found:
+        if not apart or each.start >= apart[-1].end:
+            apart.append(each)
+    # Labels are cut from the text as it was written.
+    boxes = _with_frames_and_labels(apart, text, fmt)
+    return [*dict.fromkeys(boxes)]
+
+
+def _found(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> Iterator[Found]:
+    row = fmt.numbers
+    if extent is not None:
+        yield from map(Found._make, boxes_in_tokens(text, fmt, extent))
+    yield from _by_name(text, row)
+    if row.name in POINTS:
+        # Points without names are in the format's order, named corners in any.
+        in_order = not names_another_order(text, row)
+        for start, end, numbers, repairs in boxes_of_points(text, row, in_order):
+            yield Found(start, end, Candidate("", None, numbers, repairs | _PROSE))
+    if not names_another_order(text, row):
+        yield from _bracketed(text, row)
+        yield from _bare(text, row)
+
+
+# --- brackets, tags or nothing around the numbers -------------------------------------------------
+
+
+def _bracketed(text: str, row: Representation) -> Iterator[Found]:
+    """Yield boxes in brackets or between tags; behind one may follow a confidence."""
+    pattern = _run(row, rf"[\[(>;|]\s*+{{}}(?:{BETWEEN}{NUMBER})?\s*+(?=[\])<;|])")
+    yield from _matched(pattern, text, row)
+
+
+def _bare(text: str, row: Representation) -> Iterator[Found]:
+    """Yield numbers without brackets behind ``bbox:``, ``is`` or alone in their line."""
+    before = r"(?:[:=;]|\b(?:is|are|at)\b|^[ \t]*+(?:(?:\d{1,2}[.)]|[-*•])\s++)?+)[ \t\"'`*]*+"
+    behind = rf"(?:{BETWEEN}{NUMBER})?(?=[ \t\"'`*]*+(?:[.;)]*+\s*+$|[.;]\s))"
+    yield from _matched(_run(row, before + "{}" + behind, rf"(?:{BETWEEN}|_)"), text, row)
+
+
+def _run(row: Representation, pattern: str, between: str = BETWEEN) -> re.Pattern[str]:
+    numbers = between.join([NUMBER] * row.width)
+    return re.compile(pattern.replace("{}", numbers), re.MULTILINE)
+
+
+def _matched(pattern: re.Pattern[str], text: str, row: Representation) -> Iterator[Found]:
+    for match in pattern.finditer(text):
+        *numbers, more = match.groups()
+        repairs = _PROSE
+        if more is not None:
+            if not is_confidence([*numbers, more], row.width):
+                continue
+            repairs = _PROSE | {Repair.CONFIDENCE}
+        yield Found(match.start(), match.end(), Candidate("", None, tuple(numbers), repairs))
+
+
+# --- numbers by name ------------------------------------------------------------------------------
+
+_NAME = (
+    r"(?:x|y)[ _-]?(?:min|max|minimum|maximum|cent(?:er|re)|[12])|(?:min|max|minimum|maximum)[ _-]?[xy]"
+    r"|cent(?:er|re)[ _-]?[xy]|left|top|right|bottom|width|height|c[xy]|[xywh]"
+)
+_FIELD = re.compile(
+    rf"(?<![\w-])({_NAME})(?![\w-])(?:[ _](?:edge|side|border|boundary|coordinate))?"
+    rf"[\"'`*)]{{0,3}}\s{{0,4}}(?:[:=]|is\b|at\b)[ \t\"'`*]{{0,4}}{NUMBER}{UNIT}",
+    re.IGNORECASE,
+)
+# Sizes of the image are none of a box; coordinates of points are in a tag of their own.
+_OF_IMAGE = re.compile(r"(?:image|picture|photo|original|canvas|screen|frame)\W{0,4}\Z", re.I)
+_POINT_TAG = re.compile(r"<points?\b[^<>]*+>", re.IGNORECASE)
+_BETWEEN_FIELDS = 80  # Characters between two numbers of a box
+
+
+def _by_name(text: str, row: Representation) -> Iterator[Found]:
+    """Yield boxes whose numbers the text names, as in ``x_min: 100, y_min = 200, …``."""
+    if row.width > 2:
+        text = _POINT_TAG.sub(lambda tag: " " * len(tag[0]), text)
+    fields: dict[str, str] = {}
+    start = end = 0
+    for match in _FIELD.finditer(text):
+        if _OF_IMAGE.search(text, max(0, match.start() - 20), match.start()):
+            continue
+        name = number_name(match[1])
+        if name in fields or match.start() - end > _BETWEEN_FIELDS:
+            yield from _of_fields(fields, start, end, row)
+            fields = {}
+        if not fields:
+            start = match.start()
+        fields[name] = match[2]
+        end = match.end()
+    yield from _of_fields(fields, start, end, row)
+
+
+def _of_fields(fields: dict[str, str], start: int, end: int, row: Representation) -> Iterator[Found]:
+    for names in names_of(row):
+        if row.excluded_keys.isdisjoint(fields) and all(name in fields for name in names):
+            numbers = tuple(fields[name] for name in names)
+            yield Found(start, end, Candidate("", None, numbers, _PROSE))
+            return
+
+
+# --- frames and labels ----------------------------------------------------------------------------
+
+
+def _with_frames_and_labels(
+    found: Sequence[Found], text: str, fmt: ReplyFormat
+) -> Iterator[Candidate]:
+    """Yield the boxes with the frame and label that stand beside them."""
+    if not found:
+        return
+    before: list[str] = []
+    end = 0
+    for each in found:
+        before.append(text[max(end, each.start - WITHIN) : each.start])
+        end = each.end
+    labels = [""] * len(found)
+    if fmt.multilabel:
+        labels = labels_beside(before, text[end : end + WITHIN])
+    frame, label = None, ""
+    for each, words, own_label in zip(found, before, labels, strict=True):
+        if fmt.frames > 1:
+            frame = _frame(words, frame)
+            if frame is None:
+                continue
+        if fmt.multilabel:
+            # A box without words of its own has the label of the box before it.
+            label = own_label or (label if not _has_words(words) else "")
+            if not label:
+                continue
+        yield each.box._replace(label=label, frame=frame)
+
+
+def _has_words(text: str) -> bool:
+    words = re.findall(r"\w+", FRAME.sub(" ", TAG.sub(" ", text)))
+    return any(word not in ("and", "or") for word in words)
+
+
+def _frame(before: str, last: int | None) -> int | None:
+    """Return the last frame named before a box, else that of the previous box."""
+    for match in FRAME.finditer(before):
+        last = int(match[1] or match[2])
+    return last
