@@ -117,7 +117,7 @@ TYPES = [
     ("xyxy_json", "```json\n[]\n```", "nothing found"),
     ("xyxy_json_nested", '{"bboxes": []}', "nothing found"),
     ("cxcywh_json_decomposed", "[]", "nothing found"),
-    ("xyxy_text", "The box is [100, 200, 300, 400, 0.98]", "not readable"),
+    ("xyxy_text", "The box is [100, 200, 300, 400, 0.98]", "recoverable"),
     ("xyxy_text", "The dog is at 100 from the left and 200 from above.", "not readable"),
     ("xyxy_text", "476_496_698_728", "not readable"),
     ("xyxy_json", "somewhere near 476 and 496", "not readable"),

@@ -14,6 +14,7 @@ from .box_records import FormatFailure, ParsedReply
 from .lenient import LONGEST, LenientReply, parse_leniently
 from .reading import reader
 from .representation import REPRESENTATIONS, STRUCTURES, ReplyFormat
+from .spaces import ImageExtent
 
 
 class AnswerKind(Enum):
@@ -100,7 +101,7 @@ def _finds_box(text: str, fmt: ReplyFormat) -> bool:
         return True
     # Lenient parsing leaves a reply alone that adheres in this format.
     looked_at = strict._replace(reason=strict.reason or FormatFailure.NO_BOX)
-    lenient = parse_leniently(text, fmt, looked_at)
+    lenient = parse_leniently(text, fmt, looked_at, ImageExtent(1.0, 1.0))
     return lenient is not None and bool(lenient.reading.boxes)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .answer_kinds import AnswerKind
 from .box_records import FormatFailure, Matched, ParsedReply, Truth
 from .hungarian import assign
+from .lenient.labels import is_lost
 from .matching import HIT, iou, plain_label
 from .representation import Corners
 
@@ -48,7 +49,7 @@ class BoxError(Enum):
 
     FAILED_CALL = "failed call", CountsAs.OBJECT, "the call failed: there is no reply"
     TRUNCATED = "truncated", CountsAs.OBJECT, "reply or thinking was cut off before the object"
-    RECOVERABLE = "recoverable", CountsAs.OBJECT, "lenient parsing finds it in a malformed reply"
+    RECOVERABLE = "recoverable", CountsAs.OBJECT, "lenient parsing finds the box or its label"
     NOT_READABLE = "not readable", CountsAs.OBJECT, "empty, malformed, or numbers nobody reads"
     NO_RECTANGLE = "no rectangle", CountsAs.PAIR, "numbers that make no box, or a box without area"
     WRONG_FRAME = "wrong frame", CountsAs.PAIR, "the right box in another frame, or in none"
@@ -141,8 +142,7 @@ def _events(query: MatchedQuery) -> list[ErrorEvent]:
         del boxes[box], objects[object_]
 
     for n in _best([n for n in near if n.in_frame]):
-        another_label = BoxError.WRONG_LABEL if n.iou >= HIT else BoxError.BOTH
-        pair(BoxError.LOCALISATION if n.agree else another_label, n.box, n.object)
+        pair(_why_no_hit(n, query), n.box, n.object)
     if reading.frames:
         right = [n for n in near if n.iou >= HIT and n.agree]
         for n in _best([n for n in right if n.box in boxes and n.object in objects]):
@@ -164,6 +164,19 @@ def _events(query: MatchedQuery) -> list[ErrorEvent]:
             kind = BoxError.DUPLICATE if box in duplicates else BoxError.BACKGROUND
         events.append(ErrorEvent(kind, box))
     return [*events, *(ErrorEvent(_why_missed(query, at), None, at) for at in objects)]
+
+
+def _why_no_hit(near: _Near, query: MatchedQuery) -> BoxError:
+    """Say why a box near an object, in its frame, is no hit."""
+    if near.agree:
+        return BoxError.LOCALISATION
+    if near.iou < HIT:
+        return BoxError.BOTH
+    # The reply does not say another label: its label was not read.
+    if near.object in query.recoverable:
+        return BoxError.RECOVERABLE
+    label = query.reading.labels[near.box] if query.reading.labels else ""
+    return BoxError.NOT_READABLE if label and is_lost(label) else BoxError.WRONG_LABEL
 
 
 def _has_no_area(box: Corners) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import accumulate, chain, pairwise, repeat
 from typing import Any, NamedTuple
 
@@ -292,7 +291,6 @@ def _frame_keys(
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-@lru_cache(maxsize=65536)
 def plain_label(label: str) -> str:
     """Normalise a label for comparison: lower case, no ASCII punctuation, single blanks."""
     return " ".join(label.lower().translate(_PUNCTUATION).split())

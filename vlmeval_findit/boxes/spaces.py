@@ -37,6 +37,16 @@ class ToPixels(NamedTuple):
     left: float = 0.0
     top: float = 0.0
 
+    def extent(self, width: int, height: int) -> ImageExtent:
+        """Return where a width x height image lies in the reply's numbers.
+
+        >>> ToPixels(0.64, 0.48).extent(640, 480)
+        ImageExtent(width=1000.0, height=1000.0, left=0.0, top=0.0)
+        """
+        across, down = self.scale_x, self.scale_y
+        left, top = (0.0 - self.left) / across, (0.0 - self.top) / down
+        return ImageExtent(width / across, height / down, left, top)
+
 
 class SpaceError(ValueError):
     """No coordinate space is known, or its settings cannot be used."""

@@ -15,6 +15,7 @@ from ..runs.run_errors import (
     errors_of,
     gain_by_repair,
     lenient_gain,
+    lenient_replies,
     points_of,
     rejection_shares,
 )
@@ -147,8 +148,7 @@ def lenient_table(run: Run) -> Table:
         rows = [[name, each.replies, each.boxes, each.objects, ""] for name, each in gains.items()]
         rows += _metric_rows(run, (run.benchmark.metrics[0], lenient), ["", "", ""])
     fields = [Field("repair"), count("replies"), count("boxes"), count("objects"), value("percent")]
-    not_adherent = sum(row.reason is not None and not row.failed for row in run.rows)
-    title = f"What lenient parsing would take of {not_adherent:,} replies that do not adhere"
+    title = f"What lenient parsing would take of {lenient_replies(run.rows)}"
     return Table(title, fields, rows)
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose
 from typing import NamedTuple
@@ -196,15 +196,28 @@ def rejection_shares(run: Run) -> tuple[RejectionShare, ...]:
 class LenientGain(NamedTuple):
     """Boxes and objects that lenient parsing adds to the strict reading."""
 
-    replies: int = 0  # That have any
+    replies: int = 0  # With another box, or with a label in place of a lost one
     boxes: int = 0
-    objects: int = 0  # That these boxes hit
+    objects: int = 0  # That these boxes and labels hit
 
 
 def _row_gain(row: ScoredRow) -> LenientGain | None:
     lenient = row.details.get("lenient")
-    more = len(lenient["boxes"]) - len(row.details["boxes"]) if lenient else 0
-    return LenientGain(1, more, len(lenient["recoverable"])) if lenient and more else None
+    if not lenient:
+        return None
+    more = len(lenient["boxes"]) - len(row.details["boxes"])
+    if not more and lenient.get("labels") == row.details.get("labels"):
+        return None
+    return LenientGain(1, more, len(lenient["recoverable"]))
+
+
+def lenient_replies(rows: Sequence[ScoredRow]) -> str:
+    """Count the replies that lenient parsing reads, in words."""
+    not_adherent = sum(row.reason is not None and not row.failed for row in rows)
+    lost = sum(row.reason is None and _row_gain(row) is not None for row in rows)
+    if not lost:
+        return f"{not_adherent:,} replies that do not adhere"
+    return f"{not_adherent + lost:,} replies that do not adhere or whose labels were lost"
 
 
 def _added(gains: Iterable[LenientGain | None]) -> LenientGain:
@@ -236,10 +249,9 @@ def lenient_note(benchmark: Benchmark, rows: Iterable[ScoredRow], sums: Sums) ->
     gain = lenient_gain(rows)
     if not gain.replies or lenient_metric is None:
         return None
-    not_adherent = sum(row.reason is not None and not row.failed for row in rows)
     repairs = ", ".join(f"{name} {each.replies}" for name, each in gain_by_repair(rows).items())
     strict, lenient = (m.value(sums) or 0.0 for m in (benchmark.metrics[0], lenient_metric))
     return (
-        f"lenient parsing would take boxes from {gain.replies:,} of {not_adherent:,} replies that "
-        f"do not adhere ({repairs}): {benchmark.metrics[0].name} {lenient:.1f}, not {strict:.1f}"
+        f"lenient parsing would take more from {gain.replies:,} of {lenient_replies(rows)} "
+        f"({repairs}): {benchmark.metrics[0].name} {lenient:.1f}, not {strict:.1f}"
     )

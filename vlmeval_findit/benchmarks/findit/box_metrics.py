@@ -14,7 +14,7 @@ from ...boxes.box_records import FormatFailure, Matched, ParsedReply, Truth
 from ...boxes.lenient import LenientReply, parse_leniently
 from ...boxes.matching import match, points_inside
 from ...boxes.representation import Corners, MatchRule, ReplyFormat
-from ...boxes.spaces import ToPixels
+from ...boxes.spaces import ImageExtent, ToPixels
 from ...core.metric import Better, Metric
 from ...core.replies import Reply
 
@@ -35,14 +35,18 @@ def lenient_matches(
     truths: Sequence[Truth],
     maps: Sequence[ToPixels],
     match_rule: MatchRule = MatchRule.BOX_OVERLAP,
+    extents: Sequence[ImageExtent | None] = (),
 ) -> dict[int, LenientMatch]:
-    """Match the lenient readings, by index of their replies."""
-    result = {
-        place: lenient
-        for place, reading in enumerate(readings)
-        if reading.reason is not None
-        and (lenient := parse_leniently(replies[place], formats[place], reading)) is not None
-    }
+    """Match the lenient readings, by index of their replies.
+
+    ``extents`` are where the images lie in the replies' numbers; location tokens need them.
+    """
+    result: dict[int, LenientReply] = {}
+    for place, reading in enumerate(readings):
+        extent = extents[place] if extents else None
+        lenient = parse_leniently(replies[place], formats[place], reading, extent)
+        if lenient is not None:
+            result[place] = lenient
     read = [lenient.reading for lenient in result.values()]
     true, in_pixels = [truths[place] for place in result], [maps[place] for place in result]
     matched = match(read, true, in_pixels, match_rule)

@@ -98,7 +98,11 @@ def match_replies(
     matched = match(readings, truths, maps, match_rule)
     known = [formats[row] for row in rows]
     texts = [reply.answer for reply in replies]
-    lenient = lenient_matches(texts, known, readings, truths, maps, match_rule)
+    extents = [
+        in_pixels.extent(query.width, query.height)
+        for in_pixels, query in zip(maps, queries, strict=True)
+    ]
+    lenient = lenient_matches(texts, known, readings, truths, maps, match_rule, extents)
     result = []
     together = zip(queries, replies, readings, matched, known, strict=True)
     for place, (query, reply, reading, item, how) in enumerate(together):

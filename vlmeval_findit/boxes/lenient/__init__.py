@@ -19,7 +19,7 @@ from .labels import is_lost
 from .names import names_another_order
 from .prose import boxes_in_prose
 from .records import NO_REPAIRS, Candidate, Repair, Repairs
-from .values import List, ParsedValue, values_in
+from .values import List, Object, ParsedValue, values_in
 
 __all__ = ["LenientReply", "Repair", "parse_leniently"]
 
@@ -66,7 +66,7 @@ def parse_leniently(
     values = list(values_in(text))
     reading, repairs = _structured(values, text, fmt, strict)
     # A text with objects is not read as prose: their keys may give numbers another meaning.
-    if not reading.boxes and not any(brace in text for brace in "{}｛｝"):
+    if not reading.boxes and not any(map(_has_keys, values)):
         reading, repairs = _worded(text, fmt, extent)
         if adheres and reading.boxes:
             repairs = frozenset({Repair.LABEL})
@@ -83,9 +83,7 @@ def parse_leniently(
 # --- prose ----------------------------------------------------------------------------------------
 
 
-def _worded(
-    text: str, fmt: ReplyFormat, extent: ImageExtent | None
-) -> tuple[ParsedReply, Repairs]:
+def _worded(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> tuple[ParsedReply, Repairs]:
     if fmt.output == "json" and not names_another_order(text, fmt.numbers):
         reading = reader(replace(fmt, output="text", structure="per_box"))(text)
         if reading.boxes and not any(map(is_lost, reading.labels)):
@@ -93,6 +91,11 @@ def _worded(
     candidates = boxes_in_prose(text, fmt, extent)
     indices = [candidate.frame for candidate in candidates if candidate.frame is not None]
     return _read(candidates, indices, fmt), _repairs_of(candidates)
+
+
+def _has_keys(value: ParsedValue) -> bool:
+    items = value.value.items if isinstance(value.value, List) else [value.value]
+    return any(isinstance(item, Object) and item.pairs for item in items)
 
 
 # --- lists and objects ----------------------------------------------------------------------------
@@ -226,7 +229,7 @@ def _same_boxes(
 ) -> list[tuple[int, int]]:
     """Pair strict boxes with the same lenient ones whose label can be one."""
     waiting: dict[Hashable, list[int]] = {}
-    for other in reversed(added):
+    for other in reversed(added) if left else ():
         if not is_lost(lenient.labels[other]):
             frame = lenient.frames[other] if lenient.frames else 0
             waiting.setdefault((lenient.boxes[other], frame), []).append(other)

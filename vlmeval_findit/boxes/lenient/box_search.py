@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ..reading import as_index
 from ..representation import CLASS_KEY, PLURAL_KEYS, ReplyFormat
 from .labels import without_tags
+from .named_corners import box_of_corners, corner_of
 from .names import (
     BOXES,
     CONTAINERS,
@@ -124,12 +125,12 @@ class Entries:
         if named is not None and _are_numbers(named[1]):
             yield from self._decomposed(_Numbers(tuple(named[1])), value, place)
             return
+        corners = self._corners(fields)
+        if corners is not None and (not self._labelled or place.label is not None):
+            yield _candidate(corners, _odd(place))
+            return
         for keys in self._keys_by_likelihood(fields):
-            boxes = [
-                box
-                for key in keys
-                for box in self._under(key, fields[key], value, place)
-            ]
+            boxes = [box for key in keys for box in self._under(key, fields[key], value, place)]
             if boxes:
                 yield from boxes
                 return
@@ -245,6 +246,17 @@ class Entries:
             return None
         return _Numbers(tuple(numbers), frozenset({Repair.NUMBERS}))
 
+    def _corners(self, fields: Mapping[str, Value]) -> _Numbers | None:
+        """Return the numbers of a box whose corners are keys, such as ``top_left``."""
+        row = self._how.numbers
+        points: list[tuple[str, float, float]] = []
+        for key, value in fields.items():
+            corner, point = corner_of(key), _point(value, y_first=row.name == "yxyx")
+            if corner is not None and point is not None:
+                points.append((corner, *point))
+        box = box_of_corners(points) if row.name in POINTS else None
+        return None if box is None else _Numbers(tuple(row.from_corners(box)))
+
     def _in_pairs(self, items: Sequence[Value]) -> _Numbers | None:
         row = self._how.numbers
         if row.name not in POINTS or 2 * len(items) != row.width:
@@ -260,6 +272,18 @@ class Entries:
 def _candidate(box: _Numbers, place: Context, bare: bool = False) -> Candidate:
     repairs = place.repairs | box.repairs
     return Candidate(place.label or "", place.frame, box.numbers, repairs, bare)
+
+
+def _point(value: Value, y_first: bool) -> tuple[float, float] | None:
+    """Return x and y of a point: an object with these keys, or a pair in the format's order."""
+    if isinstance(value, Object):
+        named = {plain(key): each for key, each in value.pairs}
+        pair = [named.get("x"), named.get("y")]
+    elif isinstance(value, List) and len(value.items) == 2 and value.whole:
+        pair = [*reversed(value.items)] if y_first else value.items
+    else:
+        return None
+    return (float(pair[0]), float(pair[1])) if _are_numbers(pair) else None  # type: ignore[arg-type]
 
 
 _SEPARATOR = re.compile(r"\s*+,\s*+|\s++")

@@ -49,6 +49,8 @@ def without_tags(text: str) -> str:
 
 # --- labels beside a box --------------------------------------------------------------------------
 
+_OF_CORNER = re.compile(r"\bcorner of ([^\d,;:.()\n]{1,60}?) (?:is|at|:)", re.IGNORECASE)
+
 # Words between a label and its box, and words before a label in a sentence
 _JOINING = frozenset(
     (
@@ -77,7 +79,7 @@ _OF_SENTENCES = frozenset(
     )
 )
 _SENTENCE_END = re.compile(r"[.!?]\s++")
-_ARTICLE = re.compile(r"(?:an?|the)\s+(?=[^\WA-Z])", re.IGNORECASE)
+_ARTICLE = re.compile(r"(?:[Aa]n?|[Tt]he)\s+(?=[^\WA-Z])")
 
 
 def label_before(text: str) -> str:
@@ -111,6 +113,16 @@ def label_behind(text: str) -> str:
     line = next((line for line in lines if line.strip(_MARKS)), "")
     words = re.split(r"[;,]|[.!?](?:\s|$)", line.strip(_MARKS))[0].strip(_MARKS)
     return _no_sentence(_after_leading_words(words.split()))
+
+
+def label_within(text: str) -> str:
+    """Return the label in the sentence that states a box; "" if there is none.
+
+    >>> label_within("top-left corner of the dog is at (1, 2), bottom-right corner at (3, 4)")
+    'dog'
+    """
+    words = _OF_CORNER.search(text)
+    return _no_sentence(_after_leading_words(words[1].split())) if words else ""
 
 
 def labels_beside(before: Sequence[str], tail: str) -> list[str]:
@@ -151,6 +163,8 @@ def _words_before(line: str) -> str | None:
         # Not a label as such but a sentence about it: "In the middle, the dog is at".
         words = _after_leading_words(" ".join(words).rpartition(",")[2].split())
         return _no_sentence(words)
+    if not _after_leading_words(words):
+        return ""
     label = line.strip(_MARKS)
     conjunction = re.match(r"(?:and|also|then)\s+(?=\S)", label, re.IGNORECASE)
     label = label[conjunction.end() :] if conjunction else label

@@ -29,11 +29,47 @@ _NEAR = 100  # Characters between a corner and its point, or between the points 
 # Words that may stand between two points of one box; any other may name another object.
 _JOINING = frozenset(
     (
-        *("a", "about", "and", "approximately", "are", "around", "as", "at", "bbox", "be", "begins"),
+        *(
+            "a",
+            "about",
+            "and",
+            "approximately",
+            "are",
+            "around",
+            "as",
+            "at",
+            "bbox",
+            "be",
+            "begins",
+        ),
         *("being", "bounding", "box", "by", "coordinate", "coordinates", "coords", "corner"),
         *("corners", "down", "end", "ending", "ends", "extending", "extends", "finally", "first"),
-        *("from", "given", "goes", "going", "has", "into", "is", "it", "its", "located", "of"),
-        *("opposite", "other", "point", "points", "position", "s", "second", "start", "starting"),
+        *(
+            "from",
+            "given",
+            "goes",
+            "going",
+            "has",
+            "in",
+            "into",
+            "is",
+            "it",
+            "its",
+            "located",
+            "of",
+        ),
+        *(
+            "on",
+            "opposite",
+            "other",
+            "point",
+            "points",
+            "position",
+            "s",
+            "second",
+            "start",
+            "starting",
+        ),
         *("starts", "the", "then", "this", "through", "till", "to", "until", "up", "vertex"),
         *("while", "with", "x", "y"),
     )
@@ -41,6 +77,7 @@ _JOINING = frozenset(
 _OF_IMAGE = frozenset(("image", "picture", "photo", "screen", "canvas"))
 _JOINING_SIGNS = frozenset("是为在和到至与及角坐标点的位于分别即")
 _BULLET = re.compile(r"^\s*+\d{1,3}[.)]", re.MULTILINE)
+_SENTENCE_END = re.compile(r"\n|[.!?。]\s")
 _WORD = re.compile(r"[^\W_]+")
 _NAME_OF_NUMBER = re.compile(r"[xy](?:\d|min|max)?", re.IGNORECASE)
 
@@ -170,18 +207,9 @@ def _of_corners(points: Sequence[_Point], row: Representation) -> Iterator[Box]:
 
 def _of_group(points: Sequence[_Point], row: Representation) -> Iterator[Box]:
     """Yield the box of two opposite corners or more, unless their numbers deny their names."""
-    sides: dict[str, set[float]] = {"left": set(), "right": set(), "top": set(), "bottom": set()}
-    for point in points:
-        across, down = point.name.split()
-        sides[across].add(point.x)
-        sides[down].add(point.y)
-    if any(len(values) != 1 for values in sides.values()):
+    corners = box_of_corners([(point.name, point.x, point.y) for point in points])
+    if corners is None:
         return
-    x1, y1 = sides["left"].pop(), sides["top"].pop()
-    x2, y2 = sides["right"].pop(), sides["bottom"].pop()
-    if x1 > x2 or y1 > y2:
-        return
-    corners: Corners = (x1, y1, x2, y2)
     in_order = [point.name for point in points] == ["left top", "right bottom"]
     repairs = NO_REPAIRS if in_order or row.width > 4 else frozenset({Repair.ORDER})
     start = min(point.start for point in points)
@@ -189,8 +217,36 @@ def _of_group(points: Sequence[_Point], row: Representation) -> Iterator[Box]:
     yield start, end, tuple(row.from_corners(corners)), repairs
 
 
+def box_of_corners(points: Sequence[tuple[str, float, float]]) -> Corners | None:
+    """Return the box of named corners (name, x, y); None if they leave a side open or disagree.
+
+    >>> box_of_corners([("left bottom", 1, 4), ("right top", 3, 2)])
+    (1, 2, 3, 4)
+    >>> box_of_corners([("left bottom", 1, 2), ("right top", 3, 4)])
+    """
+    sides: dict[str, set[float]] = {"left": set(), "right": set(), "top": set(), "bottom": set()}
+    for name, x, y in points:
+        across, down = name.split()
+        sides[across].add(x)
+        sides[down].add(y)
+    if any(len(values) != 1 for values in sides.values()):
+        return None
+    x1, y1, x2, y2 = (sides[side].pop() for side in ("left", "top", "right", "bottom"))
+    return (x1, y1, x2, y2) if x1 <= x2 and y1 <= y2 else None
+
+
+def corner_of(name: str) -> str | None:
+    """Return the corner that a key names; None if it names none.
+
+    >>> corner_of("top_left"), corner_of("dog")
+    ('left top', None)
+    """
+    match = _EVENT.fullmatch(name.strip())
+    return _sides(match["corner"]) if match and match["corner"] else None
+
+
 def _of_nameless(points: Sequence[_Point], row: Representation, text: str) -> Iterator[Box]:
-    """Yield the boxes of points in brackets, so many a box as the format has, in one line each."""
+    """Yield the boxes of points in brackets, so many a box as the format has, in one sentence."""
     points = [point for point in points if point.in_brackets]
     count = row.width // 2
     if len(points) % count:
@@ -198,7 +254,7 @@ def _of_nameless(points: Sequence[_Point], row: Representation, text: str) -> It
     for at in range(0, len(points), count):
         of_box = points[at : at + count]
         start, end = of_box[0].start, of_box[-1].end
-        if "\n" in text[start:end]:
+        if _SENTENCE_END.search(text, start, end):
             continue
         numbers: list[float] = []
         for point in of_box:

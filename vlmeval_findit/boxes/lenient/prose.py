@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..representation import ReplyFormat, Representation
 from ..spaces import ImageExtent
 from .box_search import POINTS, is_confidence
-from .labels import FRAME, TAG, WITHIN, labels_beside
+from .labels import FRAME, TAG, WITHIN, label_within, labels_beside
 from .location_tokens import boxes_in_tokens
 from .named_corners import boxes_of_points
 from .names import names_another_order, names_of, number_name
@@ -47,8 +47,9 @@ def boxes_in_prose(
         if not apart or each.start >= apart[-1].end:
             apart.append(each)
     # Labels are cut from the text as it was written.
-    boxes = _with_frames_and_labels(apart, text, fmt)
-    return [*dict.fromkeys(boxes)]
+    boxes = list(_with_frames_and_labels(apart, text, fmt))
+    once = {(box.label, box.frame, tuple(map(float, box.numbers))): box for box in reversed(boxes)}
+    return [*reversed(once.values())]
 
 
 def _found(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> Iterator[Found]:
@@ -63,7 +64,7 @@ def _found(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> Iterator[
             yield Found(start, end, Candidate("", None, numbers, repairs | _PROSE))
     if not names_another_order(text, row):
         yield from _bracketed(text, row)
-        yield from _bare(text, row)
+        yield from _bare(text, row, fmt.multilabel)
 
 
 # --- brackets, tags or nothing around the numbers -------------------------------------------------
@@ -71,20 +72,27 @@ def _found(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> Iterator[
 
 def _bracketed(text: str, row: Representation) -> Iterator[Found]:
     """Yield boxes in brackets or between tags; behind one may follow a confidence."""
-    pattern = _run(row, rf"[\[(>;|]\s*+{{}}(?:{BETWEEN}{NUMBER})?\s*+(?=[\])<;|])")
+    pattern = _run(row, rf"[\[({{>;]\s*+NUMBERS(?:{BETWEEN}{NUMBER})?\s*+(?=[\])}}<;])", BETWEEN)
     yield from _matched(pattern, text, row)
 
 
-def _bare(text: str, row: Representation) -> Iterator[Found]:
-    """Yield numbers without brackets behind ``bbox:``, ``is`` or alone in their line."""
-    before = r"(?:[:=;]|\b(?:is|are|at)\b|^[ \t]*+(?:(?:\d{1,2}[.)]|[-*•])\s++)?+)[ \t\"'`*]*+"
-    behind = rf"(?:{BETWEEN}{NUMBER})?(?=[ \t\"'`*]*+(?:[.;)]*+\s*+$|[.;]\s))"
-    yield from _matched(_run(row, before + "{}" + behind, rf"(?:{BETWEEN}|_)"), text, row)
+_IN_LINE = r"(?:[ \t]*+[,;|_][ \t]*+|[ \t]++)"
+_BULLETS = r"(?:(?:\d{1,2}[.)]|[-*•])[ \t]++)?+"
 
 
-def _run(row: Representation, pattern: str, between: str = BETWEEN) -> re.Pattern[str]:
+def _bare(text: str, row: Representation, labelled: bool) -> Iterator[Found]:
+    """Yield numbers without brackets: behind ``bbox:`` or ``is``, in a table, alone in a line."""
+    begins = rf"^[ \t]*+{_BULLETS}"
+    # Where labels are asked for, also behind words: a line of a CSV file
+    words = r"|^[^\W\d][^\d\n,;:|]{0,60}+(?:,|(?<=[ \t]))" if labelled else ""
+    before = rf"(?:[:=;|]|\b(?:is|are|at)\b|{begins}{words})[ \t\"'`*]*+"
+    behind = rf"(?:{_IN_LINE}{NUMBER})?(?=[ \t\"'`*|]*+(?:[.;)]*+[ \t]*+$|[.;]\s))"
+    yield from _matched(_run(row, f"{before}NUMBERS{behind}", _IN_LINE), text, row)
+
+
+def _run(row: Representation, pattern: str, between: str) -> re.Pattern[str]:
     numbers = between.join([NUMBER] * row.width)
-    return re.compile(pattern.replace("{}", numbers), re.MULTILINE)
+    return re.compile(pattern.replace("NUMBERS", numbers), re.MULTILINE)
 
 
 def _matched(pattern: re.Pattern[str], text: str, row: Representation) -> Iterator[Found]:
@@ -95,13 +103,14 @@ def _matched(pattern: re.Pattern[str], text: str, row: Representation) -> Iterat
             if not is_confidence([*numbers, more], row.width):
                 continue
             repairs = _PROSE | {Repair.CONFIDENCE}
-        yield Found(match.start(), match.end(), Candidate("", None, tuple(numbers), repairs))
+        yield Found(match.start(1), match.end(), Candidate("", None, tuple(numbers), repairs))
 
 
 # --- numbers by name ------------------------------------------------------------------------------
 
 _NAME = (
-    r"(?:x|y)[ _-]?(?:min|max|minimum|maximum|cent(?:er|re)|[12])|(?:min|max|minimum|maximum)[ _-]?[xy]"
+    r"(?:x|y)[ _-]?(?:min|max|minimum|maximum|cent(?:er|re)|[12])"
+    r"|(?:min|max|minimum|maximum)[ _-]?[xy]"
     r"|cent(?:er|re)[ _-]?[xy]|left|top|right|bottom|width|height|c[xy]|[xywh]"
 )
 _FIELD = re.compile(
@@ -110,7 +119,8 @@ _FIELD = re.compile(
     re.IGNORECASE,
 )
 # Sizes of the image are none of a box; coordinates of points are in a tag of their own.
-_OF_IMAGE = re.compile(r"(?:image|picture|photo|original|canvas|screen|frame)\W{0,4}\Z", re.I)
+_OF_IMAGE = re.compile(r"(?:image|picture|photo|original|canvas|screen)\b[^.\n]{0,30}\Z", re.I)
+_SIZES = ("width", "height", "w", "h")
 _POINT_TAG = re.compile(r"<points?\b[^<>]*+>", re.IGNORECASE)
 _BETWEEN_FIELDS = 80  # Characters between two numbers of a box
 
@@ -122,20 +132,23 @@ def _by_name(text: str, row: Representation) -> Iterator[Found]:
     fields: dict[str, str] = {}
     start = end = 0
     for match in _FIELD.finditer(text):
-        if _OF_IMAGE.search(text, max(0, match.start() - 20), match.start()):
-            continue
         name = number_name(match[1])
-        if name in fields or match.start() - end > _BETWEEN_FIELDS:
+        at = match.start()
+        if name in _SIZES and (not fields or _OF_IMAGE.search(text, max(0, at - 45), at)):
+            continue
+        if name in fields or at - end > _BETWEEN_FIELDS:
             yield from _of_fields(fields, start, end, row)
             fields = {}
         if not fields:
-            start = match.start()
+            start = at
         fields[name] = match[2]
         end = match.end()
     yield from _of_fields(fields, start, end, row)
 
 
-def _of_fields(fields: dict[str, str], start: int, end: int, row: Representation) -> Iterator[Found]:
+def _of_fields(
+    fields: dict[str, str], start: int, end: int, row: Representation
+) -> Iterator[Found]:
     for names in names_of(row):
         if row.excluded_keys.isdisjoint(fields) and all(name in fields for name in names):
             numbers = tuple(fields[name] for name in names)
@@ -168,6 +181,7 @@ def _with_frames_and_labels(
                 continue
         if fmt.multilabel:
             # A box without words of its own has the label of the box before it.
+            own_label = own_label or label_within(text[each.start : each.end])
             label = own_label or (label if not _has_words(words) else "")
             if not label:
                 continue

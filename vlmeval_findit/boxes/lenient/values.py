@@ -15,7 +15,6 @@ from ...core.lenient_json import unescaped
 from .punctuation import DOUBLE_QUOTES, FULL_WIDTH, INVISIBLE, SINGLE_QUOTES
 from .records import Repair, Repairs
 
-
 DEEPEST = 16  # Brackets within brackets; deeper nesting is a loop and no answer
 
 Scalar = str | int | float | bool | None
@@ -91,9 +90,7 @@ _CLOSED_BY = {
     **dict.fromkeys(DOUBLE_QUOTES, DOUBLE_QUOTES + '"'),
     **dict.fromkeys(SINGLE_QUOTES, SINGLE_QUOTES + "'"),
 }
-_JSON_NUMBER = re.compile(
-    r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|NaN|-?Infinity"
-)
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|NaN|-?Infinity")
 _JSON_STRING = re.compile(r"""(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+""")
 _JSON_WORDS = {"true": True, "false": False, "null": None}
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
