@@ -16,7 +16,7 @@ from simulated_trainings import claims_of, simulated_runs
 __all__ = ["simulated_runs"]
 
 CHECKPOINTS = 20
-TRAININGS = 400
+TRAININGS = 250
 
 
 @pytest.fixture(autouse=True)
@@ -53,5 +53,5 @@ def test_of_20_tables_of_a_training_few_are_false() -> None:
                 false = 100 * np.mean([each.false > 0 for each in trained])
                 right = np.mean([each.right_at_last for each in trained])
                 cells.append(f"{false:.1f} % ({right:.1f})")
-                assert false <= 5 + 3 * 1.1, (name, alike, pictures)
+                assert false <= 5 + 3 * 1.4, (name, alike, pictures)
             print(f"| {name} | {alike} | {' | '.join(cells)} |", flush=True)

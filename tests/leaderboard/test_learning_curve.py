@@ -92,12 +92,34 @@ def test_a_look_after_every_checkpoint_is_false_in_few_trainings(rates: list[flo
     assert false <= 6
 
 
-def test_more_checkpoints_never_make_an_earlier_claim_easier() -> None:
-    """The level falls, so a pair's first table decides: chances are those of new pairs."""
-    levels = [alpha_share(count) for count in range(2, 200)]
+def test_no_grouping_of_equal_checkpoints_spends_more_than_5_percent() -> None:
+    """The first false claim comes from a pair that is new: at most its share of the equal pairs.
+
+    All groupings of 24 checkpoints into groups of equals are tried, in every order. An earlier pair
+    is tested at its first table's level or below.
+    """
+    levels = [alpha_share(count) for count in range(2, 25)]
     assert levels == sorted(levels, reverse=True)
-    spent = [level * 2 / count for count, level in enumerate(levels, 2)]
-    assert sum(spent) < 1
+    most: dict[tuple[int, ...], float] = {(1,): 0.0}
+    for level in levels:
+        after: dict[tuple[int, ...], float] = {}
+        for groups, spent in most.items():
+            for larger in _with_one_more(groups):
+                before, pairs = _equal_pairs(groups), _equal_pairs(larger)
+                chance = level * (pairs - before) / pairs if pairs else 0.0
+                after[larger] = max(after.get(larger, 0.0), spent + chance)
+        most = after
+    assert max(most.values()) == pytest.approx(1 - 24**-0.5) == most[(24,)]
+
+
+def _with_one_more(groups: tuple[int, ...]) -> set[tuple[int, ...]]:
+    """Return the sizes of groups after one checkpoint more, in any of them or alone."""
+    sizes = [(*groups[:at], size + 1, *groups[at + 1 :]) for at, size in enumerate(groups)]
+    return {tuple(sorted(each, reverse=True)) for each in [*sizes, (*groups, 1)]}
+
+
+def _equal_pairs(groups: tuple[int, ...]) -> int:
+    return sum(size * (size - 1) // 2 for size in groups)
 
 
 def test_the_datasets_of_a_training_share_the_5_percent(world: World) -> None:

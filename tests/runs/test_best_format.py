@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 from grids import grid
 from scored_runs import Answer, World, query, saying, speaking, world
 
@@ -72,7 +73,16 @@ def test_everything_names_the_same_format(
     results = results_of(runs)
     assert best_format(results).format == expected
     report_formats(results, tmp_path / "formats.yaml")
-    assert f"M: best format on FindIt {expected} (" in capsys.readouterr().out
+    # The value that formats are ranked by has one name, and that name one meaning.
+    whole = "F1@0.5 (failed calls as misses)"
+    headline = whole if any(result.failed for result in results) else "F1@0.5"
+    assert f"M: best format on FindIt {expected} ({headline} " in capsys.readouterr().out
+    written = yaml.safe_load((tmp_path / "formats.yaml").read_text(encoding="utf-8"))
+    of_model = written["models"]["M"]["FindIt"]
+    ranked_by = {each["format"]: each[headline] for each in of_model["averages"]}
+    for cell in of_model["cells"]:
+        value = cell.get(whole, cell["F1@0.5"])
+        assert ranked_by[parse(cell["dataset"]).format] == pytest.approx(value)
     assert BestFormats(tmp_path / "formats.yaml").models == {"M": {"FindIt": expected}}
     board = make_board(runs)
     assert board.cells["M", "Pascal"].run.question.format == expected

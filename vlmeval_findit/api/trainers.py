@@ -233,8 +233,9 @@ def checkpoint_callback(
 
     A checkpoint is evaluated by ``findit run`` in a separate process, as the model
     ``NAME-step-STEP``, while the training waits. Its score is added to ``state.log_history`` as
-    ``findit/<dataset>``, in percent, and to the curve that ``findit report`` draws.  Processes but
-    the first do nothing.
+    ``findit/<dataset>``, in percent, and to the curve that ``findit report`` draws.  Scores of the
+    history differ by chance too: which checkpoint is significantly better, corrected for a look
+    after every checkpoint, is said by the report.  Processes but the first do nothing.
 
     Args:
         data: names of datasets, as of ``run --data``: queries that the training does not see.

@@ -326,7 +326,9 @@ def report_formats(
         several = len(ranked) > 1 or any(result.dropped is not None for result in contest)
         if not several or any(result.failed >= result.rows for result in contest):
             continue
-        best, headline = ranked[0], benchmark.metrics[0].title
+        any_failed = any(result.failed for result in contest)
+        metric = benchmark.with_failures if any_failed else benchmark.metrics[0]
+        best, headline = ranked[0], metric.title
         value = next(iter(best.metric_values.values()))
         if value == worst(benchmark.ranking[0]):
             print(f"{model}: no best format: {headline} is {value:g} in every format")

@@ -54,8 +54,9 @@ def outcome(results: Sequence[CellResult], prompts: str, raced: bool = False) ->
     """
     winner = best_format(results)
     benchmark = benchmark_of(winner)
-    # Here the headline counts failed calls as misses.
-    headline = {benchmark.with_failures.name: benchmark.metrics[0].name}
+    # Without failed calls the two headlines are one, and have the short name.
+    any_failed = any(result.failed for result in results)
+    names = {} if any_failed else {benchmark.with_failures.name: benchmark.metrics[0].name}
     asked, of = race_calls(results)
     dropped = []
     for name, why in dropped_formats(results).items():
@@ -64,7 +65,7 @@ def outcome(results: Sequence[CellResult], prompts: str, raced: bool = False) ->
     race = {"rule": RULE, "calls": asked, "calls without a race": of, "dropped": dropped}
 
     def rounded(values: Mapping[str, float]) -> dict[str, float]:
-        return {headline.get(name, name): round(value, 4) for name, value in values.items()}
+        return {names.get(name, name): round(value, 4) for name, value in values.items()}
 
     return {
         "winner": winner.format,
