@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from textwrap import fill
 from typing import Any
 
@@ -13,18 +11,13 @@ import click
 from ..benchmarks.findit.dataset_names import parse
 from ..benchmarks.findit.findit_datasets import Family
 from ..core.command import as_called
-from ..core.files import suffix_of
 from ..core.formatting import nearest, some
-from ..data.annotated_samples import AnnotationError, Counts, Samples, Units
+from ..data.annotated_samples import AnnotationError, Counts, Units
 from ..data.custom.build import ImportChoices, ImportedDataset, import_samples
 from ..data.custom.class_rules import ClassRules, read_renames
-from ..data.custom.coco import read_coco
-from ..data.custom.csv_boxes import read_csv
-from ..data.custom.jsonl import read_jsonl
+from ..data.custom.layouts import FORMATS, recognise
 from ..data.custom.reader_options import ReaderOptions
 from ..data.custom.stored_pixels import ExifPixels
-from ..data.custom.voc import read_voc
-from ..data.custom.yolo import read_yolo
 from ..data.published.importing import ImportOptions, run_import
 from ..data.sources import SOURCES, DataSource, published_sets
 from .access import flag_name
@@ -32,72 +25,12 @@ from .printing import print_folded
 from .progress import CountProgress
 from .shared_options import PATH, Command, completion, option, switch
 
-
-@dataclass(frozen=True, slots=True)
-class _Format:
-    """A format of annotations. Images stay where they are; every image and box is checked."""
-
-    name: str  # In messages
-    files: str  # In the help, as its meaning
-    means: str
-    read: Callable[[Path, Path, ReaderOptions], Samples]  # Of a path and the folder of images
-    flags: tuple[str, ...]  # Those that it takes, of _OF_FORMATS
-    images: str | None = None  # Folder of the images; None: where the file is
-
-
-_CLASSES = ("ignore_class", "drop_class", "rename_class")
-
-_BY_SUFFIX = {
-    ".json": _Format(
-        "COCO",
-        "FILE.json",
-        "COCO: instances with boxes",
-        read_coco,
-        ("units", "no_masks", *_CLASSES),
-    ),
-    ".jsonl": _Format(
-        "JSON lines",
-        "FILE.jsonl",
-        'JSON lines, a query each: {"image": "a.jpg", "expression": "the grey cat", "boxes": '
-        "[[1, 2, 30, 40]]}; label, labels, references, images, caption and tags are in "
-        "docs/how-to/data.md",
-        read_jsonl,
-        ("units", "frames"),
-    ),
-    ".csv": _Format(
-        "CSV",
-        "FILE.csv, .tsv",
-        "columns image,label,x1,y1,x2,y2 and, if known, width,height; a box each line",
-        read_csv,
-        ("units", *_CLASSES),
-    ),
-}
-
-_BY_FOLDER = {
-    "labels": _Format(
-        "YOLO",
-        "DIR with labels/",
-        "YOLO, with data.yaml or classes.txt; images in DIR/images",
-        read_yolo,
-        ("split", *_CLASSES),
-        "images",
-    ),
-    "Annotations": _Format(
-        "VOC",
-        "DIR with Annotations/",
-        "VOC; images in DIR/JPEGImages",
-        read_voc,
-        ("units", "split", "voc_from", *_CLASSES),
-        images="JPEGImages",
-    ),
-}
-
 _HELP = [
-    *((each.files, each.means) for each in (*_BY_SUFFIX.values(), *_BY_FOLDER.values())),
+    *((each.files, each.means) for each in FORMATS),
     ("DIR --set NAME", "a published set, checked against what is known of it (--sets lists them)"),
 ]
 
-_OF_FORMATS = ("units", "frames", "split", "voc_from", "no_masks", *_CLASSES)
+_OF_FORMATS = tuple(dict.fromkeys(flag for each in FORMATS for flag in each.flags))
 _OF_SETS = ("only", "partial")
 
 
@@ -159,18 +92,20 @@ def command(**flags: Any) -> int:
         only = flags["only"].split(",") if flags["only"] else None
         options = ImportOptions(path, name, only, flags["partial"], replace, exif)
         return make_set(flags["set"], options)
-    form = _format(path)
+    layout = recognise(path, flags["split"])
+    form = layout.format
     _refuse(flags, _OF_SETS, f"{form.name}: it is for published sets (--set)")
-    _refuse(flags, [flag for flag in _OF_FORMATS if flag not in form.flags], form.name)
+    taken = {*form.flags, "split"} if layout.split_is_chosen else {*form.flags}
+    _refuse(flags, [flag for flag in _OF_FORMATS if flag not in taken], form.name)
     if name is None:
         raise AnnotationError("--name NAME is missing")
-    folder = flags["image_root"] or (path / form.images if form.images else path.parent)
+    folder = flags["image_root"] or layout.images
     if not folder.is_dir():
-        raise AnnotationError(
-            f"{folder}: no such folder; say with --image-root where the images lie"
-        )
+        raise AnnotationError(f"{folder}: no such folder: --image-root names that of the images")
+    if layout.path != path or path.is_dir():
+        print_folded(f"{path} is read as {layout.seen}")
     with CountProgress() as progress:
-        samples = form.read(path, folder, _reader_options(flags, progress))
+        samples = form.read(layout.path, folder, _reader_options(flags, progress))
         choices = ImportChoices(
             replace=replace,
             exif=exif,
@@ -204,25 +139,6 @@ def _refuse(flags: Mapping[str, Any], names: Iterable[str], of: str) -> None:
     for name in names:
         if flags[name] not in (None, False, ()):
             raise AnnotationError(f"{flag_name(name)} is not for {of}. Leave it out")
-
-
-def _format(path: Path) -> _Format:
-    """Return the format of a file or folder; an AnnotationError if it is not clear."""
-    if path.is_dir():
-        existing = [form for name, form in _BY_FOLDER.items() if (path / name).is_dir()]
-        if len(existing) == 1:
-            return existing[0]
-        which = "both of" if existing else "neither of"
-        raise AnnotationError(
-            f"{path} has {which} labels/ (YOLO) and Annotations/ (VOC): name a file, "
-            "or --set NAME for a published set"
-        )
-    if not path.exists():
-        raise AnnotationError(f"{path}: no such file or folder")
-    suffix = suffix_of(path).replace(".tsv", ".csv")
-    if suffix not in _BY_SUFFIX:
-        raise AnnotationError(f"{path}: neither .json (COCO), .jsonl, .csv nor .tsv: rename it")
-    return _BY_SUFFIX[suffix]
 
 
 # --- published sets -------------------------------------------------------------------------------

@@ -185,7 +185,7 @@ NAMES = "names: {0: dog, 3: cat}"
     ("names", "line", "why"),
     [
         ("names: []", "", "no list or mapping 'names' of classes"),
-        ("names: {0: [cat]}", "", "names: 0: ['cat'] is no number and its name"),
+        ("names: {0: [cat]}", "", "names: 0: a list is no class's name"),
         ("names: [cat", "", "not YAML: while parsing a flow sequence"),
         (NAMES, "2 0.5 0.5 0.2 0.2", "one.txt, line 1: no class 2 (there are 0, 3)"),
         (NAMES, "0 0.5 0,5 0.2 0.2", "one.txt, line 1: '0,5' is not a number"),
@@ -204,7 +204,9 @@ def test_numbers_of_classes_in_any_order(tmp_path) -> None:
     (folder / "data.yaml").write_text("names: [a, b, c, 7]")
     assert [box.label for box in boxes_of(read_yolo(folder, folder / "images"))] == ["7"]
     (folder / "data.yaml").unlink()
-    assert "neither data.yaml nor classes.txt" in refusal(read_yolo, folder, folder / "images")
+    assert "no file says what the classes are called" in refusal(
+        read_yolo, folder, folder / "images"
+    )
 
 
 def split_folder(tmp_path, *splits: str) -> Path:
@@ -225,7 +227,10 @@ def split_folder(tmp_path, *splits: str) -> Path:
     [
         (("train2017", "val2017"), None, "val2017"),
         (("train", "val", "test"), "test", "test"),
-        (("train",), None, "train"),
+        (("train",), "train", "train"),
+        (("Train", "Validation"), None, "Validation"),
+        (("train", "dev"), None, "dev"),
+        (("train", "val"), "VAL", "val"),
         (("mine", "others"), "mine", "mine"),
     ],
 )
@@ -243,6 +248,7 @@ def test_a_split_that_is_not_clear(tmp_path) -> None:
     folder = split_folder(tmp_path, "train", "val", "valid")
     for stated, why in (
         (None, "Say --split train or --split val or --split valid"),
+        ("Vald", "no split 'Vald': did you mean val"),
         ("vla", "no split 'vla': did you mean val"),
         ("..", "no split '..'"),
     ):
@@ -254,7 +260,7 @@ def test_images_without_objects_ask_for_one_class_each(tmp_path, capsys) -> None
     folder = split_folder(tmp_path, "train", "val")
     assert main(["data", "import", str(folder), "--name", "Mine", "--split", "val"]) == 0
     output = capsys.readouterr().out
-    assert "left out: label files not of the split val (3)" in output
+    assert "left out: label files of the split train (3)" in output
     assert output.count("(2 without an object)") == 2
     for name in ("FindIt_Mine_xyxy_json", "FindIt_Mine_multilabel_xyxy_json"):
         task = load_task(name)

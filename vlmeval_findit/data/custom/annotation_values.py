@@ -17,7 +17,9 @@ from ...marks.region import Mask, PackedMask, packed_mask, rle_of
 from ..annotated_samples import AnnotationError
 from .polygons import filled
 
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
+IMAGE_SUFFIXES = frozenset(
+    (".bmp", ".gif", ".jfif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
+)
 
 
 # --- JSON -----------------------------------------------------------------------------------------

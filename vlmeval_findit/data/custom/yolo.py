@@ -1,23 +1,37 @@
-"""A YOLO folder: ``images/…``, ``labels/…`` alike, and ``data.yaml`` or ``classes.txt``.
+"""A YOLO folder: images, a label file for each, and ``data.yaml`` or ``classes.txt``.
 
 A line of a label file is ``class cx cy width height``, fractions of the image's width and height.
-Folders of splits below both (``train``, ``val``) are separate sets: only one of them is read.
+Labels lie beside the images, or in a folder ``labels`` where the images have ``images``.  Of
+several splits one is read.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from ...core.files import suffix_of, unsafe
-from ...core.formatting import nearest
 from ..annotated_samples import AnnotatedBox, AnnotationError, Samples, Units
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES, text_of, written_number
 from .detection import Detections, detection_samples
+from .found_files import files_below
 from .reader_options import ReaderOptions
+from .splits import chosen_split, names_a_split
+from .yolo_data import YoloData, find_yolo_data
+
+_NO_LABELS = ("classes.txt", "notes.txt", "readme.txt", "train.txt", "val.txt", "test.txt")
+"""Text files that lie beside labels, in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A folder of images, and the folder with their labels."""
+
+    images: Path
+    labels: Path
 
 
 def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
@@ -26,118 +40,232 @@ def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) 
     An image without a label file, or with an empty file, shows no object of any class.
 
     Args:
-        folder: has ``labels``, and what the classes are called.
-        images: where the images lie, with the same folders below it.
-        options: its split is the folder below ``labels`` that is read (None: the validation split,
-            where there are several; everything, where there are none).
+        folder: has the labels, or splits that have them, and what the classes are called.
+        images: where the images lie, if not where the layout says.
+        options: what the files do not tell; its split is the one that is read.
 
     Raises:
-        AnnotationError: no classes, no labels, an unknown split, or not five numbers.
+        AnnotationError: no classes, no labels, a split that is not clear, not five numbers, or two
+            images that one label file may be about.
     """
     options = options or ReaderOptions()
     ledger = Ledger()
-    names = _names(folder)
-    labels = folder / "labels"
-    everywhere = _label_files(labels)
-    if not everywhere:
-        raise AnnotationError(f"{labels}: no label files (*.txt)")
-    part = _split(labels, images, options.split)
-    files = _label_files(labels / part)
-    by_stem = _images_by_stem(images, part)
+    data = find_yolo_data(folder, ledger)
+    pairs = _pairs(folder, images, data, options, ledger)
+    labelled = {image: label for image, label in pairs.items() if label is not None}
+    if not labelled:
+        raise AnnotationError(f"{folder}: no label files (*.txt)")
+    root = _common_folder([images, folder], pairs)
     objects: list[tuple[str, AnnotatedBox]] = []
-    for file in files:
-        stem = file.relative_to(labels).with_suffix("")
-        if stem not in by_stem:
-            raise AnnotationError(f"{file}: no image {images / stem} ({', '.join(IMAGE_SUFFIXES)})")
-        objects += [
-            (by_stem[stem], _box(f"{file}, line {at}", line, names))
-            for at, line in enumerate(text_of(file).splitlines(), 1)
-            if line.strip()
-        ]
-    others = sorted(set(everywhere) - set(files))
-    if others:
-        ledger.leave_out(f"label files not of the split {part}", str(others[0]), len(others))
+    names: dict[Path, str] = {}
+    for image, label in pairs.items():
+        names[image] = Path(os.path.relpath(image, root)).as_posix()
+        if label is None:
+            ledger.note("images without a label file: nothing to find", str(image))
+            continue
+        for at, line in enumerate(text_of(label).splitlines(), 1):
+            if line.strip():
+                objects.append((names[image], _box(f"{label}, line {at}", line, data.names)))
+        options.progress("label files", 1)
+    ledger.read("label files", len(labelled))
     found = Detections(
         source=folder,
-        images=images,
-        sizes=dict.fromkeys(by_stem.values()),
+        images=root,
+        sizes=dict.fromkeys(names.values()),
         objects=objects,
-        classes=list(names.values()),
+        classes=list(dict.fromkeys(data.names.values())),
         units=Units.FRACTIONS,
     )
     return detection_samples(found, options, ledger)
 
 
-_SPLIT = re.compile(r"(train|training|val|valid|validation|test|testing)([0-9]{4})?")
-"""Names of folders of splits."""
+def _common_folder(roots: Sequence[Path], images: Iterable[Path]) -> Path:
+    """Return the first folder that all images lie below."""
+    paths = list(images)
+    for root in roots:
+        if all(path.is_relative_to(root) for path in paths):
+            return root
+    return Path(os.path.commonpath([path.parent for path in paths]))
 
 
-def _split(labels: Path, images: Path, stated: str | None) -> str:
-    """Return the folder below ``labels`` to read; "": everything, there are no splits."""
-    folders = [path for root in (labels, images) for path in root.iterdir() if path.is_dir()]
-    there = sorted({path.name for path in folders if _SPLIT.fullmatch(path.name)})
-    if stated is not None:
-        if not (labels / stated).is_dir() or unsafe(stated):
-            raise AnnotationError(f"{labels}: no split {stated!r}{nearest(stated, there)}")
-        return stated
-    choices = [name for name in there if name.startswith("val")] if len(there) > 1 else there
-    if there and len(choices) != 1:
-        flags = " or --split ".join(there)
-        raise AnnotationError(f"{labels}: which of its splits is meant? Say --split {flags}")
-    return choices[0] if choices else ""
+# --- images and their labels ----------------------------------------------------------------------
 
 
-def _label_files(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.rglob("*")) if suffix_of(path) == ".txt"]
+def _pairs(
+    folder: Path, images: Path, data: YoloData, options: ReaderOptions, ledger: Ledger
+) -> dict[Path, Path | None]:
+    """Return the label file of every image of the chosen split; None: it has none."""
+    if data.splits:
+        split = chosen_split(data.file, list(data.splits), options.split)
+        _refuse_training(data, split, options.split)
+        places = [_place_of(path, folder, images) for path in data.splits[split] if path.is_dir()]
+        listed = [path for path in data.splits[split] if path.is_file()]
+        for other in data.splits.keys() - {split}:
+            for path in data.splits[other]:
+                _leave_out(f"label files of the split {other}", _with_labels(path), ledger)
+        pairs = _in_places(places, ledger)
+        for file in listed:
+            pairs |= _of_list(file, folder, ledger)
+        return pairs
+    splits = _folders_of_splits(folder, images, options.split)
+    if splits:
+        split = chosen_split(folder, splits, options.split)
+        for other in splits.keys() - {split}:
+            _leave_out(f"label files of the split {other}", splits[other].labels, ledger)
+        return _in_places([splits[split]], ledger)
+    if options.split is not None:
+        raise AnnotationError(f"{folder}: there are no splits. Leave out --split")
+    return _in_places([_whole(folder, images)], ledger)
 
 
-def _images_by_stem(images: Path, part: str) -> dict[Path, str]:
-    """Return the images of a split, below ``images``, by their paths without the suffix."""
-    there = sorted(path for path in (images / part).rglob("*") if path.is_file())
-    by_stem: dict[Path, str] = {}
-    for suffix in IMAGE_SUFFIXES:
-        for path in there:
-            if suffix_of(path) == suffix:
-                name = path.relative_to(images).as_posix()
-                by_stem.setdefault(Path(name[: -len(suffix)]), name)
-    return dict(sorted(by_stem.items()))
+def _leave_out(what: str, path: Path, ledger: Ledger) -> None:
+    """Count the label files of a folder, or the images of a list."""
+    if path.is_dir():
+        count = len(list(_label_files(path, Ledger())))
+    elif path.is_file():
+        count = len(text_of(path).split())
+    else:
+        count = 1
+    ledger.leave_out(what, str(path), count)
 
 
-def _names(folder: Path) -> Mapping[str, str]:
-    """Return what the classes are called, by their numbers."""
-    for file in (folder / "data.yaml", folder / "dataset.yaml"):
-        if file.is_file():
-            return _listed_names(file)
-    listed = folder / "classes.txt"
-    if listed.is_file():
-        return {str(at): name for at, name in enumerate(text_of(listed).splitlines())}
-    raise AnnotationError(f"{folder}: neither data.yaml nor classes.txt says the classes' names")
+def _refuse_training(data: YoloData, split: str, stated: str | None) -> None:
+    """Refuse a validation split that is the training split, unless it was asked for."""
+    training = {path.resolve() for path in data.splits.get("train", ())}
+    if stated is None and split != "train" and training & {*data.splits[split]}:
+        raise AnnotationError(
+            f"{data.file}: {split} and train are the same images, which models are trained on; to "
+            f"score them, say --split {split}"
+        )
 
 
-def _listed_names(file: Path) -> dict[str, str]:
-    import yaml
+def _place_of(images: Path, folder: Path, stated: Path) -> _Place:
+    """Return the place of a folder of images that data.yaml names."""
+    labels = _with_labels(images)
+    if not labels.is_dir():
+        labels = images
+    root = (folder / "images").resolve()
+    if stated != folder / "images" and stated != folder and images.is_relative_to(root):
+        # --image-root: the images lie elsewhere, in the same folders.
+        return _Place(stated / images.relative_to(root), labels)
+    return _Place(images, labels)
 
-    try:
-        values: Any = yaml.safe_load(text_of(file))
-    except yaml.YAMLError as error:
-        raise AnnotationError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
-    names = values.get("names") if isinstance(values, dict) else None
-    if isinstance(names, list):
-        names = dict(enumerate(names))
-    if not isinstance(names, dict) or not names:
-        raise AnnotationError(f"{file}: no list or mapping 'names' of classes")
-    for key, name in names.items():
-        if not re.fullmatch("[0-9]+", str(key)) or not isinstance(name, str | int | float):
-            raise AnnotationError(f"{file}, names: {key!r}: {name!r} is no number and its name")
-    return {str(key): str(name) for key, name in names.items()}
+
+def _with_labels(path: Path) -> Path:
+    """Return a path with the last folder called images replaced by labels.
+
+    >>> _with_labels(Path("a/images/val/images/x.jpg")).as_posix()
+    'a/images/val/labels/x.jpg'
+    """
+    parts = list(path.parts)
+    places = [at for at, part in enumerate(parts) if part == "images"]
+    if places:
+        parts[places[-1]] = "labels"
+    return Path(*parts)
+
+
+def _folders_of_splits(folder: Path, images: Path, stated: str | None) -> dict[str, _Place]:
+    """Return the splits by the names of folders: labels/val, or val/labels."""
+    labels = folder / "labels"
+    if labels.is_dir():
+        there = {path.name for root in (labels, images) if root.is_dir() for path in root.iterdir()}
+        there = {name for name in there if (labels / name).is_dir()}
+        if any(map(names_a_split, there)) or stated in there:
+            return {name: _Place(images / name, labels / name) for name in sorted(there)}
+        return {}
+    inner = [path for path in sorted(folder.iterdir()) if (path / "labels").is_dir()]
+    return {path.name: _Place(path / "images", path / "labels") for path in inner}
+
+
+def _whole(folder: Path, images: Path) -> _Place:
+    labels = folder / "labels"
+    return _Place(images, labels) if labels.is_dir() else _Place(folder, folder)
+
+
+def _in_places(places: Sequence[_Place], ledger: Ledger) -> dict[Path, Path | None]:
+    pairs: dict[Path, Path | None] = {}
+    for place in places:
+        pairs |= _in_place(place, ledger)
+    return pairs
+
+
+def _in_place(place: _Place, ledger: Ledger) -> dict[Path, Path | None]:
+    """Pair the images and the label files of two folders by their paths without suffix."""
+    if not place.images.is_dir():
+        raise AnnotationError(f"{place.images}: no such folder; say --image-root")
+    images: dict[Path, list[Path]] = {}
+    for path in files_below(place.images, ledger):
+        if path.suffix.lower() in IMAGE_SUFFIXES:
+            images.setdefault(path.relative_to(place.images).with_suffix(""), []).append(path)
+        elif place.images != place.labels:
+            ledger.not_read(f"files {path.suffix or 'without a suffix'} among images", str(path))
+    labels = dict(_label_files(place.labels, ledger))
+    for stem, label in labels.items():
+        there = images.get(stem, [])
+        if not there:
+            suffixes = ", ".join(sorted(IMAGE_SUFFIXES))
+            raise AnnotationError(f"{label}: no image {place.images / stem} ({suffixes})")
+        if len(there) > 1:
+            raise AnnotationError(
+                f"{label}: which image is it about, {' or '.join(path.name for path in there)}? "
+                "Rename one, with its labels"
+            )
+    return {path: labels.get(stem) for stem, there in images.items() for path in there}
+
+
+def _label_files(folder: Path, ledger: Ledger) -> Iterator[tuple[Path, Path]]:
+    """Yield label files by their paths without suffix."""
+    for path in files_below(folder, ledger):
+        if path.suffix.lower() != ".txt":
+            if path.suffix.lower() not in IMAGE_SUFFIXES:
+                kind = path.suffix or "without a suffix"
+                ledger.not_read(f"files {kind} among label files", str(path))
+        elif path.name.lower() in _NO_LABELS or path.name.lower().startswith("readme."):
+            ledger.not_needed("texts that are no labels", str(path))
+        else:
+            yield path.relative_to(folder).with_suffix(""), path
+
+
+def _of_list(file: Path, folder: Path, ledger: Ledger) -> dict[Path, Path | None]:
+    """Return the images that a text file lists, with their label files."""
+    pairs: dict[Path, Path | None] = {}
+    for at, line in enumerate(text_of(file).splitlines(), 1):
+        name = line.strip()
+        if not name:
+            continue
+        places = [file.parent / name, folder / name]
+        there = [path for path in places if path.is_file()]
+        if not there:
+            raise AnnotationError(f"{file}, line {at}: there is no image {name}")
+        image = there[0].resolve()
+        pairs[image] = _label_of(image)
+    ledger.read("lists of images")
+    return pairs
+
+
+def _label_of(image: Path) -> Path | None:
+    """Return the label file of an image, whatever the case of its suffix."""
+    base = _with_labels(image)
+    for folder in dict.fromkeys((base.parent, image.parent)):
+        if folder.is_dir():
+            for path in sorted(folder.iterdir()):
+                if path.stem == image.stem and path.suffix.lower() == ".txt":
+                    return path
+    return None
+
+
+# --- lines ----------------------------------------------------------------------------------------
 
 
 def _box(where: str, line: str, names: Mapping[str, str]) -> AnnotatedBox:
     number, *fields = line.split()
     if len(fields) != 4:
-        outlines = " (outlines are not read)" if len(fields) > 4 else ""
-        why = f"{len(fields) + 1} numbers, should be class cx cy width height{outlines}"
-        raise AnnotationError(f"{where}: {why}")
+        outlines = " (outlines are not read)" if len(fields) > 5 else ""
+        confidences = " (are these predictions, with confidences?)" if len(fields) == 5 else ""
+        why = f"{len(fields) + 1} numbers, should be class cx cy width height"
+        raise AnnotationError(f"{where}: {why}{outlines}{confidences}")
+    if re.fullmatch(r"[0-9]+\.0*", number):
+        number = number.partition(".")[0]  # As numpy writes it
     if number not in names:
         raise AnnotationError(f"{where}: no class {number} (there are {', '.join(names):.60})")
     cx, cy, w, h = (written_number(field, where) for field in fields)

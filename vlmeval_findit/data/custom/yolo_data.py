@@ -1,0 +1,117 @@
+"""What lies beside YOLO's labels: names of classes, and which images are of which split."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..annotated_samples import AnnotationError
+from ..ledger import Ledger
+from .annotation_values import text_of
+from .splits import names_a_split
+
+_YAML = ("data.yaml", "data.yml", "dataset.yaml", "dataset.yml")
+_LISTS = ("classes.txt", "obj.names", "classes.names")
+_SPLITS = ("train", "val", "valid", "test")
+_NOT_NEEDED = frozenset(("nc", "path", "download", "roboflow", "names", "kpt_shape", "flip_idx"))
+
+
+@dataclass(frozen=True, slots=True)
+class YoloData:
+    """What ``data.yaml`` or ``classes.txt`` says."""
+
+    file: Path
+    names: Mapping[str, str]  # Of classes, by their numbers
+    # Folders of images and lists of them, by split, that are there
+    splits: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+
+
+def find_yolo_data(folder: Path, ledger: Ledger) -> YoloData:
+    """Read the file with the classes' names: in the folder, among its labels, or one level above.
+
+    Raises an AnnotationError if there is none, or it cannot be used.
+    """
+    places = [folder, folder / "labels"]
+    if names_a_split(folder.absolute().name):
+        places.append(folder.absolute().parent)
+    for place in places:
+        for name in _YAML:
+            if (place / name).is_file():
+                data = _read_yaml(place / name, ledger)
+                # A folder within the set is the split that is meant.
+                is_within = place == folder.absolute().parent
+                return replace(data, splits={}) if is_within else data
+    for place in places:
+        for name in _LISTS:
+            file = place / name
+            if file.is_file():
+                lines = text_of(file).splitlines()
+                return YoloData(file, {str(at): line.strip() for at, line in enumerate(lines)})
+    others = sorted(folder.glob("*.y*ml"))
+    if len(others) == 1:
+        return _read_yaml(others[0], ledger)
+    raise AnnotationError(
+        f"{folder}: no file says what the classes are called: put data.yaml (names: [cat, dog]) "
+        "or classes.txt (a name a line) there"
+    )
+
+
+def _read_yaml(file: Path, ledger: Ledger) -> YoloData:
+    import yaml
+
+    try:
+        # Every scalar stays the text that it is: no, 007 and 1e3 are names.
+        values: Any = yaml.load(text_of(file), Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise AnnotationError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
+    names = values.get("names") if isinstance(values, dict) else None
+    if isinstance(names, list):
+        names = {str(at): name for at, name in enumerate(names)}
+    if not isinstance(names, dict) or not names:
+        raise AnnotationError(f"{file}: no list or mapping 'names' of classes")
+    for key, name in names.items():
+        if not re.fullmatch("[0-9]+", str(key)) or not isinstance(name, str):
+            # Not written out: a few aliases make a list of millions of entries.
+            shown = repr(name)[:40] if isinstance(name, str) else f"a {type(name).__name__}"
+            raise AnnotationError(f"{file}, names: {str(key)[:40]}: {shown} is no class's name")
+    ledger.keys(file.name, values.keys() - {*_SPLITS}, _NOT_NEEDED, str(file))
+    return YoloData(
+        file, {str(int(key)): name for key, name in names.items()}, _splits(file, values)
+    )
+
+
+def _splits(file: Path, values: Mapping[str, Any]) -> dict[str, list[Path]]:
+    """Return what of the splits' folders and lists is there; paths of other machines are not."""
+    splits = {}
+    for split in _SPLITS:
+        stated = values.get(split) or []
+        entries = stated if isinstance(stated, list) else [stated]
+        there = []
+        for entry in entries:
+            if not isinstance(entry, str):
+                raise AnnotationError(f"{file}, {split}: a {type(entry).__name__} is no path")
+            path = _resolved(file, values.get("path"), entry)
+            if path is not None:
+                there.append(path)
+        if there and len(there) < len(entries):
+            missing = next(e for e in entries if _resolved(file, values.get("path"), e) is None)
+            raise AnnotationError(f"{file}, {split}: {missing} is not there, but {there[0]} is")
+        if there:
+            splits[split] = there
+    return splits
+
+
+def _resolved(file: Path, root: Any, entry: str) -> Path | None:
+    """Return where a path of data.yaml leads; None if nowhere here."""
+    bases = [file.parent]
+    if isinstance(root, str) and root:
+        bases.insert(0, file.parent / root)
+    # Roboflow writes ../valid/images for valid/images.
+    for name in (entry, entry.removeprefix("../")):
+        for base in bases:
+            if (base / name).exists():
+                return (base / name).resolve()
+    return None
