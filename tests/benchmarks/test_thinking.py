@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +16,13 @@ from vlmeval_findit.benchmarks.selfretrieval.caption_reading import as_replies, 
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair
 from vlmeval_findit.benchmarks.vpbench.letter_reading import read as read_choice
 from vlmeval_findit.boxes.box_records import FormatFailure
-from vlmeval_findit.core.replies import Recorded, Reply, TokenLogprobs, read_reply, split_thought
+from vlmeval_findit.core.replies import Recorded, Reply, TokenLogprobs, read_reply
+from vlmeval_findit.core.settings import SettingsError, settings_from
+from vlmeval_findit.core.thoughts import ThoughtMarks, ThoughtRule, split_thought
 from vlmeval_findit.models.http.completion import read_completion
 from vlmeval_findit.models.local.local_runner import spoken
 from vlmeval_findit.models.local.run_plan import RunSettings, plan
+from vlmeval_findit.models.model_row import row_problem
 from vlmeval_findit.models.model_table import MODELS
 
 BOX = '[{"bbox": [100, 200, 500, 800]}]'
@@ -30,10 +36,61 @@ THOUGHTS = {
     "as Kimi writes it": f"◁think▷{OTHER}◁/think▷",
     "twice": f"<think>a</think>{OTHER}<think>b</think>",
     "within itself": f"<think>{OTHER} <think> again</think>",
+    "as Magistral writes it": f"[THINK]{OTHER}[/THINK]",
+    "as EXAONE writes it": f"<thought>\n{OTHER}\n</thought>\n",
+    "as Seed writes it": f"<seed:think>{OTHER}</seed:think>",
+    "as LLaVA-CoT writes it": f"<SUMMARY>a</SUMMARY><REASONING>{OTHER}</REASONING>",
+    "as Keye writes it": f"<analysis>{OTHER}</analysis>",
+    "reflection": f"<reasoning>{OTHER}</reasoning>\n<reflection>{OTHER}</reflection>\n",
+    "as Cohere writes it": f"<|START_THINKING|>{OTHER}<|END_THINKING|>",
+    "OpenThinker": f"<|begin_of_thought|>{OTHER}<|end_of_thought|>\n\n",
+    "MedGemma": f"<unused94>thought\n{OTHER}<unused95>",
+    "harmony": f"<|channel|>analysis<|message|>{OTHER}<|end|>"
+    "<|start|>assistant<|channel|>final<|message|>",
+    "harmony to a schema": f"<|channel|>analysis<|message|>{OTHER}<|end|><|start|>assistant"
+    "<|channel|>final <|constrain|>json<|message|>",
+    "harmony with a preamble": f"<|channel|>analysis<|message|>{OTHER}<|end|><|start|>assistant"
+    f"<|channel|>commentary<|message|>{OTHER}<|end|><|start|>assistant"
+    "<|channel|>final<|message|>",
+    "harmony without its tokens": f"analysis{OTHER}assistantfinal",
+    "as Apriel writes it": f"Here are my reasoning steps:\n{OTHER}\n[BEGIN FINAL RESPONSE]\n",
+    "with attributes": f'<think signature="a/b+c=">{OTHER}</think>',
+    "closed by another mark": f"<think>{OTHER}</thinking>",
+    "with another thought inside": f"<think>a<reasoning>b</reasoning>{OTHER}</think>",
+    "that quotes a mark": f"<think>I was told to use '</think>' {OTHER}</think>",
+    "behind a preface": f"Let me see. <think>{OTHER}</think>",
+}
+# Behind a complete answer: what is no thought is never thrown away.
+STRAY = {
+    "an opening mark": f"{BOX}\n<think>",
+    "an open thought": f"{BOX} <think>or rather {OTHER}",
+    "an open thought after another": f"<think>a</think>{BOX}<thinking>",
+    "a closing mark": f"{BOX}\n</think>",
+    "a second closing mark": f"<think>a</think>{BOX}</think>\n",
+    "closing marks": f"{BOX}</think></think>",
+    "a closed thought": f"{BOX}\n<think>That is it. {OTHER}</think>\n",
+    "an empty thought": f"{BOX}<think></think>",
+    "Gemma's opening mark": f"{BOX}<|channel>",
+    "Magistral's closing mark": f"{BOX}[/THINK]",
+    "harmony's end": f"<|channel|>final<|message|>{BOX}<|return|>",
+    "Apriel's end": f"a [BEGIN FINAL RESPONSE] {BOX} [END FINAL RESPONSE]",
+    "a preface, too": f"Sure. <think>a</think>{BOX}</think>",
+}
+LABELLED = '[{"bbox": [100, 200, 500, 800], "label": "%s"}]'
+QUOTED = {
+    "a mark within a label": LABELLED % "the <think> sticker",
+    "a closing mark within a label": LABELLED % "the </think> sticker",
+    "a label that is a mark": LABELLED % "<|channel>",
+    "an escape before": LABELLED % r"the \"<think>\" sticker",
+    "Magistral's": LABELLED % "[THINK] poster",
+    "both": LABELLED % "<think>a</think>",
+    "behind a thought": f"<think>{OTHER}</think>" + LABELLED % "the <think> sticker",
+    "as the first key": '[{"label": "<thought>", "bbox": [100, 200, 500, 800]}]',
 }
 
 SIZE, SPACE, FORMAT = (640, 480), "grid1000", "xyxy_json"
 TRUTH = [64.0, 96.0, 320.0, 384.0]
+PLAN = ThoughtMarks("<plan>", "</plan>")
 
 
 @pytest.mark.parametrize(
@@ -45,14 +102,36 @@ TRUTH = [64.0, 96.0, 320.0, 384.0]
         ("<think>a [2]</think>[1]", ("[1]", "a [2]", False)),
         ("<think>a [2]", ("", "a [2]", True)),
         ("a [2]</think>[1]", ("[1]", "a [2]", False)),
-        ("[1]<think>a</think> [2] <think>b", ("", "[1]\n\na\n\n[2]\n\nb", True)),
+        ("[1]<think>a</think> [2] <think>b", ("[2]", "[1]\n\na\n\nb", True)),
         ("<|channel>thought\nhm<channel|>[1]", ("[1]", "hm", False)),
         ("<think>no answer</think>", ("", "no answer", False)),
         ("<thinker>[1]</thinker>", ("<thinker>[1]</thinker>", "", False)),
+        ("[1] (No <think> block was needed.)", ("[1] (No", "block was needed.)", True)),
+        ("[1]</think>", ("[1]", "", False)),
+        ("I write no `<think>` [1]", ("I write no `<think>` [1]", "", False)),
+        ("<think>a<reasoning>b</reasoning> [1]", ("", "a\n\nb\n\n[1]", True)),
+        ("[think] [1]", ("", "[1]", True)),
     ],
 )
-def test_the_answer_begins_behind_the_last_thought(text: str, expected: object) -> None:
-    assert split_thought(text) == expected
+def test_the_answer_is_the_last_part_that_no_marks_enclose(text: str, expected: object) -> None:
+    spoken = split_thought(text)
+    assert spoken[:3] == expected
+    assert text[spoken.begin :].startswith(spoken.answer)
+
+
+@pytest.mark.parametrize("mark", ["<think>", "</think>", "<think></think>", "[THINK", '{"a":"'])
+def test_a_loop_of_marks_is_split_in_linear_time(mark: str) -> None:
+    def seconds(count: int) -> float:
+        text = "<think>" + mark * count
+        times = []
+        for _ in range(3):
+            begin = time.process_time()
+            split_thought(text)
+            times.append(time.process_time() - begin)
+        return min(times)
+
+    # Quadratic time would be 64 times as long.
+    assert seconds(16_000) < 32 * seconds(2_000) + 0.01
 
 
 Result = tuple[Any, int]  # why there is no answer, and the number of boxes
@@ -84,10 +163,59 @@ def by_local_model(text: str) -> Result:
 
 @pytest.mark.parametrize("entry", [by_read, by_score, by_completion, by_local_model])
 def test_a_box_that_was_only_thought_of_is_none(entry: Callable[[str], Result]) -> None:
-    for thought in THOUGHTS.values():
-        assert entry(thought + BOX) == (None, 1)
-    for text in (f"<think>so {BOX}", f"{BOX} <think>or rather", f"<think>a</think>{BOX}<thinking>"):
-        assert entry(text) == (FormatFailure.TRUNCATED_THINKING.value, 0)
+    for name, thought in THOUGHTS.items():
+        assert entry(thought + BOX) == (None, 1), name
+    for text in (f"<think>so {BOX}", f"Let me see: <think>so {BOX}", f"[THINK]{BOX}", "<thought>"):
+        assert entry(text) == (FormatFailure.TRUNCATED_THINKING.value, 0), text
+
+
+@pytest.mark.parametrize("entry", [by_read, by_score, by_completion, by_local_model])
+def test_a_complete_answer_is_kept(entry: Callable[[str], Result]) -> None:
+    for name, text in {**STRAY, **QUOTED}.items():
+        assert entry(text) == (None, 1), name
+
+
+@pytest.mark.parametrize("thought", THOUGHTS.values(), ids=THOUGHTS)
+def test_text_formats_read_no_box_of_a_thought(thought: str) -> None:
+    """They adhere whatever stands around their boxes."""
+    options: Any = {"sizes": SIZE, "space": SPACE}
+    said = thought.replace(OTHER, "Is it [0, 0, 50, 50]? No.")
+    found, none = f"{said}[100, 200, 500, 800]", f"{said}[]"
+    assert findit.reward([found, none], [[TRUTH], []], "xyxy_text", **options).tolist() == [1, 1]
+
+
+def test_a_user_or_a_row_names_the_marks_of_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"<plan>{OTHER}</plan>{BOX}"
+    named: Any = {"space": SPACE, "thought_marks": ("<plan>", "</plan>")}
+    assert by_read(text) == (FormatFailure.NOT_JSON.value, 0)
+    assert len(findit.read(text, FORMAT, size=SIZE, **named).boxes) == 1
+    assert findit.score([text], [[TRUTH]], FORMAT, sizes=SIZE, **named).sums["tp"] == 1
+    assert findit.reward(text, [TRUTH], FORMAT, sizes=SIZE, **named) == 1.0
+    with pytest.raises(ValueError, match="no pair of marks: type '<plan> </plan>'"):
+        findit.read(text, FORMAT, size=SIZE, space=SPACE, thought_marks="<plan>")
+    assert settings_from({"thought_marks": "<plan> </plan>"}).thought_marks == PLAN
+    with pytest.raises(SettingsError, match="no pair of marks"):
+        settings_from({"thought_marks": "<plan>"})
+    monkeypatch.setenv("FINDIT_THOUGHT_MARKS", "<plan> </plan>")
+    assert settings_from({}).thought_marks == PLAN
+    row = replace(MODELS["InternVL3"], thought=PLAN, local=None)
+    assert row.thoughts == ThoughtRule(PLAN)
+    got = read_completion({"choices": [{"message": {"content": text}}]}, rule=row.thoughts)
+    assert (got.text, got.record.thought) == (BOX, OTHER)
+    assert row_problem(replace(row, local=MODELS["InternVL3"].local), MODELS) is not None
+
+
+def test_a_model_whose_prompt_opens_a_thought_ends_it_with_its_first_closing_mark() -> None:
+    opened = ThoughtRule(opened=True)
+    assert split_thought(f"so {BOX}</think>", opened)[:3] == ("", f"so {BOX}", False)
+    assert split_thought(f"so</think>{BOX}</think>", opened).answer == BOX
+    assert split_thought(BOX, opened).answer == BOX
+    row = MODELS["Qwen3.5"]
+    assert row.thoughts == opened
+    got = read_completion({"choices": [{"message": {"content": f"{BOX}</think>"}}]}, rule=opened)
+    assert (got.text, got.record.thought) == ("", BOX)
 
 
 def test_confidences_are_of_the_answer() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from os import PathLike, fspath
 from typing import Any
@@ -20,12 +20,16 @@ from ..core.chat_messages import NotAReplyError, is_assistant, last_answer, mess
 from ..core.formatting import nearest
 from ..core.question import Message
 from ..core.replies import Recorded, Reply
+from ..core.thoughts import rule_of, thought_marks
 
 SpaceLike = str | Mapping[str, Any] | Space
 """A coordinate space: its name, the fields of a :class:`.Space`, or a :class:`.Space`."""
 
 Chat = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """Messages ``{"role": …, "content": …}`` of a chat, or a single message."""
+
+MarksLike = str | Sequence[str]
+"""Marks around thoughts: ``("<plan>", "</plan>")``, or a text with a blank between them."""
 
 ReplyLike = str | Reply | Chat | None
 """A reply: its text; a :class:`.Reply` with its record; a chat, whose last message of the assistant
@@ -192,9 +196,13 @@ def custom_query(
 # --- replies --------------------------------------------------------------------------------------
 
 
-def replies_of(values: Iterable[ReplyLike]) -> list[Reply]:
-    """Return replies with their places as their indices."""
-    return [_reply(at, value) for at, value in enumerate(values)]
+def replies_of(values: Iterable[ReplyLike], marks: MarksLike | None = None) -> list[Reply]:
+    """Return replies with their places as their indices; ``marks`` are those of thoughts."""
+    replies = [_reply(at, value) for at, value in enumerate(values)]
+    if marks is None:
+        return replies
+    rule = rule_of(thought_marks(marks))
+    return [replace(reply, thoughts=rule) for reply in replies]
 
 
 _NO_ANSWER = Recorded(call={"error": "no reply"})
@@ -207,7 +215,7 @@ def _reply(at: int, value: ReplyLike) -> Reply:
     if isinstance(value, str):
         return Reply(at, value, _PLAIN)
     if isinstance(value, Reply):
-        return Reply(at, value.text, value.recorded)
+        return Reply(at, value.text, value.recorded, thoughts=value.thoughts)
     if messages := messages_in(value):
         try:
             text, thought = last_answer(messages)

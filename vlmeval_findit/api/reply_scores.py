@@ -20,11 +20,19 @@ from ..boxes.representation import Corners, MatchRule
 from ..boxes.spaces import Space, SpaceError, spaces_help
 from ..core.metric import Metric, metric_values
 from ..core.question import Task
+from ..core.replies import Reply
 from ..core.scored_row import ScoredRow
 from ..core.settings import Settings
 from ..runs.open_predictions import Predictions, check_replies
 from ..runs.run_score import check_coordinates, score_rows
-from .custom_questions import NOTHING_TO_FIND, ReplyLike, SpaceLike, replies_of, variant_of
+from .custom_questions import (
+    NOTHING_TO_FIND,
+    MarksLike,
+    ReplyLike,
+    SpaceLike,
+    replies_of,
+    variant_of,
+)
 from .inputs import BoxesLike, Size, Sizes, check_count, sizes_of, truths_of
 
 if TYPE_CHECKING:
@@ -75,6 +83,7 @@ def read(
     space: SpaceLike | None = None,
     frames: int = 1,
     multilabel: bool = False,
+    thought_marks: MarksLike | None = None,
 ) -> ReplyBoxes:
     """Read a reply as its prompt prescribed.
 
@@ -99,6 +108,7 @@ def read(
             is never guessed.
         frames: number of frames that the model was shown.
         multilabel: whether every box has a label.
+        thought_marks: marks around this model's thoughts, if they are not among the usual ones.
 
     Returns:
         Boxes in pixels of the original image, in the order of the reply.
@@ -111,7 +121,7 @@ def read(
     """
     variant = variant_of(format, frames, multilabel)
     query = FindItQuery(0, "", *sizes_of([size], 1)[0], ("",) * frames, NOTHING_TO_FIND)
-    checked = _checked(variant, [query], [text], space)
+    checked = _checked(variant, [query], replies_of([text], thought_marks), space)
     task: Any = checked.task  # Of FindIt
     (matched,), _ = match_replies("", task, checked.replies, checked.settings, None)
     parsed = matched.reading
@@ -128,7 +138,7 @@ def read(
 def _checked(
     variant: Variant,
     queries: Sequence[FindItQuery],
-    replies: Sequence[ReplyLike],
+    known: Sequence[Reply],
     space: SpaceLike | None,
 ) -> Predictions:
     """Return replies to queries without a table, in a space.
@@ -137,7 +147,6 @@ def _checked(
         SpaceError: neither the argument nor the replies have the space; it is never guessed.
         IdentityError: a reply recorded another space.
     """
-    known = replies_of(replies)
     if space is None:
         if not all(reply.failed or reply.recorded.space for reply in known):
             raise SpaceError(
@@ -215,6 +224,7 @@ def score(
     frames: int = 1,
     multilabel: bool = False,
     images: Sequence[str] | None = None,
+    thought_marks: MarksLike | None = None,
 ) -> Score:
     """Score replies against their ground truth, as ``run_findit.py score`` does.
 
@@ -236,6 +246,7 @@ def score(
         frames: number of frames of every query.
         multilabel: whether every box has a label.
         images: (N,) names of the images, if some are shared: intervals are over images.
+        thought_marks: as for :func:`.read`.
 
     Returns:
         Metrics in percent, their intervals, and a row for each reply.
@@ -256,5 +267,6 @@ def score(
         FindItQuery(at, "", *size, (name,) * variant.frames, true)
         for at, (size, name, true) in enumerate(of_queries)
     ]
-    scored = check_coordinates(score_rows(_checked(variant, queries, replies, space)))
+    known = replies_of(replies, thought_marks)
+    scored = check_coordinates(score_rows(_checked(variant, queries, known, space)))
     return Score(scored.rows, scored.sums, scored.coords_doubt, BENCHMARK.of(variant))

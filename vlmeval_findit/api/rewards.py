@@ -21,6 +21,7 @@ from ..core.metric import Metric
 from ..core.replies import Reply
 from .custom_questions import (
     NOTHING_TO_FIND,
+    MarksLike,
     ReplyLike,
     SpaceLike,
     is_single,
@@ -48,6 +49,7 @@ def reward(
     frames: int = 1,
     multilabel: bool = False,
     by: By = "f1",
+    thought_marks: MarksLike | None = None,
 ) -> Any:
     """Compute the rewards of replies, 0 to 1: the score of each query alone.
 
@@ -76,6 +78,7 @@ def reward(
         by: ``"f1"``: 2 x hits / (boxes + objects), at an IoU of 0.5; ``"iou"``: the mean over
             objects of the IoU with their box; ``"adherence"``: whether the reply is in its
             format; for points ``"pointing"``: hits / the larger number of points and objects.
+        thought_marks: as for :func:`.read`.
 
     Returns:
         A number for a single reply; (N,) 64-bit floats for several.
@@ -91,6 +94,7 @@ def reward(
     single = is_single(replies)
     many: Any = ([replies], [truths], [sizes]) if single else (replies, truths, sizes)
     values, true, shapes = many
+    values = replies_of(values, thought_marks)
     rewards = rewards_of(values, true, sizes_of(shapes, len(values)), known, variant, metric)
     return float(rewards[0]) if single else rewards
 

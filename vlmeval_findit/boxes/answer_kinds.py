@@ -76,7 +76,12 @@ def is_words(text: str) -> bool:
     >>> is_words("There is no dog."), is_words("Two dogs at 10 and 20"), is_words("[x, y]")
     (True, False, False)
     """
-    return any(map(str.isalpha, text)) and not _NUMBER_OR_BRACKET.search(text)
+    return any(map(str.isalpha, text)) and not states(text)
+
+
+def states(text: str) -> bool:
+    """Return whether a text has a number, or a bracket of a list or object."""
+    return _NUMBER_OR_BRACKET.search(text) is not None
 
 
 _NUMBER_OR_BRACKET = re.compile(r"[\d\[\]{}]")

@@ -56,6 +56,11 @@ from .shared_options import (
     "Read answers to `unconstrained` as this model's.",
     shell_complete=complete_models,
 )
+@option(
+    "--thought-marks",
+    "MARKS",
+    "Marks around this model's thoughts: '<plan> </plan>'.",
+)
 @force_option
 def command(
     runs: tuple[Path, ...],
@@ -64,6 +69,7 @@ def command(
     convert: bool,
     encoder: str | None,
     reads_like: str | None,
+    thought_marks: str | None,
     force: bool,
 ) -> int:
     """Score prediction files again, without the model.
@@ -72,9 +78,8 @@ def command(
     recorded another space than --space, its score stays, and the new score is written to files with
     the space in their names. Leaderboard and report show it if such a file is named.
     """
-    settings = settings_from(
-        {"space": space, "reads_like": reads_like, "force": force, "encoder": encoder}
-    )
+    given = {"space": space, "reads_like": reads_like, "thought_marks": thought_marks}
+    settings = settings_from({**given, "force": force, "encoder": encoder})
     settings = replace(settings, separately=space is not None)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
@@ -99,6 +104,11 @@ def _notes(run: RunScore) -> Iterator[str]:
         yield f"contradicts the record: {name}: {note}"
     if run.identity is not None and run.identity.answering.sampled:
         yield f"{name}: {run.identity.answering.sampled}"
+    for marks, count in run.unnamed_marks.items():
+        yield (
+            f"{name}: {count:,} replies begin with a part in {marks.replace(' ', '…')}, which was "
+            f"read as part of the answer. If it is a thought: --thought-marks '{marks}'"
+        )
     if run.coords_doubt is not None:
         yield f"{name}: {run.coords_doubt} {as_called('(see: run_findit.py coords)')}"
     lenient = lenient_note(run.benchmark, run.rows, run.sums)

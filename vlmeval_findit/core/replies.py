@@ -1,4 +1,4 @@
-"""Replies, what a run records with each, and their thoughts."""
+"""Replies, and what a run records with each."""
 
 from __future__ import annotations
 
@@ -12,79 +12,10 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .run_files import checked
+from .thoughts import USUAL, Spoken, ThoughtRule, split_thought
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
-
-# --- thoughts -------------------------------------------------------------------------------------
-
-# The answer follows the last mark that closes a thought. The opening mark may be missing, since
-# chat templates write it into the prompt. If a thought opens after that, the reply was cut off
-# inside it and has no answer.
-
-
-@dataclass(frozen=True, slots=True)
-class ThoughtMarks:
-    """Marks around a thought; ``title`` is a word that the model writes at its start."""
-
-    opens: str
-    closes: str
-    title: str = ""
-
-
-THINK = ThoughtMarks("<think>", "</think>")  # Most models
-CHANNEL = ThoughtMarks("<|channel>", "<channel|>", "thought")  # Gemma 4
-
-_LONG = ThoughtMarks("<thinking>", "</thinking>")
-_KIMI = ThoughtMarks("◁think▷", "◁/think▷")
-_ALL = (THINK, _LONG, CHANNEL, _KIMI)
-
-_OPENING = "|".join(
-    re.escape(each.opens) + (rf"(?:{each.title}\b)?" if each.title else "") for each in _ALL
-)
-_CLOSING = "|".join(re.escape(each.closes) for each in _ALL)
-_OPENS = re.compile(_OPENING, re.IGNORECASE)
-_CLOSES = re.compile(_CLOSING, re.IGNORECASE)
-_MARK = re.compile(f"{_OPENING}|{_CLOSING}", re.IGNORECASE)
-
-_SIGNS = frozenset(sign[0] for each in _ALL for sign in (each.opens, each.closes))
-
-
-class Spoken(NamedTuple):
-    """A reply without its thought."""
-
-    answer: str  # The end of the text
-    thought: str = ""
-    ends_inside: bool = False  # The thought was never closed
-
-
-def split_thought(text: str) -> Spoken:
-    """Take all thoughts out of a text (prefixed with :func:`opened_by`).
-
-    >>> split_thought("<think>hm</think>\\n[]")
-    Spoken(answer='[]', thought='hm', ends_inside=False)
-    >>> split_thought("[] <think>hm [1, 2, 3, 4]")
-    Spoken(answer='', thought='[]\\n\\nhm [1, 2, 3, 4]', ends_inside=True)
-    """
-    # The usual case, for speed: rewards read millions of replies.
-    if not any(sign in text for sign in _SIGNS):
-        return Spoken(text)
-    begin = 0
-    for closes in _CLOSES.finditer(text):
-        begin = closes.end()
-    if ends_inside := _OPENS.search(text, begin) is not None:
-        begin = len(text)
-    if not begin:
-        return Spoken(text)
-    thoughts = map(str.strip, _MARK.split(text[:begin]))
-    return Spoken(text[begin:].lstrip(), "\n\n".join(filter(None, thoughts)), ends_inside)
-
-
-def opened_by(prompt: str, marks: ThoughtMarks) -> str:
-    """Return the end of a prompt that leaves a thought open; else ""."""
-    at = prompt.rfind(marks.opens)
-    return prompt[at:] if at >= 0 and marks.closes not in prompt[at:] else ""
-
 
 # --- logprobs, as ``--logprobs`` records them --------------------------------------------------
 
@@ -204,20 +135,25 @@ class Reply:
     text: str  # With thoughts that other programs leave in it
     recorded: Recorded = field(default_factory=Recorded)
     stated: Mapping[str, Any] = field(default_factory=dict)  # Columns that repeat the table's
+    thoughts: ThoughtRule = USUAL  # How its model marks thoughts
 
     @property
     def failed(self) -> bool:
         return call_failed(self.text, self.recorded)
 
     @property
+    def spoken(self) -> Spoken:
+        return split_thought(self.text, self.thoughts)
+
+    @property
     def answer(self) -> str:
         """Return the text without its thought: what a benchmark reads."""
-        return split_thought(self.text).answer
+        return self.spoken.answer
 
     @property
     def ends_in_thought(self) -> bool:
-        """Return whether it was cut off inside its thought, and so has no answer."""
-        return self.recorded.ends_in_thought or split_thought(self.text).ends_inside
+        """Return whether its thought was never closed; what is before it is still its answer."""
+        return self.recorded.ends_in_thought or self.spoken.ends_inside
 
     @property
     def cut(self) -> bool:
@@ -248,7 +184,11 @@ def read_reply(reply: Reply, read: Callable[[str], Answer | ParseFailure]) -> An
     if not text.strip():
         return ParseFailure("truncated while thinking" if reply.ends_in_thought else "empty")
     answer = read(text)
-    return ParseFailure("truncated") if isinstance(answer, ParseFailure) and reply.cut else answer
+    if not isinstance(answer, ParseFailure):
+        return answer
+    if reply.ends_in_thought:
+        return ParseFailure("truncated while thinking")
+    return ParseFailure("truncated") if reply.cut else answer
 
 
 class RecordError(ValueError):

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .thoughts import MarksError, ThoughtMarks, thought_marks
+
 
 class SettingsError(ValueError):
     """A setting that cannot be read; the message names it."""
@@ -29,6 +31,7 @@ class Settings:
     force: bool = False  # Overrides what the run recorded
     source: str = "setting"  # Of the space; a variable never overrides a record
     encoder: ChosenEncoder | None = None  # None: the dataset's default
+    thought_marks: ThoughtMarks | None = None  # None: those of the table and of the model's row
     separately: bool = False  # Where the run recorded another space: score into separate files
 
 
@@ -36,9 +39,10 @@ SPACE_VARIABLE = "FINDIT_SPACE"
 FORCE_VARIABLE = "FINDIT_FORCE"
 LOGPROBS_VARIABLE = "FINDIT_LOGPROBS"
 ENCODER_VARIABLE = "FINDIT_ENCODER"
+MARKS_VARIABLE = "FINDIT_THOUGHT_MARKS"
 
 # Our keys of ``--judge-args``; others are the host's
-NAMES = ("space", "reads_like", "encoder", "force")
+NAMES = ("space", "reads_like", "encoder", "force", "thought_marks")
 
 
 def judge_args(text: str | None) -> dict[str, Any]:
@@ -81,7 +85,13 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
     chosen = ChosenEncoder(encoder) if encoder else None
     if chosen is None and named:
         chosen = ChosenEncoder(named, ENCODER_VARIABLE)
-    return Settings(space or None, reads_like, force or _is_on(FORCE_VARIABLE), source, chosen)
+    named_marks = values.get("thought_marks") or os.environ.get(MARKS_VARIABLE)
+    try:
+        marks = thought_marks(named_marks) if named_marks else None
+    except MarksError as error:
+        raise SettingsError(str(error)) from None
+    forced = force or _is_on(FORCE_VARIABLE)
+    return Settings(space or None, reads_like, forced, source, chosen, marks)
 
 
 def wants_logprobs() -> bool:

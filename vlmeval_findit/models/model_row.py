@@ -12,7 +12,7 @@ from ..boxes.spaces import Space
 from ..core.plugin_rows import PluginTable
 from ..core.predictions import check_model_name
 from ..core.question import PlainQuestion, Question
-from ..core.replies import ThoughtMarks
+from ..core.thoughts import ThoughtMarks, ThoughtRule, rule_of
 from ..core.vlmevalkit import model_names
 from .local.layout import Bounds, ImageLayout
 from .prices import TokenPrices
@@ -128,11 +128,18 @@ class ModelRow:
     api: ApiFacts | None = None  # if it is proprietary
     opens_thought: bool = False  # the chat template opens a thought, so replies lack its mark
     local: LocalFamily | None = None  # if it runs on this machine
+    thought: ThoughtMarks | None = None  # if neither all models' table nor ``local`` has them
 
     @property
     def entry(self) -> str:
         """Its name among VLMEvalKit's models."""
         return self.name.replace(" ", "-")
+
+    @property
+    def thoughts(self) -> ThoughtRule:
+        """How its thoughts are marked in replies of servers and prediction files."""
+        of_family = self.local.thought if self.local else None
+        return rule_of(self.thought or of_family, self.opens_thought)
 
     def reads(self, asked: ReplyFormat) -> ReplyFormat:
         """Return the format in which its replies are read."""
@@ -175,6 +182,8 @@ def row_problem(row: ModelRow, table: PluginTable[ModelRow]) -> str | None:
         if not isinstance(space := row.space(question), Space):
             return f"its space is {space!r:.40}"
         if (local := row.local) is not None:
+            if row.thought not in (None, local.thought):
+                return "its thought is not that of its LocalFamily: name the marks there alone"
             bounds = local.bounds(question).as_dict().keys() - local.layout.takes - {"two_step"}
             if bounds:
                 other_bounds, layout = ", ".join(sorted(bounds)), local.layout.__name__

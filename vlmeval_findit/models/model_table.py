@@ -16,8 +16,8 @@ from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
 from ..core.formatting import closest, nearest
 from ..core.plugin_rows import Group, PluginTable
 from ..core.predictions import check_model_name
-from ..core.replies import CHANNEL, THINK
 from ..core.settings import Settings
+from ..core.thoughts import CHANNEL, THINK
 from . import prices
 from .adapter import adapter_of
 from .local.layout import Grid, Positions, Tiles

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..core.replies import TokenLogprobs, split_thought
+from ..core.replies import TokenLogprobs
+from ..core.thoughts import USUAL, ThoughtRule, split_thought
 
 Span = tuple[int, int]  # first character of a text, and the one after the last
 
@@ -26,15 +27,15 @@ class GeneratedTokens(NamedTuple):
     ended: float | None = None  # of the token that ended the text, if any
 
 
-def answer_span(text: str) -> Span:
+def answer_span(text: str, rule: ThoughtRule = USUAL) -> Span:
     """Return the span of a text's answer, without surrounding white space.
 
     >>> answer_span("<think>hm</think> [] ")
     (18, 20)
     """
-    answer = split_thought(text).answer
-    begin = len(text) - len(answer.lstrip())
-    return begin, begin + len(answer.strip())
+    spoken = split_thought(text, rule)
+    begin = spoken.begin + len(spoken.answer) - len(spoken.answer.lstrip())
+    return begin, begin + len(spoken.answer.strip())
 
 
 def span_tokens(generated: GeneratedTokens, span: Span) -> TokenLogprobs:
@@ -57,10 +58,12 @@ def span_tokens(generated: GeneratedTokens, span: Span) -> TokenLogprobs:
     return TokenLogprobs.of(ends, logprobs)
 
 
-def answer_tokens(generated: GeneratedTokens, before: str, text: str) -> TokenLogprobs:
+def answer_tokens(
+    generated: GeneratedTokens, before: str, text: str, rule: ThoughtRule = USUAL
+) -> TokenLogprobs:
     """Return the tokens of a text's answer; the prompt began the text with ``before``."""
     moved = generated._replace(ends=tuple(len(before) + end for end in generated.ends))
-    return span_tokens(moved, answer_span(before + text))
+    return span_tokens(moved, answer_span(before + text, rule))
 
 
 def byte_ends(pieces: Iterable[bytes]) -> tuple[str, tuple[int, ...]]:

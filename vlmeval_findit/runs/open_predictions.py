@@ -25,6 +25,8 @@ from ..core.replies import Reply
 from ..core.run_files import RunFiles, files_below
 from ..core.settings import Settings, settings_from
 from ..core.sheet_cells import XLSX_CELL_LIMIT, cut_by_sheet
+from ..core.thoughts import USUAL, ThoughtRule, rule_of
+from ..models.model_table import find_model
 from .new_identity import plugin_conflicts
 
 
@@ -107,6 +109,9 @@ def check_replies(
         IdentityError: the task, a reply or a setting contradicts what the run recorded.
     """
     settings = settings or settings_from({})
+    rule = _thought_rule(model, settings, identity)
+    if rule != USUAL:
+        replies = [replace(reply, thoughts=rule) for reply in replies]
     where = str(path) if path else f"{model} on {task.name}"
     for reply in replies:
         if reply.index not in task.queries:
@@ -125,6 +130,15 @@ def check_replies(
     if identity is not None and settings.reads_like is None:
         settings = replace(settings, reads_like=identity.reads_like)
     return Predictions(model, task, replies, settings, identity, forced)
+
+
+def _thought_rule(model: str, settings: Settings, identity: Identity | None) -> ThoughtRule:
+    """Return how a model's thoughts are marked: as the user says, else as its row."""
+    row = find_model((identity.answering.row if identity else None) or model)
+    rule = row.thoughts if row is not None else USUAL
+    if settings.thought_marks is None:
+        return rule
+    return rule_of(settings.thought_marks, rule.opened)
 
 
 def _overruled(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from ..core.replies import Reply
 from ..core.run_files import OTHER_SPACE
 from ..core.scored_row import ScoredRow, add_up, totals
 from ..core.settings import Settings, settings_from
+from ..core.thoughts import unnamed_marks
 from ..models.dual_encoder.encoder import EncoderError
 from .open_predictions import Predictions, open_predictions, score_command
 
@@ -43,6 +44,8 @@ class RunScore:
     scorer: Scorer | None = None  # What decided besides the benchmark's code
     sample: tuple[AnsweredQuery, ...] = ()  # Answers for the coordinate check
     coords_doubt: str | None = None  # What it says of them; no metric depends on it
+    # Replies by the marks at their start that nobody named: perhaps their thoughts are read
+    unnamed_marks: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def benchmark(self) -> Benchmark:
@@ -117,6 +120,7 @@ def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
         forced=opened.forced,
         scorer=batch.scorer,
         sample=score_check.sample(task, rows),
+        unnamed_marks=Counter(filter(None, (unnamed_marks(reply.answer) for reply in replies))),
     )
 
 
@@ -142,6 +146,7 @@ def joined(parts: Iterable[RunScore]) -> RunScore:
         answered_by=frozenset(chain.from_iterable(run.answered_by for run in runs)),
         forced=tuple(dict.fromkeys(chain.from_iterable(run.forced for run in runs))),
         sample=score_check.join_samples([run.sample for run in runs]),
+        unnamed_marks=add_up(run.unnamed_marks for run in runs),
     )
 
 

@@ -17,6 +17,7 @@ import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table, write_table
 from vlmeval_findit.benchmarks.findit.box_drawing import draw, roles
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thinned
+from vlmeval_findit.boxes.answer_kinds import AnswerKind
 from vlmeval_findit.boxes.box_records import Ignored, Matched, ParsedReply, Truth
 from vlmeval_findit.boxes.error_types import BoxError, MatchedQuery, classify_errors
 from vlmeval_findit.boxes.matching import match
@@ -95,7 +96,8 @@ def test_they_are_no_errors() -> None:
     truth = Truth((REAL, ELSEWHERE), (0, 0), ignored=(CROWD,))
     boxes = [REAL, IN_CROWD, (70.0, 0.0, 75.0, 5.0)]
     reading = ParsedReply(boxes, [], [], None)
-    (events,) = classify_errors([MatchedQuery(matched(boxes, truth), reading, truth)])
+    query = MatchedQuery(matched(boxes, truth), reading, truth, AnswerKind.BOXES)
+    (events,) = classify_errors([query])
     kinds = [(each.kind, each.box) for each in events]
     assert kinds == [(BoxError.BACKGROUND, 2), (BoxError.MISSED, None)]
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.replies import LEAST, TokenLogprobs, split_thought
+from vlmeval_findit.core.replies import LEAST, TokenLogprobs
+from vlmeval_findit.core.thoughts import split_thought
 from vlmeval_findit.models.http.completion import read_completion, reply_logprobs
 from vlmeval_findit.models.reply_tokens import answer_span, byte_ends
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...boxes.answer_kinds import AnswerKind
+from ...boxes.answer_kinds import AnswerKind, states
 from ...boxes.box_records import NO_BOX, FormatFailure, Matched, ParsedReply
 from ...boxes.confidences import Confidences, confidences
 from ...boxes.error_types import ErrorEvent, MatchedQuery, classify_errors
@@ -70,7 +70,8 @@ def read_reply(reply: Reply, read: Reader) -> ParsedReply:
     if reply.failed:
         return ParsedReply((), (), (), FormatFailure.FAILED_CALL)
     reading = read(reply.answer)
-    if reading.reason is not None and reply.ends_in_thought:
+    # What says something before an open thought is the answer, whatever is wrong with it.
+    if reading.reason is not None and reply.ends_in_thought and not states(reply.answer):
         return reading._replace(reason=FormatFailure.TRUNCATED_THINKING)
     if reply.cut and reading.reason is FormatFailure.NOT_JSON:
         return reading._replace(reason=FormatFailure.TRUNCATED)
@@ -118,8 +119,8 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: ParsedReply) -> Confid
     logprobs = reply.recorded.token_logprobs
     if logprobs is None or not reading.boxes:
         return None
-    before = len(reply.text) - len(reply.answer)
-    return confidences(reply.answer, how, reading, logprobs.behind(before))
+    spoken = reply.spoken
+    return confidences(spoken.answer, how, reading, logprobs.behind(spoken.begin))
 
 
 def events_of(result: Sequence[MatchedReply]) -> list[list[ErrorEvent]]:

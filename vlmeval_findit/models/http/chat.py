@@ -14,6 +14,7 @@ from ...core.identity import PROVIDER, Answering, Described
 from ...core.question import Message, PartKind, Question, split_system
 from ...core.replies import Recorded
 from ...core.settings import settings_from
+from ...core.thoughts import USUAL, ThoughtRule
 from ..model_row import NO_API, ApiFacts, ModelRow
 from ..model_table import MODELS, find_model, known_model, space_options, unknown_space
 from ..prices import TokenPrices
@@ -181,10 +182,14 @@ class ChatModel:
         space = self.space(question)
         return space.as_dict() if question.in_boxes else None
 
+    @property
+    def thoughts(self) -> ThoughtRule:
+        """Return how its thoughts are marked."""
+        return self.row.thoughts if self.row is not None else USUAL
+
     def read(self, completion: Completion, question: Question) -> Completion:
         """Separate thought and text, and unwrap a reply to a schema."""
-        opens = self.row is not None and self.row.opens_thought
-        parsed = completion.begun_in_thought() if opens else completion
+        parsed = completion.begun_in_thought() if self.thoughts.opened else completion
         if question.reply_schema is None:
             return parsed
         return replace(parsed, text=unwrapped(parsed.text, self.schema_root))

@@ -153,7 +153,7 @@ class ChatCall:
             try:
                 assert self.request is not None
                 reply = await server.reply(client, sent, self.request.images)
-                completion = read_completion(reply, logprobs=logprobs)
+                completion = read_completion(reply, logprobs=logprobs, rule=self.model.thoughts)
             except CallError as error:
                 if field == usual and is_unknown(field, error):
                     field = next(name for name in LIMIT_FIELDS if name != usual)

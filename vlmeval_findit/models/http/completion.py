@@ -14,7 +14,8 @@ from typing import Any
 
 from ...core.answers import error_line
 from ...core.redaction import of_whole_characters, quoted
-from ...core.replies import LEAST, NOTHING_RECORDED, Recorded, TokenLogprobs, split_thought
+from ...core.replies import LEAST, NOTHING_RECORDED, Recorded, TokenLogprobs
+from ...core.thoughts import USUAL, ThoughtRule, split_thought
 from ..prices import TokenPrices
 from ..reply_tokens import GeneratedTokens, answer_span, byte_ends, span_tokens
 
@@ -98,13 +99,15 @@ def object_in(body: bytes) -> dict[str, Any]:
     return reply
 
 
-def read_completion(reply: Mapping[str, Any], *, logprobs: bool = False) -> Completion:
+def read_completion(
+    reply: Mapping[str, Any], *, logprobs: bool = False, rule: ThoughtRule = USUAL
+) -> Completion:
     """Return the answer in a chat reply of status 200, or raise the CallError that it reports.
 
     Nothing else is raised: the reply may have to be paid, whatever is wrong with it.
     """
     try:
-        return _completion(reply, logprobs)
+        return _completion(reply, logprobs, rule)
     except CallError:
         raise
     except Exception as error:
@@ -113,7 +116,7 @@ def read_completion(reply: Mapping[str, Any], *, logprobs: bool = False) -> Comp
         raise CallError(why, cost=cost or 0.0, worked_on=cost is None) from error
 
 
-def _completion(reply: Mapping[str, Any], logprobs: bool) -> Completion:
+def _completion(reply: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Completion:
     usage, cost = mapping(reply.get("usage")), stated_cost(reply)
     if reply.get("error"):
         raise _reported(reply["error"], cost)
@@ -128,7 +131,7 @@ def _completion(reply: Mapping[str, Any], logprobs: bool) -> Completion:
         raise CallError(f"the reply has no {missing}", cost=cost or 0.0)
     # Servers without a reasoning parser leave the thought in the text.
     content = of_whole_characters(_text(message.get("content")))
-    split = split_thought(content)
+    split = split_thought(content, rule)
     thoughts = (message.get(key) for key in ("reasoning", "reasoning_content"))
     stated = next((each for each in thoughts if isinstance(each, str)), "")
     thought = of_whole_characters(stated) or split.thought
@@ -138,7 +141,7 @@ def _completion(reply: Mapping[str, Any], logprobs: bool) -> Completion:
     token_logprobs, no_logprobs = None, ""
     if logprobs:
         try:
-            token_logprobs = reply_logprobs(choice, content, finish_reason)
+            token_logprobs = reply_logprobs(choice, content, finish_reason, rule)
         except ValueError as error:
             no_logprobs = str(error)
     is_cut = bool(thought) and not split.answer and finish_reason == "length"
@@ -297,7 +300,9 @@ def _bytes(value: object) -> bytes:
     return bytes(value) if are_bytes else b""
 
 
-def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) -> TokenLogprobs:
+def reply_logprobs(
+    choice: Mapping[str, Any], content: str, finish_reason: str, rule: ThoughtRule = USUAL
+) -> TokenLogprobs:
     """Return those of the stored part of a reply, or raise ValueError if they are not usable.
 
     ``content`` is its text, with the thought.
@@ -318,7 +323,7 @@ def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) 
         pieces.append(_bytes(entry.get("bytes")) or token.encode("utf-8", "replace"))
         logprobs.append(float(max(min(value, 0.0), LEAST)))
     text, ends = byte_ends(pieces)
-    span, end = answer_span(content), len(content)
+    span, end = answer_span(content, rule), len(content)
     if not text.startswith(content):
         # vLLM and llama.cpp remove the thought from the text, but not its tokens.
         answer = content[slice(*span)]

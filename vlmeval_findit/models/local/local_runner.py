@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.question import Message, PartKind, Question
-from ...core.replies import FAILED, Recorded, opened_by, split_thought
+from ...core.replies import FAILED, Recorded
+from ...core.thoughts import opened_by, rule_of, split_thought
 from ..adapter import refuse_without_peft
 from ..model_row import ModelRow
 from ..reply_tokens import GeneratedTokens, answer_tokens
@@ -197,12 +198,13 @@ def spoken(
     """Return a reply without its thought, which its record gets."""
     marks = generation.family.thought
     opened = opened_by(prompt, marks) if marks else ""
-    split = split_thought(opened + text)
+    rule = rule_of(marks)
+    split = split_thought(opened + text, rule)
     whole = replace(
         record,
         thought=split.thought,
         ends_in_thought=split.ends_inside,
-        token_logprobs=its_tokens and answer_tokens(its_tokens, opened, text),
+        token_logprobs=its_tokens and answer_tokens(its_tokens, opened, text, rule),
     )
     return LocalReply(split.answer.strip(), whole)
 

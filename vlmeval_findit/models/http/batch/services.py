@@ -16,6 +16,7 @@ from aiohttp import FormData
 
 from ....core.answers import Answer, error_line
 from ....core.question import Message, Question
+from ....core.thoughts import ThoughtRule
 from ..chat import ChatModel
 from ..chat_call import ChatCall
 from ..client import HttpClient, HttpRequest
@@ -85,7 +86,7 @@ class BatchService:
         try:
             if result is None:
                 raise CallError(why)
-            completion = self.completion(object_in(result), call.logprobs)
+            completion = self.completion(object_in(result), call.logprobs, self._model.thoughts)
             call.completion = completion.priced(self._model.prices, HALF)
             call.cost = call.completion.cost
         except CallError as error:
@@ -100,11 +101,11 @@ class BatchService:
         return {"custom_id": key, "method": "POST", "url": _URL, "body": dict(body)}
 
     @staticmethod
-    def completion(result: Mapping[str, Any], logprobs: bool) -> Completion:
+    def completion(result: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Completion:
         response = mapping(result.get("response"))
         status, body = response.get("status_code"), mapping(response.get("body"))
         if body and status == 200:
-            return read_completion(body, logprobs=logprobs)
+            return read_completion(body, logprobs=logprobs, rule=rule)
         if body and isinstance(status, int):
             raise error_of(json.dumps(body).encode(), status, "", None)
         return _no_completion(result.get("error"))
@@ -212,11 +213,11 @@ class AnthropicBatches(BatchService):
         return {"custom_id": key, "params": messages_request(body)}
 
     @staticmethod
-    def completion(result: Mapping[str, Any], logprobs: bool) -> Completion:
+    def completion(result: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Completion:
         outcome = mapping(result.get("result"))
         kind, message, error = map(outcome.get, ("type", "message", "error"))
         if kind == "succeeded" and isinstance(message, dict):
-            return read_completion(chat_reply(message))
+            return read_completion(chat_reply(message), rule=rule)
         if isinstance(error, dict):
             return _no_completion(error.get("error", error))
         return _no_completion({"message": f"the request is {kind or 'without a result'}"})
