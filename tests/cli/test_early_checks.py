@@ -270,3 +270,38 @@ def test_a_dry_run_or_a_cluster_needs_no_device(
     assert sweep.backends_for(grid, ModelOptions(executor="ray"), Budget()) == {"FindIt-Nano": None}
     with pytest.raises(ValueError, match="--device gpu: no such device"):
         sweep.backends_for(grid, ModelOptions(), Budget())
+
+
+# --- a name that VLMEvalKit has, too --------------------------------------------------------------
+
+
+@pytest.fixture
+def both_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let VLMEvalKit's source name datasets of FindIt's."""
+    theirs = {"RefCOCO", "RefCOCO_testA", "D3", "Pascal", "COCO_VAL"}
+    monkeypatch.setattr("vlmeval_findit.cli.early_checks.has_dataset", theirs.__contains__)
+
+
+@pytest.mark.parametrize("name", ["RefCOCO", "RefCOCO_testA", "D3", "Pascal"])
+def test_a_name_of_two_datasets_says_whose_it_is(
+    name: str, both_have: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vlmeval_findit.cli.early_checks import check_host_dataset, note_of_shared_names
+
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    ours = f"FindIt_{name}_xyxy_json"
+    note = check_host_dataset(name)
+    assert note is not None
+    assert f"{name} is VLMEvalKit's own dataset" in note
+    assert note.endswith(f"FindIt's is --data {ours}")
+    (tmp_path / f"{name}.tsv").write_text("index\n")
+    with pytest.raises(ValueError, match=rf"FindIt's: --data {ours}; VLMEvalKit's, by its own"):
+        check_host_dataset(name)
+    assert f"{name} is FindIt's here (run --data {ours})" in str(note_of_shared_names([name]))
+
+
+def test_a_name_of_one_dataset_needs_no_note(both_have: None) -> None:
+    from vlmeval_findit.cli.early_checks import check_host_dataset, note_of_shared_names
+
+    assert check_host_dataset("COCO_VAL") is None
+    assert note_of_shared_names(["RefL4", "Demo"]) is None

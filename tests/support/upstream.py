@@ -2,7 +2,8 @@
 
 The package is the installed one, linked file by file; the runner is ours, and does what upstream's
 does as far as an extension can tell: it hands a dataset nothing but its name, begins a folder with
-every run, links files into the model's folder, logs whatever goes wrong, and ends with status 0.
+every run, links files into the model's folder, logs whatever goes wrong, writes it into the run's
+status, and ends with status 0.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ import json
 import logging
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from vlmeval.config import supported_VLM
 from vlmeval.dataset import build_dataset
 from vlmeval.inference import infer_data_job
 from vlmeval.smp import (
-    get_pred_file_path, is_prediction_complete, prepare_reuse_files, setup_logger
+    get_pred_file_path, is_prediction_complete, prepare_reuse_files, setup_logger,
+    upsert_dataset_status, upsert_run_status
 )
 
 
@@ -48,23 +51,31 @@ def main():
         model, home = None, Path(args.work_dir) / name
         folder = home / run
         folder.mkdir(parents=True, exist_ok=True)
+        upsert_run_status(folder, api_mode=False, mode=args.mode, model_name=name)
         for data in args.data:
+            say = partial(upsert_dataset_status, run_dir=folder, model_name=name, dataset_name=data)
             try:
-                model = evaluate(args, name, model, data, home, folder) or model
+                model = evaluate(args, name, model, data, home, folder, say) or model
             except Exception as error:
                 logging.exception("skipped: %s", error)
+                say(status="done", error_message=str(error))
 
 
-def evaluate(args, name, model, data, home, folder):
-    dataset = build_dataset(data)
+def evaluate(args, name, model, data, home, folder, say):
     path = get_pred_file_path(str(folder), name, data)
+    say(status="pending")
+    dataset = build_dataset(data)
+    if dataset is None:
+        return say(status="done", skip_reason="invalid_dataset") and model
     prepare_reuse_files(
         str(home), folder.name, name, data, dataset, path, args.reuse, "all", True, "", 1
     )
     indices = list(dataset.data["index"])
     if args.mode == "eval" and not is_prediction_complete(path, indices):
         logging.error("no finished predictions of %s", data)
-        return model
+        found = Path(path).exists()
+        why = "Incomplete infer result" if found else "No infer result found"
+        return say(status="done", skip_reason=why) and model
     if args.mode != "eval":
         model = infer_data_job(
             model or name, work_dir=folder, model_name=name, dataset=dataset,
@@ -73,6 +84,7 @@ def evaluate(args, name, model, data, home, folder):
     if args.mode != "infer":
         metrics = dataset.evaluate(path, **json.loads(args.judge_args))
         print(json.dumps(metrics, indent=4))
+        say(status="done")
     for file in folder.iterdir():
         link = home / file.name
         if link.is_symlink() or link.exists():

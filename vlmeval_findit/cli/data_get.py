@@ -29,8 +29,9 @@ from ..data.fetch.store import ImageStore
 from ..data.published.importing import ImportOptions
 from ..data.sources import NOTHING, DataSource, made_sources, published_sets
 from .data_import import make_set
+from .early_checks import note_of_shared_names
 from .printing import print_columns, print_folded, print_text
-from .shared_options import PATH, Command, completion, option, switch
+from .shared_options import PATH, Command, completion, option, print_note, switch
 
 ANNOTATIONS = "annotations"
 
@@ -110,6 +111,8 @@ def command(
         _print_written(row.make(files, lmu_data_root(), force))
         return 0
     tables = _tables_named(names)
+    if note := note_of_shared_names(name for name in names if name != "all"):
+        print_note(note)
     try:
         paths, line = _make_tables(tables, folder, force)
         fetch = partial(_fetch_missing, videos=videos)

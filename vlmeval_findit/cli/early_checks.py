@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NoReturn
 
-from ..benchmarks import baseline_for, baselines, benchmark_of, benchmarks, prefix_of
+from ..benchmarks import baseline_for, baselines, benchmark_of, benchmarks, parse, prefix_of
 from ..core.config import Count, Dollars, Number, config_from
-from ..core.folders import image_folder
+from ..core.folders import image_folder, table_folders
 from ..core.formatting import closest, nearest
 from ..core.identity import Answering, Described
 from ..core.image_files import rows_to_leave_out
@@ -26,6 +26,7 @@ from ..core.vlmevalkit import (
     may_have_model,
     model_names,
 )
+from ..data.sources import published_sets
 from ..engine.backend import CallOptions
 from ..engine.calls import CellBuilder
 from ..models.adapter import refuse_without_peft
@@ -60,20 +61,58 @@ def check_amounts(options: ModelOptions, **more: float | None) -> None:
 # --- datasets -------------------------------------------------------------------------------------
 
 
-def check_host_dataset(name: str) -> None:
-    """Refuse a dataset that is neither FindIt's, VLMEvalKit's nor a table of its user's."""
+def check_host_dataset(name: str) -> str | None:
+    """Refuse a dataset that is neither FindIt's, VLMEvalKit's nor a table of its user's.
+
+    Returns a note where VLMEvalKit's dataset is run, and FindIt has another of that name.
+    """
+    meant = _with_prefix(name)
     if has_dataset(name) or is_users_table(name):
-        return
-    if meant := _with_prefix(name):
+        return _whose(name, meant[0]) if meant else None
+    if meant:
         raise ValueError(f"no dataset {name!r}: did you mean {' or '.join(meant)}?")
+    if name in published_sets():
+        raise ValueError(
+            f"no dataset {name!r}: FindIt's is made of files that you have. Type: "
+            f"run_findit.py data get {name} --from PATH, then --data FindIt_{name}_xyxy_json"
+        )
     if may_have_dataset(name):
-        return
+        return None
     names = {each: each for each in dataset_names()}
     names |= {listed.removeprefix(prefix_of(listed)): listed for listed in _listed()}
     near = closest(name, names)
     example = "neither FindIt's (for example FindIt_Scenes_mini_xyxy_json) nor VLMEvalKit's"
     why = f": did you mean {names[near]}?" if near else f", {example}"
     raise ValueError(f"no dataset {name!r}{why}")
+
+
+def _whose(name: str, ours: str) -> str:
+    """Say that a name is VLMEvalKit's; refuse it where FindIt's table of that name is here.
+
+    Who got FindIt's table by this name means that one.
+    """
+    table = parse(ours).table
+    if any((folder / f"{table}.tsv").is_file() for folder in table_folders()):
+        raise ValueError(
+            f"--data {name}: FindIt's table {table}.tsv is here, and VLMEvalKit has another "
+            f"dataset of that name. FindIt's: --data {ours}; VLMEvalKit's, by its own runner: "
+            f"python -m vlmeval --data {name} --model MODEL"
+        )
+    return (
+        f"FindIt: {name} is VLMEvalKit's own dataset, with other questions and another metric; "
+        f"FindIt's is --data {ours}"
+    )
+
+
+def note_of_shared_names(names: Iterable[str]) -> str | None:
+    """Say which of FindIt's tables VLMEvalKit has another dataset of the name of; None if none."""
+    shared = [name for name in names if has_dataset(name)]
+    if not shared:
+        return None
+    return (
+        f"FindIt: {', '.join(shared)} is FindIt's here (run --data {_with_prefix(shared[0])[0]}); "
+        f"run --data {shared[0]} would be another dataset, VLMEvalKit's own"
+    )
 
 
 def all_datasets() -> list[str]:

@@ -137,13 +137,13 @@ def _run(
         end()
     if options.temperature:
         print_note(f"FindIt: replies sampled at temperature {options.temperature:g}")
-    expected = [(model, name) for model in models for name in datasets]
+    expected = [(model, name) for model in models for name in run.data]
     missing = OUTCOMES.missing(expected, scored=run.mode != "infer")
     for line in [*map(str, OUTCOMES.bad()), *missing]:
         print_note(f"FindIt: {line}")
     if is_quiet():
         print_rows(OUTCOMES.scores())
-    elif expected:
+    elif datasets:
         folders = dict.fromkeys(str(run.work_dir / model) for model in models)
         print_note(f"FindIt: answers and scores in {', '.join(folders)}")
     return report_spending(budget) or OUTCOMES.status or (SOME_FAILED if missing else 0)

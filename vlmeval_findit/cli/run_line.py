@@ -30,7 +30,7 @@ from .early_checks import (
     check_model,
     check_rows,
 )
-from .shared_options import Command
+from .shared_options import Command, print_note
 
 _MODES = ("all", "infer", "eval")
 
@@ -190,8 +190,14 @@ def _check_others(run: RunLine) -> None:
         sampled = run.options.temperature is not None
         flag = "--temperature" if sampled else "--base-url or --provider"
         raise ValueError(f"{flag}: run FindIt's datasets and others apart")
-    for name in run.others:
-        check_host_dataset(name)
+    _check_names(run.others)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Refuse names that VLMEvalKit cannot know, and say which FindIt has, too."""
+    for name in names:
+        if note := check_host_dataset(name):
+            print_note(note)
 
 
 def _check_models(run: RunLine, factories: Mapping[str, BackendFactory]) -> None:
@@ -228,8 +234,7 @@ def check_image_roots(run: RunLine) -> None:
 def _check_host(run: RunLine, specified: Sequence[str], host_values: Mapping[str, Any]) -> None:
     """Refuse flags that VLMEvalKit's datasets do not use, and names that it cannot know."""
     # VLMEvalKit's --data-config gives datasets other names.
-    for name in run.data if "data_config" not in host_values else ():
-        check_host_dataset(name)
+    _check_names(run.data if "data_config" not in host_values else ())
     for name in specified:
         if name in FINDIT_ONLY:
             raise ValueError(

@@ -14,7 +14,7 @@ from ..models.model_entry import ModelOptions
 from ..models.model_table import find_model
 from ..runs.best_format import rule
 from ..sweeps.format_search import search_sweep, search_target
-from .early_checks import check_amounts, refuse_untabled
+from .early_checks import check_amounts, note_of_shared_names, refuse_untabled
 from .model_options import MODEL, MODEL_GROUPS, model_options
 from .shared_options import (
     PATH,
@@ -22,6 +22,7 @@ from .shared_options import (
     complete_datasets,
     complete_models,
     option,
+    print_note,
     switch,
 )
 from .sweep import run_or_count, with_options
@@ -86,6 +87,8 @@ def command(
     """
     table = search_target(data)
     check_amounts(options, limit=limit)
+    if isinstance(table, AnnotationTable) and (note := note_of_shared_names([data])):
+        print_note(note)
     entry = options.entry(model)
     name = entry.like or entry.name
     reads_boxes = isinstance(table, AnnotationTable) or table.in_boxes

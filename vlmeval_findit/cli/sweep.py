@@ -47,7 +47,13 @@ from ..serving.programs import PROGRAMS
 from ..sweeps.sweep_file import Sweep, all_questions, in_best_formats, read_sweep, refuse_samples
 from ..sweeps.sweep_run import UnfinishedError, run_sweep
 from .access import USED_BY_EACH, Access, access_of, refuse_unused
-from .early_checks import check_amounts, check_entry, check_folder, check_rows
+from .early_checks import (
+    check_amounts,
+    check_entry,
+    check_folder,
+    check_rows,
+    note_of_shared_names,
+)
 from .model_options import MODEL_GROUPS, model_options
 from .printing import print_folded, print_rows, report_spending
 from .progress import SweepProgress
@@ -96,6 +102,8 @@ def command(
     sweep = with_options(sweep, options)
     sweep = replace(sweep, limit=limit or sweep.limit, journal=journal or sweep.journal)
     refuse_samples(sweep)
+    if not is_quiet() and (note := note_of_shared_names(table.name for table in sweep.tables)):
+        print_note(note)
     if formats is not None:
         if sweep.race:
             raise ValueError(

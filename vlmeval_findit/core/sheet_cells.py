@@ -95,15 +95,21 @@ def _answers(sheet: Path) -> Iterator[Mapping[str, Any]]:
             continue
         with journal.open("rb") as lines:
             for line in lines:
-                record = None
-                with suppress(ValueError):
-                    record = json.loads(line)
+                record = _record_in(line)
                 if _is_answer(record, sheet):
                     yield record
 
 
-def _is_answer(record: Any, sheet: Path) -> bool:
-    if not isinstance(record, dict) or record.get("error"):
+def _record_in(line: bytes) -> dict[str, Any]:
+    """Return the record of a line of a journal; empty if it is damaged or something else."""
+    with suppress(ValueError):
+        record = json.loads(line)
+        return record if isinstance(record, dict) else {}
+    return {}
+
+
+def _is_answer(record: Mapping[str, Any], sheet: Path) -> bool:
+    if record.get("error"):
         return False
     is_of_sheet = f"{record.get('model')}_{record.get('dataset')}" == sheet.stem
     return (

@@ -110,8 +110,8 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
     ) -> None:
         # VLMEvalKit's loop logs a refusal, goes on, and ends with status 0.
         with OUTCOMES.of(ANY, dataset):
-            _refuse_what_is_not_scored(dataset)
             self.task = load(dataset)
+            _refuse_what_is_not_scored(dataset)
             if class_of(dataset) != type(self).__name__:
                 raise QuestionError(f"{dataset}: {type(self).__name__} is not its class")
             self.space_may_come = judge_args == _NOT_PASSED

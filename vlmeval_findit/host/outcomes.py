@@ -5,15 +5,17 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..benchmarks import is_meant
+from ..benchmarks import benchmarks, is_meant, parse
 from ..core.command import NO_MORE, SOME_FAILED
 from ..core.files import is_disk_full
+from ..core.formatting import nearest
 from ..core.redaction import scrub
 
 
@@ -43,8 +45,15 @@ class Outcome:
 ANY = "any model"
 """Stands for the model where a dataset cannot be built."""
 
-_SKIPPED = ("invalid_dataset", "Incomplete infer result", "No infer result found")
-"""Reasons of VLMEvalKit's loop for which a dataset was not run or not scored."""
+_INVALID = "invalid_dataset"
+
+_WITHOUT_ANSWERS: Mapping[str, str] = {
+    "Incomplete infer result": "calls are missing or failed: run it again without --mode eval",
+    "No infer result found": "there are no answers: run it without --mode eval",
+}
+
+_SKIPPED = {_INVALID: "VLMEvalKit has no dataset of that name", **_WITHOUT_ANSWERS}
+"""Why VLMEvalKit's loop did not run or score a dataset, and the same in our words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,7 @@ class Outcomes:
 
     _outcomes: dict[tuple[str, str], Outcome] = field(default_factory=dict)
     _expected: dict[tuple[str, str], Expected] = field(default_factory=dict)
+    models: set[str] = field(default_factory=set)  # Names of FindIt's models
 
     @contextmanager
     def of(self, model: str, dataset: str) -> Iterator[Outcome]:
@@ -111,22 +121,29 @@ class Outcomes:
 
     def _missing(self, model: str, dataset: str, scored: bool) -> str | None:
         outcome, said = self._outcomes.get((model, dataset)), self._expected.get((model, dataset))
-        refused = self._outcomes.get((ANY, dataset))
-        if any(each is not None and not each.is_good for each in (refused, outcome)):
-            return None  # It says why itself
-        why = f": {said.why}" if said is not None and said.why is not None else ""
-        if not is_meant(dataset):
-            return f"{model} on {dataset}: failed{why}" if said and said.failed else None
-        if outcome is not None and (outcome.score is not None or not scored):
+        is_finished = said is None or not said.failed
+        if is_meant(dataset):
+            is_finished = outcome is not None and (outcome.score is not None or not scored)
+        reason = said.why if said is not None else None
+        if is_finished or self._is_told(model, dataset, reason):
             return None
-        what = "was not run" if outcome is None and "infer result" not in why else "was not scored"
+        is_run = outcome is not None or reason in _WITHOUT_ANSWERS
+        what = "was not scored" if is_run else "was not run"
+        why = f": {_in_our_words(reason, dataset)}" if reason is not None else ""
         return f"{model} on {dataset}: {what}{why}"
+
+    def _is_told(self, model: str, dataset: str, reason: str | None) -> bool:
+        """Return whether a bad outcome says the same, perhaps under another name."""
+        names = ((model, dataset), (ANY, dataset))
+        told = [self._outcomes[name] for name in names if name in self._outcomes]
+        same = [each for each in self.bad() if each.problem is not None and each.problem == reason]
+        return bool(same) or not all(each.is_good for each in told)
 
     def unfinished(self) -> list[str]:
         """Say what VLMEvalKit's loop began of FindIt's and did not finish."""
         lines = []
         for (model, dataset), said in self._expected.items():
-            if is_meant(dataset) or "FindIt" in (said.why or ""):
+            if is_meant(dataset) or model in self.models or "FindIt" in (said.why or ""):
                 scored = said.mode in ("all", "eval")
                 lines += self.missing([(model, dataset)], scored=scored)
         return lines
@@ -134,6 +151,29 @@ class Outcomes:
     def clear(self) -> None:
         self._outcomes.clear()
         self._expected.clear()
+
+
+def _in_our_words(reason: str, dataset: str) -> str:
+    """Return a reason of VLMEvalKit's loop with what to do about it."""
+    if reason == _INVALID and is_meant(dataset):
+        try:
+            parse(dataset)
+        except ValueError as error:
+            return str(error)
+    if found := re.match(r"Class (\w+) is not supported in `vlmeval\.dataset`", reason):
+        known = [
+            each.host_class(each.parse(name)) for each in benchmarks() for name in each.listed()
+        ]
+        return f"{reason}{nearest(found[1], known)}"
+    return _SKIPPED.get(reason, reason)
+
+
+def _host_classes() -> set[str]:
+    """Return the names of FindIt's dataset classes under VLMEvalKit."""
+    classes = set()
+    for benchmark in benchmarks():
+        classes |= {benchmark.host_class(benchmark.parse(name)) for name in benchmark.listed()}
+    return classes
 
 
 OUTCOMES = Outcomes()

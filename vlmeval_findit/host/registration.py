@@ -42,6 +42,7 @@ def register_models(config_module: ModuleType) -> None:
     from .baseline_models import FindItBaseline, models
     from .local import FindItLocalModel, local_models
     from .model_objects import remember_arguments
+    from .outcomes import OUTCOMES
 
     remember_arguments(vlmeval.vlm.base.BaseModel, vlmeval.api.base.BaseAPI)
     for cls in (FindItBaseline, FindItLocalModel):
@@ -49,7 +50,8 @@ def register_models(config_module: ModuleType) -> None:
     for api_cls in API_CLASSES:
         setattr(vlmeval.api, api_cls.__name__, api_cls)
     for name, maker in {**models(), **local_models(), **api_models()}.items():
-        config_module.supported_VLM.setdefault(name, maker)
+        if config_module.supported_VLM.setdefault(name, maker) is maker:
+            OUTCOMES.models.add(name)
 
 
 def register_inference(inference_module: ModuleType) -> None:
