@@ -14,9 +14,10 @@ import pytest
 from probe_deployments import answers
 from simulated_deployments import Fault
 
-from vlmeval_findit.coords.conventions import ORDERS, SPACES, Convention, conventions
+from vlmeval_findit.coords.conventions import SPACES, Convention, conventions
 from vlmeval_findit.coords.diagnosis import ALIKE
 from vlmeval_findit.coords.likelihood import convention_distance
+from vlmeval_findit.coords.orders import ORDERS
 from vlmeval_findit.coords.probe_verdict import ProbeVerdict, judge_probe
 from vlmeval_findit.coords.run_arrays import run_arrays
 

@@ -12,7 +12,6 @@ from simulated_deployments import HABITS, PROFILES, Fault, Habit, convention, ob
 from vlmeval_findit.boxes.spaces import Space, reference
 from vlmeval_findit.coords.conventions import (
     NO_DISTORTION,
-    ORDERS,
     SPACES,
     Convention,
     conventions,
@@ -33,6 +32,7 @@ from vlmeval_findit.coords.likelihood import (
     to_boxes,
     to_numbers,
 )
+from vlmeval_findit.coords.orders import EXCHANGED, ORDERS
 from vlmeval_findit.coords.run_arrays import MOST_BOXES, AnsweredQuery, RunArrays, run_arrays
 
 SIZES = np.array([[640, 480], [375, 500], [8192, 6144], [1000, 1000], [3000, 211]], float).T
@@ -119,7 +119,52 @@ def test_a_declared_space_with_settings_is_a_hypothesis() -> None:
     declared = Convention(row_of(space), ORDERS["xyxy"])
     names = [each.name for each in conventions(declared)]
     assert declared.name in names
-    assert len(names) == len(set(names)) == 333 + 5
+    assert len(names) == len(set(names)) == 544 + 5
+
+
+# --- corners, sides and squares -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [each.name for each in ORDERS.values() if each.remark])
+@pytest.mark.parametrize("space", ["grid1000", "pixels", "unit"])
+def test_exchanged_corners_are_named(space: str, order: str) -> None:
+    """Whatever order was asked for; no other format is blamed."""
+    for declared in ("grid1000/xyxy", "grid1000/yxyx", "pixels/xywh"):
+        found = diagnose(
+            answered("phrases", convention(f"{space}/{order}"), 0, 80), convention(declared)
+        )
+        assert found.verdict is Verdict.OTHER
+        assert found.fit.best.name == f"{space}/{order}"
+        assert EXCHANGED in found.fit.best.description
+
+
+@pytest.mark.parametrize("space", [name for name in SPACES if name.startswith("x_")])
+@pytest.mark.parametrize("order", ["xyxy", "yxyx", "xywh"])
+def test_another_unit_on_each_side_is_named(space: str, order: str) -> None:
+    found = diagnose(
+        answered("phrases", convention(f"{space}/{order}"), 1, 80), convention("grid1000/xyxy")
+    )
+    assert found.verdict is Verdict.OTHER
+    assert found.fit.best.name == f"{space}/{order}"
+
+
+@pytest.mark.parametrize("name", [name for name in SPACES if name.startswith("square")])
+@pytest.mark.parametrize("declared", ["grid1000/xyxy", "pixels/xyxy"])
+def test_inputs_of_encoders_are_named(name: str, declared: str) -> None:
+    """Or one that cannot be told from it: 490 from 512 by weak models."""
+    arrays = answered("phrases", convention(f"{name}/xyxy"), 2, 100)
+    found = diagnose(arrays, convention(declared))
+    assert found.verdict is Verdict.OTHER
+    assert f"{name}/xyxy" in (found.fit.best.name, *found.fit.alike)
+
+
+@pytest.mark.parametrize(
+    "declared", ["grid1000/xyxy", "pixels/xyxy", "unit/yxyx", "square640/xyxy"]
+)
+@pytest.mark.parametrize("habit", HABITS)
+def test_more_rows_raise_no_alarm(declared: str, habit: str) -> None:
+    arrays = answered("phrases", convention(declared), 3, 100, HABITS[habit])
+    assert not diagnose(arrays, convention(declared)).verdict.alarms
 
 
 # --- arrays -------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def numbers(
     frame = actual.space.map_of(np.array([size], float).T)
     exact = to_numbers(shares[:, None], frame, actual.order.numbers)[:, 0]
     # As models do: whole numbers, and three digits of fractions.
-    unit = float(np.abs(frame.scale).max())
+    unit = float(np.abs(frame.scale).min())
     return [round(float(n), 3 if unit <= 2 else 1 if unit <= 100 else 0) for n in exact]
 
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vlmeval_findit.coords.conventions import ORDERS, SPACES, Convention
+from vlmeval_findit.coords.conventions import SPACES, Convention
 from vlmeval_findit.coords.likelihood import to_numbers
+from vlmeval_findit.coords.orders import ORDERS
 from vlmeval_findit.coords.run_arrays import AnsweredQuery
 
 Floats = NDArray[np.float64]
@@ -119,6 +120,7 @@ HABITS: Mapping[str, Habit] = {
 """Models of every kind whose convention is right."""
 
 _DECIMALS = {"unit": 3, "longer1": 3, "letterbox1": 3, "crop1": 3, "percent": 1}
+_DECIMALS |= {name: 3 for name in SPACES if "_unit" in name}
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,10 @@ def _advice(
     fit = diagnosis.fit
     if diagnosis.verdict is not Verdict.OTHER or fit is None:
         return
-    if fit.best.order.name != diagnosis.declared.order.name:
+    if fit.best.order.remark:
+        yield "no format has this order: ask for the top left and the bottom right corner, or"
+        yield "exchange the corners in the prediction file and score it again.\n"
+    elif fit.best.order.name != diagnosis.declared.order.name:
         command = ["search", "--model", run.model, "--data", run.task.question.table]
         yield "find the format that it answers best in:"
         yield f"  python run_findit.py {shlex.join(command)}\n"

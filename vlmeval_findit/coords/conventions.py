@@ -1,20 +1,21 @@
 """Frames of numbers, and the conventions that a deployment may answer in.
 
-A convention is a row of :data:`SPACES` and a row of :data:`ORDERS`. Rare conventions cost more
-nats before they are believed. The rows are faults that users of runners and providers reported.
+A convention is a row of :data:`SPACES` and a row of :data:`.orders.ORDERS`. Rare conventions cost
+more nats before they are believed. The rows are faults that users of runners and providers
+reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..boxes.representation import REPRESENTATIONS
 from ..boxes.spaces import Space, reference
+from .orders import RARE_ORDERS, USUAL_ORDERS, Order
 
 # --- frames: affine maps per axis from shares of the image (0 left or top, 1) to numbers ----------
 
@@ -141,18 +142,7 @@ class SpaceRow(NamedTuple):
     cost: float  # nats
     map_of: CoordinateMapOf
     space: Space | None = None  # as the score has it
-
-
-class Order(NamedTuple):
-    """The order of a box's four numbers."""
-
-    name: str
-    cost: float  # nats
-    corners: Floats  # (4, 4): (x1, y1, x2, y2) = ``corners @ numbers``
-
-    @property
-    def numbers(self) -> Floats:
-        return np.linalg.inv(self.corners).astype(float)
+    one_of_many: bool = False  # there are so many like it that one is near any scale
 
 
 class Convention(NamedTuple):
@@ -167,7 +157,8 @@ class Convention(NamedTuple):
 
     @property
     def description(self) -> str:
-        return f"{self.space.description}, {self.order.name}"
+        remark = f" ({self.order.remark})" if self.order.remark else ""
+        return f"{self.space.description}, {self.order.name}{remark}"
 
     @property
     def cost(self) -> float:
@@ -263,6 +254,41 @@ _TURNS = [
     ("flipy", "counted from the bottom", ((False, True), False)),
 ]
 
+# Units of one side; an entry may have another for each side
+_OF_A_SIDE: list[tuple[str, str, SizeOf]] = [
+    ("unit", "fractions", _square(1)),
+    ("percent", "percent", _square(100)),
+    ("grid1000", "thousandths", _square(1000)),
+    ("pixels", "pixels", lambda sizes: sizes),
+]
+
+
+def _mixed() -> Iterator[SpaceRow]:
+    """Yield spaces with one unit for x and another for y."""
+    for x_name, x_words, of_x in _OF_A_SIDE:
+        for y_name, y_words, of_y in _OF_A_SIDE:
+            if x_name != y_name:
+                name, words = f"x_{x_name}_y_{y_name}", f"{x_words} for x, {y_words} for y"
+                yield _sized(name, words, EXOTIC, _by_side(of_x, of_y))
+
+
+def _by_side(of_x: SizeOf, of_y: SizeOf) -> SizeOf:
+    return lambda sizes: np.stack([of_x(sizes)[0], of_y(sizes)[1]])
+
+
+# Inputs of vision encoders and detectors. None lies within 4 % of 1000, where it could not be told
+# from thousandths that a weak model draws to a corner; 1024 has a row of its own.
+_SQUARES = (
+    *(224, 256, 288, 320, 336, 384, 416, 448, 490, 512, 560, 600, 640, 672, 728, 768, 800, 840),
+    *(896, 1120, 1152, 1280, 1344),
+)
+
+
+def _input(side: int) -> SpaceRow:
+    words = f"pixels of a {side} x {side} input"
+    return _sized(f"square{side}", words, RARE, _square(side))._replace(one_of_many=True)
+
+
 _ROWS = [
     *_COMMON,
     *(_within(low, 1003520) for low in (3136, 200704)),
@@ -276,10 +302,7 @@ _ROWS = [
     _sized("grid1024", "1024ths of width and height", RARE, _square(1024)),
     _sized("original", "pixels of the image, however large", RARE, lambda s: s),
     _sized("openai_tiles768", "pixels after OpenAI's resize to 768", RARE, _tiles),
-    *(
-        _sized(f"square{n}", f"pixels of a {n} x {n} input", RARE, _square(n))
-        for n in (224, 336, 448, 512, 768, 896)
-    ),
+    *map(_input, _SQUARES),
     *(
         _sized(f"limit{n}", f"pixels after shrinking to {n}", RARE, _at_most(n))
         for n in (512, 640, 768, 1024, 1280, 1568, 2048)
@@ -294,6 +317,7 @@ _ROWS = [
     SpaceRow("crop1", "fractions of the square in its middle", RARE, cropped(1)),
     SpaceRow("crop1000", "thousandths of the square in its middle", RARE, cropped(1000)),
     *(_sized(name, description, EXOTIC, size) for name, description, size in _MISTAKES),
+    *_mixed(),
     *(
         SpaceRow(f"{kind}_{turn}", f"{units} of the image {what}", EXOTIC, seen_turned(kind, *how))
         for kind, units in (("grid1000", "thousandths"), ("pixels", "pixels"))
@@ -304,33 +328,13 @@ _ROWS = [
 SPACES: Mapping[str, SpaceRow] = {row.name: row for row in _ROWS}
 
 
-# Tried in every space; other orders only in common ones
-_USUAL_ORDERS = {"xyxy": 0.0, "yxyx": 0.5, "xywh": 0.5, "cxcywh": 1.0, "yxhw": 1.0}
-
-
-def _order(name: str, cost: float, of: str, exchanged: Sequence[int] = range(4)) -> Order:
-    # A representation is linear, so that unit vectors give its matrix.
-    to_corners = REPRESENTATIONS[of].to_corners
-    corners = np.array([to_corners(row) for row in np.eye(4).tolist()]).T
-    return Order(name, cost, corners[:, exchanged])
-
-
-_ORDERS = [
-    *(_order(name, cost, name) for name, cost in _USUAL_ORDERS.items()),
-    _order("cycxhw", 3.0, "cxcywh", [1, 0, 3, 2]),
-    _order("xxyy", 3.0, "xyxy", [0, 2, 1, 3]),
-    _order("yyxx", 3.0, "yxyx", [0, 2, 1, 3]),
-]
-ORDERS: Mapping[str, Order] = {each.name: each for each in _ORDERS}
-
-
 def conventions(first: Convention | None = None) -> list[Convention]:
     """List usual orders of all spaces, rare orders of common ones, and ``first`` (declared).
 
     >>> len(conventions()), conventions()[0].name
-    (333, 'grid1000/xyxy')
+    (544, 'grid1000/xyxy')
     """
-    usual, rare = _ORDERS[: len(_USUAL_ORDERS)], _ORDERS[len(_USUAL_ORDERS) :]
+    usual, rare = USUAL_ORDERS, RARE_ORDERS
     result = [Convention(row, order) for row in _ROWS for order in usual]
     result += [Convention(row, order) for row in _COMMON for order in rare]
     if first is not None and first.name not in {each.name for each in result}:

@@ -19,9 +19,10 @@ from ..core.identity import Identity
 from ..core.replies import Reply
 from ..core.scored_row import add_up
 from ..core.settings import Settings
-from .conventions import ORDERS, SPACES, Convention, Distortion, conventions, row_of
+from .conventions import SPACES, Convention, Distortion, conventions, row_of
 from .diagnosis import ALIKE, Diagnosis, RunFit, diagnose
 from .likelihood import convention_distance, screen, to_boxes
+from .orders import ORDERS
 from .run_arrays import AnsweredQuery, RunArrays, run_arrays
 
 _LINES = 8

@@ -15,9 +15,10 @@ from ..benchmarks.findit.variant import Variant
 from ..boxes.representation import MatchRule
 from ..boxes.spaces import space_from
 from ..core.scored_row import ScoredRow
-from .conventions import ORDERS, SPACES, Convention, row_of
+from .conventions import SPACES, Convention, row_of
 from .diagnosis import FEWEST_BOXES, Diagnosis, Verdict, diagnose
 from .likelihood import screen, to_numbers
+from .orders import ORDERS
 from .run_arrays import AnsweredQuery, run_arrays
 
 MOST_QUERIES = 256  # of a run

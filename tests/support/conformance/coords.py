@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from vlmeval_findit.boxes.spaces import space_from
-from vlmeval_findit.coords.conventions import ORDERS, SPACES, Convention, row_of
+from vlmeval_findit.coords.conventions import SPACES, Convention, row_of
 from vlmeval_findit.coords.diagnosis import Diagnosis, Verdict, diagnose
+from vlmeval_findit.coords.orders import ORDERS
 from vlmeval_findit.coords.run_arrays import AnsweredQuery, run_arrays
 
 from .cases import Agreement, Case, each
