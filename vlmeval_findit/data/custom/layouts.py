@@ -49,9 +49,10 @@ JSON_LINES = AnnotationFormat(
 CSV = AnnotationFormat(
     name="CSV",
     files="FILE.csv, .tsv",
-    means="columns image,label,x1,y1,x2,y2 and, if known, width,height; a box each line",
+    means="columns image,label,x1,y1,x2,y2 and, if known, width,height; a box each line; also as "
+    "Roboflow, TensorFlow and OpenImages name them",
     read=read_csv,
-    flags=("units", *_CLASSES),
+    flags=("units", "split", *_CLASSES),
 )
 YOLO = AnnotationFormat(
     name="YOLO",

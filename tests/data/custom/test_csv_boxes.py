@@ -1,0 +1,118 @@
+"""Listings as tools name their columns: what is read, what counts, what is named as not read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vlmeval_findit.data.annotated_samples import (
+    CROWD,
+    DIFFICULT,
+    IGNORED,
+    AnnotationError,
+    Samples,
+    Units,
+)
+from vlmeval_findit.data.custom.csv_boxes import read_csv
+from vlmeval_findit.data.custom.reader_options import ReaderOptions
+from vlmeval_findit.data.ledger import Fate
+
+HEAD = "image,label,x1,y1,x2,y2"
+
+
+def read(folder: Path, *lines: str, options: ReaderOptions | None = None) -> Samples:
+    path = folder / "boxes.csv"
+    path.write_text("\n".join(lines) + "\n")
+    for name in ("a.jpg", "b.png"):
+        (folder / name).write_bytes(b"")
+    return read_csv(path, folder, options)
+
+
+def boxes(samples: Samples) -> list[tuple[str, str, tuple[float, ...], str]]:
+    return [
+        (query.images[0], str(query.label), box.corners, box.ignored)
+        for query in samples.queries
+        for box in query.boxes
+        if isinstance(query.label, str)
+    ]
+
+
+def entries(samples: Samples, fate: Fate) -> dict[str, int]:
+    return {entry.what: entry.count for entry in samples.ledger if entry.fate is fate}
+
+
+@pytest.mark.parametrize(
+    ("header", "line"),
+    [
+        (HEAD, "a.jpg,cat,1,2,30,40"),
+        ("filename,width,height,class,xmin,ymin,xmax,ymax", "a.jpg,120,80,cat,1,2,30,40"),
+        ("ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax", "a,x,cat,1,1,30,2,40"),
+        ("y2,x2,y1,x1,Label,File_Name", "40,30,2,1,cat,a.jpg"),
+        ("image_path,category,left,top,right,bottom", "old/a.jpg,cat,1,2,30,40"),
+    ],
+)
+def test_columns_as_tools_name_them(tmp_path, header: str, line: str) -> None:
+    assert boxes(read(tmp_path, header, line)) == [("a.jpg", "cat", (1, 2, 30, 40), "")]
+
+
+@pytest.mark.parametrize(
+    ("column", "why"),
+    [("iscrowd", CROWD), ("IsGroupOf", CROWD), ("difficult", DIFFICULT), ("ignore", IGNORED)],
+)
+def test_columns_that_say_what_does_not_count(tmp_path, column: str, why: str) -> None:
+    lines = ["a.jpg,cat,1,2,30,40,0", "a.jpg,cat,5,2,30,40,1", "a.jpg,cat,6,2,30,40,True"]
+    samples = read(tmp_path, f"{HEAD},{column}", *lines)
+    assert [row[3] for row in boxes(samples)] == ["", why, why]
+    with pytest.raises(AnnotationError, match="line 2, column .*: 'perhaps' should be 0 or 1"):
+        read(tmp_path, f"{HEAD},{column}", "a.jpg,cat,1,2,30,40,perhaps")
+
+
+def test_columns_that_no_reader_knows_are_named(tmp_path) -> None:
+    samples = read(tmp_path, f"{HEAD},score,Source", "a.jpg,cat,1,2,30,40,0.5,x")
+    assert entries(samples, Fate.NOT_READ) == {"columns: score": 1}
+    assert entries(samples, Fate.NOT_NEEDED) == {"columns: Source": 1}
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        (f"{HEAD},x1", "two columns are called 'x1': remove one"),
+        ("filename,path,label,x1,y1,x2,y2", "both filename and path may be the image"),
+        ("a.jpg,cat,1,2,30,40", "the first line should name the columns"),
+        ("image,label,x1,y1,x2", "missing: y2 (commas separate them)"),
+    ],
+)
+def test_a_header_that_is_not_clear_is_refused(tmp_path, header: str, why: str) -> None:
+    with pytest.raises(AnnotationError) as error:
+        read(tmp_path, header, "a.jpg,cat,1,2,30,40,9")
+    assert why in str(error.value)
+
+
+def test_a_line_with_an_image_only_shows_no_object(tmp_path) -> None:
+    samples = read(tmp_path, HEAD, "a.jpg,cat,1,2,30,40", "b.png,,,,,")
+    asked = [(query.images[0], query.label, len(query.boxes)) for query in samples.queries[:2]]
+    assert asked == [("a.jpg", "cat", 1), ("b.png", "cat", 0)]
+    with pytest.raises(AnnotationError, match="line 2, column label: is empty"):
+        read(tmp_path, HEAD, "a.jpg,,1,2,30,40")
+    with pytest.raises(AnnotationError, match="line 2, column x1: '' is not a number"):
+        read(tmp_path, HEAD, "a.jpg,cat,,,,")
+
+
+def test_a_column_of_splits_is_chosen_from(tmp_path) -> None:
+    lines = ["a.jpg,cat,1,2,30,40,train", "b.png,cat,1,2,30,40,val"]
+    samples = read(tmp_path, f"{HEAD},split", *lines)
+    assert {row[0] for row in boxes(samples)} == {"b.png"}
+    assert entries(samples, Fate.LEFT_OUT) == {"lines of the split train": 1}
+    train = ReaderOptions(split="train")
+    assert {row[0] for row in boxes(read(tmp_path, f"{HEAD},split", *lines, options=train))} == {
+        "a.jpg"
+    }
+    with pytest.raises(AnnotationError, match="no column names splits"):
+        read(tmp_path, HEAD, "a.jpg,cat,1,2,30,40", options=train)
+
+
+def test_units_are_as_the_user_says(tmp_path) -> None:
+    stated = ReaderOptions(units=Units.PERCENT)
+    samples = read(tmp_path, HEAD, "a.jpg,cat,1,2,30,40", options=stated)
+    assert (samples.units, samples.units_stated) == (Units.PERCENT, True)
