@@ -123,7 +123,7 @@ def test_all_other_kinds_work(path: Path, content: bytes) -> None:
     assert header(path).size == as_they_are(path).sent == SIZE
     assert (decode(path).size, decode(path).mode) == (SIZE, "RGB")
     assert (thumbnails([path])[path].width, thumbnails([path])[path].height) == SIZE
-    assert orientation(path) == 1
+    assert orientation(path).value == 1
 
 
 def test_the_stored_pixels_are_decoded(path: Path) -> None:
@@ -131,7 +131,7 @@ def test_the_stored_pixels_are_decoded(path: Path) -> None:
     exif[0x0112] = 6
     path.write_bytes(saved("PNG", exif=exif))
     assert np.array_equal(np.asarray(decode(path)), PIXELS)
-    assert orientation(path) == 6
+    assert orientation(path).value == 6
 
 
 @pytest.mark.parametrize(

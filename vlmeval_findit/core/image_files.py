@@ -1,7 +1,7 @@
 """Image files: sizes, decoding, errors. Every image is opened here.
 
-Pixels and boxes are those of the *stored* image: EXIF orientation is not applied, and of an
-animation the first frame counts.
+Pixels and boxes are those of the *stored* image: EXIF orientation is not applied (but for TIFF,
+whose pixels Pillow turns), and of an animation the first frame counts.
 """
 
 from __future__ import annotations
@@ -75,14 +75,29 @@ def decode(source: Path | str | io.BytesIO, enough: Size | None = None) -> Image
         return image.convert("RGB")
 
 
-def orientation(path: Path | str) -> int:
-    """Return the EXIF orientation of a file, 1 to 8; 1 (as stored) if it cannot be read."""
+@dataclass(frozen=True, slots=True)
+class Orientation:
+    """How a viewer turns the stored pixels of a file."""
+
+    value: int  # EXIF's, 1 to 8; 1: not at all
+    is_decoded: bool  # Whether decoded pixels are turned already: Pillow turns those of TIFF
+
+    @property
+    def of_decoded(self) -> int:
+        """How a viewer turns what :func:`decode` returns."""
+        return 1 if self.is_decoded else self.value
+
+
+def orientation(path: Path | str) -> Orientation:
+    """Return the orientation of a file; 1 (as stored) if it cannot be read."""
     with _opened(path) as image:
+        is_decoded = image.format == "TIFF"
         try:
             value = image.getexif().get(_ORIENTATION, 1)
         except Exception:  # damaged metadata: viewers ignore it
-            return 1
-    return value if isinstance(value, int) and 1 <= value <= 8 else 1
+            value = 1
+    is_valid = isinstance(value, int) and 1 <= value <= 8
+    return Orientation(value if is_valid else 1, is_decoded)
 
 
 def misfit(header: Header, stated: Size | None) -> str | None:

@@ -15,7 +15,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_
 from vlmeval_findit.benchmarks.findit.findit_datasets import Family
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.image_files import Header, Size
+from vlmeval_findit.core.image_files import Header, Size, decode
 from vlmeval_findit.data.annotated_samples import AnnotatedBox, Sample, Samples, Units
 from vlmeval_findit.data.custom import stored_pixels
 from vlmeval_findit.data.custom.stored_pixels import (
@@ -94,6 +94,37 @@ def test_an_image_that_viewers_turn_is_asked_for(
     rows[0][2:6] = STORED
     assert import_csv(tmp_path, rows, "--exif", "stored", "--replace") == 0
     assert imported() == [(*size, STORED), (*WIDE, STORED)]
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".tif"])
+@pytest.mark.parametrize("pixels", ExifPixels)
+@pytest.mark.parametrize("turn", range(1, 9))
+def test_the_object_is_where_the_box_says_in_what_a_model_is_shown(
+    tmp_path, suffix: str, pixels: ExifPixels, turn: int
+) -> None:
+    """Pillow turns the pixels of TIFF while it decodes them, and those of no other format."""
+    path = photograph(tmp_path / "images" / f"a{suffix}", turn)
+    box = STORED if pixels is ExifPixels.STORED else shown(path)[0]
+    assert import_csv(tmp_path, [["a" + suffix, "x", *box, "", ""]], "--exif", pixels.value) == 0
+    (query,) = read_table(find_table("Mine"))
+    image = decode(path)
+    assert image.size == (query.width, query.height)
+    x1, y1, x2, y2 = (round(number) for number in query.truth.boxes[0])
+    bright = np.asarray(image.convert("L")) > 128
+    assert bright[y1:y2, x1:x2].mean() > 0.9
+    assert bright.sum() == pytest.approx((x2 - x1) * (y2 - y1), rel=0.2)
+
+
+@pytest.mark.parametrize("pixels", ExifPixels)
+@pytest.mark.parametrize("turn", [5, 6, 7, 8])
+def test_the_stated_size_of_a_tiff_tells_which_pixels_are_meant(
+    tmp_path, pixels: ExifPixels, turn: int
+) -> None:
+    path = photograph(tmp_path / "images" / "a.tif", turn)
+    box, size = shown(path) if pixels is ExifPixels.TURNED else (STORED, WIDE)
+    assert import_csv(tmp_path, [["a.tif", "x", *box, *size]]) == 0
+    expected = shown(path)
+    assert imported() == [(*expected[1], tuple(map(float, expected[0])))]
 
 
 @pytest.mark.parametrize("pixels", ExifPixels)

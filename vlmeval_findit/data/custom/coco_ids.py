@@ -82,7 +82,9 @@ def write_ids(table: Path, samples: Samples, turned: Mapping[str, int]) -> None:
     ids = CocoIds(
         images=samples.image_ids,
         categories=samples.category_ids,
-        turned={name: turn for name, turn in turned.items() if name in samples.image_ids},
+        turned={
+            name: turn for name, turn in turned.items() if turn != 1 and name in samples.image_ids
+        },
         units=samples.units.value,
         areas=tuple(StatedArea(*key, area) for key, area in samples.areas.items()),
     )

@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 
 from ...boxes.representation import Corners
 from ...core.files import unsafe
-from ...core.image_files import ImageFileError, Size, header, misfit, orientation, problem
+from ...core.image_files import (
+    ImageFileError,
+    Orientation,
+    Size,
+    header,
+    misfit,
+    orientation,
+    problem,
+)
 from ...marks.region import PackedMask, RLEError, packed_mask
 from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples, Units
 
@@ -97,16 +105,28 @@ def mask_to_stored(mask: NDArray[Any], orientation: int) -> NDArray[Any]:
 class CheckedImage:
     """An image that can be used."""
 
-    size: Size  # (width, height) as it is stored
+    size: Size  # (width, height) as it is decoded
     orientation: int  # EXIF's; 1: none
-    stated: Size | None  # By annotations; may be the size of the turned image
+    stated: Size | None  # By annotations; may be the size of the other image
+    is_decoded: bool = False  # Whether it is decoded as viewers turn it: TIFF
 
     @property
     def pixels(self) -> ExifPixels | None:
         """Which pixels boxes refer to, where the stated size fits only one of both images."""
         if self.stated is None or turned_size(self.size, self.orientation) == self.size:
             return None
-        return ExifPixels.STORED if self.stated == self.size else ExifPixels.TURNED
+        is_turned = (self.stated == self.size) is self.is_decoded
+        return ExifPixels.TURNED if is_turned else ExifPixels.STORED
+
+    def other_orientation(self, pixels: ExifPixels) -> int:
+        """Return how to turn the decoded image into the one that boxes refer to; 1: it is that."""
+        if (pixels is ExifPixels.TURNED) is self.is_decoded:
+            return 1
+        return _BACK[self.orientation] if self.is_decoded else self.orientation
+
+
+_BACK = (0, 1, 2, 3, 4, 5, 8, 7, 6)
+"""By an orientation, the one that turns back: a quarter to the left after one to the right."""
 
 
 def checked_images(
@@ -183,12 +203,12 @@ def _checked(name: str, stated: Size | None, folder: Path) -> CheckedImage | str
         exchanged = stated is not None and stated == info.size[::-1]
         # Before anything is decoded: reading the orientation of some files does.
         why = misfit(info, info.size if exchanged else stated)
-        turn = 1 if why else orientation(path)
+        turn = Orientation(1, False) if why else orientation(path)
     except ImageFileError as error:
         return str(error)
-    fits = stated in (info.size, turned_size(info.size, turn))
+    fits = stated in (info.size, turned_size(info.size, turn.value))
     why = why or problem(path, info.size if fits else stated)
-    return f"{path} {why}" if why else CheckedImage(info.size, turn, stated)
+    return f"{path} {why}" if why else CheckedImage(info.size, turn.value, stated, turn.is_decoded)
 
 
 # --- pixels of boxes ------------------------------------------------------------------------------
@@ -199,7 +219,8 @@ class StoredQueries:
     """Queries whose boxes are in pixels of stored images."""
 
     queries: tuple[Sample, ...]
-    turned: Mapping[str, int]  # EXIF orientation, by name, of images with boxes of the turned image
+    # By image: how to turn it, as EXIF numbers it, into the one that its annotations refer to
+    turned: Mapping[str, int]
 
 
 def to_stored_pixels(
@@ -227,8 +248,9 @@ def to_stored_pixels(
 
     def converted(query: Sample, box: AnnotatedBox) -> AnnotatedBox:
         name = query.images[box.frame]
-        is_turned = pixels.get(name) is ExifPixels.TURNED
-        return _converted(box, images[name], is_turned, samples.units)
+        known = pixels.get(name)
+        turn = 1 if known is None else images[name].other_orientation(known)
+        return _converted(box, images[name].size, turn, samples.units)
 
     for name, known in pixels.items():
         if known is not None:
@@ -239,27 +261,25 @@ def to_stored_pixels(
         for query in samples.queries
     )
     turned = {
-        name: images[name].orientation
+        name: images[name].other_orientation(known)
         for name, known in pixels.items()
-        if known is ExifPixels.TURNED
+        if known is not None
     }
     return StoredQueries(queries, turned)
 
 
-def _converted(
-    box: AnnotatedBox, image: CheckedImage, is_turned: bool, units: Units
-) -> AnnotatedBox:
+def _converted(box: AnnotatedBox, size: Size, turn: int, units: Units) -> AnnotatedBox:
+    """Convert a box of an image that is turned to the decoded image of ``size`` (w, h)."""
     corners, mask = box.corners, box.mask
     if units is not Units.PIXELS:
-        w, h = turned_size(image.size, image.orientation) if is_turned else image.size
+        w, h = turned_size(size, turn)
         x1, y1, x2, y2 = (number / units.scale for number in corners)
         corners = (x1 * w, y1 * h, x2 * w, y2 * h)
-    if is_turned:
-        corners = to_stored(corners, image.orientation, image.size)
-    if is_turned and mask is not None:
+    corners = to_stored(corners, turn, size)
+    if turn != 1 and mask is not None:
         try:
             inside = PackedMask(mask.height, mask.width, mask.packed).mask()
         except RLEError as error:
             raise AnnotationError(f"{box.where}: {error}") from None
-        mask = packed_mask(mask_to_stored(inside, image.orientation))
+        mask = packed_mask(mask_to_stored(inside, turn))
     return replace(box, corners=corners, mask=mask)

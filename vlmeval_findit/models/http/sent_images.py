@@ -99,7 +99,7 @@ def as_they_are(path: Path, limit: int | None = None) -> SentImage:
     info = header(path)
     size = as_sent(Space("grid1000", scene_max_size=limit), *info.size)
     plain = info.format in ("JPEG", "PNG") and info.mode == "RGB" and size == info.size
-    if plain and orientation(path) == 1:
+    if plain and orientation(path).of_decoded == 1:
         check(path)  # a call with half an image costs money too
         return SentImage(size, size, f"image/{info.format.lower()}", b64encode(path.read_bytes()))
     return _sent(path, info.size, size, "PNG")
