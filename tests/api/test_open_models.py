@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from adapters import write_base
 from chat_server import ChatServer, completion, error, in_turn
 from PIL import Image
 
@@ -48,7 +49,9 @@ def test_a_baseline_is_asked_about_images_of_all_kinds(tmp_path) -> None:
         ("Qwen3-VL", "Qwen/Qwen3-VL-8B-Instruct"),
     ],
 )
-def test_a_checkpoint_is_like_a_row(name: str, checkpoint: str, monkeypatch) -> None:
+def test_a_checkpoint_is_like_a_row(name: str, checkpoint: str, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_base(tmp_path / "mine")
     opened: list[Any] = []
     monkeypatch.setattr(open_models, "_asks_here", lambda *arguments: opened.append(arguments))
     assert repr(findit.open_model(name, like="Qwen3-VL", dtype="float32")) == f"Model({name!r})"
@@ -106,8 +109,9 @@ def test_a_model_of_openrouter_needs_its_key(monkeypatch) -> None:
         ("FindIt-Nanno", {}, "did you mean FindIt-Nano"),
         ("FullImage", {"dtype": "float32"}, "dtype: settings are of models on this machine"),
         ("FindIt-Nano", {"dtyp": "float32"}, "no setting 'dtyp': did you mean dtype"),
-        ("./mine", {}, "a checkpoint needs like="),
-        ("./mine", {"like": "Qwen3-LV"}, "like: no model 'Qwen3-LV' runs .*did you mean Qwen3-VL"),
+        ("./mine", {}, "./mine: no such folder"),
+        ("./mine", {"like": "Qwen3-LV"}, "no local model 'Qwen3-LV': did you mean Qwen3-VL"),
+        ("Qwen2.5-VL-7B-Instruct", {}, "Qwen2.5-VL-7B is the same checkpoint"),
         ("Mine", {"base_url": "ftp://x"}, "should begin with http"),
         ("Mine", {"base_url": "http://x/v1", "dtype": "float32"}, "a server sets them"),
     ],

@@ -82,7 +82,15 @@ NANO --judge-args space=unit
 NANO --judge-args '{"spase": "unit"}'
   --judge-args: no setting 'spase': did you mean space?
 ASKED --model mine=/nowhere
-  Say which model it is run like: --like Qwen3-VL
+  /nowhere: no such folder
+ASKED --model mine=owner/name
+  Say which known model it is run like: --like NAME
+ASKED --model Qwen/Qwen2.5-VL-7B-Instruct
+  Type --model Qwen2.5-VL-7B, which is the same checkpoint, asked as the protocol says, or
+ASKED --model models/my-ft
+  Type --model NAME=models/my-ft
+ASKED --model mine=Qwen/Qwen3-VL-8B-Instruct --like Qwen2.5-VL
+  Qwen/Qwen3-VL-8B-Instruct which is Qwen3-VL, not Qwen2.5-VL
 ASKED --model Their-VL-7B=owner/name --like Qwen3-VL
   Their-VL-7B is a model of VLMEvalKit's
 ASKED --model FirstOption

@@ -15,9 +15,10 @@ from adapters import train_adapter, write_adapter, write_base
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.models import adapter as adapters
 from vlmeval_findit.models.adapter import adapter_of, refuse_adapter, refuse_without_peft
+from vlmeval_findit.models.checkpoint_row import row_of_checkpoint
 from vlmeval_findit.models.local.run_plan import RunSettings, describe
 from vlmeval_findit.models.model_entry import ModelOptions
-from vlmeval_findit.models.model_table import MODELS, NANO, SHIPPED, row_of_checkpoint
+from vlmeval_findit.models.model_table import MODELS, NANO, SHIPPED
 from vlmeval_findit.models.revision import known_revision, refuse_missing
 from vlmeval_findit.sweeps.sweep_file import parse_sweep
 
@@ -42,7 +43,9 @@ def test_the_row_is_that_of_the_base(base: str, row: str, tmp_path: Path) -> Non
         base = str(write_base(tmp_path / base[1:]))
     folder = str(write_adapter(tmp_path / "ft", base))
     assert row_of_checkpoint("my-ft", folder).name == row
-    assert row_of_checkpoint("my-ft", folder, "InternVL3").name == "InternVL3"
+    with pytest.raises(ValueError, match=r"which is .*, not InternVL3|model_type"):
+        row_of_checkpoint("my-ft", folder, "InternVL3")
+    assert row_of_checkpoint("my-ft", folder, "InternVL3", space_stated=True).name == "InternVL3"
     assert ModelOptions().entry(f"my-ft={folder}").like == row
     sweep = parse_sweep(f"models: [{{name: my-ft, checkpoint: {folder}}}]\ndatasets: Pascal")
     assert sweep.models[0].like == row
@@ -50,7 +53,7 @@ def test_the_row_is_that_of_the_base(base: str, row: str, tmp_path: Path) -> Non
 
 def test_another_base_needs_like(tmp_path: Path) -> None:
     folder = str(write_adapter(tmp_path / "ft", write_base(tmp_path / "sft")))
-    with pytest.raises(ValueError, match="Say which model it is run like: --like Qwen3-VL"):
+    with pytest.raises(ValueError, match="Say which known model it is run like: --like NAME"):
         row_of_checkpoint("my-ft", folder)
     assert ModelOptions(like="Qwen3-VL").entry(f"my-ft={folder}").like == "Qwen3-VL"
 

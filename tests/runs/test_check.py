@@ -77,8 +77,10 @@ def test_a_checkpoint_that_is_here_shows_what_it_sees(capsys: pytest.CaptureFixt
     pytest.importorskip("transformers")
     assert main(["check", "FindIt-Nano"]) == 0
     assert "row 0: 78 tokens, 49 of images" in capsys.readouterr().out
-    assert main(["check", "Qwen3-VL=nowhere"]) == 0
-    assert "its processor was not tried: nowhere" in capsys.readouterr().out
+    assert main(["check", "Qwen3-VL=no/where"]) == 0
+    assert "its processor was not tried: no/where" in capsys.readouterr().out
+    assert main(["check", "Qwen3-VL=nowhere"]) == 2
+    assert "nowhere: no such folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

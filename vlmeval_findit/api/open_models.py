@@ -20,9 +20,10 @@ from ..core.formatting import nearest
 from ..core.image_files import header
 from ..core.question import Message, Question
 from ..core.replies import Reply, recorded
+from ..models.checkpoint_row import row_of_checkpoint
 from ..models.http.providers.provider_table import OPENROUTER
 from ..models.model_row import ModelRow
-from ..models.model_table import MODELS, find_model, local_names, row_of_base
+from ..models.model_table import MODELS, find_model, local_names, same_checkpoint
 from .custom_questions import SpaceLike, custom_query
 from .inputs import ImageLike, as_list, in_memory, is_file
 from .reply_scores import ReplyBoxes, read
@@ -132,15 +133,16 @@ def open_model(
 
     Args:
         name: a model of ``run_findit.py models``; ``NAME=CHECKPOINT`` for another folder or
-            identifier, or the checkpoint alone with ``like``; with ``base_url`` the server's name
-            for it, or ``NAME=SERVED``.
+            identifier, or the checkpoint alone; with ``base_url`` the server's name for it, or
+            ``NAME=SERVED``.
         base_url: an OpenAI-compatible server up to and with ``/v1``, or several.
         provider: the model's maker, asked in its own protocol with your key: ``"openai"``,
             ``"anthropic"``, ``"google"``; ``NAME=SERVED`` for a model that the table lacks.
         space: the coordinate space of its answers, if the model table does not know it.
         key: of the server (None: FINDIT_SERVER_KEY) or the provider (None: from its variable);
             OpenRouter's is in OPENROUTER_API_KEY.
-        like: known model whose prompts and space this model shares.
+        like: known model whose prompts and space this model shares, where the checkpoint's own
+            ``config.json`` does not say it.
         temperature: of sampling (None: greedy, or as the model's row says).
         system: a file with a text that goes before every question.
         prompt_template: a file with a Jinja template of the question, in place of FindIt's words.
@@ -170,22 +172,29 @@ def open_model(
             raise ValueError(f"system, prompt_template: {short} reads no words. Leave them out")
         baseline = baselines()[short]
         return Model(name, lambda message, asked: Reply(0, *baseline.answer(message, asked)))
-    row = known if like is None else find_model(like)
-    if row is None and like is None and checkpoint:
-        row = row_of_base(checkpoint)
-    if row is not None and row.local is not None:
-        checkpoints = known.local.checkpoints if known is not None and known.local else {}
-        default = checkpoints.get(short) or next(iter(checkpoints.values()), name)
-        return Model(name, _asks_here(checkpoint or default, row, here), prompt)
-    if like is not None:
-        near = nearest(like, list(local_names()))
-        raise ValueError(f"like: no model {like!r} runs on this machine{near}")
+    is_path = "/" in name or Path(name).is_dir()
+    if not checkpoint and known is None and (like is not None or is_path):
+        short, checkpoint = Path(name).name, name
+    if checkpoint:
+        row = row_of_checkpoint(short, checkpoint, like, space_stated=space is not None)
+        return Model(name, _asks_here(checkpoint, row, here), prompt)
     if known is None:
         names = [*local_names(), *baselines(), *(row.entry for row in MODELS.values() if row.api)]
+        meant = nearest(short, names)
+        if ours := same_checkpoint(short):
+            meant = f": {' or '.join(ours)} is the same checkpoint, asked as the protocol says"
         raise ValueError(
-            f"no model {short!r}{nearest(short, names)}; base_url=… asks a server; a checkpoint "
-            "needs like=…, the known model whose prompts and coordinates it shares"
+            f"no model {short!r}{meant}; base_url=… asks a server; NAME=CHECKPOINT, or the "
+            "checkpoint alone, runs a folder or an identifier"
         )
+    if known.local is not None:
+        default = known.local.checkpoints.get(short) or next(iter(known.local.checkpoints.values()))
+        row = known
+        if like is not None:
+            row = row_of_checkpoint(short, default, like, space_stated=space is not None)
+        return Model(name, _asks_here(default, row, here), prompt)
+    if like is not None:
+        raise ValueError(f"like: {short} does not run on this machine")
     if known.api is None:
         raise ValueError(f"{short} is asked at a server: base_url=…")
     _refuse(settings, "OpenRouter sets them")

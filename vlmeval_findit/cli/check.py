@@ -20,7 +20,8 @@ from ..core.plugin_rows import reported, unreported
 from ..core.redaction import scrub
 from ..core.settings import settings_from
 from ..data.sources import published_sets
-from ..models.model_table import MODELS, find_model, row_of_base
+from ..models.checkpoint_row import row_of_checkpoint
+from ..models.model_table import MODELS, find_model
 from ..report.transcripts import drawn_values
 from ..runs import plugin_check
 from ..runs.new_identity import plugin_tables
@@ -98,7 +99,8 @@ def _findings(
             drawn_values(drawing, folder, lambda image: 0)
 
         return plugin_check.check_benchmark(question.name, settings, out, draw)
-    if (model := find_model(name) or row_of_base(checkpoint)) is not None:
+    model = row_of_checkpoint(name, checkpoint) if checkpoint else find_model(name)
+    if model is not None:
         checkpoints = model.local.checkpoints if model.local else {}
         path = checkpoint or checkpoints.get(name)
         return plugin_check.check_model(model, path, parse(data).name, prompt=prompt)

@@ -24,8 +24,9 @@ from ..core.settings import Settings
 from ..core.table_files import TableError
 from ..data.fetch.annotations import fetched_tables, images_of
 from ..data.sources import SHIPPED, SOURCES, published_sets
+from ..models.checkpoint_row import row_of_checkpoint
 from ..models.model_row import ModelRow
-from ..models.model_table import find_model, row_of_base
+from ..models.model_table import find_model
 from .model_options import prompt_options
 from .printing import print_columns, print_folded, print_text
 from .shared_options import Command, complete_datasets, complete_models, option
@@ -80,7 +81,7 @@ def command(
 
 def _print_model(model: str, query: Query, question: Question, message: Message) -> None:
     named, _, checkpoint = model.partition("=")
-    row = find_model(named) or row_of_base(checkpoint)
+    row = row_of_checkpoint(named, checkpoint) if checkpoint else find_model(named)
     if row is None:
         # An unknown model can answer questions whose answers have no space.
         nobody = Described(Answering(), None)

@@ -66,7 +66,7 @@ def _key(entry: ModelEntry, sweep: Sweep) -> Mapping[str, Any]:
         return served_model(entry, sweep.serve).key()
     row, identifier = local_names().get(entry.like or entry.name, (None, None))
     checkpoint = entry.settings.get("model_path") or entry.checkpoint or identifier
-    known = row or (entry.like and find_model(entry.like))
+    known = row or entry.checkpoint or (entry.like and find_model(entry.like))
     local = str(checkpoint) if known and checkpoint else None
     return given_key(entry.settings, known_revision(local) or local if local else None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from contextlib import suppress
@@ -30,13 +31,16 @@ from ..data.sources import published_sets
 from ..engine.backend import CallOptions
 from ..engine.calls import CellBuilder
 from ..models.adapter import refuse_without_peft
+from ..models.checkpoint_row import row_of_checkpoint
 from ..models.http.addresses import provider_endpoints
 from ..models.http.providers.provider_table import OPENROUTER
 from ..models.model_entry import ModelEntry, ModelOptions
-from ..models.model_table import MODELS, find_model, known_model, local_names, row_of_checkpoint
+from ..models.model_table import MODELS, find_model, known_model, local_names, same_checkpoint
 from ..models.revision import refuse_missing
 from ..serving.programs import visible_gpus
 from .access import Access, flag_name
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,17 +199,29 @@ def check_model(entry: ModelEntry, access: Access) -> None:
             f"{name}: {entry.served} is its name at a server: at which? --base-url URL"
         )
     if checkpoint is not None and access in (Access.CHECKPOINT, Access.SERVED):
-        row_of_checkpoint(name, checkpoint, entry.like)
+        stated = entry.space is not None
+        row_of_checkpoint(name, checkpoint, entry.like, space_stated=stated)
         if may_have_model(name):
             near = nearest(name, local_names())
             raise ValueError(f"{name}={checkpoint}: {name} is a model of VLMEvalKit's{near}")
     elif access in (Access.LOCAL, Access.SERVED):
         _, checkpoint = local_names()[name]
         refuse_missing(checkpoint)
-    elif access is Access.VLMEVALKIT and not may_have_model(name):
-        raise ValueError(f"no model {name!r}{nearest(name, all_models())}")
+    elif access is Access.VLMEVALKIT:
+        _check_vlmevalkits(name)
     if checkpoint is not None and access in (Access.LOCAL, Access.CHECKPOINT):
         refuse_without_peft(checkpoint)
+
+
+def _check_vlmevalkits(name: str) -> None:
+    """Refuse a model that VLMEvalKit lacks; say where ours is the same checkpoint."""
+    ours = " or ".join(same_checkpoint(name))
+    same = f"{ours} is the same checkpoint, asked as the protocol says"
+    if not may_have_model(name):
+        meant = f": {same}" if ours else nearest(name, all_models())
+        raise ValueError(f"no model {name!r}{meant}")
+    if ours and find_model(name) is not None:  # else its space is refused, in the same words
+        log.warning("%s is VLMEvalKit's own class, with its settings; %s", name, same)
 
 
 AMD_DRIVER = Path("/dev/kfd")
@@ -236,8 +252,16 @@ def check_gpu_numbers() -> None:
         )
 
 
-def refuse_untabled(name: str, more: str = "") -> NoReturn:
+def refuse_untabled(entry: ModelEntry, more: str = "") -> NoReturn:
     """Refuse a model that is not in the model table; ``more`` continues the message."""
+    name = entry.like or entry.name
+    if entry.checkpoint is not None:
+        row_of_checkpoint(entry.name, entry.checkpoint, entry.like)  # says what its files say
+    if ours := same_checkpoint(name):
+        raise ValueError(
+            f"no model {name!r} in the model table. {' or '.join(ours)} is the same checkpoint, "
+            f"asked as the protocol says. For {name} itself type --space SPACE{more}"
+        )
     raise ValueError(
         f"no model {name!r} in the model table{nearest(name, MODELS)}\n"
         f"For another model type --like NAME or --space SPACE{more}"

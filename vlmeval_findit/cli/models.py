@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import click
@@ -12,7 +12,7 @@ from ..benchmarks.findit.dataset_names import parse
 from ..core.command import as_called
 from ..core.question import Question
 from ..models.model_row import ModelRow
-from ..models.model_table import MODELS, known_model
+from ..models.model_table import MODELS, find_model, known_model
 from .printing import print_columns
 from .shared_options import Command, complete_models
 
@@ -28,18 +28,42 @@ _VIDEO: Question = parse("FindIt_RoboTools_xyxy_json")
 def command(names: tuple[str, ...]) -> int:
     """List the models whose coordinate space is known, or describe some.
 
-    With NAME: checkpoints, coordinate spaces by task, and how many pixels images may have.
+    With NAME: checkpoints, coordinate spaces by task, and how many pixels images may have. A part
+    of names lists all that have it.
     """
     for name in names:
-        row = known_model(name, "NAME")
-        print(_title(row))
-        for what, value in _facts(row):
-            print(f"  {what:<9}{value}")
+        _print_named(name)
     if not names:
-        print_columns(map(_columns, MODELS.values()), "model", "space", "runs")
+        _print_list(MODELS.values())
         print(as_called("\ncheckpoints, bounds, spaces by task: python run_findit.py models NAME"))
         print("a local model from another checkpoint: --model NAME=FOLDER_OR_IDENTIFIER")
     return 0
+
+
+def _print_named(name: str) -> None:
+    """Describe the model of a name, or list those that have it as a part."""
+    matches = [] if find_model(name) else [row for row in MODELS.values() if _has(row, name)]
+    if len(matches) > 1:
+        _print_list(matches)
+        return
+    row = matches[0] if matches else known_model(name, "NAME")
+    print(_title(row))
+    for what, value in _facts(row):
+        print(f"  {what:<9}{value}")
+
+
+def _print_list(rows: Iterable[ModelRow]) -> None:
+    print_columns(map(_columns, rows), "model", "space", "runs")
+
+
+def _has(row: ModelRow, part: str) -> bool:
+    """Return whether a part is in a name, checkpoint or identifier of a model."""
+    names = [row.name]
+    if row.api is not None:
+        names += [row.entry, row.api.identifier]
+    if row.local is not None:
+        names += [*row.local.checkpoints, *row.local.checkpoints.values()]
+    return any(part.casefold() in name.casefold() for name in names)
 
 
 def _columns(row: ModelRow) -> tuple[str, str, str]:

@@ -26,6 +26,7 @@ from ..core.files import sha256_of
 from ..core.question import Question
 from ..core.settings import Settings, settings_from
 from ..data.probe_scenes import COUNT, SIZES
+from ..models.checkpoint_row import contradiction
 from ..models.http.chat import server_space
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import find_model
@@ -137,12 +138,20 @@ def _target(entry: ModelEntry, question: Question) -> tuple[ModelEntry, Declared
                 server_space(name, None)(question)
             except SpaceError:
                 return replace(entry, space=_PLACEHOLDER), lambda run: None
-    elif find_model(name) is not None:
+    elif find_model(name) is not None and not _runs_otherwise(entry):
         # A model of the table records its space; the declared space is compared afterwards.
         return replace(entry, space=None), declared
     elif space is None:
-        refuse_untabled(name, ", or --base-url URL")
+        refuse_untabled(entry, ", or --base-url URL")
     return replace(entry, space=space), declared
+
+
+def _runs_otherwise(entry: ModelEntry) -> bool:
+    """Return whether only the stated space lets a checkpoint run like the model that it names."""
+    row = find_model(entry.like or entry.name)
+    if row is None or entry.checkpoint is None:
+        return False
+    return contradiction(row, entry.checkpoint) is not None
 
 
 def _sweep(

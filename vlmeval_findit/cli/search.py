@@ -93,7 +93,7 @@ def command(
     name = entry.like or entry.name
     reads_boxes = isinstance(table, AnnotationTable) or table.in_boxes
     if reads_boxes and entry.space is None and find_model(name) is None:
-        refuse_untabled(name)
+        refuse_untabled(entry)
     places = (
         work_dir or Path("outputs/search"),
         journal or (work_dir or Path("outputs")) / "calls.jsonl",

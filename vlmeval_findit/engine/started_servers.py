@@ -20,13 +20,14 @@ from ..core.formatting import nearest
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..models.adapter import Adapter, adapter_of
+from ..models.checkpoint_row import OTHER, row_of_checkpoint
 from ..models.http.chat import ChatModel, chat_model, token_limit
 from ..models.http.endpoint import Endpoint
 from ..models.local.layout import Bounds
 from ..models.local.run_plan import RunSettings
 from ..models.model_entry import ModelEntry
 from ..models.model_row import LocalFamily, ModelRow, space_within
-from ..models.model_table import local_names, row_of_checkpoint
+from ..models.model_table import local_names
 from ..models.revision import base_settings, known_revision, refuse_missing, revision_of
 from ..serving.processes import LocalServers, serve
 from ..serving.programs import PROGRAMS, ServeOptions, ServerProgram
@@ -91,7 +92,8 @@ class ServedModel:
         if settings.temperature is not None:
             sent["temperature"] = settings.temperature
         served_name = program.served_name(self.name, self.checkpoint, settings.revision)
-        limit, row = settings.max_new_tokens, self.row.name
+        limit = settings.max_new_tokens
+        row = None if self.row is OTHER else self.row.name
         chat = chat_model(self.name, None, served_name, settings.space, sent, limit, row)
         space = chat.space if settings.space is not None else partial(self._space, chat.space)
         return replace(chat, row=self.row, space=space, by_question=self._processor)
@@ -182,7 +184,8 @@ def _bounds_of_files(checkpoint: Path) -> Bounds:
 def served_model(entry: ModelEntry, serving: ServeOptions) -> ServedModel:
     """Return a model as this machine serves it; ValueError if it cannot."""
     if entry.checkpoint is not None:
-        row = row_of_checkpoint(entry.name, entry.checkpoint, entry.like)
+        who = entry.name, entry.checkpoint, entry.like
+        row = row_of_checkpoint(*who, space_stated=entry.space is not None)
         checkpoint = entry.checkpoint
     elif entry.name in local_names():
         row, checkpoint = local_names()[entry.name]

@@ -13,11 +13,12 @@ from ..core.config import config_from
 from ..core.formatting import nearest
 from ..core.identity import Answering, Described
 from ..core.question import Question
+from ..models.checkpoint_row import OTHER, fitting, row_of_checkpoint
 from ..models.local.local_runner import LocalReply, load_local
 from ..models.local.run_plan import RunSettings, describe, on_this_machine
 from ..models.model_client import HostMessage, from_host_message
 from ..models.model_row import ModelRow
-from ..models.model_table import MODELS, local_names, row_of_checkpoint
+from ..models.model_table import MODELS, local_names
 from ..models.revision import refuse_missing
 from .baseline_models import FindItModel, RecordedReply, question_of, recorded_reply
 
@@ -43,7 +44,7 @@ class FindItLocalModel(FindItModel):
 
     def __init__(self, like: str, model_path: str | None = None, **settings: Any) -> None:
         super().__init__()
-        known, checkpoint = _row_and_checkpoint(like, model_path)
+        known, checkpoint = _row_and_checkpoint(like, model_path, settings.get("space"))
         refuse_missing(checkpoint)
         self._runner = load_local(checkpoint, known, config_from(RunSettings, settings))
         self._lock = threading.RLock()
@@ -54,7 +55,7 @@ class FindItLocalModel(FindItModel):
         cls, question: Question, like: str, model_path: str | None = None, **settings: Any
     ) -> Described:
         """Describe a run with the constructor's arguments; nothing is loaded."""
-        known, checkpoint = _row_and_checkpoint(like, model_path)
+        known, checkpoint = _row_and_checkpoint(like, model_path, settings.get("space"))
         return describe(known, checkpoint, question, config_from(RunSettings, settings))
 
     @classmethod
@@ -102,12 +103,13 @@ class FindItLocalModel(FindItModel):
             return [recorded_reply(answer.text, answer.recorded) for answer in answers]
 
 
-def _row_and_checkpoint(name: str, checkpoint: str | None) -> tuple[ModelRow, str]:
-    row = MODELS.get(name)
+def _row_and_checkpoint(name: str, checkpoint: str | None, space: Any) -> tuple[ModelRow, str]:
+    row = OTHER if name == OTHER.name and checkpoint else MODELS.get(name)
     if row is None or row.local is None:
         local = [row.name for row in MODELS.values() if row.local]
         raise ValueError(f"no local model {name!r}{nearest(name, local)}")
-    return row, checkpoint or next(iter(row.local.checkpoints.values()))
+    checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
+    return fitting(row, checkpoint, space_stated=space is not None), checkpoint
 
 
 def local_maker(row: ModelRow, checkpoint: str) -> Maker:
@@ -115,14 +117,16 @@ def local_maker(row: ModelRow, checkpoint: str) -> Maker:
     return partial(FindItLocalModel, model_path=checkpoint, like=row.name)
 
 
-def make_known(name: str, checkpoint: str, like: str | None = None) -> None:
+def make_known(
+    name: str, checkpoint: str, like: str | None = None, *, space_stated: bool = False
+) -> None:
     """Register a checkpoint among the host's models; see :func:`.row_of_checkpoint`.
 
     Raises ValueError if no row fits, the checkpoint does not exist, or the name is VLMEvalKit's.
     """
     from vlmeval.config import supported_VLM
 
-    known = row_of_checkpoint(name, checkpoint, like)
+    known = row_of_checkpoint(name, checkpoint, like, space_stated=space_stated)
     entry = supported_VLM.get(name)
     if entry is not None and not hasattr(getattr(entry, "func", entry), "describe"):
         near = nearest(name, local_names())

@@ -74,7 +74,8 @@ def add_model(
     """
     if factory is None:
         if entry.checkpoint is not None:
-            make_known(entry.name, entry.checkpoint, entry.like)
+            stated = entry.space is not None
+            make_known(entry.name, entry.checkpoint, entry.like, space_stated=stated)
         maker, more = supported_VLM.get(entry.name), {**entry.settings, **entry.resources}
         if getattr(maker, "func", None) is FindItOpenRouter:
             more |= {"budget": budget, "timeout": timeout or 600.0}

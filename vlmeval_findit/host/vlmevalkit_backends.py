@@ -64,7 +64,8 @@ class VLMEvalKitBackends:
 
         where = f"line {entry.line}: " if entry.line else ""
         if entry.checkpoint is not None:
-            make_known(entry.name, entry.checkpoint, entry.like)
+            stated = entry.space is not None
+            make_known(entry.name, entry.checkpoint, entry.like, space_stated=stated)
         if entry.name not in supported_VLM:
             raise ValueError(
                 f"{where}VLMEvalKit has no model {entry.name!r}{nearest(entry.name, supported_VLM)}"

@@ -25,9 +25,10 @@ from ..core.formatting import nearest
 from ..core.predictions import check_model_name
 from ..core.settings import settings_from
 from ..serving.programs import ServeOptions
+from .checkpoint_row import decided_row, named_model
 from .http.chat import extra_fields, server_name
 from .http.providers.provider_table import find_provider
-from .model_table import MODELS, find_model, row_of_base
+from .model_table import MODELS, find_model
 from .prices import PricesField, prices_from
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class ModelEntry(Config):
 
     read_before = tuple(_PLACES)
 
-    name: Annotated[Name, Checked(check_model_name)]  # of its results
+    name: Annotated[Name, Checked(named_model)]  # of its results
     # For its class or, with endpoints, every request; part of every call's key
     settings: Annotated[Values, Checked(_without_limit)] = field(default_factory=dict)
     space: Annotated[str | Mapping[str, Any], Checked(_space)] | None = None  # if not its row's
@@ -133,11 +134,11 @@ def entry_values(entry: Any) -> Any:
     return values
 
 
-def like_its_base(model: ModelEntry) -> ModelEntry:
-    """Return a model that is like the base of its adapter, if nothing else says what it is like."""
+def like_its_checkpoint(model: ModelEntry) -> ModelEntry:
+    """Return a model with the row that its checkpoint decides for, if nothing else says it."""
     if model.checkpoint is None or model.like is not None or find_model(model.name) is not None:
         return model
-    row = row_of_base(model.checkpoint)
+    row = decided_row(model.checkpoint)
     return model if row is None else replace(model, like=row.name)
 
 
@@ -195,7 +196,10 @@ class ModelOptions:
         elsewhere = self.provider or self.base_url or self.batch
         if elsewhere and self.provider is None:
             name, where = server_name(model)
-        check_model_name(name)
+        if given or elsewhere:
+            check_model_name(name)
+        else:
+            named_model(name)
         if elsewhere:
             return self.applied(ModelEntry(name, served=where or None))
         return self.applied(ModelEntry(name, checkpoint=where if given else None))
@@ -217,7 +221,7 @@ class ModelOptions:
         settings = {"temperature": self.temperature, "dtype": self.dtype}
         resources = {"batch_size": self.batch_size, "device": self.device}
         if self.like is None:
-            entry = like_its_base(entry)
+            entry = like_its_checkpoint(entry)
         return replace(
             entry,
             like=self.like or entry.like,

@@ -108,6 +108,9 @@ class LocalFamily:
     stops: tuple[str, ...] = ()  # end a reply, in addition to the checkpoint's
     preserves: tuple[str, ...] = ()  # special tokens that stay in a reply
     thought: ThoughtMarks | None = None
+    # Values of ``model_type`` in the config.json of its checkpoints; none: not known
+    model_types: tuple[str, ...] = ()
+    multiple: int | None = None  # its processor rounds sides to it, in pixels
     pixels_counted: int = 1  # times its processor's areas count a pixel (GLM: 2 frames per patch)
 
     @property

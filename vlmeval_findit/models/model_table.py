@@ -13,13 +13,11 @@ from pathlib import Path
 
 from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
-from ..core.formatting import closest, nearest
+from ..core.formatting import nearest
 from ..core.plugin_rows import Group, PluginTable
-from ..core.predictions import check_model_name
 from ..core.settings import Settings
 from ..core.thoughts import CHANNEL, THINK
 from . import prices
-from .adapter import adapter_of
 from .local.layout import Grid, Positions, Tiles
 from .model_row import (
     NANO_FACTOR,
@@ -38,7 +36,6 @@ from .model_row import (
     row_problem,
     space_within,
 )
-from .revision import refuse_missing
 
 NANO, NANO_PX = "FindIt-Nano", "FindIt-Nano-px"
 
@@ -105,12 +102,14 @@ def _checkpoints(name: str, identifier: str, usual: str, sizes: str) -> dict[str
 
 _CHATML = ("<|im_end|>", "<|endoftext|>")
 _QWEN = partial(LocalFamily, layout=Grid, stops=_CHATML)
-_THINKING_QWEN = partial(_QWEN, bounds=qwen3_bounds, thought=THINK)
+_THINKING_QWEN = partial(_QWEN, bounds=qwen3_bounds, multiple=32, thought=THINK)
+_QWEN3_5 = partial(_THINKING_QWEN, model_types=("qwen3_5", "qwen3_5_moe"))
 
 
 def _shipped(name: str, space: SpaceRule, schemes: Schemes, bounds: BoundsRule) -> ModelRow:
     """Return the row of a shipped checkpoint: a very small Qwen3-VL."""
-    local = _QWEN({name: SHIPPED[name]}, bounds)
+    types = ("qwen3_vl",)
+    local = _QWEN({name: SHIPPED[name]}, bounds, model_types=types, multiple=NANO_FACTOR)
     return ModelRow(name, re.escape(name), space, schemes, local=local)
 
 
@@ -128,6 +127,8 @@ _ROWS = (
         local=_QWEN(
             _checkpoints("Qwen2.5-VL-#", "Qwen/Qwen2.5-VL-#-Instruct", "7B", "3B 7B 32B 72B"),
             qwen2_5_bounds,
+            model_types=("qwen2_5_vl",),
+            multiple=28,
         ),
     ),
     ModelRow(
@@ -138,7 +139,8 @@ _ROWS = (
         local=_THINKING_QWEN(
             _checkpoints(
                 "Qwen3-VL-#", "Qwen/Qwen3-VL-#-Instruct", "8B", "2B 4B 8B 32B 30B-A3B 235B-A22B"
-            )
+            ),
+            model_types=("qwen3_vl", "qwen3_vl_moe"),
         ),
     ),
     ModelRow(
@@ -146,7 +148,7 @@ _ROWS = (
         rf"(Qwen/)?Qwen3\.5{_SIZE}(-nothink|_InstructMode_api)",
         _GRID,
         _QWEN_ALL_TEXT,
-        local=_THINKING_QWEN(
+        local=_QWEN3_5(
             _checkpoints(
                 "Qwen3.5-#-nothink", "Qwen/Qwen3.5-#", "9B", "9B 27B 35B-A3B 122B-A10B 397B-A17B"
             ),
@@ -160,7 +162,7 @@ _ROWS = (
         _QWEN3,
         opens_thought=True,
         # The larger sizes are VLMEvalKit's entries.
-        local=_THINKING_QWEN(_checkpoints("Qwen3.5-#", "Qwen/Qwen3.5-#", "9B", "9B")),
+        local=_QWEN3_5(_checkpoints("Qwen3.5-#", "Qwen/Qwen3.5-#", "9B", "9B")),
     ),
     ModelRow(
         "InternVL3",
@@ -174,6 +176,7 @@ _ROWS = (
             internvl3_bounds,
             Tiles,
             stops=_CHATML,
+            model_types=("internvl",),
         ),
     ),
     ModelRow(
@@ -191,6 +194,8 @@ _ROWS = (
             # The parser reads what is between them (protocol section 3).
             preserves=("<|begin_of_box|>", "<|end_of_box|>"),
             thought=THINK,
+            model_types=("glm46v", "glm4v", "glm4v_moe"),
+            multiple=28,
             pixels_counted=2,
         ),
     ),
@@ -205,6 +210,7 @@ _ROWS = (
             template=_THINKING_OFF,
             stops=("<turn|>", "<eos>"),
             thought=CHANNEL,
+            model_types=("gemma4",),
         ),
     ),
     ModelRow(
@@ -313,54 +319,39 @@ def local_names() -> dict[str, tuple[ModelRow, str]]:
     }
 
 
-def row_of_checkpoint(name: str, checkpoint: str, like: str | None = None) -> ModelRow:
-    """Return the known model whose prompts and coordinates a checkpoint shares.
+def same_checkpoint(name: str) -> list[str]:
+    """Return our names for a model that the hub, or VLMEvalKit, has under another name.
 
-    Args:
-        name: of the results; any, if ``like`` is given.
-        checkpoint: a folder or an identifier.
-        like: a name in the model table.
-
-    Raises:
-        ValueError: no row fits, the checkpoint does not exist, or the name is no file name.
+    >>> same_checkpoint("Qwen/Qwen2.5-VL-7B-Instruct"), same_checkpoint("InternVL3-8B")
+    (['Qwen2.5-VL-7B'], ['InternVL3-8B-hf'])
     """
-    check_model_name(name)
-    known = find_model(like or name) or (None if like else row_of_base(checkpoint))
-    if known is None or known.local is None:
-        near = closest(like or name, local_names())
-        meant = f": did you mean {near}?" if near else " (names: run_findit.py models)."
-        raise ValueError(
-            f"{name}={checkpoint}: no local model {like or name!r}{meant}"
-            + ("" if like else " Say which model it is run like: --like Qwen3-VL")
-        )
-    refuse_missing(checkpoint)
-    return known
+    wanted = _plain(name)
+    result: dict[str, str] = {}  # by row: its longest name, which has the size
+    for ours, (row, identifier) in local_names().items():
+        if _plain(identifier) == wanted and len(ours) > len(result.get(row.name, "")):
+            result[row.name] = ours
+    return list(result.values())
 
 
-def row_of_base(checkpoint: str) -> ModelRow | None:
-    """Return the local model that the base of an adapter is; None for any other checkpoint."""
-    adapter = adapter_of(checkpoint)
-    if adapter is None or not adapter.base:
-        return None
-    name = Path(adapter.base).name
-    for row, identifier in local_names().values():
-        if name == Path(identifier).name:
-            return row
-    known = find_model(adapter.base) or find_model(name)
-    return known if known is not None and known.local is not None else None
+def _plain(name: str) -> str:
+    return name.rpartition("/")[2].casefold().removesuffix("-hf")
 
 
 def space_options(value: str) -> str:
-    """Return all ways to state a coordinate space; ``value`` is a space as JSON."""
+    """Return all ways to state a coordinate space; ``value`` is one as JSON, or stands for one."""
     word = f"'{value}'" if value.startswith("{") else value
     return f"--space {word}, `space` in a sweep's or a --config file, or FINDIT_SPACE={word}"
 
 
 def unknown_space(model: str) -> SpaceError:
     """Return the error for a model whose coordinate space is not known."""
+    ours = same_checkpoint(model)
+    same = ""
+    if ours:
+        same = f"{' or '.join(ours)} is the same checkpoint, asked as the protocol says.\n"
     return SpaceError(
         f"the coordinate space of the model {model!r} is not known, and it is not guessed.\n"
-        f"Name it: {space_options('grid1000')}.\n"
+        f"{same}State it: {space_options('SPACE')}.\n"
         f"Spaces:\n{spaces_help()}\n"
         f"Models whose space is known: {', '.join(MODELS)}"
     )

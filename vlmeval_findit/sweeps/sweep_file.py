@@ -42,9 +42,10 @@ from ..core.metric import Better
 from ..core.question import Question
 from ..engine.backend import CallOptions
 from ..engine.calls import Cell, CellBuilder
+from ..models.checkpoint_row import row_of_checkpoint
 from ..models.http.batch import BatchKind
-from ..models.model_entry import ModelEntry, entry_values, like_its_base
-from ..models.model_table import MODELS, find_model
+from ..models.model_entry import ModelEntry, entry_values, like_its_checkpoint
+from ..models.model_table import MODELS, find_model, same_checkpoint
 from ..runs.format_file import BestFormats
 from ..serving.programs import ServeOptions
 
@@ -190,7 +191,7 @@ def _sweep(text: YamlText, file: _SweepFile, work_dir: Path | None) -> Sweep:
     work_dir = work_dir or Path(file.work_dir or "outputs").expanduser()
     tables, questions = _datasets(file.datasets)
     models = tuple(
-        replace(like_its_base(entry), line=text.line("models", at, "name"))
+        replace(like_its_checkpoint(entry), line=text.line("models", at, "name"))
         for at, entry in enumerate(file.models)
     )
     _refuse_models(models, in_boxes=bool(tables) or any(each.in_boxes for each in questions))
@@ -227,11 +228,25 @@ def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
         # Boxes are scored at the end, but the space must be known at the start.
         has_space = entry.space is not None or entry.like is not None or not in_boxes
         if not has_space and find_model(name) is None and name not in baselines():
+            if entry.checkpoint is not None:
+                _refuse_checkpoint(entry, at)
+            meant = nearest(name, [*MODELS, *baselines()])
+            if ours := same_checkpoint(name):
+                meant = f" ({' or '.join(ours)} is the same checkpoint, asked as the protocol says)"
             raise MisplacedError(
-                f"no model {name!r} in the model table{nearest(name, [*MODELS, *baselines()])}; "
+                f"no model {name!r} in the model table{meant}; "
                 "a model that the table does not have needs `like` or `space`",
                 *("models", at, "name"),
             )
+
+
+def _refuse_checkpoint(entry: ModelEntry, at: int) -> None:
+    """Say why a checkpoint does not decide for a row of the model table."""
+    assert entry.checkpoint is not None
+    try:
+        row_of_checkpoint(entry.name, entry.checkpoint)
+    except ValueError as error:
+        raise MisplacedError(str(error), "models", at, "checkpoint") from None
 
 
 def _datasets(names: Sequence[str]) -> tuple[tuple[AnnotationTable, ...], tuple[Question, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
-from ...core.files import unsafe
+from ...core.files import suffix_of, unsafe
 from ..annotated_samples import AnnotationError
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES
@@ -78,9 +78,9 @@ class ImageNames:
             by_stem = {}
             if path.parent.is_dir():
                 for file in sorted(path.parent.iterdir()):
-                    if file.suffix.lower() in IMAGE_SUFFIXES:
+                    if suffix_of(file) in IMAGE_SUFFIXES:
                         by_stem.setdefault(file.stem, []).append(file.name)
             self._suffixes[path.parent] = by_stem
-        stem = path.stem if path.suffix.lower() in IMAGE_SUFFIXES else path.name
+        stem = path.stem if suffix_of(path) in IMAGE_SUFFIXES else path.name
         parent = PurePosixPath(name).parent
         return [(parent / file).as_posix() for file in by_stem.get(stem, ())]

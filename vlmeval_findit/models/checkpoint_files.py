@@ -1,0 +1,130 @@
+"""What a checkpoint's own files say of its architecture, read without torch or a network."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .adapter import HUB_IDENTIFIER, adapter_of
+
+_PROCESSORS = ("preprocessor_config.json", "processor_config.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """The architecture of a checkpoint."""
+
+    source: str  # the file that says it
+    model_type: str
+    multiple: int | None = None  # the processor rounds sides to it, in pixels; None: not stated
+
+
+def architecture_of(checkpoint: str) -> Architecture | None:
+    """Return what a checkpoint's ``config.json`` says; None if it is not here, or says nothing.
+
+    Args:
+        checkpoint: a folder, an adapter's folder (its base decides), or an identifier whose files
+            are in the hub's cache.
+    """
+    adapter = adapter_of(checkpoint)
+    folder = _folder(adapter.base if adapter is not None else checkpoint)
+    if folder is None:
+        return None
+    config = _object(folder / "config.json")
+    model_type = config.get("model_type")
+    if not isinstance(model_type, str) or not model_type:
+        return None
+    processors = [folder]
+    if adapter is not None and (own := _folder(adapter.processor)) is not None:
+        processors.insert(0, own)
+    multiple = next(filter(None, map(_multiple, processors)), None) or _product(
+        _mapping(config.get("vision_config")), "patch_size", "spatial_merge_size"
+    )
+    return Architecture(str(folder / "config.json"), model_type, multiple)
+
+
+def lacks_chat_template(checkpoint: str) -> bool:
+    """Return whether a checkpoint that is here has no chat template, by which prompts are made."""
+    adapter = adapter_of(checkpoint)
+    places = [checkpoint] if adapter is None else [adapter.processor, adapter.base]
+    folders = [folder for place in places if (folder := _folder(place)) is not None]
+    return bool(folders) and not any(map(_has_chat_template, folders))
+
+
+def _has_chat_template(folder: Path) -> bool:
+    files = (folder / "chat_template.jinja", folder / "chat_template.json")
+    if any(path.is_file() for path in files) or any(folder.glob("additional_chat_templates/*")):
+        return True
+    configs = ("tokenizer_config.json", "processor_config.json")
+    return any("chat_template" in _object(folder / name) for name in configs)
+
+
+def _folder(checkpoint: str) -> Path | None:
+    """Return the folder of a checkpoint, or of its newest snapshot in the hub's cache."""
+    if not checkpoint:
+        return None
+    if Path(checkpoint).is_dir():
+        return Path(checkpoint)
+    if not HUB_IDENTIFIER.fullmatch(checkpoint):
+        return None
+    try:
+        from huggingface_hub import constants
+        from huggingface_hub.file_download import repo_folder_name
+    except ImportError:
+        return None
+    cache = Path(constants.HF_HUB_CACHE, repo_folder_name(repo_id=checkpoint, repo_type="model"))
+    configs = sorted(cache.glob("snapshots/*/config.json"), key=lambda path: path.stat().st_mtime)
+    return configs[-1].parent if configs else None
+
+
+def _multiple(folder: Path) -> int | None:
+    """Return to which multiple an image processor rounds sides: its patches, merged in blocks."""
+    for name in _PROCESSORS:
+        values = _object(folder / name)
+        processor = _mapping(values.get("image_processor")) or values
+        if (multiple := _product(processor, "patch_size", "merge_size")) is not None:
+            return multiple
+    return None
+
+
+def _product(values: Mapping[str, Any], *names: str) -> int | None:
+    patch, merge = (values.get(name) for name in names)
+    return patch * merge if type(patch) is int and type(merge) is int else None
+
+
+def _object(path: Path) -> Mapping[str, Any]:
+    with suppress(OSError, ValueError, RecursionError):
+        return _mapping(json.loads(path.read_text(encoding="utf-8")))
+    return {}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+@cache
+def loadable_types() -> frozenset[str]:
+    """Return the ``model_type`` that transformers' AutoModelForImageTextToText loads.
+
+    They are read from its source, since importing it imports torch; empty if it is not installed.
+    """
+    spec = importlib.util.find_spec("transformers")
+    places = list(spec.submodule_search_locations or ()) if spec is not None else []
+    for place in places:
+        source = Path(place, "models", "auto", "modeling_auto.py")
+        with suppress(OSError):
+            text = source.read_text(encoding="utf-8")
+            listed = re.search(rf"^{_MAPPING} = .*?^\)", text, re.DOTALL | re.MULTILINE)
+            if listed:
+                return frozenset(re.findall(r'\(\s*"([^"]+)",', listed[0]))
+    return frozenset()
+
+
+_MAPPING = "MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES"

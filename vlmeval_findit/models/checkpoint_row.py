@@ -1,0 +1,244 @@
+"""Which row of the model table a checkpoint is run by: its own files decide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ..boxes.spaces import Space
+from ..core.formatting import closest
+from ..core.predictions import check_model_name
+from ..core.question import Question
+from .adapter import HUB_IDENTIFIER, adapter_of
+from .checkpoint_files import Architecture, architecture_of, lacks_chat_template, loadable_types
+from .model_row import LocalFamily, ModelRow
+from .model_table import MODELS, SHIPPED, find_model, local_names, same_checkpoint, unknown_space
+from .revision import refuse_missing
+
+
+def _stated_only(question: Question) -> Space:
+    raise unknown_space("checkpoint without a row")
+
+
+OTHER = ModelRow("image-text-to-text", r"(?!)", _stated_only, local=LocalFamily({}))
+"""Any checkpoint that transformers' AutoModelForImageTextToText loads, once its space is stated.
+
+Its prompts are the question's; its processor and chat template are used as they are.
+"""
+
+
+def row_of_checkpoint(
+    name: str, checkpoint: str, like: str | None = None, *, space_stated: bool = False
+) -> ModelRow:
+    """Return the row that a checkpoint is run by.
+
+    Args:
+        name: of the results; any.
+        checkpoint: a folder or an identifier.
+        like: a name in the model table, for its prompts and coordinates.
+        space_stated: whether the user states the coordinate space: then ``like`` gives only
+            prompts, and a checkpoint without a row is :data:`OTHER`.
+
+    Raises:
+        ValueError: no row fits, several do, ``like`` or the name contradicts the checkpoint's own
+            files, the checkpoint does not exist, or the name is no file name.
+    """
+    check_model_name(name)
+    named = find_model(like or name)
+    if like is not None and (named is None or named.local is None):
+        near = closest(like, local_names())
+        meant = f": did you mean {near}?" if near else " (names: run_findit.py models)."
+        raise ValueError(f"{name}={checkpoint}: no local model {like!r}{meant}")
+    refuse_missing(checkpoint)
+    if named is not None and named.local is not None:
+        return fitting(named, checkpoint, space_stated=space_stated, named=name)
+    decided = decided_rows(checkpoint)
+    if len(decided) == 1:
+        return decided[0]
+    found = architecture_of(checkpoint)
+    where = f"{name}={checkpoint}"
+    if decided:
+        raise ValueError(f"{where}: {_said(found)}, {_is_of(decided)}. Type {_likes(decided)}")
+    if found is None:
+        near = closest(name, local_names())
+        meant = f": did you mean {near}?" if near else " (names: run_findit.py models)."
+        raise ValueError(
+            f"{where}: its config.json does not say what model it is{_not_here(checkpoint)}, and "
+            f"no local model is {name!r}{meant} Say which known model it is run like: --like NAME"
+        )
+    _refuse_unloadable(where, checkpoint, found)
+    if space_stated:
+        return OTHER
+    raise ValueError(
+        f"{where}: {_said(found)}, and no known model is of that type. State the coordinates that "
+        "it answers in: --space SPACE (names: score --help), or add a row for it "
+        "(six lines: docs/how-to/benchmarks.md, A model)"
+    )
+
+
+def fitting(
+    row: ModelRow, checkpoint: str, *, space_stated: bool, named: str | None = None
+) -> ModelRow:
+    """Return a row for a checkpoint, or raise ValueError where its own files contradict it.
+
+    With a stated space its prompts stay, and the checkpoint runs as its files say.
+    """
+    why = contradiction(row, checkpoint)
+    if why is None:
+        return row
+    decided, found = decided_rows(checkpoint), architecture_of(checkpoint)
+    where = checkpoint if named is None else f"{named}={checkpoint}"
+    if not space_stated:
+        instead = f"Type {_likes(decided)}, or state" if decided else "State"
+        raise ValueError(f"{where}: {why}. {instead} the space that it answers in: --space SPACE")
+    if len(decided) > 1:
+        raise ValueError(f"{where}: {why}. Type {_likes(decided)}")
+    if not decided and found is not None:
+        _refuse_unloadable(where, checkpoint, found)
+    return replace(row, local=(decided[0] if decided else OTHER).local)
+
+
+def contradiction(row: ModelRow, checkpoint: str) -> str | None:
+    """Return why a checkpoint cannot be of a row, with both values; None if nothing says so."""
+    local = row.local
+    if local is None or not local.model_types:
+        return None
+    found = architecture_of(checkpoint)
+    if found is None:
+        others = rows_of_identifier(checkpoint)
+        if not others or any(_share(row, other) for other in others):
+            return None
+        return f"{_identifier(checkpoint)} {_is_of(others)}, not {row.name}"
+    if found.model_type not in local.model_types:
+        return f"{_said(found)}, and {row.name} is {' or '.join(local.model_types)}"
+    if None in (found.multiple, local.multiple) or found.multiple == local.multiple:
+        return None
+    return (
+        f"its processor rounds the sides of images to multiples of {found.multiple} pixels, and "
+        f"that of {row.name} to multiples of {local.multiple}"
+    )
+
+
+def _share(row: ModelRow, other: ModelRow) -> bool:
+    """Return whether checkpoints of two rows have the same architecture."""
+    if row.local is None or other.local is None:
+        return False
+    shared = set(row.local.model_types) & set(other.local.model_types)
+    return bool(shared) and row.local.multiple == other.local.multiple
+
+
+def decided_rows(checkpoint: str) -> list[ModelRow]:
+    """Return the rows that a checkpoint may be of: one where its files, or its name, decide.
+
+    >>> [row.name for row in decided_rows("Qwen/Qwen2.5-VL-7B-Instruct")]
+    ['Qwen2.5-VL']
+    """
+    if not checkpoint:
+        return []
+    found = architecture_of(checkpoint)
+    by_name = rows_of_identifier(checkpoint)
+    if found is None:
+        return by_name
+    fits = [row for row in MODELS.values() if _fits(row, found)]
+    both = [row for row in by_name if row in fits]
+    return both or fits
+
+
+def _fits(row: ModelRow, found: Architecture) -> bool:
+    local = row.local
+    if local is None or found.model_type not in local.model_types:
+        return False
+    if found.multiple is None or local.multiple is None:
+        return row.name not in SHIPPED  # small models of others' architectures
+    return found.multiple == local.multiple
+
+
+def rows_of_identifier(checkpoint: str) -> list[ModelRow]:
+    """Return the rows whose checkpoint an identifier, or the base of an adapter, names."""
+    adapter = adapter_of(checkpoint)
+    if adapter is None and not HUB_IDENTIFIER.fullmatch(checkpoint):
+        return []
+    if adapter is None and Path(checkpoint).is_dir():
+        return []
+    identifier = _identifier(checkpoint)
+    name = Path(identifier).name
+    if not name:
+        return []
+    named: dict[str, ModelRow] = {}
+    for row, known in local_names().values():
+        is_whole = identifier.casefold() == known.casefold()
+        if is_whole or (adapter is not None and name == Path(known).name):
+            named[row.name] = row
+    if named:
+        return list(named.values())
+    found = find_model(identifier) or (find_model(name) if adapter is not None else None)
+    return [found] if found is not None and found.local is not None else []
+
+
+def _identifier(checkpoint: str) -> str:
+    adapter = adapter_of(checkpoint)
+    return adapter.base if adapter is not None else checkpoint
+
+
+def decided_row(checkpoint: str) -> ModelRow | None:
+    """Return the row that a checkpoint's files or name decide for; None if they do not."""
+    rows = decided_rows(checkpoint)
+    return rows[0] if len(rows) == 1 else None
+
+
+def named_model(name: str) -> str:
+    """Return a model's name, or raise ValueError that says how to name a folder or identifier."""
+    if "/" in name and "\n" not in name:
+        raise ValueError(
+            f"the model's name {name!r} names files: no slash in it. {_instead_of_path(name)}"
+        )
+    return check_model_name(name)
+
+
+def _instead_of_path(path: str) -> str:
+    ours = same_checkpoint(path) if HUB_IDENTIFIER.fullmatch(path) else []
+    own = f"--model NAME={path}"
+    if not ours:
+        return f"Type {own}"
+    return (
+        f"Type --model {' or '.join(ours)}, which is the same checkpoint, asked as the protocol "
+        f"says, or {own}"
+    )
+
+
+def _said(found: Architecture | None) -> str:
+    assert found is not None
+    return f"{found.source} says model_type {found.model_type!r}"
+
+
+def _is_of(rows: list[ModelRow]) -> str:
+    return f"which is {' or '.join(row.name for row in rows)}"
+
+
+def _likes(rows: list[ModelRow]) -> str:
+    return " or ".join(f"--like {_word(row.name)}" for row in rows)
+
+
+def _word(name: str) -> str:
+    return f"'{name}'" if " " in name else name
+
+
+def _not_here(checkpoint: str) -> str:
+    weights = _identifier(checkpoint)
+    is_here = Path(weights).is_dir()
+    return "" if is_here else f" (it is not on this machine: hf download {weights} config.json)"
+
+
+def _refuse_unloadable(where: str, checkpoint: str, found: Architecture) -> None:
+    """Refuse a checkpoint that :data:`OTHER` cannot run, before anything is loaded."""
+    types = loadable_types()
+    if types and found.model_type not in types:
+        raise ValueError(
+            f"{where}: {_said(found)}, which transformers' AutoModelForImageTextToText does not "
+            "load. Serve it, and name the server: --base-url URL"
+        )
+    if lacks_chat_template(checkpoint):
+        raise ValueError(
+            f"{where}: it has no chat template (chat_template.jinja), so no prompt can be made. "
+            "Save one with its processor, or serve it: --base-url URL"
+        )
