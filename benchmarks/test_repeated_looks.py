@@ -16,7 +16,7 @@ from simulated_trainings import claims_of, simulated_runs
 __all__ = ["simulated_runs"]
 
 CHECKPOINTS = 20
-TRAININGS = 250
+TRAININGS = 200
 
 
 @pytest.fixture(autouse=True)
@@ -31,27 +31,28 @@ def rising(low: float, high: float, until: int) -> list[float]:
     return rates + [high] * (CHECKPOINTS - until)
 
 
-TRAINED: dict[str, Sequence[float]] = {
-    "0.6 throughout": [0.6] * CHECKPOINTS,
-    "0.95 throughout": [0.95] * CHECKPOINTS,
-    "0.4, then 0.6": [0.4] * 10 + [0.6] * 10,
-    "0.4 to 0.7 in 10 steps": rising(0.4, 0.7, 10),
-    "0.5 to 0.65 in 20 steps": rising(0.5, 0.65, 20),
-}
+TRAINED: Sequence[tuple[str, Sequence[float], float]] = (
+    ("0.6 throughout", [0.6] * CHECKPOINTS, 0.2),
+    ("0.6 throughout", [0.6] * CHECKPOINTS, 0.6),
+    ("0.95 throughout", [0.95] * CHECKPOINTS, 0.2),
+    ("0.4, then 0.6", [0.4] * 10 + [0.6] * 10, 0.2),
+    ("0.4 to 0.7 in 10 steps", rising(0.4, 0.7, 10), 0.2),
+    ("0.5 to 0.65 in 20 steps", rising(0.5, 0.65, 20), 0.2),
+)
+"""How often each checkpoint finds a box, and the correlation of the hits of an image."""
 
 
 @pytest.mark.usefixtures("simulated_runs")
 def test_of_20_tables_of_a_training_few_are_false() -> None:
-    print(f"\n| true rates | alike | {' | '.join(f'{n} images' for n in (50, 200))} |")
-    print("|---|---|---|---|")
-    for name, rates in TRAINED.items():
-        for alike in (0.2, 0.6):
-            cells = []
-            for pictures in (50, 200):
-                rng = np.random.default_rng(pictures)
-                trained = [claims_of(rng, rates, pictures, alike) for _ in range(TRAININGS)]
-                false = 100 * np.mean([each.false > 0 for each in trained])
-                right = np.mean([each.right_at_last for each in trained])
-                cells.append(f"{false:.1f} % ({right:.1f})")
-                assert false <= 5 + 3 * 1.4, (name, alike, pictures)
-            print(f"| {name} | {alike} | {' | '.join(cells)} |", flush=True)
+    print(
+        "\n| true rates | correlation | images | a false claim | right claims in the last table |"
+    )
+    print("|---|---|---|---|---|")
+    for name, rates, alike in TRAINED:
+        for pictures in (50, 200):
+            rng = np.random.default_rng(pictures)
+            trained = [claims_of(rng, rates, pictures, alike) for _ in range(TRAININGS)]
+            false = 100 * np.mean([each.false > 0 for each in trained])
+            right = np.mean([each.right_at_last for each in trained])
+            print(f"| {name} | {alike} | {pictures} | {false:.1f} % | {right:.1f} |", flush=True)
+            assert false <= 5 + 3 * 1.5, (name, alike, pictures)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simulated import ALIKE, METRICS, estimate_from, names, sums_of
+from simulated import ALIKE, METRICS, SUMS, names, sums_of
 
-from vlmeval_findit.core.influences import Estimate
+from vlmeval_findit.core.influences import ClusteredSums, Estimate, estimate_metrics
 from vlmeval_findit.core.intervals import Difference, difference
 from vlmeval_findit.leaderboard import learning_curve
 from vlmeval_findit.leaderboard.learning_curve import LearningCurve
@@ -51,7 +51,9 @@ def claims_of(
     false = right = 0
     for step, rate in enumerate(rates, 1):
         sums = sums_of(rng, pictures, rate, hard, alike)
-        runs[step] = SimulatedRun(estimate_from(names(pictures), sums))
+        by_name = {name: sums[:, at] for at, name in enumerate(SUMS)}
+        of_pictures = ClusteredSums(names(pictures), np.arange(pictures), by_name, {})
+        runs[step] = SimulatedRun(estimate_metrics((_F1,), of_pictures))
         curve = learning_curve._curve("training", runs)
         best = rates[curve.best.step - 1]
         worse = [rates[at - 1] for at in _claimed(curve)]
@@ -69,7 +71,10 @@ def _claimed(curve: LearningCurve) -> Iterator[int]:
 
 @pytest.fixture
 def simulated_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let learning curves be made of :class:`SimulatedRun`, and test a pair once for all tables."""
+    """Let learning curves be made of :class:`SimulatedRun`, without intervals of their values.
+
+    A pair is tested once for all tables.
+    """
     known: dict[tuple[int, int], tuple[Estimate, Estimate, Difference]] = {}
 
     def test_once(left: Estimate, right: Estimate, metric: str) -> Difference:
@@ -82,5 +87,6 @@ def simulated_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         return known[key][2]
 
     monkeypatch.setattr(learning_curve, "difference", test_once)
+    monkeypatch.setattr(learning_curve, "metric_intervals", lambda _: {_F1.name: None})
     monkeypatch.setattr(learning_curve, "estimate", lambda run, _: run.estimated)
     monkeypatch.setattr(learning_curve, "check_comparable", lambda *_: None)
