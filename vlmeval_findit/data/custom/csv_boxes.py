@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...core.files import suffix_of
 from ...core.image_files import Size
 from ..annotated_samples import CROWD, DIFFICULT, IGNORED, AnnotatedBox, AnnotationError, Samples
 from ..ledger import Ledger
@@ -122,7 +123,7 @@ class _Listing:
 
     def rows(self) -> Iterator[_Row]:
         """Yield every row by column, after its file and the line that it ends in."""
-        is_tsv = self.path.suffix.lower() == ".tsv"
+        is_tsv = suffix_of(self.path) == ".tsv"
         text = io.StringIO(text_of(self.path), newline="")
         lines = csv.reader(text, delimiter="\t" if is_tsv else ",", strict=True)
         try:
@@ -154,7 +155,7 @@ class _Listing:
                 columns[name] = header.index(fits[0])
         missing = [column for column in COLUMNS if column not in columns]
         if missing:
-            separator = "tabs" if self.path.suffix.lower() == ".tsv" else "commas"
+            separator = "tabs" if suffix_of(self.path) == ".tsv" else "commas"
             no_header = any(_is_number(name) for name in header)
             hint = "; the first line should name the columns" if no_header else ""
             raise AnnotationError(

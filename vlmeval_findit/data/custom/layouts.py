@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...core.files import suffix_of
 from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import IMAGE_SUFFIXES
 from .coco import read_coco
@@ -42,7 +43,7 @@ JSON_LINES = AnnotationFormat(
     files="FILE.jsonl",
     means='JSON lines, a query each: {"image": "a.jpg", "expression": "the grey cat", "boxes": '
     "[[1, 2, 30, 40]]}; label, labels, references, images, caption and tags are in "
-    "docs/how-to/data.md",
+    "docs/reference/json-lines.md",
     read=read_jsonl,
     flags=("units", "frames"),
 )
@@ -99,7 +100,7 @@ def recognise(path: Path, split: str | None) -> Layout:
         return _of_folder(path, split)
     if not path.exists():
         raise AnnotationError(f"{path}: no such file or folder")
-    form = _BY_SUFFIX.get(path.suffix.lower())
+    form = _BY_SUFFIX.get(suffix_of(path))
     if form is None:
         raise AnnotationError(
             f"{path}: files that are read end in .json (COCO), .jsonl, .csv or .tsv"
@@ -171,9 +172,9 @@ def _of_files(folder: Path, split: str | None) -> Layout | None:
             name = chosen_split(folder, list(files), split)
             path = files[name]
             return Layout(form, path, _images_of(folder, path, name), f"{seen}, {name}", True)
-    single = [path for path in sorted(folder.iterdir()) if path.suffix.lower() in _BY_SUFFIX]
+    single = [path for path in sorted(folder.iterdir()) if suffix_of(path) in _BY_SUFFIX]
     if len(single) == 1:
-        form = _BY_SUFFIX[single[0].suffix.lower()]
+        form = _BY_SUFFIX[suffix_of(single[0])]
         return Layout(form, single[0], folder, f"{form.name}: {single[0].name}")
     if len(single) > 1:
         listed = ", ".join(path.name for path in single[:8])
@@ -211,6 +212,6 @@ def _beside_images(folder: Path) -> Layout | None:
 
 def _has(folder: Path, suffixes: Sequence[str] | frozenset[str]) -> bool:
     for place in (folder, *(path for path in folder.iterdir() if path.is_dir())):
-        if any(path.suffix.lower() in suffixes for path in place.iterdir()):
+        if any(suffix_of(path) in suffixes for path in place.iterdir()):
             return True
     return False

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree
 
 from ...boxes.representation import Corners
-from ...core.files import open_regular
+from ...core.files import open_regular, suffix_of
 from ...core.image_files import Size
 from ..annotated_samples import DIFFICULT, AnnotatedBox, AnnotationError, Samples
 from ..ledger import Ledger
@@ -76,10 +76,10 @@ def read_voc(folder: Path, images: Path, options: ReaderOptions | None = None) -
 def _xml_files(folder: Path, ledger: Ledger) -> list[_XmlFile]:
     files = []
     for path in files_below(folder, ledger):
-        if path.suffix.lower() == ".xml":
+        if suffix_of(path) == ".xml":
             stem = PurePosixPath(path.relative_to(folder).with_suffix("").as_posix())
             files.append(_XmlFile(path, stem))
-        elif path.suffix.lower() not in IMAGE_SUFFIXES:
+        elif suffix_of(path) not in IMAGE_SUFFIXES:
             kind = path.suffix or "without a suffix"
             ledger.not_read(f"files {kind} among XML files", str(path))
     if not files:
@@ -123,7 +123,7 @@ def _listed_splits(folder: Path) -> dict[str, set[str]]:
 
 def _without_suffix(name: str) -> str:
     path = PurePosixPath(name)
-    return str(path.with_suffix("")) if path.suffix.lower() in IMAGE_SUFFIXES else name
+    return str(path.with_suffix("")) if suffix_of(path) in IMAGE_SUFFIXES else name
 
 
 def _folders_of_splits(files: Sequence[_XmlFile]) -> dict[str, set[str]]:
@@ -261,7 +261,7 @@ def _images_by_stem(folder: Path, ledger: Ledger) -> Mapping[str, list[str]]:
     """Return the images below a folder by their paths without suffix."""
     by_stem: dict[str, list[str]] = {}
     for path in files_below(folder, ledger) if folder.is_dir() else ():
-        if path.suffix.lower() in IMAGE_SUFFIXES:
+        if suffix_of(path) in IMAGE_SUFFIXES:
             name = path.relative_to(folder)
             by_stem.setdefault(name.with_suffix("").as_posix(), []).append(name.as_posix())
     return by_stem

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...core.files import suffix_of
 from ..annotated_samples import AnnotatedBox, AnnotationError, Samples, Units
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES, text_of, written_number
@@ -195,7 +196,7 @@ def _in_place(place: _Place, ledger: Ledger) -> dict[Path, Path | None]:
         raise AnnotationError(f"{place.images}: no such folder; say --image-root")
     images: dict[Path, list[Path]] = {}
     for path in files_below(place.images, ledger):
-        if path.suffix.lower() in IMAGE_SUFFIXES:
+        if suffix_of(path) in IMAGE_SUFFIXES:
             images.setdefault(path.relative_to(place.images).with_suffix(""), []).append(path)
         elif place.images != place.labels:
             ledger.not_read(f"files {path.suffix or 'without a suffix'} among images", str(path))
@@ -216,8 +217,8 @@ def _in_place(place: _Place, ledger: Ledger) -> dict[Path, Path | None]:
 def _label_files(folder: Path, ledger: Ledger) -> Iterator[tuple[Path, Path]]:
     """Yield label files by their paths without suffix."""
     for path in files_below(folder, ledger):
-        if path.suffix.lower() != ".txt":
-            if path.suffix.lower() not in IMAGE_SUFFIXES:
+        if suffix_of(path) != ".txt":
+            if suffix_of(path) not in IMAGE_SUFFIXES:
                 kind = path.suffix or "without a suffix"
                 ledger.not_read(f"files {kind} among label files", str(path))
         elif path.name.lower() in _NO_LABELS or path.name.lower().startswith("readme."):
@@ -249,7 +250,7 @@ def _label_of(image: Path) -> Path | None:
     for folder in dict.fromkeys((base.parent, image.parent)):
         if folder.is_dir():
             for path in sorted(folder.iterdir()):
-                if path.stem == image.stem and path.suffix.lower() == ".txt":
+                if path.stem == image.stem and suffix_of(path) == ".txt":
                     return path
     return None
 
