@@ -214,11 +214,12 @@ def test_every_frame_of_a_video_is_a_query() -> None:
     assert {each.image for each in frames} == {"clip/1.jpg"}
 
 
-def test_what_has_no_boxes_is_left_out() -> None:
+def test_what_has_neither_boxes_nor_points_is_left_out() -> None:
     letters = SimpleNamespace(question=SimpleNamespace(name="Colours_Small"))
-    for task in (letters, load_task("FindIt_Demo_point_text")):
-        with pytest.raises(NotBoxesError, match="its answers are no boxes"):
-            replies_of_run("Model", task, [], Settings(), None)
+    with pytest.raises(NotBoxesError, match="its answers are neither boxes nor points"):
+        replies_of_run("Model", letters, [], Settings(), None)
+    points = replies_of_run("Qwen3-VL", load_task("FindIt_Demo_point_text"), [], Settings(), None)
+    assert points.are_points
 
 
 # --- the check that every score makes -------------------------------------------------------------

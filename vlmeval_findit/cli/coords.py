@@ -9,13 +9,22 @@ from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from ..coords.conventions import Convention, Distortion
-from ..coords.diagnosis import Diagnosis, Verdict
-from ..coords.run_check import CoordinateCheck, NotBoxesError, check_run, replies_of_run
+from ..coords.diagnosis import Verdict
+from ..coords.point_check import Y_FIRST
+from ..coords.run_check import (
+    CoordinateCheck,
+    Line,
+    NotBoxesError,
+    RunReplies,
+    check_points,
+    check_run,
+    replies_of_run,
+)
 from ..core.command import as_called
 from ..core.formatting import printable, some
 from ..core.settings import settings_from
@@ -76,18 +85,17 @@ def command(
         except NotBoxesError as error:
             print(f"{name}\n  left out: {error}\n")
             continue
-        check = check_run(replies)
-        table = conventions_table(check)
+        told = _points_told(replies) if replies.are_points else _told(check_run(replies))
         names = {"run": str(path), "model": run.model, "dataset": run.task.name}
-        checks.append({**names, **check.as_dict(), "read_as": to_json(table)})
+        checks.append({**names, **told.values, "read_as": to_json(told.table)})
         if is_brief:
-            is_fine = not check.diagnosis.verdict.alarms
-            brief.append((is_fine, f"{name}: {_verdict(check)}"))
+            brief.append((not told.values["alarm"], f"{name}: {told.verdict}"))
             continue
-        print("\n".join(folded([name, *(f"  {line}" for line in _details(check))])) + "\n")
-        print_table(table.only(READ_AS, *_METRICS), "--json FILE")
+        print("\n".join(folded([name, *(f"  {line}" for line in told.details)])) + "\n")
+        shown = [field.name for field in told.table.fields[1:]]
+        print_table(told.table.only(*shown), "--json FILE")
         print()
-        for line in _advice(check.diagnosis, run, file, dataset):
+        for line in _advice(told, run, file, dataset):
             print(as_called(line))
     if brief:
         # A sort by the first alone keeps the order of the files.
@@ -98,35 +106,104 @@ def command(
     return OTHER_CONVENTION if any(check["alarm"] for check in checks) else 0
 
 
-def _advice(
-    diagnosis: Diagnosis, run: Predictions, file: Path, dataset: str | None
-) -> Iterator[str]:
+class _Told(NamedTuple):
+    """What is printed of a check."""
+
+    values: dict[str, Any]  # of the JSON file
+    table: Table
+    verdict: str
+    details: Sequence[str]
+    declared: Convention
+    other: Convention | None  # the convention that fits instead
+
+
+def _told(check: CoordinateCheck) -> _Told:
+    diagnosis, fit = check.diagnosis, check.diagnosis.fit
+    is_other = fit is not None and diagnosis.verdict is Verdict.OTHER
+    return _Told(
+        values=check.as_dict(),
+        table=conventions_table(check.lines, diagnosis.declared, _METRICS),
+        verdict=_verdict(check),
+        details=[*_details(check)],
+        declared=diagnosis.declared,
+        other=fit.best if fit is not None and is_other else None,
+    )
+
+
+def _points_told(replies: RunReplies) -> _Told:
+    check = check_points(replies)
+    diagnosis, fit = check.diagnosis, check.diagnosis.fit
+    headline = replies.metrics[0].name
+    values = {line.convention.name: line.metric_values[headline] for line in check.lines}
+
+    def with_value(convention: Convention) -> str:
+        text = text_of(Field("", FieldType.VALUE), TableCell(values[convention.name]))
+        return f"{convention.description}: {headline} {text}"
+
+    declared = f"declared {with_value(diagnosis.declared)}"
+    details = [f"{diagnosis.points} points in {diagnosis.answered} of {diagnosis.queries} queries"]
+    if fit is None:
+        verdict = f"{declared}; too few points to say more"
+    elif diagnosis.verdict is Verdict.FITS:
+        verdict = f"{declared}: it fits"
+    elif diagnosis.verdict is Verdict.NONE:
+        verdict = f"{declared}; the points do not follow the objects in any convention"
+    elif diagnosis.verdict is Verdict.OTHER:
+        agree = f"{fit.agree} of {diagnosis.answered} answers agree"
+        verdict = f"{declared}; {with_value(fit.best)}; {agree}: the run's convention is wrong"
+    else:
+        verdict = f"{declared}; undecided, cannot exclude {with_value(fit.best)}"
+    details.append(verdict)
+    if fit is not None and fit.best.name != diagnosis.declared.name:
+        details.append(
+            f"{fit.best.name} is {fit.llr:.0f} nats ahead of the declared "
+            f"(z {fit.z:.1f} over images; of hits {fit.z_hits:.1f})"
+        )
+    is_other = fit is not None and diagnosis.verdict is Verdict.OTHER
+    return _Told(
+        values=diagnosis.as_dict(),
+        table=conventions_table(
+            check.lines, diagnosis.declared, [metric.name for metric in replies.metrics]
+        ),
+        verdict=verdict,
+        details=details,
+        declared=diagnosis.declared,
+        other=fit.best if fit is not None and is_other else None,
+    )
+
+
+def _advice(told: _Told, run: Predictions, file: Path, dataset: str | None) -> Iterator[str]:
     """Yield the command that corrects a run if another convention fits."""
-    fit = diagnosis.fit
-    if diagnosis.verdict is not Verdict.OTHER or fit is None:
+    other = told.other
+    if other is None:
         return
-    if fit.best.order.remark:
-        yield "no format has this order: ask for the top left and the bottom right corner, or"
-        yield "exchange the corners in the prediction file and score it again.\n"
-    elif fit.best.order.name != diagnosis.declared.order.name:
+    if other.order.name == Y_FIRST.name:
+        yield "no format reads y before x: ask for [x, y] (--prompt-template), or exchange the two"
+        yield "numbers in the prediction file and score it again.\n"
+    elif other.order.remark:
+        yield "no format has this order: ask for the top left and the bottom right corner"
+        yield "(--prompt-template), or exchange them in the prediction file and score it again.\n"
+    elif other.order.name != told.declared.order.name:
         command = ["search", "--model", run.model, "--data", run.task.question.table]
         yield "find the format that it answers best in:"
         yield f"  python run_findit.py {shlex.join(command)}\n"
-    elif fit.best.space.space is not None:
-        values = fit.best.space.space.as_dict()
+    elif other.space.space is not None:
+        values = other.space.space.as_dict()
         space = json.dumps(values) if len(values) > 1 else str(values["kind"])
         yield "score it in that space; the recorded score stays:"
         yield f"  {score_command(file, dataset, '--space', space)}\n"
 
 
-def conventions_table(check: CoordinateCheck) -> Table:
+def conventions_table(
+    lines: Sequence[Line], declared: Convention, names: Sequence[str] = _METRICS
+) -> Table:
     """Make a table with a row for each convention: the metrics if answers are read in it."""
     rows: list[list[Value]] = []
-    for convention, values in check.lines:
-        mark = " (declared)" if convention.name == check.diagnosis.declared.name else ""
+    for convention, values in lines:
+        mark = " (declared)" if convention.name == declared.name else ""
         read_as = f"{convention.description}{mark}"
-        rows.append([convention.name, read_as, *(values[metric] for metric in _METRICS)])
-    metrics = [Field(name, FieldType.VALUE) for name in _METRICS]
+        rows.append([convention.name, read_as, *(values[metric] for metric in names)])
+    metrics = [Field(name, FieldType.VALUE) for name in names]
     return Table("Conventions", [Field("convention"), Field(READ_AS), *metrics], rows)
 
 

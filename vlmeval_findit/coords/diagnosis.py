@@ -202,11 +202,14 @@ def _preference(convention: Convention, declared: Convention) -> float:
 def steadiness(arrays: RunArrays, left: ConventionFit, right: ConventionFit) -> tuple[float, float]:
     """Return by how many standard errors images prefer the left fit, in nats and in best IoUs."""
     # An image counts for at most 10 nats.
-    nats = _z(left.logs - right.logs, arrays.images[arrays.box_query], most=10.0)
-    return nats, _z(left.ious - right.ious, arrays.images[arrays.truth_query], most=np.inf)
+    nats = z_over_images(left.logs - right.logs, arrays.images[arrays.box_query], most=10.0)
+    return nats, z_over_images(
+        left.ious - right.ious, arrays.images[arrays.truth_query], most=np.inf
+    )
 
 
-def _z(values: Floats, image: Indices, most: float) -> float:
+def z_over_images(values: Floats, image: Indices, most: float) -> float:
+    """Return a sum in standard errors over images, each of which counts for at most ``most``."""
     if not values.size:
         return 0.0
     sums = np.bincount(np.unique(image, return_inverse=True)[1], values).clip(-most, most)

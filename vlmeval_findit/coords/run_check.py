@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..benchmarks.findit.box_metrics import METRICS, sums
+from ..benchmarks.findit.box_metrics import RULES
 from ..benchmarks.findit.reply_scoring import MatchedReply, match_replies
 from ..benchmarks.findit.run_space import reply_format
 from ..benchmarks.findit.variant import Variant
@@ -16,6 +16,7 @@ from ..boxes.matching import match
 from ..boxes.representation import NO_RECTANGLE, MatchRule
 from ..boxes.spaces import space_from
 from ..core.identity import Identity
+from ..core.metric import Metric
 from ..core.replies import Reply
 from ..core.scored_row import add_up
 from ..core.settings import Settings
@@ -23,6 +24,7 @@ from .conventions import SPACES, Convention, Distortion, conventions, row_of
 from .diagnosis import ALIKE, Diagnosis, RunFit, diagnose
 from .likelihood import convention_distance, screen, to_boxes
 from .orders import ORDERS
+from .point_check import X_FIRST, Y_FIRST, PointDiagnosis, diagnose_points
 from .run_arrays import AnsweredQuery, RunArrays, run_arrays
 
 _LINES = 8
@@ -39,6 +41,16 @@ class RunReplies:
 
     declared: Convention
     matched: Sequence[MatchedReply]
+    match_rule: MatchRule = MatchRule.BOX_OVERLAP
+
+    @property
+    def are_points(self) -> bool:
+        return self.match_rule is MatchRule.POINT_IN_OBJECT
+
+    @property
+    def metrics(self) -> Sequence[Metric]:
+        """Return the two metrics that lines show."""
+        return RULES[self.match_rule].metrics[:2]
 
     @property
     def queries(self) -> list[AnsweredQuery]:
@@ -55,12 +67,14 @@ def replies_of_run(
         SpaceError: the coordinate space is unknown.
     """
     question = task.question
-    if not isinstance(question, Variant) or question.match_rule is not MatchRule.BOX_OVERLAP:
-        raise NotBoxesError(f"{question.name}: its answers are no boxes")
+    if not isinstance(question, Variant):
+        raise NotBoxesError(f"{question.name}: its answers are neither boxes nor points")
     matched, spaces = match_replies(model, task, replies, settings, run)
     if len(spaces) > 1:
         raise NotBoxesError(f"{question.name}: its replies are in {len(spaces)} coordinate spaces")
     space = spaces[0].space if spaces else space_from("grid1000")
+    if question.match_rule is MatchRule.POINT_IN_OBJECT:
+        return RunReplies(Convention(row_of(space), X_FIRST), matched, question.match_rule)
     row = run.answering.row or "" if run is not None else ""
     name = reply_format(model, question, settings, row).numbers.name
     # Other formats, such as eight numbers, were read into corners.
@@ -90,7 +104,10 @@ def _queries(reply: MatchedReply, declared: Convention) -> Iterator[AnsweredQuer
 
 
 def metrics_in(run: RunReplies, convention: Convention) -> dict[str, float | None]:
-    """Compute F1@0.5 and mIoU in percent with the replies read in a convention."""
+    """Compute two metrics in percent with the replies read in a convention.
+
+    They are F1@0.5 and mIoU of boxes, pointing accuracy and points inside of points.
+    """
     readings = [each.reading for each in run.matched]
     boxes = np.array([box for reading in readings for box in reading.boxes], float).reshape(-1, 4)
     sizes = np.array([(m.query.width, m.query.height) for m in run.matched], float).reshape(-1, 2).T
@@ -103,9 +120,10 @@ def metrics_in(run: RunReplies, convention: Convention) -> dict[str, float | Non
         reading._replace(boxes=tuple(tuple(next(pixels)) for _ in reading.boxes))
         for reading in readings
     ]
-    matched = match(read, [each.query.truth for each in run.matched])
-    total = add_up(map(sums, read, matched))
-    return {metric.name: metric.value(total) for metric in METRICS[:2]}
+    truths = [each.query.truth for each in run.matched]
+    matched = match(read, truths, match_rule=run.match_rule)
+    total = add_up(map(RULES[run.match_rule].sums, read, matched, truths))
+    return {metric.name: metric.value(total) for metric in run.metrics}
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -196,3 +214,27 @@ def conventions_to_show(arrays: RunArrays, diagnosis: Diagnosis) -> list[Convent
         if room and all(convention_distance(arrays, other, convention) >= ALIKE for other in shown):
             shown.append(convention)
     return shown
+
+
+# --- points ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PointCheck:
+    """A diagnosis of points, and the metric values that other conventions would give."""
+
+    diagnosis: PointDiagnosis
+    lines: Sequence[Line]
+
+
+def check_points(run: RunReplies) -> PointCheck:
+    """Check a run of points."""
+    diagnosis = diagnose_points(run_arrays(run.queries), run.declared)
+    space = run.declared.space
+    shown = [run.declared, Convention(space, Y_FIRST)]
+    if diagnosis.fit is not None:
+        shown.append(diagnosis.fit.best)
+    for name in _ALWAYS:
+        shown.append(Convention(SPACES[name], X_FIRST))
+    each = {convention.name: convention for convention in shown}
+    return PointCheck(diagnosis, [Line(item, metrics_in(run, item)) for item in each.values()])

@@ -19,6 +19,7 @@ from .conventions import SPACES, Convention, row_of
 from .diagnosis import FEWEST_BOXES, Diagnosis, Verdict, diagnose
 from .likelihood import screen, to_numbers
 from .orders import ORDERS
+from .point_check import X_FIRST, PointDiagnosis, diagnose_points
 from .run_arrays import AnsweredQuery, run_arrays
 
 MOST_QUERIES = 256  # of a run
@@ -33,10 +34,9 @@ Item = TypeVar("Item")
 
 
 def sample(task: Any, rows: Sequence[ScoredRow]) -> tuple[AnsweredQuery, ...]:
-    """Sample boxes in pixels with their truth; empty for videos and tasks without boxes."""
+    """Sample answers in pixels with their truth; empty for videos and tasks without places."""
     question = task.question
-    boxes = isinstance(question, Variant) and question.match_rule is MatchRule.BOX_OVERLAP
-    if not boxes or question.frames > 1:
+    if not isinstance(question, Variant) or question.frames > 1:
         return ()
     return tuple(_query(task.queries[row.index], row) for row in _spread(rows, _A_PART))
 
@@ -79,6 +79,10 @@ def warning(
     if len(spaces) != 1 or sum(len(query.numbers) for query in queries) < FEWEST_BOXES:
         return None
     settings = {key: value for key, value in spaces[0].items() if key != "source"}
+    if task.question.match_rule is MatchRule.POINT_IN_OBJECT:
+        declared = Convention(row_of(space_from(settings)), X_FIRST)
+        points = run_arrays(_as_replied(queries, declared))
+        return point_warning_line(diagnose_points(points, declared))
     order = ORDERS.get(task.question.representation, ORDERS["xyxy"])
     declared = Convention(row_of(space_from(settings)), order)
     if not is_suspicious(_as_replied(_spread(queries, _SCREENED), declared), declared):
@@ -109,6 +113,16 @@ def is_suspicious(queries: Sequence[AnsweredQuery], declared: Convention) -> boo
     in_all = gains.sum(1) - costs
     in_a_part = np.log(1 - _PART + _PART * np.exp(gains)).sum(1) - costs
     return bool(max(in_all.max(), in_a_part.max()) >= _SUSPICIOUS)
+
+
+def point_warning_line(diagnosis: PointDiagnosis) -> str | None:
+    """Describe an alarm of points in a line; None without an alarm."""
+    fit = diagnosis.fit
+    if fit is None or not diagnosis.verdict.alarms:
+        return None
+    agree = f"{fit.agree} of {diagnosis.answered} agree"
+    instead = f"the answers follow {fit.best.description} ({agree})"
+    return f"declared {diagnosis.declared.description}, but {instead}"
 
 
 def warning_line(diagnosis: Diagnosis) -> str | None:

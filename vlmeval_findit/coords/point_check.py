@@ -1,0 +1,168 @@
+"""Check the coordinates of points: in which space, and whether x or y comes first.
+
+A point means an object of its query (with heavy-tailed errors around the middle), another place, or
+nothing. As for boxes, densities are of the reply's numbers, so that units are comparable.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .conventions import SPACES, USUAL, Convention, Floats, SpaceRow
+from .diagnosis import (
+    ALIKE,
+    DECIDES,
+    DECLARED,
+    FEWEST_ANSWERED,
+    FEWEST_BOXES,
+    SIGNAL,
+    SIGNAL_A_BOX,
+    STEADY,
+    Verdict,
+    z_over_images,
+)
+from .likelihood import MEANINGLESS, to_boxes, to_numbers
+from .orders import Order
+from .run_arrays import RunArrays
+
+X_FIRST = Order("xy", USUAL, np.eye(4))
+Y_FIRST = Order("yx", 0.5, np.eye(4)[[1, 0, 3, 2]])
+
+_FOLLOWS = 0.6  # share of points that mean an object
+_WIDTHS = (0.08, 0.2)  # errors in shares of the object's side
+_MARGIN = 0.02  # shares of the image
+
+
+class PointFit(NamedTuple):
+    """What the points of a run show, before a verdict."""
+
+    best: Convention
+    llr: float  # nats by which ``best`` leads the declared convention
+    z: float  # this lead in standard errors over images
+    z_hits: float  # the same of hits
+    signal: float  # nats that points on objects explain
+    agree: int  # queries that ``best`` explains better
+    distance: float  # share of objects whose middle leaves them if ``best`` is read as declared
+
+
+class PointDiagnosis(NamedTuple):
+    """The verdict on a run of points and its reasons."""
+
+    verdict: Verdict
+    declared: Convention
+    points: int
+    queries: int
+    answered: int  # queries with points
+    fit: PointFit | None = None  # None: too few points
+
+    def as_dict(self) -> dict[str, Any]:
+        fit = self.fit
+        evidence: dict[str, Any] = {}
+        if fit is not None:
+            evidence = {"best": fit.best.name, "description": fit.best.space.description}
+            for name in ("llr", "z", "z_hits", "signal"):
+                evidence[name] = round(getattr(fit, name), 2)
+            evidence |= {"distance": round(fit.distance, 4), "agree": fit.agree}
+        return {
+            "verdict": self.verdict.value,
+            "alarm": self.verdict.alarms,
+            "declared": self.declared.name,
+            "points": self.points,
+            "queries": self.queries,
+            "answered": self.answered,
+            "fit": evidence or None,
+        }
+
+
+class _Read(NamedTuple):
+    convention: Convention
+    logs: Floats  # (n,) nats by point
+    nothing: Floats  # (n,) nats by point, if none meant an object
+    hits: Floats  # (n,) 1: in an object
+
+
+def point_conventions(declared: Convention) -> list[Convention]:
+    """List all spaces in both orders, the declared one first."""
+    spaces: dict[str, SpaceRow] = {declared.space.name: declared.space, **SPACES}
+    every = [Convention(row, order) for row in spaces.values() for order in (X_FIRST, Y_FIRST)]
+    return sorted(every, key=lambda each: each.name != declared.name)
+
+
+def diagnose_points(arrays: RunArrays, declared: Convention) -> PointDiagnosis:
+    """Find which convention a run of points follows; ``numbers`` are x, y, x, y as declared."""
+    counts = arrays.boxes, arrays.queries, arrays.answered
+    if arrays.boxes < FEWEST_BOXES or arrays.answered < FEWEST_ANSWERED:
+        return PointDiagnosis(Verdict.TOO_FEW, declared, *counts)
+
+    def worth(read: _Read) -> float:
+        return float(read.logs.sum()) - read.convention.cost + _preference(read, declared)
+
+    known = [_read(arrays, each) for each in point_conventions(declared)]
+    best = max(known, key=worth)
+    images = arrays.images[arrays.box_query]
+    fit = PointFit(
+        best=best.convention,
+        llr=worth(best) - worth(known[0]),
+        z=z_over_images(best.logs - known[0].logs, images, most=10.0),
+        z_hits=z_over_images(best.hits - known[0].hits, images, most=np.inf),
+        signal=float((best.logs - best.nothing).sum()),
+        agree=int((arrays.by_query(best.logs - known[0].logs) > 0).sum()),
+        distance=_distance(arrays, best.convention, declared),
+    )
+    return PointDiagnosis(_decide(fit, arrays.boxes), declared, *counts, fit)
+
+
+def _decide(fit: PointFit, points: int) -> Verdict:
+    if fit.signal < SIGNAL + SIGNAL_A_BOX * points:
+        return Verdict.NONE
+    if fit.distance < ALIKE:
+        return Verdict.FITS
+    sure = fit.llr >= DECIDES and min(fit.z, fit.z_hits) >= STEADY
+    return Verdict.OTHER if sure else Verdict.UNDECIDED
+
+
+def _preference(read: _Read, declared: Convention) -> float:
+    space = read.convention.space.name == declared.space.name
+    return DECLARED * (space + (read.convention.order.name == declared.order.name))
+
+
+def _read(arrays: RunArrays, convention: Convention) -> _Read:
+    """Read the points of a run in a convention."""
+    frame = arrays.coordinate_map(convention.space.map_of).of(arrays.box_query)
+    places = to_boxes(arrays.numbers, frame, convention.order.corners)
+    truth, box = arrays.paired, arrays.pair_box
+    error = (places.centre[:, box] - truth.centre) / truth.side
+    # From densities in shares of the image to those of numbers
+    units = -np.log(places.scale).sum(0)
+    away = np.abs(places.centre - 0.5)
+    inside = 0.97 / (1 + 2 * _MARGIN) * (away < 0.5 + _MARGIN)
+    anywhere = units + np.log(inside + 0.015 * np.exp(-np.minimum(away, 600))).sum(0)
+    meaningless = -np.log((np.abs(arrays.numbers[:2]) + 0.01) * 32).sum(0)
+    others = np.exp(anywhere) * (1 - _FOLLOWS - MEANINGLESS) + np.exp(meaningless) * MEANINGLESS
+    nothing = np.log(np.exp(anywhere) * (1 - MEANINGLESS) + np.exp(meaningless) * MEANINGLESS)
+    square = (error**2).sum(0)
+    choices = np.exp(units - arrays.log_choices)[box] / np.exp(truth.log_side.sum(0))
+    tried: list[Floats] = []
+    for width in _WIDTHS:
+        pairs = choices / (2 * np.pi * width**2) * (1 + square / (2 * width**2)) ** -2
+        objects = np.bincount(box, pairs, arrays.boxes)
+        tried.append(np.log(_FOLLOWS * objects + others))
+    logs = max(tried, key=lambda each: float(each.sum()))
+    hits = np.zeros(arrays.boxes)
+    np.maximum.at(hits, box, (np.abs(error) <= 0.5).all(0).astype(float))
+    return _Read(convention, logs, nothing, hits)
+
+
+def _distance(arrays: RunArrays, left: Convention, right: Convention) -> float:
+    """Return the share of objects whose middle, written in the left, leaves them in the right."""
+    if not arrays.truths.size:
+        return 0.0
+    middle = np.tile((arrays.truths[:2] + arrays.truths[2:]) / 2, (2, 1))
+    owner = arrays.truth_query
+    frames = (arrays.coordinate_map(each.space.map_of).of(owner) for each in (left, right))
+    written = to_numbers(middle, next(frames), left.order.numbers)
+    read = to_boxes(written, next(frames), right.order.corners).centre
+    outside = (read < arrays.truths[:2]) | (read > arrays.truths[2:])
+    return float(outside.any(0).mean())
