@@ -262,6 +262,17 @@ def test_images_that_cannot_be_read_are_left_out_when_told(tmp_path, capsys) -> 
     assert import_coco(tmp_path, "Other", "--skip-unreadable-images") == 2
 
 
+def test_images_beside_those_of_queries_are_named(tmp_path, capsys) -> None:
+    make_images(tmp_path / "images")
+    other = tmp_path / "images" / "sub" / "another.PNG"
+    other.write_bytes((tmp_path / "images" / "sub" / "two.png").read_bytes())
+    (tmp_path / "images" / "sub" / "notes.txt").write_text("no image")
+    assert import_coco(tmp_path) == 0
+    output = "".join(capsys.readouterr().out.split("\n"))
+    assert "not read: images beside these that make no query (1), the first: " in output
+    assert "another.PNG" in output
+
+
 def test_what_became_of_everything_is_stored_with_the_table(tmp_path) -> None:
     assert import_coco(tmp_path) == 0
     meta = json.loads(meta_path(find_table("MyData")).read_text())

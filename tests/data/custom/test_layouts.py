@@ -144,9 +144,12 @@ def test_what_is_left_out_and_what_is_no_label_is_counted(tmp_path) -> None:
     (folder / "images" / "dev" / "one_mask.png").write_bytes(
         (folder / "images" / "dev" / "sub" / "two.png").read_bytes()
     )
+    with (folder / "data.yaml").open("a") as f:
+        f.write("nc: 2\ncolours: [red, blue]\n")
     samples = read(folder)
     assert counts(samples) == {"label files of the split train": 3}
     assert counts(samples, Fate.NOT_READ) == {
+        "data.yaml: colours": 1,
         "files .csv among images": 1,
         "files .json among label files": 1,
     }

@@ -292,8 +292,8 @@ def test_another_folder(tmp_path, capsys) -> None:
         (["--set", "GroundingME"], "FILE or DIR is missing"),
         ([".", "--set", "GroundingME", "--image-root", "."], "--image-root is not for a published"),
         (["x.json", "--name", "M", "--split", "v"], "--split is not for COCO"),
-        ([".", "--name", "Mine"], "has neither of labels/ (YOLO) and Annotations/ (VOC)"),
-        ([__file__, "--name", "Mine"], "importing.py: neither .json (COCO), .jsonl"),
+        ([".", "--name", "Mine"], "no annotations that are read"),
+        ([__file__, "--name", "Mine"], "importing.py: files that are read end in .json (COCO)"),
         (["gone", "--name", "Mine"], "gone: no such file or folder"),
     ],
 )

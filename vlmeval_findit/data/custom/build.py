@@ -15,12 +15,13 @@ from filelock import FileLock
 
 from ...benchmarks.findit.annotation_tables import PreparedTable, write_table
 from ...benchmarks.findit.findit_query import FindItQuery, thinned
-from ...core.files import atomic_write
+from ...core.files import atomic_write, suffix_of
 from ...core.folders import CustomDataset, custom_datasets, custom_datasets_file, lmu_data_root
 from ...core.lock import Lock
 from ...core.table_files import meta_path
 from ..annotated_samples import AnnotationError, Sample, Samples
 from ..ledger import Ledger
+from .annotation_values import IMAGE_SUFFIXES
 from .checks import Sizes, check_frame_sizes, check_name, check_samples, usable_boxes
 from .coco_ids import write_ids
 from .stored_pixels import ExifPixels, checked_images, to_stored_pixels
@@ -75,6 +76,8 @@ def import_samples(
         samples, images = checked_images(
             samples, now, choices.skip_unreadable_images, choices.progress
         )
+        if isinstance(samples.images, Path):
+            _account_for_others(samples, samples.images)
         sizes = {name: image.size for name, image in images.items()}
         check_frame_sizes(samples.queries, sizes)
         check_units(samples, sizes)
@@ -107,6 +110,16 @@ def import_samples(
 
 
 # --- images ---------------------------------------------------------------------------------------
+
+
+def _account_for_others(samples: Samples, folder: Path) -> None:
+    """Note the images that lie beside those of queries and are not asked about."""
+    named = {name for query in samples.queries for name in (*query.images, *query.support)}
+    files = {folder / name for name in (*named, *samples.sizes)}
+    for place in sorted({file.parent for file in files}):
+        for path in sorted(place.iterdir()) if place.is_dir() else ():
+            if suffix_of(path) in IMAGE_SUFFIXES and path not in files:
+                samples.ledger.not_read("images beside these that make no query", str(path))
 
 
 @contextmanager
