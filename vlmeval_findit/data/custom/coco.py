@@ -205,8 +205,8 @@ def _read_head(path: Path, names: ImageNames, ledger: Ledger) -> _Head:
     missing = [key for key in _REQUIRED if key not in keys]
     if missing:
         raise AnnotationError(
-            f"{path}: read as COCO instances (images, categories, annotations), but "
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+            f"{path}: read as COCO instances (images, categories, annotations), which has no "
+            f"{' and no '.join(missing)}"
         )
     for row in images.values():
         if row.size is None:
