@@ -157,6 +157,7 @@ def test_what_is_refused_and_a_dry_run_ask_nothing(serve: Serve, capsys: Out) ->
     server = serve(answering(convention("grid1000/xyxy")))
     for flags, why in (
         (["--limit", "41"], "--limit 41: from 20 to 40"),
+        (["--format", "point_json"], "--format point_json: the probe asks for boxes"),
         (["--space", "grid100"], "grid1000"),
         (["--format", "xyxy_jsno"], "xyxy_jsno"),
         (["--like", "Qwen2.5"], "--like: no model 'Qwen2.5'"),

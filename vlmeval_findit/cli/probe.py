@@ -11,6 +11,7 @@ import click
 
 from ..benchmarks import parse
 from ..benchmarks.findit.variant import Variant
+from ..boxes.representation import MatchRule
 from ..boxes.spaces import SpaceError, space_from
 from ..coords.conventions import SPACES, Convention, row_of
 from ..coords.probe_verdict import (
@@ -92,6 +93,11 @@ def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: 
     table needs none.
     """
     question = parse(f"FindIt_Probe_{form}")
+    if isinstance(question, Variant) and question.match_rule is not MatchRule.BOX_OVERLAP:
+        raise ValueError(
+            f"--format {form}: the probe asks for boxes; did you mean --format xyxy_json? "
+            "Points of a run are checked by: run_findit.py coords FILE"
+        )
     check_amounts(options)
     if not FEWEST <= limit <= COUNT:
         raise ValueError(f"--limit {limit}: from {FEWEST} to {COUNT} scenes")
