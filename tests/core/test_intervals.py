@@ -42,12 +42,15 @@ def test_what_never_varied_may_vary_yet(
 
 
 @pytest.mark.parametrize(
-    ("value", "variance", "images"), [(0.9, 0.002, 20), (0.2, 0.0005, 40), (0.97, 0.01, 12)]
+    ("value", "variance", "images"), [(0.9, 0.006, 20), (0.2, 0.005, 40), (0.97, 0.01, 12)]
 )
 def test_the_interval_is_where_the_score_test_rejects(
     value: float, variance: float, images: int
 ) -> None:
-    """Its ends are the shares p that lie t standard errors away, the errors taken at p."""
+    """Its ends are the shares p that lie t standard errors away, the errors taken at p.
+
+    Here the queries of an image are all alike: it is one trial at most.
+    """
     actual = bounds(value, variance, images)
     assert actual is not None
     missed, hit = (value / (3 * images)) ** 2, ((1 - value) / (3 * images)) ** 2
@@ -58,18 +61,41 @@ def test_the_interval_is_where_the_score_test_rejects(
         assert away == pytest.approx(stats.t.ppf(0.975, images - 1))
 
 
+@pytest.mark.parametrize("value", [0.7, 0.95])
+def test_shares_are_more_skewed_than_trials_if_queries_are_partly_alike(value: float) -> None:
+    """The end that is away from 100 % is farther than Wilson's; the other, and at 50 %, are not."""
+    images, variance = 40, value * (1 - value) / 100
+    actual = bounds(value, variance, images)
+    assert actual is not None
+    unseen = (1 / (3 * images)) ** 2 * (value**2 + (1 - value) ** 2)
+    trials = value * (1 - value) / (variance + unseen)
+    t = stats.t.ppf(0.975, images - 1)
+    away = [
+        abs(value - end) / np.sqrt(end * (1 - end) / trials)
+        for end in (actual.low / 100, actual.high / 100)
+    ]
+    assert away[0] > 1.01 * t
+    assert away[1] == pytest.approx(t)
+    mirrored = bounds(1 - value, variance, images)
+    assert mirrored is not None
+    assert (100 - mirrored.high, 100 - mirrored.low) == pytest.approx((actual.low, actual.high))
+    even = bounds(0.5, 0.0025, images)
+    assert even is not None
+    assert 50 - even.low == pytest.approx(even.high - 50)
+
+
 def test_the_chance_of_a_lead_against_student_s_t() -> None:
-    """A share 10 points behind is ahead by more than the interval over all 50 images."""
+    """A share 10 points behind after 20 of 50 images is ahead after all."""
     metric, images, share = Metric("F1", {"tp": 1}, {"n": 1}), 20, 0.4
     names, moves = tuple(map(str, range(images))), np.full((images, 1), 0.01)
+    weight, queries = np.full((images, 1), 1 / images), np.array([images])
     run, front = (
-        Estimate((metric,), np.array([value]), names, influence, np.array([images]))
+        Estimate((metric,), np.array([value]), names, influence, weight, queries)
         for value, influence in ((0.5, moves), (0.6, 0 * moves))
     )
-    third = (1 / (3 * images)) ** 2 * (0.5**2 + 0.5**2 + 0.6**2 + 0.4**2)
+    third = 2 * (1 / (3 * images)) ** 2 * (1 + 0.1**2)
     variance = images * 0.01**2 + third
-    reach = stats.t.ppf(0.975, images / share - 1) * np.sqrt(variance * share)
-    expected = stats.t.cdf(-(reach + 0.1) / np.sqrt(variance * (1 - share)), images - 1)
+    expected = stats.t.cdf(-0.1 / np.sqrt(variance * (1 - share)), images - 1)
     assert chance_of_lead(run, front, "F1", share) == pytest.approx(expected)
 
 
@@ -101,14 +127,24 @@ def test_a_mean_error_has_students_interval() -> None:
 def test_differences_of_mean_errors_are_students() -> None:
     ours, theirs = [140.0, 90.0, 210.0, 60.0, 130.0], [100.0, 80.0, 150.0, 50.0, 100.0]
     pair = of_errors(ours), of_errors(theirs)
-    expected = stats.ttest_rel(ours, theirs).confidence_interval()
-    actual = difference(*pair, "MAE").interval
-    assert actual is not None
-    assert difference(*pair, "MAE").value == pytest.approx(30)
+    expected = stats.ttest_rel(ours, theirs)
+    actual = difference(*pair, "MAE")
+    assert actual.interval is not None
+    assert actual.value == pytest.approx(30)
     # Five coins can fall alike by chance: with fewer images than six nothing differs.
-    assert (actual.low, actual.high) == pytest.approx(
-        (min(0, expected.low), max(60, expected.high))
-    )
+    least = 2 ** (1 - 5)
+    assert expected.pvalue < least
+    assert actual.p_value == least
+    reach = 30 * stats.t.ppf(0.975, 4) / stats.t.ppf(1 - least / 2, 4)
+    ends = actual.interval.low, actual.interval.high
+    assert ends == pytest.approx((30 - reach, 30 + reach))
+    ours, theirs = [*ours, 70.0, 91.0], [*theirs, 75.0, 80.0]
+    pair = of_errors(ours), of_errors(theirs)
+    expected, actual = stats.ttest_rel(ours, theirs), difference(*pair, "MAE")
+    assert actual.p_value == pytest.approx(expected.pvalue)
+    assert actual.interval is not None
+    ends = actual.interval.low, actual.interval.high
+    assert ends == pytest.approx(tuple(expected.confidence_interval()))
 
 
 def test_a_share_above_its_whole_is_refused() -> None:

@@ -185,7 +185,7 @@ def test_the_best_format_by_average_is_reported(
     shown = {row["format"]: row["reported"] for row in rows}
     assert shown == {"xyxy_json": "", "xyxy_text": "yes", "yxyx_json": ""}
     assert rows[0]["F1@0.5 (failed calls as misses) to reported"] < 0
-    assert rows[0]["p to reported"] < 0.2
+    assert rows[0]["p to reported"] < 0.3
     assert rows[1]["p to reported"] is None
 
 

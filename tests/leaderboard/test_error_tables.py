@@ -181,7 +181,7 @@ def test_two_runs_by_error_type(world: World) -> None:
     assert {key: -difference.value for key, difference in back.items()} == pytest.approx(values)
     failed = differences[lost("failed call")]
     assert failed.interval is not None
-    assert failed.interval.low < failed.value < failed.interval.high <= 0
+    assert failed.interval.low < failed.value < failed.interval.high < -failed.value
     assert all(d.corrected >= d.p_value for d in differences.values())  # type: ignore[operator]
     assert {(d.value, d.p_value) for d in compare_errors(run, run).values()} == {(0.0, 1.0)}
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
+from math import sqrt
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -20,7 +21,7 @@ from vlmeval_findit.boxes.confidences import AGREEMENT
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import SAMPLE, Identity
 from vlmeval_findit.core.influences import FEWEST, clustered_sums, estimate_metrics, mean
-from vlmeval_findit.core.intervals import bounds, metric_intervals
+from vlmeval_findit.core.intervals import metric_intervals
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.run_files import MORE_SAMPLES, RunFiles
@@ -129,20 +130,23 @@ def test_an_image_with_all_its_samples_is_one_cluster(
         for sample in zip(*queries, strict=True)
     ]
     actual = mean([estimate_metrics([metric], clustered_sums(rows, "x")) for rows in samples])
-    images = {row.source for row in samples[0]}
-    values, moves = [], dict.fromkeys(images, 0.0)
-    for rows in samples:
-        whole = sum(row.sums["n"] for row in rows)
-        values.append(2 * sum(row.sums["tp"] for row in rows) / whole)
-        for row in rows:
-            moved = 2 * row.sums["tp"] - values[-1] * row.sums["n"]
-            moves[row.source] += moved / whole / len(samples)
+    images = sorted({row.source for row in samples[0]})
+    values = [f1(rows) for rows in samples]
     assert actual.value("F1") == pytest.approx(100 * fmean(values))
     if (count := len(images)) >= FEWEST:
-        variance = sum(each**2 for each in moves.values()) * count / (count - 1)
-        expected = bounds(fmean(values), variance, count)
-        interval = metric_intervals(actual)["F1"]
-        assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
+        for image, influence in zip(images, actual.influence[:, 0], strict=True):
+            without = [[row for row in rows if row.source != image] for rows in samples]
+            lost = fmean(values) - fmean(f1(rows) for rows in without)
+            assert influence == pytest.approx(lost * sqrt((count - 1) / count))
+        alone = estimate_metrics([metric], clustered_sums(samples[0], "x"))
+        alike = mean([alone] * len(samples))
+        one, same = metric_intervals(alone)["F1"], metric_intervals(alike)["F1"]
+        # The same reply in every sample is no more evidence than one.
+        assert (same.low, same.high) == pytest.approx((one.low, one.high))
+
+
+def f1(rows: Sequence[ScoredRow]) -> float:
+    return 2 * sum(row.sums["tp"] for row in rows) / sum(row.sums["n"] for row in rows)
 
 
 # --- what belongs together ------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def test_influence_is_what_leaving_an_image_out_does(run: Run) -> None:
         name = actual.images[at].removeprefix("Pascal/")
         rest = estimate(of_answers(many, (a for a in many.rows if a.source != name)))
         moved = (actual.values - rest.values)[there]
-        assert moved == pytest.approx(actual.influence[at][there], abs=2e-4)
+        assert moved == pytest.approx(actual.influence[at][there], abs=2e-5)
     assert np.abs(actual.influence[[0, 7, 149]]).max() > 1e-3
 
 
@@ -130,7 +130,10 @@ def test_images_without_weight_do_not_count(world: World) -> None:
     assert silent["Recall"] is not None
     assert silent["Recall"] == silent["F1@0.5"] == silent["mIoU"]
     counted = estimate(world.run("Fails", NAME, failing)).counted.tolist()
-    assert counted == [6, 6, 6, 6, 0, 6, 6, 0, 0]
+    # Of four images one of two calls failed: six count like 5.3.
+    few = 8**2 / (2 * 2**2 + 4)
+    assert set(np.round(counted, 6)) == {0.0, round(few, 6), 6.0}
+    assert [count > 0 for count in counted] == [True] * 4 + [False, True, True, False, False]
     both = world.run("Both", NAME, lambda query, rng: failing(replace(query, index=0), rng))
     missed = both.benchmark.with_failures.name
     assert {name for name, actual in intervals(both).items() if actual} == {missed}
@@ -174,14 +177,15 @@ def test_a_mean_draws_shared_images_once(shared: float) -> None:
     assert actual.values == pytest.approx(np.mean([item.values for item in parts], axis=0))
 
 
-def test_a_mean_counts_images_as_its_small_datasets_do() -> None:
+def test_a_dataset_with_too_few_images_leaves_the_mean_without_an_interval() -> None:
     generator = np.random.default_rng(4)
     few, many, none = (
         estimate_from(names(n, f"{n} "), sums_of(generator, n, 0.6)) for n in (5, 500, FEWEST - 1)
     )
-    assert mean([few, many]).counted[0] == pytest.approx(2 / (1 / 5 + 1 / 500))
+    assert metric_intervals(mean([few, many]))["mIoU"] is not None
     assert mean([few, many, none]).counted.tolist() == [0] * len(METRICS)
     assert metric_intervals(mean([few, none]))["mIoU"] is None
+    assert difference(mean([few, none]), mean([few, none]), "mIoU").p_value is None
 
 
 # --- differences ----------------------------------------------------------------------------------
@@ -202,17 +206,14 @@ def test_paired_differences(run: Run, world: World) -> None:
 
 
 def test_differences_of_a_share_are_students(run: Run) -> None:
-    """With a box and an object per image the recall's test is the paired t-test.
-
-    Its interval is, too, but for images that were not seen.
-    """
+    """With a box and an object per image the test is the paired t-test, but for unseen images."""
     generator = np.random.default_rng(6)
     hits = generator.random(60) < 0.7, generator.random(60) < 0.5
     actual = compare(*(of_hits(run, each) for each in hits))
     student = stats.ttest_rel(*(each.astype(float) for each in hits))
     assert 0.001 < student.pvalue < 0.5
     for name in ("Recall", "F1@0.5"):
-        assert actual[name].p_value == pytest.approx(student.pvalue)
+        assert student.pvalue < actual[name].p_value < 1.1 * student.pvalue
     expected, interval = student.confidence_interval(0.95), actual["Recall"].interval
     ends = interval.low / 100, interval.high / 100
     assert ends == pytest.approx((expected.low, expected.high), abs=0.002)
@@ -239,9 +240,8 @@ def test_the_interval_of_a_difference_says_what_its_test_says(
             continue
         assert -100 <= actual.low <= test.value <= actual.high <= 100
         assert actual.high - actual.low > 0.1
-        over_zero = actual.low < -1e-9 and actual.high > 1e-9
-        assert over_zero <= (not test.significant)
-        assert test.significant or actual.low <= 1e-9 <= actual.high + 2e-9
+        assert test.significant == (actual.low > 0 or actual.high < 0)
+        assert 0 not in (actual.low, actual.high)
         turned = difference(second, first, name).interval
         assert (-turned.high, -turned.low) == pytest.approx((actual.low, actual.high))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from vlmeval_findit.benchmarks.findit.box_metrics import METRICS as ALL_METRICS
 from vlmeval_findit.core.influences import ClusteredSums, Estimate, estimate_metrics, mean
-from vlmeval_findit.core.intervals import difference, metric_intervals
+from vlmeval_findit.core.intervals import Difference, Interval, difference, metric_intervals
 
 METRICS = tuple(metric for metric in ALL_METRICS if metric.empty is not None)
 """Those that need no query without objects: here every query has some."""
@@ -89,33 +89,46 @@ def true_values(rate: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The share of intervals with the truth, and their mean width, in percent."""
+    """The share of intervals with the truth, their mean width, and the width that is needed.
+
+    All in percent.  The needed width is that of equally wide intervals around the values, of which
+    95 % hold the truth.
+    """
 
     held: float
     width: float
     printed: float
+    needed: float
 
 
-def coverage(estimates: Iterable[Estimate], truth: np.ndarray) -> dict[str, Coverage]:
-    """Return the coverage of intervals over many simulated runs, by metric."""
-    held: dict[str, list[bool]] = {name: [] for name in FIGURES}
-    widths: dict[str, list[float]] = {name: [] for name in FIGURES}
-    count = 0
+def coverage(
+    estimates: Iterable[Estimate], truth: np.ndarray, metrics: Sequence[str] = FIGURES
+) -> dict[str, Coverage]:
+    """Return the coverage of intervals over many simulated runs, by metric.
+
+    Args:
+        truth: of all :data:`METRICS`, as shares of 1.
+    """
+    true = {name: 100 * truth[NAMES.index(name)] for name in metrics}
+    away: dict[str, list[float]] = {name: [] for name in metrics}
+    intervals: dict[str, list[Interval]] = {name: [] for name in metrics}
     for estimate in estimates:
-        count += 1
         for name, interval in metric_intervals(estimate).items():
-            if name in held and interval is not None:
-                true = 100 * truth[NAMES.index(name)]
-                held[name].append(interval.low - 1e-9 <= true <= interval.high + 1e-9)
-                widths[name].append(interval.high - interval.low)
-    return {
-        name: Coverage(
-            100 * float(np.mean(held[name])),
-            float(np.mean(widths[name])),
-            100 * len(held[name]) / count,
-        )
-        for name in FIGURES
-    }
+            if name in metrics:
+                away[name].append(abs((estimate.value(name) or 0.0) - true[name]))
+                intervals[name] += [interval] if interval else []
+    return {name: _covered(intervals[name], true[name], away[name]) for name in metrics}
+
+
+def _covered(intervals: Sequence[Interval], true: float, away: Sequence[float]) -> Coverage:
+    held = [each.low - 1e-9 <= true <= each.high + 1e-9 for each in intervals]
+    widths = [each.high - each.low for each in intervals]
+    return Coverage(
+        held=100 * float(np.mean(held)),
+        width=float(np.mean(widths)),
+        printed=100 * len(intervals) / len(away),
+        needed=2 * float(np.quantile(away, 0.95)),
+    )
 
 
 def runs_of(
@@ -158,3 +171,87 @@ def false_alarms(seed: int, times: int, pictures: int, rate: float) -> dict[str,
         for name in FIGURES:
             alarms[name] += difference(left, right, name).significant
     return {name: 100 * count / times for name, count in alarms.items()}
+
+
+# --- F1 alone, of images of any number of objects -------------------------------------------------
+
+F1 = METRICS[0]
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """A simulated dataset: images with objects, found at a rate."""
+
+    count: int
+    rate: float
+    alike: float = ALIKE
+    """Correlation of the hits of a picture."""
+    objects: tuple[int, ...] = ()
+    """Numbers of objects to draw from; none: 1 to 5 queries of 1 to 3 objects."""
+
+    @property
+    def truth(self) -> float:
+        """The true F1 as a share of 1: two in three missed objects have a box elsewhere."""
+        return 2 * self.rate / (1 + self.rate + (1 - self.rate) * 2 / 3)
+
+    def drawn(self, generator: np.random.Generator) -> np.ndarray:
+        """Draw the pictures: (count, 3) numbers of objects, of queries, and how hard they are."""
+        if self.objects:
+            there = generator.choice(self.objects, self.count)
+            asked = np.ones(self.count)
+        else:
+            asked = generator.integers(1, 6, self.count)
+            of_query = generator.integers(1, 4, (self.count, 5))
+            there = (of_query * (np.arange(5) < asked[:, None])).sum(axis=1)
+        return np.stack([there, asked, generator.random(self.count)], axis=1)
+
+    def answered(self, generator: np.random.Generator, drawn: np.ndarray, name: str) -> Estimate:
+        """Estimate F1 of one model's answers to pictures that were drawn."""
+        from scipy.special import betaincinv
+
+        there, chance = drawn[:, 0].astype(int), np.full(self.count, self.rate)
+        if 0 < self.rate < 1:
+            sure = 1 / self.alike - 1
+            chance = betaincinv(self.rate * sure, (1 - self.rate) * sure, drawn[:, 2])
+        hits = generator.binomial(there, chance)
+        elsewhere = generator.binomial(there - hits, 2 / 3 if self.rate else 0.0)
+        by_picture = {"tp": hits, "n_pred": hits + elsewhere, "n_gt": there}
+        queries = drawn[:, 1].astype(int)
+        sums = {
+            # The objects of a picture are divided evenly among its queries.
+            key: np.repeat(values / queries, queries)
+            for key, values in by_picture.items()
+        }
+        places = np.repeat(np.arange(self.count), queries)
+        pictures = names(self.count, name)
+        return estimate_metrics((F1,), ClusteredSums(pictures, places, sums, {}))
+
+
+def means(seed: int, times: int, datasets: Sequence[Pictures]) -> Iterable[Estimate]:
+    """Yield means over datasets that share no picture; of one dataset its own values."""
+    generator = np.random.default_rng(seed)
+    for _ in range(times):
+        yield mean(
+            [
+                each.answered(generator, each.drawn(generator), f"{at} ")
+                for at, each in enumerate(datasets)
+            ]
+        )
+
+
+def differences(
+    seed: int, times: int, datasets: Sequence[Pictures], other: Sequence[float]
+) -> Iterable[Difference]:
+    """Yield differences of two models, the second with other rates, over the same pictures."""
+    generator = np.random.default_rng(seed)
+    for _ in range(times):
+        pictures = [each.drawn(generator) for each in datasets]
+        sides = []
+        for rates in ([each.rate for each in datasets], other):
+            models = [replace(each, rate=rate) for each, rate in zip(datasets, rates, strict=True)]
+            answers = [
+                model.answered(generator, drawn, f"{at} ")
+                for at, (model, drawn) in enumerate(zip(models, pictures, strict=True))
+            ]
+            sides.append(mean(answers))
+        yield difference(sides[0], sides[1], F1.name)

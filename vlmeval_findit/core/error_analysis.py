@@ -146,14 +146,21 @@ def estimate_errors(analysis: ErrorAnalysis, clustered: ClusteredSums) -> Estima
     keys = [error_type.key for error_type in analysis.error_types]
     values = np.array([points[key] for key in keys], dtype=float) / 100
     left_out = np.stack([np.broadcast_to(left[key], images) for key in keys], axis=-1) / 100
-    there = int((np.asarray(weighted(by_image, analysis.score.whole)) > 0).sum())
+    whole = np.asarray(weighted(by_image, analysis.score.whole), dtype=float)
+    there = int((whole > 0).sum())
     enough = there >= FEWEST
     scale = np.sqrt((there - 1) / there) if enough else 0.0
-    # Around the value itself, so that an image without weight has no influence.
-    influence = scale * (values - left_out)
+    weight = whole / whole.sum() if enough else np.zeros(images)
     metrics = tuple(Metric(key, {key: 1}, analysis.score.whole) for key in keys)
-    counted = np.full(len(keys), float(there) if enough else 0.0)
-    return Estimate(metrics, values, clustered.images, influence, counted)
+    return Estimate(
+        metrics=metrics,
+        values=values,
+        images=clustered.images,
+        # Around the value itself, so that an image without weight has no influence.
+        influence=scale * (values - left_out),
+        weight=np.tile(weight[:, None], len(keys)),
+        queries=np.full(len(keys), float(there) if enough else 0.0),
+    )
 
 
 def _by_image(clustered: ClusteredSums, over: str) -> dict[str, Array]:

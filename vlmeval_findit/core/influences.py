@@ -1,19 +1,20 @@
 """Rows of sums as arrays, and the influence of each image on a metric.
 
-Queries of one image are not independent, so the image is the unit. A metric is a ratio of sums over
-images; linearised, its variance is the sum of squared influences, as for clusters in surveys.
+Queries of one image are not independent, so the image is the unit. An image's influence is what the
+metric would lose without it; the variance is the sum of the squares (jackknife).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .metric import Array, Metric, unsliced, weighted
+from .metric import Array, Metric, divide, unsliced, weighted
 from .scored_row import RowTable, ScoredRow, Texts, as_floats, table_of
 
 FEWEST = 4  # Images that an interval or a test needs; fewer would say next to nothing
@@ -69,13 +70,24 @@ def slice_of(clustered: ClusteredSums, kind: str, value: str) -> ClusteredSums:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Metrics, and the influence of each image on them."""
+    """Metrics of a dataset or their mean over several, and what each image does to them.
+
+    An image's weight is its share of a metric's whole, so the weights of a metric add up to 1. They
+    are 0, like the influences, where too few images count.
+    """
 
     metrics: tuple[Metric, ...]
     values: Array  # Hundredths of the metrics (of a share: the ratio); NaN: none
     images: tuple[str, ...]
     influence: Array  # (images, metrics)
-    counted: Array  # Images that each metric rests on; 0 below :data:`FEWEST`
+    weight: Array  # (images, metrics)
+    queries: Array  # Effective number of queries of each metric
+    datasets: tuple[Estimate, ...] = ()  # Those of a mean
+
+    @property
+    def counted(self) -> Array:
+        """The effective number of images of each metric; 0: too few."""
+        return effective_number(self.weight)
 
     def place(self, metric: str) -> int:
         return [each.name for each in self.metrics].index(metric)
@@ -85,22 +97,39 @@ class Estimate:
         return None if np.isnan(value) else value
 
 
+def effective_number(weights: Array) -> Array:
+    """Return Kish's effective sample size of weights along the first axis; 0 without any.
+
+    >>> effective_number(np.array([[1.0, 148.0], [1.0, 1.0], [1.0, 1.0]])).round(2)
+    array([3.  , 1.03])
+    """
+    # Rounded, as four equal images must not be fewer than four.
+    return np.round(divide(weights.sum(axis=0) ** 2, (weights**2).sum(axis=0)), 9)
+
+
+class _MetricEstimate(NamedTuple):
+    """One metric's part of an :class:`Estimate`."""
+
+    value: float
+    influence: Array
+    weight: Array
+    queries: float
+
+
 def estimate_metrics(metrics: Sequence[Metric], clustered: ClusteredSums) -> Estimate:
     """Return the values of metrics over rows, with each image's influence."""
-    rows = [_estimate_metric(metric, clustered) for metric in metrics]
-    values, influences, counted = zip(*rows, strict=True)
-    influence = np.stack(influences, axis=-1)
+    each = [_estimate_metric(metric, clustered) for metric in metrics]
     return Estimate(
-        tuple(metrics),
-        np.array(values),
-        clustered.images,
-        influence,
-        np.array(counted, dtype=float),
+        metrics=tuple(metrics),
+        values=np.array([metric.value for metric in each]),
+        images=clustered.images,
+        influence=np.stack([metric.influence for metric in each], axis=-1),
+        weight=np.stack([metric.weight for metric in each], axis=-1),
+        queries=np.array([metric.queries for metric in each]),
     )
 
 
-def _estimate_metric(metric: Metric, clustered: ClusteredSums) -> tuple[float, Array, float]:
-    """Return a hundredth of a value, its influences, and how many images count for it."""
+def _estimate_metric(metric: Metric, clustered: ClusteredSums) -> _MetricEstimate:
     rows = len(clustered.image)
     slicing = Texts(("",), np.zeros(rows, dtype=np.intp))
     if metric.over:
@@ -112,14 +141,17 @@ def _estimate_metric(metric: Metric, clustered: ClusteredSums) -> tuple[float, A
     )
     cells = _cells(metric.scale * part, whole, slicing, clustered.image)
     if not len(cells.whole):
-        return np.nan if metric.empty is None else metric.empty / 100, nothing, 0.0
+        value = np.nan if metric.empty is None else metric.empty / 100
+        return _MetricEstimate(value, nothing, nothing, 0.0)
     # Divided last, so that the value is that of the score to the last digit.
     value = float(cells.ratios().mean()) / 100
-    images = cells.alike() if metric.over else float((cells.whole > 0).sum())
+    weight = add_up_at(cells.image, cells.weight(), len(nothing))
+    # Of a mean over classes, those of rare classes alone may decide.
+    images = effective_number(weight) if metric.over else (weight > 0).sum()
     if images < FEWEST:
-        return value, nothing, 0.0
-    influence = add_up_at(cells.image, cells.influence() / 100, len(clustered.images))
-    return value, influence, images
+        return _MetricEstimate(value, nothing, nothing, 0.0)
+    influence = add_up_at(cells.image, cells.influence() / 100, len(nothing))
+    return _MetricEstimate(value, influence, weight, float(effective_number(whole)))
 
 
 def _sums(clustered: ClusteredSums, names: Iterable[str]) -> dict[str, Array]:
@@ -149,25 +181,25 @@ class _Cells:
         """Return the ratio of each slice."""
         return add_up_at(self.slice, self.part) / add_up_at(self.slice, self.whole)
 
-    def influence(self) -> Array:
-        """Return by how much each cell moves the mean of the slices' ratios."""
-        wholes, ratio = add_up_at(self.slice, self.whole), self.ratios()
-        counted = add_up_at(self.slice, (self.whole > 0).astype(float))
-        # n / (n - 1), as influences are around the value of the same images.
-        scale = np.sqrt(_ratio(counted, np.maximum(counted - 1, 1)))
-        moved = self.part - ratio[self.slice] * self.whole
-        within = scale[self.slice] * moved / wholes[self.slice]
-        # Without its only image a slice drops out of the mean.
-        alone = (ratio - ratio.mean()) / max(1, len(ratio) - 1)
-        lonely = (counted[self.slice] == 1) & (self.whole > 0)
-        moves: Array = np.where(lonely, alone[self.slice], within / len(ratio))
-        return moves
-
-    def alike(self) -> float:
-        """Return Kish's effective sample size: images of rare classes weigh more."""
+    def weight(self) -> Array:
+        """Return the share of each cell in its slice's whole; slices weigh the same."""
         wholes = add_up_at(self.slice, self.whole)
-        weights = add_up_at(self.image, self.whole / wholes[self.slice])
-        return float(weights.sum() ** 2 / (weights**2).sum())
+        return self.whole / wholes[self.slice] / len(wholes)
+
+    def influence(self) -> Array:
+        """Return what the mean of the slices' ratios would lose without each cell."""
+        ratios = self.ratios()
+        images = add_up_at(self.slice, (self.whole > 0).astype(float))[self.slice]
+        other_parts = add_up_at(self.slice, self.part)[self.slice] - self.part
+        other_wholes = add_up_at(self.slice, self.whole)[self.slice] - self.whole
+        loss = (ratios[self.slice] - divide(other_parts, other_wholes)) / len(ratios)
+        # The jackknife's factor, as the others' ratio is around the value of the same images.
+        loss *= np.sqrt(1 - 1 / images)
+        # Without its only image a slice drops out of the mean.
+        only_image = (images == 1) & (self.whole > 0)
+        loss_of_slice = (ratios - ratios.mean()) / max(1, len(ratios) - 1)
+        influence: Array = np.where(only_image, loss_of_slice[self.slice], loss)
+        return influence
 
 
 def _cells(part: Array, whole: Array, slicing: Texts, image: Places) -> _Cells:
@@ -188,42 +220,40 @@ def add_up_at(places: Places, values: Array, length: int = 0) -> Array:
     return sums
 
 
-def _ratio(part: Array, whole: Array) -> Array:
-    ratios: Array = np.divide(
-        part, whole, out=np.zeros(np.shape(part), dtype=float), where=whole != 0
-    )
-    return ratios
-
-
 def mean(parts: Sequence[Estimate]) -> Estimate:
     """Average over datasets; images that they share count once, with their influence on each.
 
-    The image count is the datasets' harmonic mean, as small ones vary most, or 0 if a dataset has
-    too few. There is no mean where a dataset has no value.
+    Where a dataset has no value there is no mean, and where one has too few images the mean has.
     """
     images, influences = aligned(parts)
-    counts = np.stack([part.counted for part in parts])
-    enough = (counts > 0).all(axis=0)
-    inverse = _ratio(np.ones_like(counts), counts).mean(axis=0)
+    _, weights = aligned(parts, lambda part: part.weight)
+    enough = np.all([part.counted > 0 for part in parts], axis=0)
     return Estimate(
         metrics=parts[0].metrics,
         values=np.mean([part.values for part in parts], axis=0),
         images=images,
         influence=influences[0] if len(parts) == 1 else np.mean(influences, axis=0),
-        counted=np.where(enough, _ratio(np.ones_like(inverse), inverse), 0.0),
+        weight=np.mean(weights, axis=0) * enough,
+        queries=np.sum([part.queries for part in parts], axis=0) * enough,
+        datasets=tuple(parts) if len(parts) > 1 else (),
     )
 
 
-def aligned(parts: Sequence[Estimate]) -> tuple[tuple[str, ...], list[Array]]:
-    """Return the images of all parts, and each part's influences by them (0: lacking)."""
+def aligned(
+    parts: Sequence[Estimate], numbers: Callable[[Estimate], Array] = lambda part: part.influence
+) -> tuple[tuple[str, ...], list[Array]]:
+    """Return the images of all parts, and each part's influences by them (0: lacking).
+
+    ``numbers`` may choose other numbers by image, as weights.
+    """
     first = parts[0]
     if all(part.images == first.images for part in parts):
-        return first.images, [part.influence for part in parts]
+        return first.images, [numbers(part) for part in parts]
     images = tuple(sorted({name for part in parts for name in part.images}))
     place = {name: at for at, name in enumerate(images)}
-    influences = []
+    by_image = []
     for part in parts:
-        influence = np.zeros((len(images), len(part.metrics)))
-        influence[[place[name] for name in part.images]] = part.influence
-        influences.append(influence)
-    return images, influences
+        filled = np.zeros((len(images), len(part.metrics)))
+        filled[[place[name] for name in part.images]] = numbers(part)
+        by_image.append(filled)
+    return images, by_image

@@ -1,26 +1,28 @@
 """Intervals and paired tests over images, from the influences of :mod:`.influences`.
 
 A difference subtracts each image's influences, so what is hard for both runs cancels. Results are
-always the same. Near 0 or 100 % few images promise too much: see :func:`bounds`.
+always the same. The intervals of shares are those of :mod:`.share_intervals`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from .influences import FEWEST, Estimate, aligned
-from .metric import Array
+from .influences import FEWEST, Estimate, aligned, effective_number
+from .metric import Array, Metric, divide
+from .share_intervals import UNSEEN, Sampled, mean_ends
+from .student import LEVEL, quantile, tail, total_freedom
 
-LEVEL = 0.95  # Of intervals
 ALPHA = 0.05  # Corrected p-values below it are significant
 
 INTERVALS = f"95 % over images; none where fewer than {FEWEST} images count"
 
 _ROUNDING = 1e-6  # By which sums of rounded numbers may leave a share's range
-_UNSEEN = 1 / 3  # How much of an unseen image is allowed for; checked against simulated coverage
+_EQUAL = 1e-11  # Sums in another order differ in their last bits, but are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,126 +47,189 @@ class Difference:
         return self.corrected is not None and self.corrected < ALPHA
 
 
-# Imported late: SciPy takes half a second, and most commands need no interval.
-def _quantile(freedom: float) -> float:
-    """Return how many standard errors Student's interval reaches to either side."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, (1 + LEVEL) / 2))
-
-
-def _tail(freedom: float, value: float) -> float:
-    """Return the probability of a smaller value of Student's t."""
-    from scipy.special import stdtr
-
-    return float(stdtr(freedom, value))
-
-
 def bounds(value: float, variance: float, images: float) -> Interval | None:
     """Return the 95 % interval, in percent, of a share of 1; None below :data:`.FEWEST` images.
 
-    Wilson's interval at the effective sample size, with Student's t. The variance includes a third
-    of a missed image and a third of a found one, since few images cannot show that there are none.
-    Where nothing varies, every image is one trial.
+    All images weigh the same. See :func:`.share_intervals.mean_ends`.
     """
     if images < FEWEST:
         return None
-    value = min(1.0, max(0.0, value))
-    if value in (0.0, 1.0):
-        trials = images
-    else:
-        spread = value * (1 - value)
-        unseen = (_UNSEEN / images) ** 2 * (value**2 + (1 - value) ** 2)
-        trials = spread / (variance + min(unseen, spread / images))
-    t2 = _quantile(images - 1) ** 2
-    middle = value + t2 / (2 * trials)
-    reach = np.sqrt(t2 * (value * (1 - value) / trials + t2 / (4 * trials**2)))
-    # Rounding must not exclude the value.
-    low = min(value, (middle - reach) / (1 + t2 / trials))
-    high = max(value, (middle + reach) / (1 + t2 / trials))
-    return Interval(100 * max(0.0, float(low)), 100 * min(1.0, float(high)))
-
-
-def mean_bounds(value: float, variance: float, images: float) -> Interval | None:
-    """Return Student's 95 % interval of hundredths of what is no share; None as in bounds."""
-    if images < FEWEST:
-        return None
-    reach = float(_quantile(images - 1) * np.sqrt(variance))
-    return Interval(100 * (value - reach), 100 * (value + reach))
+    one = np.ones((1, 1))
+    sampled = Sampled(
+        value=min(1.0, max(0.0, value)) * one,
+        variance=variance * one,
+        images=images * one,
+        effective=images * one,
+        skewness=one,
+        queries=images * one,
+    )
+    low, high = mean_ends(sampled, np.ones(1), np.ones(1))
+    return _in_percent(low[0], high[0])
 
 
 def metric_intervals(estimate: Estimate) -> dict[str, Interval | None]:
     """Return all intervals (None: too few images); a ValueError if a share is not 0 to 100 %."""
-    variances = (estimate.influence**2).sum(axis=0)
-    for metric, value, images in zip(
-        estimate.metrics, estimate.values, estimate.counted, strict=True
-    ):
-        if metric.share and images and not -_ROUNDING <= value <= 1 + _ROUNDING:
-            raise ValueError(
-                f"{metric.name} is {100 * value:g} %, which no share of a whole can be: "
-                f'write Metric({metric.name!r}, …, unit="")'
-            )
-    return {
-        metric.name: (bounds if metric.share else mean_bounds)(
-            float(value), float(variance), float(images)
+    low, high = _share_ends(estimate)
+    reach = _reaches_of_means(estimate)
+    counted = estimate.counted
+    intervals: dict[str, Interval | None] = {}
+    for at, metric in enumerate(estimate.metrics):
+        value = float(estimate.values[at])
+        if np.isnan(value):
+            continue
+        if not counted[at]:
+            intervals[metric.name] = None
+        elif metric.share:
+            _check_share(metric, value)
+            intervals[metric.name] = _in_percent(low[at], high[at])
+        else:
+            intervals[metric.name] = _in_percent(value - reach[at], value + reach[at])
+    return intervals
+
+
+def _in_percent(low: float, high: float) -> Interval:
+    return Interval(100 * float(low), 100 * float(high))
+
+
+def _check_share(metric: Metric, value: float) -> None:
+    if not -_ROUNDING <= value <= 1 + _ROUNDING:
+        raise ValueError(
+            f"{metric.name} is {100 * value:g} %, which no share of a whole can be: "
+            f'write Metric({metric.name!r}, …, unit="")'
         )
-        for metric, value, variance, images in zip(
-            estimate.metrics, estimate.values, variances, estimate.counted, strict=True
-        )
-        if not np.isnan(value)
-    }
+
+
+def _share_ends(estimate: Estimate) -> tuple[Array, Array]:
+    """Return both ends of the interval of every metric, were it a share."""
+    datasets = estimate.datasets or (estimate,)
+    sampled = Sampled(
+        value=np.stack([np.clip(each.values, 0.0, 1.0) for each in datasets]),
+        variance=np.stack([_variance(each.influence) for each in datasets]),
+        images=np.stack([(each.weight > 0).sum(axis=0) for each in datasets]),
+        effective=np.stack([each.counted for each in datasets]),
+        skewness=np.stack([_skewness(each.weight) for each in datasets]),
+        queries=np.stack([each.queries for each in datasets]),
+    )
+    overlap = _overlap(estimate.counted, sampled.effective)
+    apart = sampled.variance.mean(axis=0) / len(datasets)
+    together = divide(_variance(estimate.influence), apart, 1.0)
+    return mean_ends(sampled, together, overlap)
+
+
+def _variance(influence: Array) -> Array:
+    variance: Array = (influence**2).sum(axis=0)
+    return variance
+
+
+def _skewness(weight: Array) -> Array:
+    """Return how much more skewed unequal images make a sum than as many equal ones; 1: equal."""
+    return divide((weight**3).sum(axis=0), (weight**2).sum(axis=0) ** 2, 1.0)
+
+
+def _overlap(counted: Array, effective: Array) -> Array:
+    """Return in how many datasets an image is, given the effective numbers of images.
+
+    ``counted`` are those of the mean, ``effective`` those of each dataset, along the first axis.
+    """
+    apart = divide(np.ones_like(effective), effective).mean(axis=0) / len(effective)
+    return divide(np.ones_like(counted), counted * apart, 1.0)
+
+
+def _reaches_of_means(estimate: Estimate) -> Array:
+    """Return how far Student's interval reaches to either side, metric by metric."""
+    datasets = estimate.datasets or (estimate,)
+    variances = np.stack([_variance(each.influence) for each in datasets])
+    images = np.stack([each.counted for each in datasets])
+    freedom = total_freedom(variances, images, _overlap(estimate.counted, images))
+    reach: Array = quantile(freedom) * np.sqrt(_variance(estimate.influence))
+    return reach
+
+
+# --- differences ----------------------------------------------------------------------------------
 
 
 def difference(left: Estimate, right: Estimate, metric: str) -> Difference:
     """Subtract one value from another, with a paired t-test over the images.
 
-    As in :func:`bounds`, the interval of shares allows for a third of an image that only one of
-    them finds, so it has a width even where all images agree.
+    The interval holds the differences that the test does not reject: both have the same standard
+    error. That of shares allows, as in :mod:`.share_intervals`, for a third of an image that only
+    one of them finds, so an interval has a width even where all images agree.
     """
     at = left.place(metric)
     value = float(left.values[at] - right.values[at])
-    images = float(min(left.counted[at], right.counted[at]))
-    if not images:
+    pair = _pair(left, right, at)
+    if not pair.effective:
         return Difference(100 * value, None, None, None)
-    _, (left_moves, right_moves) = aligned([left, right])
-    error = float(np.sqrt(((left_moves[:, at] - right_moves[:, at]) ** 2).sum()))
-    p_value = _p_value(value, error, images)
-    share = left.metrics[at].share
-    unseen = 2 * (_UNSEEN / images) ** 2 * (1 + value**2) if share else 0.0
-    reach = float(_quantile(images - 1) * np.sqrt(error**2 + unseen))
-    reach = min(reach, abs(value)) if p_value < ALPHA else max(reach, abs(value))
+    error, freedom = _paired_error(pair, left, right, at)
+    differs = abs(value) >= _EQUAL
+    # At least the p-value of as many coins that fall alike: few images cannot say more.
+    least = 2.0 ** (1 - pair.images)
+    if differs and least > 0:
+        error = max(error, abs(value) / float(quantile(freedom, 1 - least)))
+    p_value = max(least, 2 * float(tail(freedom, -abs(value) / error))) if differs else 1.0
+    reach = float(quantile(freedom)) * error
     low, high = value - reach, value + reach
-    if share:
+    if left.metrics[at].share:
         low, high = max(-1.0, low), min(1.0, high)
-    return Difference(100 * value, Interval(100 * low, 100 * high), p_value, p_value)
+    return Difference(100 * value, _in_percent(low, high), p_value, p_value)
 
 
-def _p_value(value: float, error: float, images: float) -> float:
-    # Sums in another order differ in their last bits, but are equal.
-    if abs(value) < 1e-11:
-        return 1.0
-    # At least that of as many coins that fall alike: few images cannot say more.
-    tail = _tail(images - 1, -abs(value) / error) if error else 0.0
-    return max(2 * tail, float(2.0 ** (1 - images)))
+class _Pair(NamedTuple):
+    """One metric of two runs over the same images."""
+
+    variance: float  # Of the difference
+    unseen: float  # Variance of a third of an image that only one finds; 0 for what is no share
+    images: int
+    effective: float  # Number of images, after Kish; 0: too few
+
+
+def _pair(left: Estimate, right: Estimate, at: int) -> _Pair:
+    _, (ours, theirs) = aligned([left, right], lambda run: run.influence[:, [at]])
+    weights = left.weight[:, at], right.weight[:, at]
+    images = min(int(np.count_nonzero(weight)) for weight in weights)
+    unseen = 0.0
+    if images and left.metrics[at].share:
+        value = float(left.values[at] - right.values[at])
+        unseen = 2 * (UNSEEN / images) ** 2 * (1 + value**2)
+    return _Pair(
+        variance=float(((ours - theirs) ** 2).sum()),
+        unseen=unseen,
+        images=images,
+        effective=min(float(effective_number(weight)) for weight in weights),
+    )
+
+
+def _paired_error(whole: _Pair, left: Estimate, right: Estimate, at: int) -> tuple[float, float]:
+    """Return the standard error of a difference, and its degrees of freedom."""
+    pairs = [whole]
+    if left.datasets:
+        both = zip(left.datasets, right.datasets, strict=True)
+        pairs = [_pair(*dataset, at) for dataset in both]
+    # One unseen image in all, not one in each dataset.
+    unseen = np.array([pair.unseen for pair in pairs]) / len(pairs)
+    variances = np.array([pair.variance for pair in pairs]) + unseen
+    effective = np.array([pair.effective for pair in pairs])
+    overlap = float(_overlap(np.asarray(whole.effective), effective))
+    freedom = float(total_freedom(variances, effective, overlap))
+    missed = overlap**2 * float(unseen.mean()) / len(pairs)
+    return float(np.sqrt(whole.variance + missed)), freedom
 
 
 def chance_of_lead(run: Estimate, front: Estimate, metric: str, share: float) -> float | None:
     """Estimate how likely a share is the higher one over all images; None: too few were seen.
 
-    ``share`` (0 to 1) of them were seen. This is Student's t around the difference, with its paired
-    variance over the unseen rest of a finite population. As in :func:`bounds`, a third of an image
-    is allowed for.
+    ``share`` (0 to 1) of them were seen. This is Student's t around the difference, with the
+    standard error of :func:`difference` over the unseen rest of a finite population.
     """
     at = run.place(metric)
-    images = float(min(run.counted[at], front.counted[at]))
-    if not images:
+    pair = _pair(run, front, at)
+    if not pair.effective:
         return None
-    _, (run_moves, front_moves) = aligned([run, front])
-    values = np.array([run.values[at], front.values[at]])
-    unseen = (_UNSEEN / images) ** 2 * (values**2 + (1 - values) ** 2).sum()
-    variance = ((run_moves[:, at] - front_moves[:, at]) ** 2).sum() + unseen
-    lead = values[0] - values[1]
-    return _tail(images - 1, float(lead / np.sqrt(variance * (1 - share))))
+    error, freedom = _paired_error(pair, run, front, at)
+    lead = float(run.values[at] - front.values[at])
+    if not error:  # All images agree, and no metric says what an unseen one could do.
+        return 0.5 + 0.5 * float(np.sign(lead))
+    return float(tail(freedom, lead / (error * np.sqrt(1 - share))))
 
 
 DRAWN = 500  # Bootstrap samples, for what is no ratio of sums

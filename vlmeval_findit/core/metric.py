@@ -169,6 +169,17 @@ def weighted(sums: Sums, weights: Weights) -> Any:
     return total
 
 
+def divide(part: Array, whole: Array, otherwise: float = 0.0) -> Array:
+    """Divide arrays; ``otherwise`` where the whole is 0.
+
+    >>> divide(np.array([1.0, 0.0]), np.array([4.0, 0.0]))
+    array([0.25, 0.  ])
+    """
+    shape = np.broadcast_shapes(np.shape(part), np.shape(whole))
+    ratio: Array = np.divide(part, whole, out=np.full(shape, otherwise), where=whole != 0)
+    return ratio
+
+
 def metric_values(metrics: Iterable[Metric], sums: Sums) -> dict[str, float | None]:
     """Return the values of metrics by their names."""
     return {metric.name: metric.value(sums) for metric in metrics}
