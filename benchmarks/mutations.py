@@ -38,9 +38,10 @@ AREAS = {
         ["boxes", "benchmarks/findit/test_scoring.py", "benchmarks/findit/test_ignored.py"],
     ),
     "statistics": (
-        ["core/intervals.py", "core/influences.py"],
+        ["core/intervals.py", "core/influences.py", "core/share_intervals.py", "core/student.py"],
         [
             "core/test_intervals.py",
+            "core/test_dataset_means.py",
             "core/test_sliced_metrics.py",
             "runs/test_statistics.py",
             "leaderboard",

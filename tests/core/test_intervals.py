@@ -93,7 +93,7 @@ def test_the_chance_of_a_lead_against_student_s_t() -> None:
         Estimate((metric,), np.array([value]), names, influence, weight, queries)
         for value, influence in ((0.5, moves), (0.6, 0 * moves))
     )
-    third = 2 * (1 / (3 * images)) ** 2 * (1 + 0.1**2)
+    third = (1 / (3 * images)) ** 2 * (0.5**2 + 0.5**2 + 0.6**2 + 0.4**2)
     variance = images * 0.01**2 + third
     expected = stats.t.cdf(-0.1 / np.sqrt(variance * (1 - share)), images - 1)
     assert chance_of_lead(run, front, "F1", share) == pytest.approx(expected)

@@ -79,8 +79,8 @@ def load_scores(paths: Paths = OUTPUTS) -> pd.DataFrame:
     >>> scores = load_scores("outputs")
     >>> scores[["model", "F1@0.5", "F1@0.5 low", "F1@0.5 high", "failed calls"]].round(0)
       model  F1@0.5  F1@0.5 low  F1@0.5 high  failed calls
-    0  Good    96.0        52.0        100.0             0
-    1  Poor    22.0         4.0         64.0             0
+    0  Good    96.0        48.0        100.0             0
+    1  Poor    22.0         4.0         68.0             0
 
     Raises:
         FileNotFoundError: a path does not exist.

@@ -218,18 +218,19 @@ def _paired_error(whole: _Pair, left: Estimate, right: Estimate, at: int) -> tup
 def chance_of_lead(run: Estimate, front: Estimate, metric: str, share: float) -> float | None:
     """Estimate how likely a share is the higher one over all images; None: too few were seen.
 
-    ``share`` (0 to 1) of them were seen. This is Student's t around the difference, with the
-    standard error of :func:`difference` over the unseen rest of a finite population.
+    ``share`` (0 to 1) of them were seen. This is Student's t around the difference, with its paired
+    variance over the unseen rest of a finite population. A third of an image is allowed for, as in
+    the intervals of shares.
     """
     at = run.place(metric)
     pair = _pair(run, front, at)
     if not pair.effective:
         return None
-    error, freedom = _paired_error(pair, run, front, at)
-    lead = float(run.values[at] - front.values[at])
-    if not error:  # All images agree, and no metric says what an unseen one could do.
-        return 0.5 + 0.5 * float(np.sign(lead))
-    return float(tail(freedom, lead / (error * np.sqrt(1 - share))))
+    values = np.array([run.values[at], front.values[at]])
+    unseen = (UNSEEN / pair.images) ** 2 * (values**2 + (1 - values) ** 2).sum()
+    error = np.sqrt((pair.variance + unseen) * (1 - share))
+    freedom = max(pair.effective - 1, 1.0)
+    return float(tail(freedom, float(values[0] - values[1]) / error))
 
 
 DRAWN = 500  # Bootstrap samples, for what is no ratio of sums
