@@ -200,8 +200,10 @@ def print_means(rows: Mapping[str, Sequence[Pictures]], times: int) -> dict[str,
 
 def test_intervals_of_a_mean(times: int, within: Judge, measures: bool) -> None:
     for name, each in print_means(MEANS, times).items():
-        few = name.startswith(("10 at", "20 at 0.05"))
-        assert within(each.held, 93, 98.5 if few else 97.5), name
+        # A dataset of few images near 0 or 100 % decides, or all are: none can be exact.
+        few = min(dataset.count for dataset in MEANS[name]) <= 10
+        few = few or name.startswith("20 at 0.05")
+        assert within(each.held, 93, 99 if few else 97.5), name
         assert not measures or few or each.width <= 1.3 * each.needed, name
 
 
