@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import re
 import ssl
 import threading
+import tracemalloc
+import zlib
 from datetime import UTC, datetime
 from socketserver import BaseRequestHandler, ThreadingTCPServer
+from typing import Any
 
 import pytest
 from chat_server import NEVER, Answer, ChatServer, completion, in_turn
 
-from vlmeval_findit.models.http.client import HttpClient, HttpRequest, retry_after
+from vlmeval_findit.models.http.client import MOST_BYTES, HttpClient, HttpRequest, retry_after
 from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.proxies import proxy_for
 
 
-def post(timeout: float, url: str, key: str = "") -> bytes:
+def post(timeout: float, url: str, key: str = "", most: int = MOST_BYTES) -> bytes:
     """Return the body of the reply to one request of a new client."""
     endpoint = Endpoint(url, key)
     where, headers = endpoint.at("chat/completions"), endpoint.request_headers()
 
     async def sent() -> bytes:
         async with HttpClient(timeout) as session:
-            return await session.send(HttpRequest("POST", where, headers, [b"{}"]))
+            return await session.send(HttpRequest("POST", where, headers, [b"{}"], most=most))
 
     return asyncio.run(sent())
 
@@ -82,6 +88,94 @@ def test_the_proxies_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch
         with pytest.raises(CallError, match="no reply"):
             post(60, "http://findit.invalid/v1")
         assert len(proxy.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("no_proxy", "url", "is_direct"),
+    [
+        ("10.0.0.0/8", "http://10.1.2.3:8000/v1", True),
+        ("10.0.0.0/8", "http://11.1.2.3:8000/v1", False),
+        ("192.168.1.7", "http://192.168.1.7/v1", True),
+        (".cluster.local", "http://gpu.cluster.local:8000/v1", True),
+        ("cluster.local", "http://gpu.cluster.local/v1", True),
+        ("gpu:8000", "http://gpu:8000/v1", True),
+        ("*", "https://example.org/v1", True),
+        ("", "https://example.org/v1", False),
+        # Loopback needs no proxy, whatever is said.
+        ("", "http://127.0.0.1:8000/v1", True),
+        ("", "http://127.8.9.1:8000/v1", True),
+        ("", "http://[::1]:8000/v1", True),
+        ("", "http://localhost:8000/v1", True),
+    ],
+)
+@pytest.mark.parametrize("variable", ["http_proxy", "all_proxy"])
+def test_hosts_that_need_no_proxy(
+    monkeypatch: pytest.MonkeyPatch, variable: str, no_proxy: str, url: str, is_direct: bool
+) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv(variable, "proxy.invalid:3128")
+    if variable == "http_proxy":
+        monkeypatch.setenv("https_proxy", "proxy.invalid:3128")
+    monkeypatch.setenv("no_proxy", no_proxy)
+    proxy = proxy_for(url)
+    assert (proxy is None) is is_direct
+    assert proxy is None or proxy.address == "http://proxy.invalid:3128"
+
+
+def test_errors_name_the_proxy_that_they_came_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with ChatServer(in_turn(Answer(b"no such host", 502))) as proxy:
+        address = proxy.url.removesuffix("/api/v1").removeprefix("http://")
+        monkeypatch.setenv("http_proxy", f"http://me:pr0xy-password@{address}")
+        shown = re.escape(f"HTTP 502: no such host (through the proxy http://{address})")
+        with pytest.raises(CallError, match=shown):
+            post(60, "http://findit.invalid/v1")
+    with pytest.raises(CallError, match=re.escape(f"(through the proxy http://{address})")) as got:
+        post(60, "http://findit.invalid/v1")
+    assert "pr0xy" not in str(got.value)
+    monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:9")
+    with pytest.raises(CallError, match="through the proxy socks5://127"):
+        post(60, "http://findit.invalid/v1")
+
+
+BOMB = b"0" * (5 << 20)
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "why"),
+    [
+        (BOMB, {}, "the reply is longer than 4 MiB"),
+        (gzip.compress(BOMB), {"Content-Encoding": "gzip"}, "the reply is longer than 4 MiB"),
+        (zlib.compress(BOMB), {"Content-Encoding": "Deflate"}, "the reply is longer than 4 MiB"),
+        (b"{}", {"Content-Encoding": "br"}, "the reply is packed as 'br'"),
+        (b"{}", {"Content-Encoding": "gzip"}, "the reply does not unpack"),
+    ],
+)
+def test_a_reply_cannot_take_all_memory(
+    monkeypatch: pytest.MonkeyPatch, body: bytes, headers: dict[str, str], why: str
+) -> None:
+    with ChatServer(in_turn(Answer(body, 200, headers))) as server:
+        tracemalloc.start()
+        with pytest.raises(CallError, match=why) as got:
+            post(60, server.url, most=4 << 20)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert got.value.worked_on, "it may be charged"
+    assert got.value.transient
+    assert peak < 40 << 20
+
+
+@pytest.mark.parametrize(
+    ("pack", "encoding"), [(gzip.compress, "gzip"), (zlib.compress, "deflate")]
+)
+def test_a_packed_reply_is_read(pack: Any, encoding: str) -> None:
+    """Some proxies pack although nobody asked for it."""
+    packed = Answer(pack(completion("[1, 2, 3, 4]").body), 200, {"Content-Encoding": encoding})
+    with ChatServer(in_turn(packed)) as server:
+        assert b"[1, 2, 3, 4]" in post(60, server.url)
 
 
 @pytest.mark.parametrize(

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 
-from ...core.redaction import remember
 from .completion import CallError, error_of
+from .proxies import Proxy, proxy_for
 
 # Seconds to keep an idle connection; servers close theirs after 5 (uvicorn) or more.
 KEEP_ALIVE = 4.0
+
+MOST_BYTES = 64 << 20
+"""Bytes of a reply: the journal holds replies of up to so many."""
+
+_PART = 1 << 16
 
 
 class HttpRequest(NamedTuple):
@@ -27,6 +31,7 @@ class HttpRequest(NamedTuple):
     headers: Mapping[str, str]
     body: Sequence[bytes] | None = None  # JSON in pieces, which are never joined
     form: aiohttp.FormData | None = None  # in place of a body
+    most: int = MOST_BYTES  # of the reply's body
 
 
 class HttpClient:
@@ -44,6 +49,8 @@ class HttpClient:
             ),
             timeout=aiohttp.ClientTimeout(total=self.timeout),
             cookie_jar=aiohttp.DummyCookieJar(),
+            # A few kilobytes can become gigabytes: they are unpacked here, up to a limit.
+            auto_decompress=False,
         )
         return self
 
@@ -52,19 +59,23 @@ class HttpClient:
 
     async def send(self, request: HttpRequest) -> bytes:
         """Return the body of a reply with status 200 or 201, or raise CallError."""
+        proxy = proxy_for(request.url)
+        way = f" (through the proxy {proxy.shown})" if proxy else ""
         try:
-            return await self._sent(request)
+            return await self._sent(request, proxy)
+        except CallError as error:
+            raise error.with_note(way) from None
         except TimeoutError:
-            why = f"no reply within {self.timeout:g} s"
+            why = f"no reply within {self.timeout:g} s{way}"
             raise CallError(why, transient=True, worked_on=True) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # Refused or broken connection, unknown host, bad certificate, no HTTP.
             reason = getattr(error, "os_error", error)
             broke = isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerConnectionError)
-            why = f"no reply ({type(reason).__name__}: {reason})"
+            why = f"no reply ({type(reason).__name__}: {reason}){way}"
             raise CallError(why, transient=True, worked_on=broke) from None
 
-    async def _sent(self, request: HttpRequest) -> bytes:
+    async def _sent(self, request: HttpRequest, proxy: Proxy | None) -> bytes:
         headers, data = dict(request.headers), request.form
         if data is not None:
             headers.pop("Content-Type", None)  # a form's has the boundary
@@ -74,13 +85,36 @@ class HttpClient:
             data=data if request.body is None else BodyPieces(request.body),
             headers=headers,
             allow_redirects=False,  # a key must not follow a redirect
-            proxy=proxy_for(request.url),
+            proxy=proxy.address if proxy else None,
         ) as reply:
-            content = await reply.read()
+            content = await _body(reply, request.most)
             if reply.status in (200, 201):
                 return content
             after = retry_after(reply.headers.get("Retry-After"), datetime.now(UTC))
             raise error_of(content, reply.status, reply.reason or "", after)
+
+
+async def _body(reply: aiohttp.ClientResponse, most: int) -> bytes:
+    """Read a body of at most so many bytes, unpacked, or raise CallError."""
+    encoding = reply.headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding not in ("identity", "", "gzip", "x-gzip", "deflate"):
+        why = f"the reply is packed as {encoding!r}, though that was not asked for"
+        raise CallError(why, reply.status, transient=True, worked_on=True)
+    # 47: zlib's or gzip's header, whichever is there
+    unpacker = None if encoding in ("identity", "") else zlib.decompressobj(47)
+    body = bytearray()
+    async for part in reply.content.iter_chunked(_PART):
+        if unpacker is not None:
+            try:
+                part = unpacker.decompress(part, most + 1 - len(body))
+            except zlib.error as error:
+                why = f"the reply does not unpack ({error})"
+                raise CallError(why, reply.status, transient=True, worked_on=True) from None
+        body += part
+        if len(body) > most or (unpacker and unpacker.unconsumed_tail):
+            why = f"the reply is longer than {most >> 20} MiB"
+            raise CallError(why, reply.status, transient=True, worked_on=True)
+    return bytes(body)
 
 
 class BodyPieces(aiohttp.payload.Payload):
@@ -96,17 +130,6 @@ class BodyPieces(aiohttp.payload.Payload):
     async def write(self, writer: AbstractStreamWriter) -> None:
         for piece in self._value:
             await writer.write(piece)
-
-
-def proxy_for(url: str) -> str | None:
-    """Return the environment's proxy for a URL (``HTTPS_PROXY``, ``NO_PROXY`` …)."""
-    parts = urlsplit(url)
-    proxy = getproxies().get(parts.scheme)
-    if not proxy or proxy_bypass(parts.netloc):
-        return None
-    whole = proxy if "://" in proxy else f"http://{proxy}"
-    remember(urlsplit(whole).password or "")
-    return whole
 
 
 def retry_after(value: str | None, now: datetime) -> float | None:

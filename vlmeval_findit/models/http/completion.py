@@ -49,6 +49,14 @@ class CallError(Exception):
         self.worked_on = worked_on  # may have been answered unseen, and charged
         self.alike = False  # all first calls at its server were refused in these words
 
+    def with_note(self, note: str) -> CallError:
+        """Copy it with words behind its message."""
+        if not note:
+            return self
+        same = copy(self)
+        same.args = (f"{self}{note}",)
+        return same
+
     def of_another(self) -> CallError:
         """Copy it for a call that failed because of it, without its cost."""
         same = copy(self)

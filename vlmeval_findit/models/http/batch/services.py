@@ -37,6 +37,7 @@ from ..sent_images import EncodedImages, pieces
 from ..spending import Budget
 from . import HALF, BatchKind, BatchRequest, BatchStatus
 
+_MOST_BYTES = 1 << 30  # of a file with results
 _SKEW = 3600.0  # seconds by which our clock and a service's may differ
 _NAME = "findit_batch"
 _URL = "/v1/chat/completions"
@@ -166,7 +167,8 @@ class BatchService:
 
     async def _send(self, method: str, path: str, *content: Any) -> bytes:
         path, _, query = path.partition("?")
-        request = HttpRequest(method, self._endpoint.at(path, query), self._headers(), *content)
+        url = self._endpoint.at(path, query)
+        request = HttpRequest(method, url, self._headers(), *content)._replace(most=_MOST_BYTES)
         # At one request a minute, keeping a connection is of no use.
         async with HttpClient(self._timeout) as client:
             return await client.send(request)
