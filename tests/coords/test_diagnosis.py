@@ -125,15 +125,7 @@ def test_a_declared_space_with_settings_is_a_hypothesis() -> None:
 # --- corners, sides and squares -------------------------------------------------------------------
 
 
-OTHER_CORNERS = ["x1y2x2y1", "x2y1x1y2", "x2y2x1y1", "y1x2y2x1", "y2x1y1x2", "y2x2y1x1"]
-UNITS = ("unit", "percent", "grid1000", "pixels")
-TWO_UNITS = [f"x_{x}_y_{y}" for x in UNITS for y in UNITS if x != y]
-INPUTS = [
-    f"square{side}" for side in (224, 336, 384, 448, 512, 560, 640, 672, 768, 896, 1120, 1344)
-]
-
-
-@pytest.mark.parametrize("order", OTHER_CORNERS)
+@pytest.mark.parametrize("order", [each.name for each in ORDERS.values() if each.remark])
 @pytest.mark.parametrize("space", ["grid1000", "pixels", "unit"])
 def test_exchanged_corners_are_named(space: str, order: str) -> None:
     """Whatever order was asked for; no other format is blamed."""
@@ -146,7 +138,7 @@ def test_exchanged_corners_are_named(space: str, order: str) -> None:
         assert EXCHANGED in found.fit.best.description
 
 
-@pytest.mark.parametrize("space", TWO_UNITS)
+@pytest.mark.parametrize("space", [name for name in SPACES if name.startswith("x_")])
 @pytest.mark.parametrize("order", ["xyxy", "yxyx", "xywh"])
 def test_another_unit_on_each_side_is_named(space: str, order: str) -> None:
     found = diagnose(
@@ -156,7 +148,7 @@ def test_another_unit_on_each_side_is_named(space: str, order: str) -> None:
     assert found.fit.best.name == f"{space}/{order}"
 
 
-@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("name", [name for name in SPACES if name.startswith("square")])
 @pytest.mark.parametrize("declared", ["grid1000/xyxy", "pixels/xyxy"])
 def test_inputs_of_encoders_are_named(name: str, declared: str) -> None:
     """Or one that cannot be told from it: 490 from 512 by weak models."""

@@ -75,7 +75,7 @@ def test_a_sweep_leaves_the_files_of_a_run(undisturbed: dict[str, str]) -> None:
     assert {stem + ending for ending in endings} <= set(undisturbed)
     assert len(undisturbed) == 8 * len(endings)
     rows = json.loads(undisturbed[stem + ".json"])
-    assert list(rows[0]) == ["index", "label", "width", "height", "prediction"]
+    assert list(rows[0]) == ["index", "label", "width", "height", "prediction", "image_sha256"]
     assert [row["index"] for row in rows] == list(range(19))
     assert json.loads(undisturbed[stem + "_identity.json"])["prompts"].startswith("findit-own-")
 

@@ -187,6 +187,7 @@ def run_row(run: Run) -> dict[str, Any]:
         "rows missing": len(provenance.missing),
         "forced": list(provenance.forced),
         "coords doubt": provenance.coords_doubt,
+        "answered by": [model.name for model in provenance.answered_by],
         "versions": dict(provenance.versions),
         "scored with": dict(provenance.scored_with),
     }

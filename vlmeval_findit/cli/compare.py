@@ -94,9 +94,8 @@ def _print_datasets(
         if failed := sum(run.failed for run in runs):
             queries = sum(len(run.rows) for run in runs)
             print(f"{name}: {failed:,} of {counted(queries, 'call')} failed")
-        for words in dict.fromkeys(run.provenance.custom_words for run in runs):
-            if words:
-                print(printable(f"{name}: {words}"))
+        for words in dict.fromkeys(words for run in runs for words in _remarks(run)):
+            print(printable(f"{name}: {words}"))
     print(f"Intervals: {INTERVALS}.")
     print_table(datasets_table(pairs, differences), "--json FILE")
     print("Every metric of one dataset, and its queries: name the files of two runs.")
@@ -105,10 +104,9 @@ def _print_datasets(
 def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> None:
     """Print the metrics of two runs, and the queries that each finds."""
     for name, run in (("A", left), ("B", right)):
-        failed = f"; {counted(run.failed, 'call')} failed" if run.failed else ""
-        words = run.provenance.custom_words
-        words = f"; {words}" if words else ""
-        print(printable(f"{name}: {run.model} on {run.question.name}{failed}{words}"))
+        failed = [f"{counted(run.failed, 'call')} failed"] if run.failed else []
+        whole = "; ".join([f"{run.model} on {run.question.name}", *failed, *_remarks(run)])
+        print(printable(f"{name}: {whole}"))
     print(f"{len(left.rows):,} queries")
     print(f"Intervals: {INTERVALS}.")
     print_table(comparison_table(left, right, differences), "--json FILE")
@@ -125,6 +123,12 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
             print(f"  only by {name}: index {', '.join(map(str, indices[:_INDICES]))}{more}")
 
 
+def _remarks(run: Run) -> list[str]:
+    """Return what a reader of its values must know of a run."""
+    provenance = run.provenance
+    return [*filter(None, (provenance.custom_words, provenance.answered_note))]
+
+
 def _as_dict(left: Run, right: Run, differences: dict[str, Difference]) -> dict[str, Any]:
     queries = compare_hits(scores_by_index(left), scores_by_index(right))
     sides = {
@@ -132,6 +136,7 @@ def _as_dict(left: Run, right: Run, differences: dict[str, Difference]) -> dict[
             "model": run.model,
             "dataset": run.question.name,
             "prompts": run.provenance.prompts,
+            "answered by": [model.name for model in run.provenance.answered_by],
             "queries": len(run.rows),
             "failed calls": run.failed,
             "file": str(run.path),

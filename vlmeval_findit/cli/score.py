@@ -109,6 +109,8 @@ def _notes(run: RunScore) -> Iterator[str]:
             f"{name}: {count:,} replies begin with a part in {marks.replace(' ', '…')}, which was "
             f"read as part of the answer. If it is a thought: --thought-marks '{marks}'"
         )
+    if run.answered_note is not None:
+        yield f"{name}: {run.answered_note}"
     if run.coords_doubt is not None:
         yield f"{name}: {run.coords_doubt} {as_called('(see: run_findit.py coords)')}"
     lenient = lenient_note(run.benchmark, run.rows, run.sums)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -263,6 +263,7 @@ def run(sweep: Sweep, factories: BackendFactories, formats_file: Path) -> int:
         command = f"python run_findit.py samples {shlex.quote(str(sweep.work_dir))}"
         print_folded(as_called(f"These are the first of {sweep.samples} samples; all: {command}"))
     report_formats(results, formats_file, sweep.race, sweep.models)
+    _print_answering_models(results)
     _print_coordinate_checks(results)
     if failed:
         print(f"{failed} calls failed; run the same command again to ask them again.")
@@ -300,18 +301,33 @@ def _write_from_handler(line: str) -> None:
 # --- what is printed ------------------------------------------------------------------------------
 
 
+def _print_answering_models(results: Sequence[CellResult]) -> None:
+    """Name the runs that several models answered, or another than was asked."""
+    for model, (first, *others) in _by_model(results, lambda each: each.answered_note).items():
+        more = f" and {len(others)} more" if others else ""
+        print_folded(f"{model} {first.question.name}{more}: {first.answered_note}")
+
+
 def _print_coordinate_checks(results: Sequence[CellResult]) -> None:
     """Name the runs whose answers do not follow the declared convention."""
-    by_model: dict[str, list[CellResult]] = {}
-    for result in results:
-        if result.coords_doubt is not None:
-            by_model.setdefault(result.model, []).append(result)
-    for model, (first, *others) in by_model.items():
+    for model, cells in _by_model(results, lambda each: each.coords_doubt).items():
+        first, *others = cells
         more = f" and {len(others)} more" if others else ""
         print_folded(f"{model} {first.question.name}{more}: {first.coords_doubt}")
         if others:
-            folder = os.path.commonpath([each.path.parent for each in by_model[model]])
+            folder = os.path.commonpath([each.path.parent for each in cells])
             print_folded(as_called(f"  each of them: python run_findit.py coords {folder}"))
+
+
+def _by_model(
+    results: Sequence[CellResult], doubt: Callable[[CellResult], str | None]
+) -> dict[str, list[CellResult]]:
+    """Group the results of which something is said by their models."""
+    by_model: dict[str, list[CellResult]] = {}
+    for result in results:
+        if doubt(result) is not None:
+            by_model.setdefault(result.model, []).append(result)
+    return by_model
 
 
 def report_formats(

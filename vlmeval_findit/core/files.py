@@ -146,7 +146,7 @@ class FileHashes:
     def known(self, path: Path) -> str | None:
         """Return the cached hash of a file that did not change, else None."""
         before = self.seen.get(os.path.abspath(path))
-        return before.sha256 if before is not None and before[:-1] == _state(path) else None
+        return before.sha256 if before is not None and before[:-1] == file_state(path) else None
 
     def __call__(self, path: Path, read: Callable[[Path], str]) -> str:
         """Return the hash of a file, which ``read`` makes."""
@@ -154,13 +154,14 @@ class FileHashes:
             return known
         at, now = os.path.abspath(path), time.time_ns()
         self.seen.pop(at, None)
-        state = _state(path)
+        state = file_state(path)
         sha256 = read(path)
         if now - max(state[1:3]) > SETTLED_NS:
             self.seen[at] = FileState(*state, sha256)
         return sha256
 
 
-def _state(path: Path) -> tuple[int, int, int, int]:
+def file_state(path: Path) -> tuple[int, int, int, int]:
+    """Return size, times of modification and change, and inode: what changes with a file."""
     result = path.stat()
     return result.st_size, result.st_mtime_ns, result.st_ctime_ns, result.st_ino

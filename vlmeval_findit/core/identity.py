@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -70,6 +71,19 @@ class Answering:
         groups = [value for value in attributes.values() if isinstance(value, Mapping)]
         places = (self.settings, attributes, *groups)
         return next((place[name] for place in places if place.get(name) is not None), None)
+
+    def is_elsewhere(self, server: object) -> bool:
+        """Tell whether a server, as a reply names it, is none of the recorded endpoints.
+
+        >>> Answering(endpoint="http://a/v1, http://b/v1").is_elsewhere("http://b/v1 (2)")
+        False
+        """
+        if not isinstance(server, str) or self.endpoint is None:
+            return False
+        return _NUMBER.sub("", server) not in self.endpoint.split(", ")
+
+
+_NUMBER = re.compile(r" \(\d+\)$")  # Tells servers with one address apart
 
 
 class Described(NamedTuple):

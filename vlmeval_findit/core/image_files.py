@@ -1,11 +1,13 @@
 """Image files: sizes, decoding, errors. Every image is opened here.
 
 Pixels and boxes are those of the *stored* image: EXIF orientation is not applied (but for TIFF,
-whose pixels Pillow turns), and of an animation the first frame counts.
+whose pixels Pillow turns), and of an animation the first frame counts. What is transparent is laid
+on white (:mod:`.transparency`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import logging
 import os
@@ -18,9 +20,10 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from .files import write_once
+from .files import open_regular, write_once
 from .folders import Folder, FolderError
 from .question import Query
+from .transparency import as_rgb, is_transparent, may_be_transparent
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -45,6 +48,21 @@ class ImageFileError(OSError):
         self.why = why
 
 
+class ImageBytes(io.BytesIO):
+    """The bytes of an image file, read once: what is hashed is what is shown."""
+
+    def __init__(self, path: Path | str, data: bytes) -> None:
+        super().__init__(data)
+        self.path = path
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.getbuffer()).hexdigest()
+
+
+Source = Path | str | io.BytesIO
+
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """What the beginning of an image file says."""
@@ -52,27 +70,49 @@ class Header:
     size: Size
     mode: str  # Pillow's name
     format: str  # Pillow's name
+    may_be_transparent: bool = False  # It has an alpha channel or a transparent colour
 
 
-def header(source: Path | str | io.BytesIO) -> Header:
+def image_bytes(path: Path | str) -> ImageBytes:
+    """Read an image file; an ImageFileError if there is none."""
+    with _explained(path), open_regular(Path(path)) as f:
+        return ImageBytes(path, f.read())
+
+
+def header(source: Source) -> Header:
     """Read the beginning of an image file, or of an image in memory, without decoding it."""
     with _opened(source) as image:
-        return Header(image.size, image.mode, image.format or "")
+        return Header(image.size, image.mode, image.format or "", may_be_transparent(image))
 
 
-def check(path: Path | str) -> None:
+def check(source: Source) -> None:
     """Read an image file to its end, faster than by decoding it."""
-    width, height = header(path).size
+    width, height = header(source).size
     # At an eighth of the size a JPEG is still read to its end, in a third of the time.
-    decode(path, enough=(max(1, width // 8), max(1, height // 8)))
+    decode(source, enough=(max(1, width // 8), max(1, height // 8)))
 
 
-def decode(source: Path | str | io.BytesIO, enough: Size | None = None) -> Image.Image:
-    """Decode the stored pixels as RGB; detail beyond the size ``enough`` may be left out."""
+def decode(source: Source, enough: Size | None = None) -> Image.Image:
+    """Decode the stored pixels as RGB, on white where they are transparent.
+
+    Detail beyond the size ``enough`` may be left out.
+    """
     with _opened(source) as image:
         if enough is not None:
             image.draft("RGB", enough)
+        return as_rgb(image)
+
+
+def decode_values(source: Source) -> Image.Image:
+    """Decode the stored numbers as RGB, whatever their transparency: masks are no pictures."""
+    with _opened(source) as image:
         return image.convert("RGB")
+
+
+def shows_transparency(source: Source) -> bool:
+    """Tell whether any pixel of an image is transparent; most files are not decoded for it."""
+    with _opened(source) as image:
+        return is_transparent(image)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +128,9 @@ class Orientation:
         return 1 if self.is_decoded else self.value
 
 
-def orientation(path: Path | str) -> Orientation:
+def orientation(source: Source) -> Orientation:
     """Return the orientation of a file; 1 (as stored) if it cannot be read."""
-    with _opened(path) as image:
+    with _opened(source) as image:
         is_decoded = image.format == "TIFF"
         try:
             value = image.getexif().get(_ORIENTATION, 1)
@@ -126,12 +166,20 @@ def problem(path: Path | str, stated: Size | None) -> str | None:
 
 
 @contextmanager
-def _opened(source: Path | str | io.BytesIO) -> Iterator[Image.Image]:
+def _opened(source: Source) -> Iterator[Image.Image]:
     file = source if isinstance(source, io.BytesIO) else Path(source)
-    name = file if isinstance(file, Path) else "the image"
+    with _explained(file), _open(file) as image:
+        yield image
+
+
+@contextmanager
+def _explained(file: Source) -> Iterator[None]:
+    """Raise whatever goes wrong with an image as an ImageFileError that names its file."""
+    name = file.path if isinstance(file, ImageBytes) else file
+    if isinstance(name, io.BytesIO):
+        name = "the image"
     try:
-        with _open(file) as image:
-            yield image
+        yield
     except ImageFileError:
         raise
     except FileNotFoundError:
@@ -160,11 +208,11 @@ def _open(file: Path | io.BytesIO) -> Image.Image:
                 Image.MAX_IMAGE_PIXELS = before
 
 
-def _why(file: Path | io.BytesIO, error: Exception) -> str:
+def _why(file: Source, error: Exception) -> str:
     from PIL import UnidentifiedImageError
 
     if isinstance(error, UnidentifiedImageError):
-        data = file.read_bytes() if isinstance(file, Path) else file.getvalue()
+        data = file.getvalue() if isinstance(file, io.BytesIO) else Path(file).read_bytes()
         # Servers send error pages with status 200.
         if data[:512].lstrip().lower().startswith((b"<!doctype html", b"<html", b"<?xml")):
             return "is a web page, not an image"

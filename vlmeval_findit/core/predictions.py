@@ -1,7 +1,8 @@
 """Prediction files of VLMEvalKit runs: ``<model>_<dataset>.<json|tsv|xlsx>``.
 
-Columns are ``index``, ``prediction`` and perhaps ``extra_records``; ground truth is never read from
-them. Values stay as they are: "None" and "NA" are replies, an empty cell is an empty reply.
+Columns are ``index``, ``prediction`` and perhaps ``extra_records`` and ``image_sha256``; ground
+truth is never read from them. Values stay as they are: "None" and "NA" are replies, an empty cell
+is an empty reply.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 from .chat_messages import NotAReplyError, host_record, stored_reply
 from .files import atomic_write, suffix_of, write_once, write_text_once
+from .image_content import shown_in
 from .question import is_index
 from .replies import RECORD_KEY, RecordError, Reply, record_in, recorded
 from .sheet_cells import XLSX_CELL_LIMIT, for_cell, say_what_is_cut, whole_replies
@@ -96,11 +98,14 @@ def _reply(where: str, row: Mapping[str, Any]) -> Reply:
     if thought and not record.thought:
         record = replace(record, thought=thought)
     stated = {name: row[name] for name in STATED if row.get(name) not in (None, "")}
-    return Reply(index, text, record, stated)
+    return Reply(index, text, record, stated, shown=shown_in(row.get(SHOWN)))
 
 
 # Columns of a prediction file that repeat what the table says
 STATED = ("label", "width", "height")
+
+SHOWN = "image_sha256"
+"""Column with the contents of the images that a row showed (:func:`.shown_text`)."""
 
 
 def _index(where: str, value: object) -> int:

@@ -136,6 +136,7 @@ class Reply:
     recorded: Recorded = field(default_factory=Recorded)
     stated: Mapping[str, Any] = field(default_factory=dict)  # Columns that repeat the table's
     thoughts: ThoughtRule = USUAL  # How its model marks thoughts
+    shown: Mapping[str, str] = field(default_factory=dict)  # Contents of its images, by name
 
     @property
     def failed(self) -> bool:

@@ -154,7 +154,7 @@ class _BatchRun:
     def _call(self, item: WorkItem) -> ChatCall:
         (call,), shared = item
         asked = call.cell.question, call.cell.logprobs
-        return self.service.call(call.message, *asked, shared, call.seed)
+        return self.service.call(call.message, *asked, shared, call.seed, call.image_sha256)
 
     async def answers(self) -> AsyncGenerator[WorkResult, None]:
         """Yield all answers as batches end; if no more can be had, the last answer says why."""

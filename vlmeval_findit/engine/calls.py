@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 from ..benchmarks import benchmark_of, load
 from ..core.benchmark_protocol import PromptSet
 from ..core.custom_prompt import CustomPrompt, prompt_set
-from ..core.files import file_sha256
+from ..core.files import file_state
 from ..core.folders import Folder, image_folder
 from ..core.identity import SAMPLE
+from ..core.image_content import content_of
 from ..core.image_files import rows_to_leave_out
 from ..core.question import AnyTask, Message, PartKind, Question, Reference, located, prompt_hash
 
@@ -33,9 +34,11 @@ class Images:
 
     def __init__(self) -> None:
         self.files: list[tuple[Path, ...]] = []  # of each number
+        self.names: list[tuple[str, ...]] = []  # of these files in their folder
         self.references: list[tuple[bool, ...]] = []  # which of them are reference images
         self._numbers: dict[tuple[object, ...], int] = {}
-        self.sha256 = cache(_sha256)
+        self._states: dict[Path, tuple[int, ...]] = {}  # of files before they were read
+        self.sha256 = cache(self._content)
         self.contents = cache(self._contents)
 
     def number(self, folder: str, names: Sequence[str], references: Sequence[bool]) -> int:
@@ -43,19 +46,29 @@ class Images:
         if at not in self._numbers:
             self._numbers[at] = len(self.files)
             self.files.append(tuple(Path(folder, name) for name in names))
+            self.names.append(tuple(names))
             self.references.append(tuple(references))
         return self._numbers[at]
+
+    def _content(self, path: Path) -> str:
+        """Return the content of a file, or why it cannot be read (:func:`unread`)."""
+        try:
+            self._states[path] = file_state(path)
+            return content_of(path)
+        except OSError as error:
+            return f"{_UNREAD}{error}"
 
     def _contents(self, number: int) -> tuple[str, ...]:
         return tuple(map(self.sha256, self.files[number]))
 
-
-def _sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, or why it cannot be read (:func:`unread`)."""
-    try:
-        return file_sha256(path)
-    except OSError as error:
-        return f"{_UNREAD}{error}"
+    def is_unchanged(self, path: Path) -> bool:
+        """Tell whether a file still has its planned content; it is read only if touched."""
+        try:
+            if file_state(path) == self._states.get(path):
+                return True
+            return content_of(path) == self.sha256(path)
+        except OSError:
+            return False
 
 
 def unread(content: str) -> str | None:
@@ -199,7 +212,13 @@ class Call(NamedTuple):
         return self.cell.prompts.images.files[self.cell.prompt_hashes.images[self.at]]
 
     @property
+    def image_names(self) -> tuple[str, ...]:
+        """Names of its images in the image folder."""
+        return self.cell.prompts.images.names[self.cell.prompt_hashes.images[self.at]]
+
+    @property
     def image_sha256(self) -> tuple[str, ...]:
+        """The contents of its images (:mod:`..core.image_content`)."""
         return self.cell.prompts.images.contents(self.cell.prompt_hashes.images[self.at])
 
     @property

@@ -19,8 +19,10 @@ from ..benchmarks import benchmark_of, prefixes
 from ..core.answers import Answer
 from ..core.files import left_behind, suffix_of
 from ..core.identity import Identity, read_identity
+from ..core.image_content import changed, is_transparent, short, shown_in, shown_text
 from ..core.predictions import (
     PREDICTION_FORMATS,
+    SHOWN,
     PredictionError,
     holds_rows,
     read_predictions,
@@ -40,7 +42,7 @@ from ..runs.run_score import (
 )
 from ..runs.score_files import details_line, write_score
 from .calls import Call, Cell
-from .journal.view import JournalView
+from .journal.view import JournalView, Record
 from .journal.writer import Journal
 from .outputs import Output, record_of
 
@@ -79,13 +81,16 @@ def in_memory(output: Output, journal: JournalView) -> RunScore:
     return joined(_parts(output, rows, lambda details: None))
 
 
+_NEVER_ASKED: Record = {"error": "never asked", "extra_records": None, "image_sha256": ()}
+
+
 def prediction_rows(
     cell: Cell, keys: Iterable[str], journal: JournalView
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a prediction file, with the columns of VLMEvalKit's runner."""
-    never_asked = {"error": "never asked", "extra_records": None}
-    for index, key in zip(cell.rows, keys, strict=True):
-        query, record = cell.task.queries[index], journal.get(key) or never_asked
+    names, numbers = cell.prompts.images.names, cell.prompt_hashes.images
+    for at, (index, key) in enumerate(zip(cell.rows, keys, strict=True)):
+        query, record = cell.task.queries[index], journal.get(key) or _NEVER_ASKED
         row = {"index": index, "label": query.label, "width": query.width, "height": query.height}
         extra = record["extra_records"]
         if why := record["error"]:
@@ -93,6 +98,8 @@ def prediction_rows(
         else:
             row |= {"prediction": record["reply"]}
             row |= {} if extra is None else {"extra_records": extra}
+        if shown := shown_text(names[numbers[at]], record["image_sha256"]):
+            row[SHOWN] = shown
         yield row
 
 
@@ -101,7 +108,7 @@ def _parts(
 ) -> Iterator[RunScore]:
     """Yield the scores of a few rows at a time, at least one, and write their details."""
     cell = output.cell
-    remaining = (Reply(r["index"], r["prediction"], recorded(r.get("extra_records"))) for r in rows)
+    remaining = map(_reply, rows)
     most = benchmark_of(cell.question).at_a_time
     replies = list(islice(remaining, most))
     while True:
@@ -112,6 +119,11 @@ def _parts(
         yield without_details(run)
         if not (replies := list(islice(remaining, most))):
             return
+
+
+def _reply(row: dict[str, Any]) -> Reply:
+    record, shown = recorded(row.get("extra_records")), shown_in(row.get(SHOWN))
+    return Reply(row["index"], row["prediction"], record, shown=shown)
 
 
 def clean_up(folder: Path) -> None:
@@ -161,7 +173,7 @@ def _new_records(
     keys: Sequence[str],
     journal: Journal,
 ) -> list[dict[str, Any]]:
-    cell, records, outdated = output.cell, [], 0
+    cell, records, replaced, transparent = output.cell, [], 0, 0
     places = {row: at for at, row in enumerate(cell.rows)}
     earlier = cache(partial(_earlier_answers, cell, journal))
     elsewhere = "Use another work_dir, or move them away."
@@ -175,24 +187,58 @@ def _new_records(
         known = journal.get(call.key) if call.key in journal else None
         if known is not None and known["reply"] == reply.text:
             continue
-        if (reply.index, call.prompt_sha256, reply.text) in earlier():
-            outdated += known is None  # an answer about an image that was replaced
+        if _was_not_on_white(reply, call, output.identity):
+            transparent += known is None
+            continue
+        is_earlier = (reply.index, call.prompt_sha256, reply.text) in earlier()
+        if is_earlier or _showed_others(reply, call):
+            replaced += known is None  # an answer about an image that was replaced
             continue
         if known is not None and suffix_of(path) != ".json":
             continue  # only JSON holds every reply unchanged
-        revisions = reply.recorded.model.get("revision"), output.identity.answering.revision
-        is_other = None not in revisions and revisions[0] != revisions[1]
-        if known is not None or identity is None or is_other:
+        if known is not None or identity is None or _is_of_another(reply, output.identity):
             raise PredictionError(
                 f"{path} holds a reply to row {reply.index} that is not in the journal "
-                f"{journal.path}. {elsewhere}"
+                f"{journal.path}{_whose(reply, output.identity)}. {elsewhere}"
             )
         extra = reply.recorded.as_json() if reply.recorded != NOTHING_RECORDED else None
         logprobs = reply.recorded.token_logprobs is not None
         records.append(record_of(call, Answer(reply.text, extra), identity, logprobs))
-    if outdated:
-        log.warning("%s: %d images were replaced since: their calls are repeated", path, outdated)
+    if replaced:
+        log.warning("%s: %d images were replaced since: their calls are repeated", path, replaced)
+    if transparent:
+        why = "rows show transparent images, which are laid on white now: their calls are repeated"
+        log.warning("%s: %d %s", path, transparent, why)
     return records
+
+
+def _showed_others(reply: Reply, call: Call) -> bool:
+    """Tell whether a reply recorded other images than are there now."""
+    now = dict(zip(call.image_names, map(short, call.image_sha256), strict=True))
+    return bool(changed(reply.shown, now))
+
+
+def _was_not_on_white(reply: Reply, call: Call, run: Identity) -> bool:
+    """Tell whether a reply is about a transparent image that was not laid on white.
+
+    So did version 1.0, which recorded no images; VLMEvalKit's own models open images themselves.
+    """
+    is_ours = not reply.shown and not run.answering.in_vlmevalkit
+    return is_ours and any(map(is_transparent, call.image_sha256))
+
+
+def _is_of_another(reply: Reply, run: Identity) -> bool:
+    revisions = reply.recorded.model.get("revision"), run.answering.revision
+    if None not in revisions and revisions[0] != revisions[1]:
+        return True
+    return run.answering.is_elsewhere(reply.recorded.call.get("server"))
+
+
+def _whose(reply: Reply, run: Identity) -> str:
+    server = reply.recorded.call.get("server")
+    if not run.answering.is_elsewhere(server):
+        return ""
+    return f" and that {server} gave, where this run asks {run.answering.endpoint}"
 
 
 def _earlier_answers(cell: Cell, journal: Journal) -> frozenset[tuple[int, str, str]]:

@@ -163,7 +163,8 @@ def _calls_of(items: Iterable[WorkItem], service: HttpService) -> Iterator[tuple
         shared = image != "" and image in (before, after)
         before = image
         arguments = (call.message, call.cell.question, call.cell.logprobs, shared, call.seed)
-        yield image, (call, ChatCall(service.model, service.budget, *arguments))
+        asked = ChatCall(service.model, service.budget, *arguments, planned=call.image_sha256)
+        yield image, (call, asked)
 
 
 class _HttpRun(ScheduledRun[tuple[Any, Answer]]):

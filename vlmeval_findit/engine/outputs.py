@@ -112,11 +112,12 @@ def begin(
     if answering is not None:
         now = replace(identity, answering=answering)
         identity = merge_for_resume(recorded, now, force, output.path)
-    if recorded is None:
-        others = _other_answers(identity, keys, journal)
-        what = f"{output.path}: the journal {journal.path} has answers of another run"
-        notes = apply_force(others, force, what, "Use another journal.")
-        identity = replace(identity, forced=tuple(notes))
+    others = _other_answers(identity, keys, journal)
+    what = f"{output.path}: the journal {journal.path} has answers of another run"
+    is_of_run = journal.path == RunFiles(output.path).calls
+    elsewhere = "Use another --work-dir." if is_of_run else "Use another --journal."
+    notes = apply_force(others, force, what, elsewhere)
+    identity = replace(identity, forced=(*identity.forced, *notes))
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_identity(RunFiles(path).identity, identity)
@@ -126,13 +127,24 @@ def begin(
 def _other_answers(
     run: Identity, keys: Iterable[str], journal: JournalView
 ) -> list[IdentityConflict]:
-    conflicts: dict[str, IdentityConflict] = {}
-    for record in map(journal.get, filter(journal.__contains__, keys)):
-        for field, before in ((record or {}).get("made_by") or {}).items():
-            now = run.made_by.get(field)
+    """Return what made answers of the journal and does not make this run's, each once.
+
+    What an earlier ``--force`` went over is part of the run.
+    """
+    ours = run.made_by
+    found: dict[str, IdentityConflict] = {}
+    for made_by in journal.makers(keys):
+        for field, before in made_by.items():
+            now = ours.get(field)
             if None not in (before, now) and before != now:
-                conflicts.setdefault(field, IdentityConflict(f"{field} of answers", before, now))
-    return list(conflicts.values())
+                conflict = IdentityConflict(f"{field} of answers", before, now)
+                found.setdefault(str(conflict), conflict)
+    return [conflict for conflict in found.values() if not _was_forced(conflict, run)]
+
+
+def _was_forced(conflict: IdentityConflict, run: Identity) -> bool:
+    values = str(conflict).removeprefix(conflict.what)
+    return any(note.endswith(values) for note in run.forced)
 
 
 def record_of(call: Call, answer: Answer, run: Identity, logprobs: bool) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from ..runs.run_score import CellResult
 from .backend import WorkResult
 from .calls import Call
 from .cancel import CancelToken
+from .image_check import about_planned_images
 from .journal.view import JournalError, Record
 from .journal.writer import DiskFullError, Journal, full_disk
 
@@ -97,7 +98,11 @@ class ResultSink:
     def store(self, result: WorkResult) -> None:
         """Store answers; calls that did not begin have none."""
         pairs = zip(result.calls, result.answers, strict=True)
-        stored = [(call, answer) for call, answer in pairs if answer.stop not in NOT_MADE]
+        stored = [
+            (call, about_planned_images(call, answer))
+            for call, answer in pairs
+            if answer.stop not in NOT_MADE
+        ]
         try:
             if stored:
                 self._journal.append(self._record(*pair) for pair in stored)

@@ -1,9 +1,10 @@
 """Group the runs of a dataset that can be compared.
 
 A dataset (``question.board_dataset``) has runs in any format. Two of them are comparable if they
-were asked in the words of the same prompt set, over the same table, and scored over the same rows
-by the same scorer; a plug-in that both used must have the same version. Other runs are excluded
-with the reason: never mixed in, never silently dropped.
+were asked in the words of the same prompt set, over the same table, with the same images as far as
+both recorded them, and scored over the same rows by the same scorer; a plug-in that both used must
+have the same version. Other runs are excluded with the reason: never mixed in, never silently
+dropped.
 
 Of several runs of a model in a format the run counts that was asked last. If their identities
 contradict each other they are different models or settings under one name: none of them counts, and
@@ -19,8 +20,10 @@ from typing import Any, TypeVar
 
 from ..core.identity import SPACE, IdentityConflict, identity_conflicts
 from ..core.scored_row import sources
+from ..runs.answered_by import keys_of
 from ..runs.score_files import UNKNOWN_PROMPTS
 from ..runs.scored_run import Run
+from ..runs.shown_images import other_images
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")
@@ -65,7 +68,7 @@ def group_comparable(
     datasets: list[ComparableRuns] = []
     excluded: list[ExcludedRun] = []
     for name, comparable in sorted(grouped(runs, lambda run: run.question.board_dataset).items()):
-        for rule in (_with_rows, _same_task, _same_words, _same_plugins, _newest):
+        for rule in (_with_rows, _same_task, _same_words, _same_images, _same_plugins, _newest):
             comparable, others = rule(comparable)
             excluded += others
         if comparable:
@@ -91,15 +94,17 @@ def _alike(
     ``why`` makes the reason to exclude a run, given one of the rest.
     """
 
-    def size(group: Sequence[Run]) -> tuple[int, int, int]:
-        return len({run.model for run in group}), len(group[0].provenance.rows), len(group)
-
     excluded: list[ExcludedRun] = []
     for members in grouped(runs, among).values():
-        rest, *others = sorted(grouped(members, key).values(), key=size, reverse=True)
+        rest, *others = sorted(grouped(members, key).values(), key=_weight, reverse=True)
         excluded += [ExcludedRun(run, why(run, rest[0])) for group in others for run in group]
     left = {id(each.run) for each in excluded}
     return [run for run in runs if id(run) not in left], excluded
+
+
+def _weight(group: Sequence[Run]) -> tuple[int, int, int]:
+    """Return by what the largest of several groups is chosen."""
+    return len({run.model for run in group}), len(group[0].provenance.rows), len(group)
 
 
 # --- the same questions ---------------------------------------------------------------------------
@@ -153,6 +158,30 @@ def _same_words(runs: Sequence[Run]) -> Sorted:
 
 def _short(checksum: str | None) -> str:
     return f"{checksum[:12]}…" if checksum else "unknown"
+
+
+def _same_images(runs: Sequence[Run]) -> Sorted:
+    """Keep runs that showed the same images; what was not recorded contradicts nothing."""
+    groups: list[list[Run]] = []
+    # Those that recorded most decide who belongs together.
+    for run in sorted(runs, key=lambda run: -len(run.provenance.shown)):
+        fitting = (group for group in groups if not _image_conflict(run, group))
+        group = next(fitting, None)
+        if group is None:
+            groups.append([run])
+        elif run.provenance.shown or not group[0].provenance.shown:
+            # One that recorded nothing fits several groups, and makes none of them larger.
+            group.append(run)
+    rest = max(groups, key=_weight, default=[])
+    conflicts = [(run, _image_conflict(run, rest)) for run in runs]
+    excluded = [ExcludedRun(run, why) for run, why in conflicts if why]
+    return [run for run, why in conflicts if not why], excluded
+
+
+def _image_conflict(run: Run, group: Iterable[Run]) -> str:
+    """Say which images a run showed otherwise than one of a group; "" if none is known."""
+    whys = (other_images(run.provenance, other.provenance) for other in group)
+    return next(filter(None, whys), "")
 
 
 def _same_plugins(runs: Sequence[Run]) -> Sorted:
@@ -218,6 +247,10 @@ def _unclear(run: Run, members: Sequence[Run]) -> str:
         conflicts = identity_conflicts(its, others) if its and others else []
         if not any(each.is_space for each in conflicts) and _spaces(run) != _spaces(other):
             conflicts.append(IdentityConflict(SPACE, _spaces(run), _spaces(other)))
+        answering = run.provenance.answered_by, other.provenance.answered_by
+        if all(answering) and keys_of(answering[0]) != keys_of(answering[1]):
+            names = [", ".join(each.name for each in models) for models in answering]
+            conflicts.append(IdentityConflict("the model that answered", *names))
         if conflicts:
             differences = ", ".join(each.of_two_runs for each in conflicts)
             return f"another run under one name: {other.path} differs in {differences}; {_CHOOSE}"

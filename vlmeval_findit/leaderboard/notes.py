@@ -10,8 +10,10 @@ from ..benchmarks.findit.box_metrics import rejection_line
 from ..core.formatting import counted
 from ..core.influences import FEWEST
 from ..core.scored_row import add_up
+from ..runs.answered_by import keys_of
 from ..runs.best_format import UNEVEN, rule
 from ..runs.scored_run import Run
+from ..runs.shown_images import transparent_rows
 from .board import OVERALL, TIED, UNTESTED, Board, BoardCell
 from .comparable import ComparableRuns, grouped
 from .result_table import Note
@@ -109,9 +111,14 @@ def remarks(board: Board) -> list[Note]:
 
     lines = {
         "Failed calls": _failure_lines(board),
+        "Answered by": [
+            *by_run(lambda run: run.provenance.answered_note),
+            *_answering_lines(board),
+        ],
         "Coordinate space in doubt": by_run(_doubt),
         "Formats tried": _tried_lines(board),
         "Part of a table": by_dataset(_part),
+        "Transparent images": by_dataset(_transparent),
         "Intervals": by_dataset(lambda d: board.benchmark.interval_note(d.runs[0].question)),
         "Scored by": by_dataset(lambda dataset: dataset.runs[0].provenance.scorer),
         "Queries with nothing to find": _rejection_lines(board),
@@ -165,6 +172,15 @@ def _part(dataset: ComparableRuns) -> str:
     return f"{asked} of the {asked + missing} queries of its table" if missing else ""
 
 
+def _transparent(dataset: ComparableRuns) -> str:
+    """Return a remark on images that FindIt's models were shown on white."""
+    known = next((run for run in dataset.runs if run.provenance.shown), dataset.runs[0])
+    rows = transparent_rows(known.provenance)
+    if not rows:
+        return ""
+    return f"{len(rows)} of {dataset.queries} queries show transparent images, laid on white"
+
+
 def _sampled(run: Run) -> str | None:
     return run.provenance.identity.answering.sampled if run.provenance.identity else None
 
@@ -175,6 +191,22 @@ def _forced(run: Run) -> str:
 
 
 # --- by model -------------------------------------------------------------------------------------
+
+
+def _answering_lines(board: Board) -> list[str]:
+    """Return lines on models whose runs other models answered: a mean over them mixes these."""
+    runs = [row.run for row in board.runs if row.run.provenance.answered_by]
+    lines = []
+    for model, its_runs in grouped(runs, lambda run: run.model).items():
+        if len({keys_of(run.provenance.answered_by) for run in its_runs}) < 2:
+            continue
+        by_name: dict[str, int] = {}
+        for run in its_runs:
+            for name in dict.fromkeys(each.name for each in run.provenance.answered_by):
+                by_name[name] = by_name.get(name, 0) + 1
+        named = [f"{name} ({counted(count, 'run')})" for name, count in by_name.items()]
+        lines.append((model, f": its runs were answered by {', '.join(named)}"))
+    return _together(lines)
 
 
 def _tried_lines(board: Board) -> list[str]:

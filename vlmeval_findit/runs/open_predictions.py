@@ -184,9 +184,25 @@ def _against_run(
     foreign = {reply.index for reply in replies} - set(identity.rows or task.queries)
     if foreign:
         yield IdentityConflict("rows", rows_text(identity.rows or ()), f"also {rows_text(foreign)}")
+    yield from _elsewhere(replies, identity)
     given = settings.reads_like
     if None not in (identity.reads_like, given) and identity.reads_like != given:
         yield IdentityConflict("reads_like", identity.reads_like, given)
+
+
+def _elsewhere(replies: Sequence[Reply], identity: Identity) -> Iterator[IdentityConflict]:
+    """Return the servers of answers that are none of the run's, unless the run was forced."""
+    who = identity.answering
+    answered = [reply for reply in replies if not reply.recorded.call.get("error")]
+    named = [(reply.index, reply.recorded.call.get("server")) for reply in answered]
+    others: dict[str, list[int]] = {}
+    for index, server in named:
+        if who.is_elsewhere(server):
+            others.setdefault(str(server), []).append(index)
+    for server, rows in others.items():
+        if not any(server in note for note in identity.forced):
+            what = f"server of {len(rows)} of {len(replies)} answers"
+            yield IdentityConflict(what, who.endpoint, f"{server} (rows {rows_text(rows)})")
 
 
 def _against_table(task: AnyTask, replies: Sequence[Reply]) -> Iterator[IdentityConflict]:

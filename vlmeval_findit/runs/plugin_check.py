@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from textwrap import indent
@@ -23,6 +24,7 @@ from ..boxes.writing import BoxToWrite, write
 from ..core.benchmark_protocol import Benchmark, Drawing
 from ..core.custom_prompt import CustomPrompt, prompt_set
 from ..core.folders import image_folder
+from ..core.image_content import content_of, is_transparent
 from ..core.image_files import header
 from ..core.metric import Better
 from ..core.predictions import write_rows
@@ -64,6 +66,8 @@ def check_benchmark(
     indexes = list(task.queries)[:ROWS]
     for index in indexes[:3]:
         yield _message(benchmark, task, index)
+    if shown := _transparent(task, indexes):
+        yield Finding(shown)
     runs: dict[str, RunScore] = {}
     for kind, texts in _replies(benchmark, task, indexes).items():
         if not texts:
@@ -85,6 +89,24 @@ def check_benchmark(
         yield Finding(f"{kind.lower()} replies: {len(run.rows)} drawn")
     yield from _values(benchmark, runs)
     yield from _formats(benchmark, task)
+
+
+def _transparent(task: AnyTask, indexes: Sequence[int]) -> str:
+    """Say how many images of some rows are transparent; unreadable ones are reported elsewhere."""
+    folder = image_folder(task.question.images).path
+    names: dict[str, None] = {}
+    for index in indexes:
+        query = task.queries[index]
+        names.update(dict.fromkeys((*query.support, *query.images)))
+    count = 0
+    for name in names:
+        with suppress(OSError):
+            count += is_transparent(content_of(folder / name))
+    if not count:
+        return ""
+    first = f"of the first {len(indexes)} rows" if len(task.queries) > len(indexes) else ""
+    what = f"{count} of {len(names)} images {first}".rstrip()
+    return f"{what} are transparent: models are shown them on white"
 
 
 def _message(benchmark: Benchmark, task: AnyTask, index: int) -> Finding:

@@ -19,6 +19,7 @@ from ..coords.run_arrays import AnsweredQuery
 from ..core.benchmark_protocol import Benchmark, Scorer
 from ..core.identity import GIVEN, Identity
 from ..core.metric import metric_values
+from ..core.predictions import SHOWN
 from ..core.question import AnyTask, Question
 from ..core.replies import Reply
 from ..core.run_files import OTHER_SPACE
@@ -26,6 +27,7 @@ from ..core.scored_row import ScoredRow, add_up, totals
 from ..core.settings import Settings, settings_from
 from ..core.thoughts import unnamed_marks
 from ..models.dual_encoder.encoder import EncoderError
+from .answered_by import ModelRecord, answered_note, as_values, count_models, models_in
 from .open_predictions import Predictions, open_predictions, score_command
 
 
@@ -39,7 +41,7 @@ class RunScore:
     sums: Mapping[str, float]  # Of all rows, and of their slices
     spaces: tuple[Mapping[str, Any], ...]  # Coordinate spaces in force, each with a ``source``
     identity: Identity | None
-    answered_by: frozenset[tuple[tuple[str, str], ...]] = frozenset()  # Models that replies name
+    answered_by: Mapping[ModelRecord, int] = field(default_factory=dict)  # Answers by their model
     forced: tuple[str, ...] = ()  # Conflicts that ``--force`` went over
     scorer: Scorer | None = None  # What decided besides the benchmark's code
     sample: tuple[AnsweredQuery, ...] = ()  # Answers for the coordinate check
@@ -68,6 +70,11 @@ class RunScore:
     @property
     def failed(self) -> int:
         return sum(row.failed for row in self.rows)
+
+    @property
+    def answered_note(self) -> str | None:
+        """Say that several models answered, or another than was asked."""
+        return answered_note(models_in(as_values(self.answered_by)), self.identity)
 
     @property
     def reasons(self) -> Counter[str]:
@@ -108,7 +115,6 @@ def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
     batch = benchmark.score_batch(model, task, replies, opened.settings, opened.identity)
     benchmark.check_sums(batch.rows)
     rows = tuple(map(_with_record, batch.rows, replies))
-    models = {tuple(reply.recorded.model.items()) for reply in replies}
     return RunScore(
         model=model,
         task=task,
@@ -116,7 +122,7 @@ def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
         sums=totals(rows),
         spaces=batch.spaces,
         identity=opened.identity,
-        answered_by=frozenset(filter(None, models)),
+        answered_by=count_models(replies),
         forced=opened.forced,
         scorer=batch.scorer,
         sample=score_check.sample(task, rows),
@@ -131,6 +137,8 @@ def _with_record(row: ScoredRow, reply: Reply) -> ScoredRow:
         more = {"finish_reason": recorded.finish_reason, "tokens": dict(recorded.tokens)}
     if recorded.images:
         more["images"] = list(recorded.images)
+    if reply.shown:
+        more[SHOWN] = dict(reply.shown)
     return replace(row, details={**row.details, **more}) if more else row
 
 
@@ -143,11 +151,18 @@ def joined(parts: Iterable[RunScore]) -> RunScore:
         rows=tuple(chain.from_iterable(run.rows for run in runs)),
         sums=add_up(run.sums for run in runs),
         spaces=tuple(spaces.values()),
-        answered_by=frozenset(chain.from_iterable(run.answered_by for run in runs)),
+        answered_by=_add_up(run.answered_by for run in runs),
         forced=tuple(dict.fromkeys(chain.from_iterable(run.forced for run in runs))),
         sample=score_check.join_samples([run.sample for run in runs]),
         unnamed_marks=add_up(run.unnamed_marks for run in runs),
     )
+
+
+def _add_up(counts: Iterable[Mapping[ModelRecord, int]]) -> Counter[ModelRecord]:
+    total: Counter[ModelRecord] = Counter()
+    for each in counts:
+        total.update(each)
+    return total
 
 
 def check_coordinates(run: RunScore) -> RunScore:
@@ -186,8 +201,9 @@ class CellResult:
 
     ``rows`` of the ``of`` rows of its table were asked, those that ``failed`` too.
     ``compared``: its format is one of the axes', not that of a question which the sweep names.
-    ``coords_doubt`` says why its coordinate space is in doubt. ``dropped``: a race stopped asking
-    in its format, so it is never compared with results over more queries.
+    ``coords_doubt`` says why its coordinate space is in doubt, ``answered_note`` that several
+    models answered, or another than was asked. ``dropped``: a race stopped asking in its format, so
+    it is never compared with results over more queries.
     """
 
     model: str
@@ -199,6 +215,7 @@ class CellResult:
     of: int
     compared: bool = True
     coords_doubt: str | None = None
+    answered_note: str | None = None
     dropped: DroppedFormat | None = None
     sample: int = 1
 
@@ -211,8 +228,17 @@ class CellResult:
 def result_of(run: RunScore, path: Path) -> CellResult:
     """Return the result of a cell, given its score."""
     rows, of = len(run.rows), len(run.task.queries)
-    doubt, question = run.coords_doubt, run.task.question
-    return CellResult(run.model, question, run.sums, rows, run.failed, path, of, coords_doubt=doubt)
+    return CellResult(
+        run.model,
+        run.task.question,
+        run.sums,
+        rows,
+        run.failed,
+        path,
+        of,
+        coords_doubt=run.coords_doubt,
+        answered_note=run.answered_note,
+    )
 
 
 def refuse_unanswered(results: Iterable[CellResult]) -> None:

@@ -9,6 +9,7 @@ from ..core.influences import Estimate, clustered_sums, estimate_metrics
 from ..core.intervals import Difference, Interval, difference, metric_intervals
 from ..core.metric import Metric
 from .scored_run import Run
+from .shown_images import other_images
 
 HIT_SCORE = 50.0  # Query score, in percent, from which a query counts as found
 
@@ -40,7 +41,7 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
     A metric that either lacks is left out.
 
     Raises:
-        StatisticsError: the runs have other rows, or none, or were scored by something else.
+        StatisticsError: the runs have other rows or images, or none, or another scorer.
     """
     check_comparable(run, other)
     return paired_differences((run, other), (estimate(run), estimate(other)))
@@ -85,13 +86,18 @@ def _failed_queries(run: Run) -> set[int]:
 
 
 def check_comparable(run: Run, other: Run) -> None:
-    """Raise StatisticsError for runs over other rows or of another scorer."""
+    """Raise StatisticsError for runs over other rows or images, or of another scorer."""
     left, right = _images(run), _images(other)
     if run.provenance.rows != other.provenance.rows or left != right:
         raise StatisticsError(
             f"{other.path} has {len(other.provenance.rows)} rows of {len(right)} images, "
             f"{run.path} has {len(run.provenance.rows)} of {len(left)}: "
             "only runs over the same rows can be compared"
+        )
+    if why := other_images(other.provenance, run.provenance):
+        raise StatisticsError(
+            f"{other.path} and {run.path}: {why}: only answers about the same images can be "
+            "compared. Ask one of them again"
         )
     if run.provenance.scored_under != other.provenance.scored_under:
         raise StatisticsError(

@@ -20,11 +20,15 @@ from ..core.command import installed
 from ..core.files import atomic_write, file_sha256
 from ..core.formatting import as_csv
 from ..core.identity import Identity, as_values, from_values
+from ..core.image_content import Shown, shown_in
 from ..core.metric import is_sliced
+from ..core.predictions import SHOWN
 from ..core.run_files import RunFiles, marked, run_of
 from ..core.scored_row import ScoredRow
 from ..core.settings import Settings
 from ..models.model_table import find_model
+from . import answered_by
+from .answered_by import AnsweringModel
 from .new_identity import plugins_used
 from .run_score import RunScore
 
@@ -124,6 +128,13 @@ class Provenance:
     scored_at: str
     plugins: Mapping[str, str] = field(default_factory=dict)
     coords_doubt: str | None = None  # Why the declared space is in doubt (None: it is not)
+    answered_by: tuple[AnsweringModel, ...] = ()  # Models that say they answered
+    shown: Mapping[int, Shown] = field(default_factory=dict)  # Images of each row, where recorded
+
+    @property
+    def answered_note(self) -> str | None:
+        """Say that several models answered, or another than was asked."""
+        return answered_by.answered_note(self.answered_by, self.identity)
 
     @property
     def custom_words(self) -> str:
@@ -158,7 +169,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "spaces": [dict(space) for space in run.spaces],
         "coords_doubt": run.coords_doubt,
         **({"scorer": asdict(run.scorer)} if run.scorer else {}),
-        "answered_by": [dict(items) for items in sorted(run.answered_by)],
+        "answered_by": answered_by.as_values(run.answered_by),
         "table": {
             "file": run.task.table.name,
             "sha256": file_sha256(run.task.table),
@@ -198,6 +209,7 @@ def provenance_from(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Pro
         KeyError, TypeError, ValueError: the values are not those of a provenance.
     """
     run = values["identity"] and from_values(values["identity"])
+    rows = list(rows)
     return Provenance(
         identity=run,
         digest=values["digest"] or UNKNOWN_PROMPTS,
@@ -216,6 +228,8 @@ def provenance_from(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Pro
         scored_at=values["scored_at"],
         plugins={name: str(version) for name, version in values.get("plugins", {}).items()},
         coords_doubt=values.get("coords_doubt"),
+        answered_by=answered_by.models_in(values.get("answered_by", ())),
+        shown={row.index: shown for row in rows if (shown := shown_in(row.details.get(SHOWN)))},
     )
 
 

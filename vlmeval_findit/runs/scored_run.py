@@ -132,12 +132,14 @@ def load_runs(
 
 
 def _sharing(provenance: Provenance, shared: dict[Any, Any]) -> Provenance:
-    """Share equal sets of rows between runs."""
+    """Share equal sets of rows and of images between runs."""
     run = provenance.identity
     if run is not None and run.rows is not None:
         run = replace(run, rows=shared.setdefault(run.rows, run.rows))
     rows = shared.setdefault(provenance.rows, provenance.rows)
-    return replace(provenance, rows=rows, identity=run)
+    images = tuple((row, *sorted(shown.items())) for row, shown in provenance.shown.items())
+    shown = shared.setdefault(("images", images), provenance.shown)
+    return replace(provenance, rows=rows, identity=run, shown=shown)
 
 
 def _provenances(path: Path) -> list[Path]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.config import Checked, Expected, MisplacedError, config_from
 from ...core.files import unsafe
-from ...core.image_files import Size, decode
+from ...core.image_files import Size, decode_values
 from ...marks.region import Mask, PackedMask, packed_mask, rle_of
 from ..annotated_samples import AnnotationError
 from .polygons import filled
@@ -156,7 +156,7 @@ def mask_pixels(folder: Path, name: str, where: str) -> Mask:
         raise AnnotationError(f"{where}: {name!r} {why}")
     try:
         # A grey image has three equal channels.
-        mask: Mask = (np.asarray(decode(folder / name))[:, :, 0] != 0).astype(np.uint8)
+        mask: Mask = (np.asarray(decode_values(folder / name))[:, :, 0] != 0).astype(np.uint8)
     except OSError as error:
         raise AnnotationError(f"{where}: {error}") from None
     if not mask.any():

@@ -26,6 +26,7 @@ from ...core.image_files import (
     misfit,
     orientation,
     problem,
+    shows_transparency,
 )
 from ...marks.region import PackedMask, RLEError, packed_mask
 from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples, Units
@@ -109,6 +110,7 @@ class CheckedImage:
     orientation: int  # EXIF's; 1: none
     stated: Size | None  # By annotations; may be the size of the other image
     is_decoded: bool = False  # Whether it is decoded as viewers turn it: TIFF
+    transparent: bool = False  # At least one pixel, partly
 
     @property
     def pixels(self) -> ExifPixels | None:
@@ -154,6 +156,9 @@ def checked_images(
         checked = list(pool.map(check, names))
     by_name = dict(zip(names, checked, strict=True))
     images = {name: image for name, image in by_name.items() if isinstance(image, CheckedImage)}
+    for name, image in images.items():
+        if image.transparent:
+            samples.ledger.note("transparent images: models are shown them on white", name)
     problems = {name: why for name, why in by_name.items() if isinstance(why, str)}
     if problems and (not skip or not images):
         raise refusal(list(problems.values()), len(names), "images", "--skip-unreadable-images")
@@ -208,7 +213,10 @@ def _checked(name: str, stated: Size | None, folder: Path) -> CheckedImage | str
         return str(error)
     fits = stated in (info.size, turned_size(info.size, turn.value))
     why = why or problem(path, info.size if fits else stated)
-    return f"{path} {why}" if why else CheckedImage(info.size, turn.value, stated, turn.is_decoded)
+    if why:
+        return f"{path} {why}"
+    clear = shows_transparency(path)
+    return CheckedImage(info.size, turn.value, stated, turn.is_decoded, clear)
 
 
 # --- pixels of boxes ------------------------------------------------------------------------------

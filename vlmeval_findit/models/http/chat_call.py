@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from .completion import LOGPROBS_FIELDS, CallError, Completion, read_completion,
 from .endpoint import LIMIT_FIELDS
 from .model_server import ModelServer, is_unknown
 from .schema import SchemaCheck, check_request, refuse_unconstrained, without_schema
-from .sent_images import ChatRequest, EncodedImages
+from .sent_images import ChatRequest, EncodedImages, refuse_changed
 from .spending import Budget
 
 _ALWAYS = {"model", "messages", "max_tokens", "temperature", "usage", "provider", "reasoning"}
@@ -35,6 +35,7 @@ class ChatCall:
     logprobs: bool = False
     shared: bool = False  # whether other calls have the same images
     seed: int | None = None  # of its random numbers, where replies are sampled
+    planned: Sequence[str] = ()  # contents of its images, which no others may replace
     request: ChatRequest | None = None
     began: float = 0.0
     attempts: int = 0
@@ -90,7 +91,9 @@ class ChatCall:
 
     async def build_request(self, images: EncodedImages) -> ChatRequest:
         """Build its request, with marks for the images; a broken image may raise anything."""
-        shown = await images.all(self.model.images_to_send(self.message, self.question))
+        to_send = self.model.images_to_send(self.message, self.question)
+        shown = await images.all(to_send)
+        refuse_changed(self.planned, to_send, shown)
         request = self.model.request(self.message, self.question, shown, shared=self.shared)
         if self.seed is not None:
             request = request._replace(body={"seed": self.seed, **request.body})

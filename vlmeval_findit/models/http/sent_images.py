@@ -22,7 +22,17 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from ...boxes.spaces import Space, as_sent, reference_size
-from ...core.image_files import Size, check, decode, header, orientation
+from ...core.image_content import ImageChangedError, is_other_file
+from ...core.image_files import (
+    ImageBytes,
+    Size,
+    check,
+    decode,
+    header,
+    image_bytes,
+    orientation,
+    shows_transparency,
+)
 from ...core.question import Message, PartKind, Reference
 
 JPEG_FROM = 2048  # pixels of the longer side from which JPEG is sent, not PNG
@@ -36,6 +46,7 @@ class SentImage:
     sent: Size
     mime: str
     base64: bytes = field(repr=False)
+    sha256: str = ""  # of the file
 
     @property
     def data(self) -> bytes:
@@ -84,11 +95,12 @@ ImageRule = Callable[[Path, int | None], SentImage]
 
 def for_provider(path: Path, limit: int | None = None) -> SentImage:
     """Apply the paper's API rule: at most 4096 pixels, JPEG (quality 95) from 2048 on, else PNG."""
-    original = header(path).size
+    file = image_bytes(path)
+    original = header(file).size
     # Scoring divides by this very size.
     width, height = reference_size(Space("pixels", scene_max_size=limit), *original)
     size = (int(width), int(height))
-    return _sent(path, original, size, "JPEG" if max(size) >= JPEG_FROM else "PNG")
+    return _sent(file, original, size, "JPEG" if max(size) >= JPEG_FROM else "PNG")
 
 
 def as_they_are(path: Path, limit: int | None = None) -> SentImage:
@@ -96,24 +108,39 @@ def as_they_are(path: Path, limit: int | None = None) -> SentImage:
 
     The server's processor resizes it as a local one would.
     """
-    info = header(path)
+    file = image_bytes(path)
+    info = header(file)
     size = as_sent(Space("grid1000", scene_max_size=limit), *info.size)
     plain = info.format in ("JPEG", "PNG") and info.mode == "RGB" and size == info.size
-    if plain and orientation(path).of_decoded == 1:
-        check(path)  # a call with half an image costs money too
-        return SentImage(size, size, f"image/{info.format.lower()}", b64encode(path.read_bytes()))
-    return _sent(path, info.size, size, "PNG")
+    if plain and orientation(file).of_decoded == 1 and not shows_transparency(file):
+        check(file)  # a call with half an image costs money too
+        mime = f"image/{info.format.lower()}"
+        return SentImage(size, size, mime, b64encode(file.getbuffer()), file.sha256)
+    return _sent(file, info.size, size, "PNG")
 
 
-def _sent(path: Path, original: Size, size: Size, kind: str) -> SentImage:
+def _sent(file: ImageBytes, original: Size, size: Size, kind: str) -> SentImage:
     """Encode the stored pixels, resized, without profile or orientation; raises OSError."""
-    image = decode(path)
+    image = decode(file)
     if image.size != size:
         image = image.resize(size, Image.Resampling.LANCZOS)
     image.info.clear()
     buffer = io.BytesIO()
     image.save(buffer, kind, **({"quality": 95} if kind == "JPEG" else {}))
-    return SentImage(original, size, f"image/{kind.lower()}", b64encode(buffer.getvalue()))
+    mime = f"image/{kind.lower()}"
+    return SentImage(original, size, mime, b64encode(buffer.getbuffer()), file.sha256)
+
+
+def refuse_changed(
+    planned: Sequence[str], shown: Sequence[ImageToSend], read: Sequence[SentImage]
+) -> None:
+    """Raise an ImageChangedError for an image that is not the planned one; it is not sent.
+
+    ``planned`` are the contents of the images, or empty if nothing was planned.
+    """
+    for content, image, sent in zip(planned, shown, read, strict=False):
+        if is_other_file(content, sent.sha256):
+            raise ImageChangedError(image.path)
 
 
 class ImageToSend(NamedTuple):

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from ...core.image_content import DIGITS
+
 if TYPE_CHECKING:
     from PIL import Image
 
@@ -43,6 +45,7 @@ class ModelImage(NamedTuple):
     pixels: Image.Image
     original: Size  # of the file
     sent: Size  # after the run's limits
+    sha256: str = ""  # of the file
 
 
 class ImageLayout:
@@ -71,7 +74,7 @@ class ImageLayout:
     def records(
         self, shown: Sequence[ModelImage], features: Features
     ) -> tuple[Mapping[str, Any], ...]:
-        """Return each image's size as stored, as sent and as processed, and the bounds."""
+        """Return each image's size as stored, as sent and as processed, its bounds and hash."""
         if not shown:
             return ()
         bounds, processed = self.in_force(), self.processed(shown, features)
@@ -80,7 +83,11 @@ class ImageLayout:
             sizes = {"original": image.original, "sent": image.sent}
             if processed is not None:
                 sizes["processed"] = processed[number]
-            records.append({**{name: list(size) for name, size in sizes.items()}, "bounds": bounds})
+            record: dict[str, Any] = {name: list(size) for name, size in sizes.items()}
+            record["bounds"] = bounds
+            if image.sha256:
+                record["sha256"] = image.sha256[:DIGITS]
+            records.append(record)
         return tuple(records)
 
     def in_force(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Images as they are sent: decoded once, RGB, as stored.
+"""Images as they are sent: read and decoded once, RGB, as stored.
 
 FindIt's widths, heights and boxes refer to *stored* pixels (:mod:`...core.image_files`). An image
 of another size than its row's is refused before a run, so annotations of a rotated file do not go
@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ...boxes.spaces import chat_resize
-from ...core.image_files import decode, header
+from ...core.image_files import decode, header, image_bytes
 from ...core.question import Message, PartKind
 from .layout import Bounds, ModelImage
 
@@ -22,12 +22,15 @@ _PIXELS_PER_TOKEN = 28 * 28
 _CHARACTERS_PER_TOKEN = 4
 
 
-def limited(pixels: Image.Image, bounds: Bounds) -> ModelImage:
-    """Apply the run's limits: the first of two resizes of Qwen's chat interface (bicubic)."""
+def limited(pixels: Image.Image, bounds: Bounds, sha256: str = "") -> ModelImage:
+    """Apply the run's limits: the first of two resizes of Qwen's chat interface (bicubic).
+
+    ``sha256`` is of the image's file.
+    """
     original = pixels.size
     if bounds.two_step and (size := chat_resize(original)) != original:
         pixels = pixels.resize(size)
-    return ModelImage(pixels, original, pixels.size)
+    return ModelImage(pixels, original, pixels.size, sha256)
 
 
 class ImageSet:
@@ -40,7 +43,8 @@ class ImageSet:
     def get(self, path: str) -> ModelImage:
         """Return the image of a file; OSError if it is missing or broken."""
         if path not in self._known:
-            self._known[path] = limited(decode(path), self.bounds)
+            file = image_bytes(path)
+            self._known[path] = limited(decode(file), self.bounds, file.sha256)
         return self._known[path]
 
 

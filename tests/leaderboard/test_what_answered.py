@@ -1,0 +1,251 @@
+"""Models that saw other images are not compared, and it is said which model answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from boards import JSON, TEXT, board, runs, world
+from scored_runs import World, speaking
+
+from vlmeval_findit import compare as api_compare
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.identity import Answering, Identity
+from vlmeval_findit.core.run_files import RunFiles
+from vlmeval_findit.leaderboard.board import Board, make_board
+from vlmeval_findit.runs.answered_by import AnsweringModel
+from vlmeval_findit.runs.run_score import score_file
+from vlmeval_findit.runs.run_statistics import StatisticsError, compare
+from vlmeval_findit.runs.score_files import write_score
+from vlmeval_findit.runs.scored_run import Run, load_run, load_runs
+
+__all__ = ["board", "runs", "world"]
+
+Capsys = pytest.CaptureFixture[str]
+ROWS = 12
+
+
+def showing(run: Run, contents: str, rows: Sequence[int] = range(ROWS), names: str = "") -> Run:
+    """Return a run whose rows showed images with a content."""
+    shown = {row: {f"{names}{row // 2}.jpg": contents} for row in rows}
+    return replace(run, provenance=replace(run.provenance, shown=shown))
+
+
+def one(world: World, model: str, name: str = JSON, chance: float = 0.5, **how: Any) -> Run:
+    return world.run(model, name, speaking(name, chance, 4), **how)
+
+
+def reasons(board: Board) -> dict[str, str]:
+    return {each.run.model: each.reason for each in board.excluded}
+
+
+# --- images ---------------------------------------------------------------------------------------
+
+
+def test_other_images_are_not_compared(world: World) -> None:
+    a, b, c = (one(world, model) for model in "ABC")
+    board = make_board([showing(a, "1"), showing(b, "1"), showing(c, "2")])
+    assert board.models == ("A", "B")
+    assert reasons(board) == {"C": "other images: 12 of 12 rows (first: row 0)"}
+
+
+def test_one_changed_image_is_enough(world: World) -> None:
+    a, b, c = (showing(one(world, model), "1") for model in "ABC")
+    changed = {**c.provenance.shown, 4: {"2.jpg": "2"}, 5: {"2.jpg": "2"}}
+    c = replace(c, provenance=replace(c.provenance, shown=changed))
+    assert reasons(make_board([a, b, c])) == {"C": "other images: 2 of 12 rows (first: row 4)"}
+    with pytest.raises(StatisticsError, match=r"other images: 2 of 12 rows \(first: row 4\)"):
+        compare(a, c)
+    with pytest.raises(StatisticsError, match="other images"):
+        compare(c, a)
+
+
+def test_formats_show_the_same_images(world: World) -> None:
+    a, b = showing(one(world, "A"), "1"), showing(one(world, "B", TEXT), "2")
+    assert len(make_board([a, b]).excluded) == 1
+
+
+def test_images_of_other_names_are_no_contradiction(world: World) -> None:
+    """Each mark has images of its own; runs with different marks are compared."""
+    a, b = showing(one(world, "A"), "1"), showing(one(world, "B"), "2", names="vp/oval/")
+    assert make_board([a, b]).models == ("A", "B")
+
+
+def test_what_was_not_recorded_contradicts_nothing(world: World) -> None:
+    a, b, c = (one(world, model) for model in "ABC")
+    part = showing(b, "1", range(3))
+    board = make_board([showing(a, "1"), part, c])
+    assert not board.excluded
+    assert compare(showing(a, "1"), c)
+    board = make_board([c, showing(b, "2"), showing(a, "1"), showing(one(world, "D"), "1")])
+    assert reasons(board).keys() == {"B"}, "the unknown stays with the larger group"
+
+
+@pytest.mark.parametrize(
+    ("change", "is_mixed"),
+    [
+        (lambda run: run, True),
+        (lambda run: replace(run, answering=Answering("InternVL", in_vlmevalkit=True)), False),
+    ],
+    ids=["version 1.0", "VLMEvalKit's own model"],
+)
+def test_transparent_images_that_1_0_did_not_lay_on_white(
+    world: World, change: Any, is_mixed: bool
+) -> None:
+    new = showing(one(world, "New"), "1+alpha", range(4))
+    old = one(world, "Old", change=change)
+    board = make_board([new, old, replace(new, model="Newer")])
+    assert [*reasons(board)] == ["Old"] * is_mixed
+    if is_mixed:
+        assert reasons(board)["Old"].startswith("other images: 4 of 12 rows (first: row 0) are tra")
+        with pytest.raises(StatisticsError, match=r"version 1\.0 did not lay on white"):
+            compare(new, old)
+
+
+def test_predictions_of_other_programs_are_compared_with_transparent_ones(world: World) -> None:
+    new, old = showing(one(world, "New"), "1+alpha"), one(world, "Old")
+    old = replace(old, provenance=replace(old.provenance, identity=None, prompts="findit-own-1"))
+    assert not [why for why in reasons(make_board([new, old])).values() if "images" in why]
+
+
+def test_transparent_images_are_noted(world: World) -> None:
+    board = make_board([showing(one(world, "New"), "1+alpha", range(4))])
+    (line,) = lines(board, "Transparent images")
+    assert line == "Pascal: 4 of 12 queries show transparent images, laid on white"
+
+
+# --- from files -----------------------------------------------------------------------------------
+
+
+def recorded(
+    world: World,
+    model: str,
+    *,
+    content: str = "1" * 16,
+    answered_by: Sequence[str] = (),
+    name: str = JSON,
+    asked: str = "gpt-x",
+) -> Path:
+    """Make a run whose predictions record their images and models; return its file."""
+
+    def served(run: Identity) -> Identity:
+        return replace(run, answering=Answering("chat completions", checkpoint=asked))
+
+    path = world.predict(model, name, speaking(name, 0.5, 4), change=served, folder=model)
+    rows = json.loads(path.read_text())
+    for row, who in zip(rows, answered_by or [asked] * len(rows), strict=True):
+        row["image_sha256"] = json.dumps({f"{row['index'] // 2}.jpg": content})
+        record = {"model": {"identifier": who}, "finish_reason": "stop"}
+        row["extra_records"] = json.dumps({"findit": record})
+    path.write_text(json.dumps(rows))
+    write_score(score_file(path), path)
+    return path
+
+
+def test_every_command_refuses_other_images(world: World, capsys: Capsys) -> None:
+    a, b = recorded(world, "A"), recorded(world, "B", content="2" * 16)
+    out = world.folder / "board"
+    assert main(["leaderboard", str(world.runs), "--out", str(out)]) == 0
+    assert "B FindIt_Pascal_xyxy_json" in capsys.readouterr().out
+    for name in ("not_compared.csv", "leaderboard.md"):
+        assert "other images: 12 of 12 rows" in (out / name).read_text(), name
+    for left, right in ((a, b), (a.parent, b.parent)):
+        assert main(["compare", str(left), str(right)]) == 2
+        assert "other images: 12 of 12 rows" in capsys.readouterr().err
+    assert main(["errors", str(a), "--against", str(b)]) == 2
+    page = world.folder / "report.html"
+    assert main(["report", str(world.runs), "--out", str(page)]) == 0
+    assert "other images: 12 of 12 rows" in page.read_text()
+    with pytest.raises(ValueError, match="other images: 12 of 12 rows"):
+        api_compare("A", "B", within=world.runs)
+
+
+def test_images_are_read_from_the_details_and_shared(world: World) -> None:
+    paths = [recorded(world, model) for model in "AB"]
+    first, second = load_runs(paths)
+    assert first.provenance.shown[4] == {"2.jpg": "1" * 16}
+    assert first.provenance.shown is second.provenance.shown
+
+
+# --- the model that answered ----------------------------------------------------------------------
+
+
+def lines(board: Board, title: str) -> list[str]:
+    from vlmeval_findit.leaderboard.notes import notes_of
+
+    return [line for note in notes_of(board) if note.title == title for line in note.lines]
+
+
+MIXED = ["gpt-x-2026-01"] * 5 + ["gpt-x-2026-09"] * 7
+NOTE = "answered by 2 models: 5 rows by gpt-x-2026-01, 7 rows by gpt-x-2026-09"
+
+
+@pytest.mark.parametrize(
+    ("answered_by", "note"),
+    [
+        (MIXED, NOTE),
+        (["small-3b"] * ROWS, "answered by small-3b; asked was gpt-x"),
+        (["openai/gpt-x-2026-01"] * ROWS, None),
+    ],
+)
+def test_every_output_says_which_model_answered(
+    world: World, capsys: Capsys, answered_by: list[str], note: str | None
+) -> None:
+    path, other = recorded(world, "A", answered_by=answered_by), recorded(world, "B")
+    out, page = world.folder / "board", world.folder / "report.html"
+    assert main(["score", str(path)]) == 0
+    said = [capsys.readouterr().out]
+    assert main(["leaderboard", str(world.runs), "--out", str(out)]) == 0
+    said.append(capsys.readouterr().out)
+    assert main(["compare", str(path), str(other)]) == 0
+    said.append(capsys.readouterr().out)
+    assert main(["report", str(world.runs), "--out", str(page)]) == 0
+    said += [file.read_text() for file in (page, *out.glob("leaderboard.[mjt]*"))]
+    assert len(said) == 7
+    for text in said:
+        words = " ".join(text.split())
+        assert "answered by" not in words if note is None else note in words.replace("\\_", "_")
+
+
+def test_runs_of_one_name_that_other_models_answered_contradict(world: World) -> None:
+    first, second = (one(world, "M", folder=folder, change=dated) for folder in ("old", "new"))
+    first, second = answered(first, "gpt-x-2026-01"), answered(second, "gpt-x-2026-09")
+    board = make_board([first, second, one(world, "Poor")])
+    assert board.models == ("Poor",)
+    assert all(
+        "the model that answered (here gpt-x-2026-0" in each.reason for each in board.excluded
+    )
+    same = answered(replace(second), "gpt-x-2026-01")
+    assert make_board([first, same]).models == ("M",)
+
+
+def dated(run: Identity) -> Identity:
+    return replace(run, asked_at="2026-01-01T00:00:00+00:00")
+
+
+def answered(run: Run, *names: str) -> Run:
+    models = tuple(AnsweringModel(name, name, 3) for name in names)
+    return replace(run, provenance=replace(run.provenance, answered_by=models))
+
+
+def test_a_mean_over_datasets_that_other_models_answered_is_noted(world: World) -> None:
+    names: Mapping[str, str] = {JSON: "gpt-x-2026-01", TEXT: "gpt-x-2026-09"}
+    mixed = [answered(one(world, "M", name), who) for name, who in names.items()]
+    (line,) = lines(make_board(mixed), "Answered by")
+    assert line == ("M: its runs were answered by gpt-x-2026-01 (1 run), gpt-x-2026-09 (1 run)")
+
+
+def test_provenances_of_1_0_are_read(world: World) -> None:
+    path = recorded(world, "A", answered_by=MIXED)
+    file = RunFiles(path).provenance
+    values = json.loads(file.read_text())
+    assert [each["rows"] for each in values["answered_by"]] == [5, 7]
+    for each in values["answered_by"]:
+        del each["rows"]
+    file.write_text(json.dumps(values))
+    note = load_run(file).provenance.answered_note
+    assert note == "answered by 2 models: gpt-x-2026-01, gpt-x-2026-09"

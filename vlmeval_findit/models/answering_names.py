@@ -1,0 +1,89 @@
+"""Whether a model that says it answered is the one that was asked, by their names.
+
+Services add the date of a snapshot, servers the path of a file, its quantisation or a maker: all of
+these are one model. ``gpt-4o`` and ``gpt-4o-mini`` are two.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_HASH = re.compile(r"[0-9a-f]{32,64}")
+_FOLDERS = frozenset({"snapshots", "models", "model", "checkpoints", "weights", "final", "main"})
+_FILE = re.compile(r"(?:[-.]\d{5}-of-\d{5})?\.(?:gguf|ggml|bin|safetensors|pt|pth|engine)$")
+_HUB_FOLDER = re.compile(r"^models--(?:.*--)?")
+_MAKER = re.compile(r"^(?:[a-z]+\.)+(?=[a-z])")  # us.anthropic.claude-…
+_TAG = re.compile(r"(?:-v\d+)?[:@].*$")  # Of Ollama, OpenRouter, Vertex; Bedrock's -v2:0
+_SIZE_TAG = re.compile(r":(?=\d+(?:\.\d+)?[bm]\b)")  # qwen2.5vl:7b
+
+_DETAILS = re.compile(
+    r"""(?<![a-z0-9])(?:
+      20\d\d[-_.]?(?:0[1-9]|1[0-2])(?:[-_.]?(?:0[1-9]|[12]\d|3[01]))?   # 2026-01, 20260131
+    | (?:0[1-9]|1[0-2])[-_]?(?:0[1-9]|[12]\d|3[01])                     # 05-06, 0709
+    | 2[3-9](?:0[1-9]|1[0-2])                                           # 2411
+    | 00\d                                                              # -001
+    | latest | preview | exp | experimental | stable | default
+    | gguf | ggml | hf | mlx | onnx | awq | gptq | exl[23] | bnb | unsloth | imat | ud | dynamic
+    | i?q\d(?:[-_](?:k|[01]|xxs|xs|s|m|l|xl|nl))*
+    | (?:bf|fp|f|nf|mxfp|nvfp|int|uint)\d+(?:[-_]?(?:dynamic|block|e4m3|e5m2))?
+    | w\d+a\d+ | \d+[-_]?bits? | \d+bpw | \d+k
+    )(?![a-z0-9])""",
+    re.VERBOSE,
+)
+_SIZE = re.compile(r"[ae]?\d+(?:\.\d+)?[bm]")
+_WAYS = frozenset({"instruct", "it", "chat", "thinking", "reasoning", "nothink"})
+_SAME_WAY = {"it": "instruct", "chat": "instruct", "reasoning": "thinking", "nothink": "instruct"}
+
+
+class _Name(NamedTuple):
+    words: tuple[str, ...]
+    sizes: tuple[str, ...]
+    ways: frozenset[str]
+
+
+def resembles(asked: str, answered: str) -> bool:
+    """Tell whether two names may be of one model; names that say nothing may be of any.
+
+    >>> resembles("gpt-4o", "openai/gpt-4o-2026-01-31"), resembles("gpt-4o", "gpt-4o-mini")
+    (True, False)
+    >>> resembles("Qwen/Qwen3-VL-8B-Instruct", "/models/qwen3-vl-8b-instruct-Q4_K_M.gguf")
+    True
+    """
+    left, right = _name(asked), _name(answered)
+    if not left.words or not right.words:
+        return True
+    return left.words == right.words and all(
+        not one or not other or one == other
+        for one, other in ((left.sizes, right.sizes), (left.ways, right.ways))
+    )
+
+
+def _name(text: str) -> _Name:
+    plain = _DETAILS.sub(" ", _last_part(text))
+    plain = re.sub(r"(?<=\d)[.](?=\d+(?![0-9.]*[bm]\b))", " ", plain)
+    parts = re.findall(r"[a-z]*\d+\.\d+[bm]\b|[^\W_]+", plain)
+    sizes = [part for part in parts if _SIZE.fullmatch(part)]
+    ways = {_SAME_WAY.get(part, part) for part in parts if part in _WAYS}
+    words = [part for part in parts if part not in sizes and part not in _WAYS]
+    # qwen3-vl, qwen-3-vl and qwen3vl are one name
+    pieces = re.findall(r"[^\W\d_]+|\d+", " ".join(words))
+    return _Name(tuple(sorted(pieces)), tuple(sorted(sizes)), frozenset(ways))
+
+
+def _last_part(name: str) -> str:
+    """Return the last part of a name or path that names a model, in lower case."""
+    text = _SIZE_TAG.sub("-", name.strip().lower())
+    parts = [_part(part) for part in re.split(r"[/\\]+", text)]
+    named = [part for part in parts if part and not _says_nothing(part)]
+    return named[-1] if named else ""
+
+
+def _part(part: str) -> str:
+    part = _HUB_FOLDER.sub("", _FILE.sub("", part))
+    return _MAKER.sub("", _TAG.sub("", part))
+
+
+def _says_nothing(part: str) -> bool:
+    words = re.findall(r"[^\W_]+", _DETAILS.sub(" ", part))
+    return _HASH.fullmatch(part) is not None or all(word in _FOLDERS for word in words)
