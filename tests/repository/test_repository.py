@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -122,6 +123,20 @@ def test_weights_are_loaded_as_weights_only() -> None:
         and "weights_only=True" not in line
     }
     assert not calls
+
+
+def test_no_code_of_a_checkpoint_is_run() -> None:
+    """With ``trust_remote_code`` left out, transformers asks, and a piped "y" is an answer."""
+    calls = []
+    for path in (ROOT / "vlmeval_findit").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".from_pretrained"):
+                keywords = {word.arg: ast.unparse(word.value) for word in node.keywords}
+                told = keywords.get("trust_remote_code") == "False"
+                pinned = keywords.get(None) == "self._pinned"
+                if not (told or pinned or "PeftConfig" in ast.unparse(node.func)):
+                    calls.append(f"{path.relative_to(ROOT)}: {ast.unparse(node)[:60]}")
+    assert calls == []
 
 
 def test_suffixes_are_compared_in_small_letters() -> None:

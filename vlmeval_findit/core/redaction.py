@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -30,9 +30,9 @@ _OF_FIELDS = re.compile(
     r"^key$|authori[sz]ation|bearer|cookie|credential|^headers?$|_headers$", re.IGNORECASE
 )
 
-# Tokens of a tokenizer's vocabulary
+# Tokens of a tokenizer's vocabulary, and what services call the name of a cached prompt
 _NO_SECRET = re.compile(
-    "(?:bos|eos|pad|unk|sep|cls|mask|image|img|video|audio|start|end|stop|think|special|prompt)"
+    "cache_?key$|(?:bos|eos|pad|unk|sep|cls|mask|image|img|video|audio|start|end|stop|think|special|prompt)"
     "_?token$",
     re.IGNORECASE,
 )
@@ -58,6 +58,27 @@ def is_secret_name(name: str) -> bool:
     if _NO_SECRET.search(name):
         return False
     return bool(_NAMES.search(name) or _OF_FIELDS.search(name))
+
+
+def secret_field(value: Any) -> str | None:
+    """Return the name of the first text field in nested JSON whose name says that it is a secret.
+
+    >>> secret_field({"a": [{"api_key": "sk-123"}]}), secret_field({"prompt_cache_key": "x"})
+    ('api_key', None)
+    """
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            if isinstance(inner, str) and is_secret_name(str(name)):
+                return str(name)
+            found = secret_field(inner)
+            if found is not None:
+                return found
+    if isinstance(value, list | tuple):
+        for inner in value:
+            found = secret_field(inner)
+            if found is not None:
+                return found
+    return None
 
 
 def without_credentials(text: str) -> str:

@@ -23,6 +23,7 @@ from ..core.config import (
 from ..core.custom_prompt import CustomPrompt, custom_prompt
 from ..core.formatting import nearest
 from ..core.predictions import check_model_name
+from ..core.redaction import secret_field
 from ..core.settings import settings_from
 from ..serving.programs import ServeOptions
 from .checkpoint_row import decided_row, named_model
@@ -49,9 +50,15 @@ def _space(value: str | Mapping[str, Any]) -> str | Mapping[str, Any]:
     return value
 
 
-def _without_limit(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+def _recordable(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     if "max_usd" in settings:
         raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
+    secret = secret_field(settings)
+    if secret is not None:
+        raise ValueError(
+            f"{secret} looks like a credential, and settings are recorded with the run: use "
+            "`headers`, --key, or --header 'NAME: VALUE', which are not"
+        )
     return settings
 
 
@@ -71,7 +78,7 @@ class ModelEntry(Config):
 
     name: Annotated[Name, Checked(named_model)]  # of its results
     # For its class or, with endpoints, every request; part of every call's key
-    settings: Annotated[Values, Checked(_without_limit)] = field(default_factory=dict)
+    settings: Annotated[Values, Checked(_recordable)] = field(default_factory=dict)
     space: Annotated[str | Mapping[str, Any], Checked(_space)] | None = None  # if not its row's
     checkpoint: Name | None = None  # folder or identifier, for a local model
     # Known model whose prompts and coordinates it shares

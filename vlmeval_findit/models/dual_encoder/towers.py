@@ -58,7 +58,9 @@ class Towers:
         self.checkpoint = checkpoint
         self.revision = known_revision(checkpoint) or _revision_at_hub(checkpoint)
         # The hub commit whose features are stored
-        self._pinned = {} if Path(checkpoint).is_dir() else {"revision": self.revision}
+        self._pinned: dict[str, Any] = {"trust_remote_code": False}
+        if not Path(checkpoint).is_dir():
+            self._pinned["revision"] = self.revision
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         config = hf.AutoConfig.from_pretrained(checkpoint, **self._pinned)
         self._class = hf.MODEL_MAPPING[type(config)]

@@ -12,6 +12,7 @@ from ...boxes.spaces import Space, SpaceError, space_from
 from ...core.formatting import nearest
 from ...core.identity import PROVIDER, Answering, Described
 from ...core.question import Message, PartKind, Question, split_system
+from ...core.redaction import secret_field
 from ...core.replies import Recorded
 from ...core.settings import settings_from
 from ...core.thoughts import USUAL, ThoughtRule
@@ -374,4 +375,10 @@ def extra_fields(text: str | None) -> dict[str, Any]:
         fixed.discard("temperature")  # some models take none
     if fixed:
         raise ValueError(f"--extra-body: {', '.join(sorted(fixed))} is FindIt's to set")
+    secret = secret_field(fields)
+    if secret is not None:
+        raise ValueError(
+            f"--extra-body: {secret} looks like a credential, and these fields are recorded with "
+            "the run: use --key, or --header 'NAME: VALUE', which are not"
+        )
     return fields

@@ -43,7 +43,9 @@ def load_processor(checkpoint: str, revision: str | None = None, **where: Any) -
 
     if (adapter := adapter_of(checkpoint)) is not None:
         checkpoint, revision = adapter.processor, adapter.base_revision(revision)
-    return AutoProcessor.from_pretrained(checkpoint, revision=revision, **where)
+    return AutoProcessor.from_pretrained(
+        checkpoint, revision=revision, trust_remote_code=False, **where
+    )
 
 
 def load(
@@ -68,6 +70,7 @@ def load(
     model = AutoModelForImageTextToText.from_pretrained(
         weights,
         revision=revision,
+        trust_remote_code=False,  # Only known architectures run: no question, no foreign code
         dtype=getattr(torch, placement.dtype),
         attn_implementation=placement.attention,
         **({"device_map": "auto"} if placement.spread else {}),
