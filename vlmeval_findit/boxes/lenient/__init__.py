@@ -6,6 +6,7 @@ complete silently (``[10, 20, 30, 4`` becomes a box), and some take quadratic ti
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -27,6 +28,9 @@ LONGEST = 100_000  # Characters of a reply that are read; a longer one is a loop
 
 # No answer at all
 _NEVER = (FormatFailure.FAILED_CALL, FormatFailure.EMPTY, FormatFailure.TRUNCATED_THINKING)
+
+
+_LAST_WORD = re.compile(r"(?<![\w.])[\w.]++\Z")
 
 
 class LenientReply(NamedTuple):
@@ -67,7 +71,10 @@ def parse_leniently(
     reading, repairs = _structured(values, text, fmt, strict)
     # A text with objects is not read as prose: their keys may give numbers another meaning.
     if not reading.boxes and not any(map(_has_keys, values)):
-        reading, repairs = _worded(text, fmt, extent)
+        is_cut = strict.reason is FormatFailure.TRUNCATED
+        # The last word may be cut off: 12 of 128.
+        whole = _LAST_WORD.sub("", text) if is_cut else text
+        reading, repairs = _worded(whole, fmt, extent)
         if adheres and reading.boxes:
             repairs = frozenset({Repair.LABEL})
     if not reading.boxes:
@@ -84,13 +91,14 @@ def parse_leniently(
 
 
 def _worded(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> tuple[ParsedReply, Repairs]:
-    if fmt.output == "json" and not names_another_order(text, fmt.numbers):
-        reading = reader(replace(fmt, output="text", structure="per_box"))(text)
-        if reading.boxes and not any(map(is_lost, reading.labels)):
-            return reading, frozenset({Repair.OTHER_OUTPUT})
     candidates = boxes_in_prose(text, fmt, extent)
     indices = [candidate.frame for candidate in candidates if candidate.frame is not None]
-    return _read(candidates, indices, fmt), _repairs_of(candidates)
+    reading = _read(candidates, indices, fmt)
+    if fmt.output == "json" and reading.boxes:
+        in_text = reader(replace(fmt, output="text", structure="per_box"))(text)
+        if in_text.boxes == reading.boxes:
+            return reading, frozenset({Repair.OTHER_OUTPUT})
+    return reading, _repairs_of(candidates)
 
 
 def _has_keys(value: ParsedValue) -> bool:

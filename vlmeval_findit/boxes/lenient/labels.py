@@ -79,6 +79,9 @@ _OF_SENTENCES = frozenset(
     )
 )
 _SENTENCE_END = re.compile(r"[.!?]\s++")
+# A sentence that goes on behind a box, and what its last article belongs to
+_GOES_ON = re.compile(r"[\])>]*+ [a-z][^\n,;]*+")
+_LAST_NOUN = re.compile(r".*\b(?:an?|the|another|his|her|its|their)\s+(.+)", re.DOTALL)
 _ARTICLE = re.compile(r"(?:[Aa]n?|[Tt]he)\s+(?=[^\WA-Z])")
 
 
@@ -137,7 +140,18 @@ def labels_beside(before: Sequence[str], tail: str) -> list[str]:
         behind = [label_behind(text) for text in (*before[1:], tail)]
         if all(behind):
             return behind
-    return [label_before(text) for text in before]
+    return [label_before(before[0]), *map(_label_between, before[1:])]
+
+
+def _label_between(text: str) -> str:
+    """Return the label before a box, in the text since the box before it.
+
+    >>> _label_between(" sits by the cat"), _label_between(", man in a red shirt")
+    ('cat', 'man in a red shirt')
+    """
+    goes_on = _GOES_ON.fullmatch(text) is not None and _stated(text) is None
+    nouns = _LAST_NOUN.search(text) if goes_on else None
+    return label_before(nouns[1] if nouns else text)
 
 
 def _stated(text: str) -> str | None:

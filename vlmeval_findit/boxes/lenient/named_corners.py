@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..representation import Corners, Representation
+from ..representation import NO_RECTANGLE, REPRESENTATIONS, Corners, Representation
 from .labels import TAG
 from .records import NO_REPAIRS, Repair, Repairs
 
@@ -24,6 +24,10 @@ _EVENT = re.compile(
     re.IGNORECASE,
 )
 _NUMBER_BEFORE = re.compile(r"[\d.]\s?[,;]?\s?\Z")
+# "x: [100, 300]" is no point.
+_RANGE_BEFORE = re.compile(r"(?<![\w,])(?<!,\s)[xy](?:[ _-]?(?:range|axis))?\s?[:=]\s?\Z", re.I)
+
+_REORDERED: Repairs = frozenset({Repair.ORDER})
 
 _NEAR = 100  # Characters between a corner and its point, or between the points of a box
 # Words that may stand between two points of one box; any other may name another object.
@@ -123,7 +127,7 @@ def _chains(text: str, row: Representation) -> Iterator[list[_Point | _Corner]]:
         event = _event(match, text, row)
         if event is None:
             continue
-        if chain and not _joined(chain[-1], event, text):
+        if chain and not _joined(chain, event, text):
             yield chain
             chain = []
         chain.append(event)
@@ -137,6 +141,8 @@ def _event(match: re.Match[str], text: str, row: Representation) -> _Point | _Co
     in_brackets = bool(match["open"] and match["close"])
     at = match.start("first") if match["first"] else match.start("a")
     if not in_brackets and _NUMBER_BEFORE.search(text, max(0, at - 4), at):
+        return None
+    if _RANGE_BEFORE.search(text, max(0, start - 12), start):
         return None
     first, second = float(match["a"]), float(match["b"])
     y_first = row.name == "yxyx"
@@ -153,9 +159,13 @@ def _sides(corner: str) -> str:
     return f"{across} {'top' if is_top else 'bottom'}"
 
 
-def _joined(before: _Point | _Corner, event: _Point | _Corner, text: str) -> bool:
-    """Return whether nothing between two points or corners begins another statement."""
+def _joined(chain: Sequence[_Point | _Corner], event: _Point | _Corner, text: str) -> bool:
+    """Return whether nothing before a point or corner begins another statement than a chain's."""
+    before = chain[-1]
     if event.start - before.end > _NEAR:
+        return False
+    names_follow = isinstance(chain[0], _Point) and isinstance(event, _Corner)
+    if names_follow and _SENTENCE_END.search(text, before.end, event.start):
         return False
     between = TAG.sub(" ", text[before.end : event.start])
     words = _WORD.findall(_BULLET.sub(" ", between))
@@ -211,10 +221,19 @@ def _of_group(points: Sequence[_Point], row: Representation) -> Iterator[Box]:
     if corners is None:
         return
     in_order = [point.name for point in points] == ["left top", "right bottom"]
-    repairs = NO_REPAIRS if in_order or row.width > 4 else frozenset({Repair.ORDER})
+    repairs = NO_REPAIRS if in_order or row.width > 4 else _REORDERED
     start = min(point.start for point in points)
     end = max(point.end for point in points)
     yield start, end, tuple(row.from_corners(corners)), repairs
+
+
+def _rectangle(points: Sequence[_Point]) -> Corners | None:
+    """Return the box whose four corners the points are; None if they are no rectangle."""
+    numbers = [number for point in points for number in (point.x, point.y)]
+    if len(points) != 4:
+        return None
+    box = REPRESENTATIONS["all"].to_corners(numbers)
+    return None if box == NO_RECTANGLE else box
 
 
 def box_of_corners(points: Sequence[tuple[str, float, float]]) -> Corners | None:
@@ -249,6 +268,9 @@ def _of_nameless(points: Sequence[_Point], row: Representation, text: str) -> It
     """Yield the boxes of points in brackets, so many a box as the format has, in one sentence."""
     points = [point for point in points if point.in_brackets]
     count = row.width // 2
+    if count == 2 and (box := _rectangle(points)) is not None:
+        yield points[0].start, points[-1].end, tuple(row.from_corners(box)), _REORDERED
+        return
     if len(points) % count:
         return
     for at in range(0, len(points), count):

@@ -108,14 +108,22 @@ _SAME = {
 }
 
 
+_OF_CORNER = re.compile("(top|upper|bottom|lower)(left|right)([xy])")
+
+
 def number_name(key: str) -> str:
     """Return the plain name of a number.
 
-    >>> number_name("X_min"), number_name("min x")
-    ('xmin', 'xmin')
+    >>> number_name("X_min"), number_name("min x"), number_name("top_left_x")
+    ('xmin', 'xmin', 'xmin')
     """
     name = plain(key)
-    return _SAME.get(name, name)
+    corner = _OF_CORNER.fullmatch(name)
+    if corner is None:
+        return _SAME.get(name, name)
+    down, across, axis = corner.groups()
+    is_low = across == "left" if axis == "x" else down in ("top", "upper")
+    return f"{axis}min" if is_low else f"{axis}max"
 
 
 @lru_cache

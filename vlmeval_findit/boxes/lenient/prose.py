@@ -85,7 +85,7 @@ def _bare(text: str, row: Representation, labelled: bool) -> Iterator[Found]:
     begins = rf"^[ \t]*+{_BULLETS}"
     # Where labels are asked for, also behind words: a line of a CSV file
     words = r"|^[^\W\d][^\d\n,;:|]{0,60}+(?:,|(?<=[ \t]))" if labelled else ""
-    before = rf"(?:[:=;|]|\b(?:is|are|at)\b|{begins}{words})[ \t\"'`*]*+"
+    before = rf"(?:[:=;|]|\b(?:is|are|at)\b|[是为]|{begins}{words})[ \t\"'`*]*+"
     behind = rf"(?:{_IN_LINE}{NUMBER})?(?=[ \t\"'`*|]*+(?:[.;)]*+[ \t]*+$|[.;]\s))"
     yield from _matched(_run(row, f"{before}NUMBERS{behind}", _IN_LINE), text, row)
 
@@ -109,7 +109,8 @@ def _matched(pattern: re.Pattern[str], text: str, row: Representation) -> Iterat
 # --- numbers by name ------------------------------------------------------------------------------
 
 _NAME = (
-    r"(?:x|y)[ _-]?(?:min|max|minimum|maximum|cent(?:er|re)|[12])"
+    r"(?:top|upper|bottom|lower)[ _-]?(?:left|right)[ _-]?[xy]"
+    r"|(?:x|y)[ _-]?(?:min|max|minimum|maximum|cent(?:er|re)|[12])"
     r"|(?:min|max|minimum|maximum)[ _-]?[xy]"
     r"|cent(?:er|re)[ _-]?[xy]|left|top|right|bottom|width|height|c[xy]|[xywh]"
 )

@@ -1,0 +1,187 @@
+"""Labels beside boxes in words and tags, under any key, and lost ones of adherent replies."""
+
+from __future__ import annotations
+
+import pytest
+from lenient_replies import (
+    JSON,
+    JSON_LABELS,
+    TEXT_LABELS,
+    A,
+    B,
+    leniently,
+)
+
+import vlmeval_findit as findit
+from vlmeval_findit.boxes.box_records import FormatFailure, ParsedReply
+from vlmeval_findit.boxes.lenient import Repair, parse_leniently
+from vlmeval_findit.boxes.reading import read
+from vlmeval_findit.boxes.representation import ReplyFormat
+
+# --- labels ---------------------------------------------------------------------------------------
+
+TWO_LABELS = [
+    # Grounding tags
+    "<ref>dog</ref><box>[[100, 200, 300, 400]]</box>"
+    "<ref>cat</ref><box>[[500, 600, 700, 800]]</box>",
+    "<ref>dog</ref><box>100 200 300 400</box>\n<ref>cat</ref><box>500 600 700 800</box>",
+    "<|ref|>dog<|/ref|><|det|>[[100,200,300,400]]<|/det|>"
+    "<|ref|>cat<|/ref|><|det|>[[500,600,700,800]]<|/det|>",
+    "<|object_ref_start|>dog<|object_ref_end|><|box_start|>(100,200),(300,400)<|box_end|>"
+    "<|object_ref_start|>cat<|object_ref_end|><|box_start|>(500,600),(700,800)<|box_end|>",
+    "<p>dog</p> (100, 200, 300, 400) beside a <p>cat</p> (500, 600, 700, 800)",
+    "In the image, <ref>dog</ref><box>(100,200),(300,400)</box> is near "
+    "<ref>cat</ref><box>(500,600),(700,800)</box>.",
+    # Sentences and lists
+    "The dog is at (100, 200, 300, 400). The cat is located at (500, 600, 700, 800).",
+    "A dog (100, 200, 300, 400) and a cat (500, 600, 700, 800).",
+    "The dog (100, 200, 300, 400) sits next to the cat (500, 600, 700, 800).",
+    "Here are the boxes:\n\n1. **dog**: (100, 200), (300, 400)\n2. **cat**: (500, 600), (700, 800)",
+    "**dog**\n- Top-left: (100, 200)\n- Bottom-right: (300, 400)\n\n"
+    "**cat**\n- Top-left: (500, 600)\n- Bottom-right: (700, 800)",
+    "dog:\n  x1: 100\n  y1: 200\n  x2: 300\n  y2: 400\n"
+    "cat:\n  x1: 500\n  y1: 600\n  x2: 700\n  y2: 800",
+    "Object: dog, box: (100, 200, 300, 400)\nObject: cat, box: (500, 600, 700, 800)",
+    "The top-left corner of the dog is at (100, 200), its bottom-right corner at (300, 400). "
+    "The top-left corner of the cat is at (500, 600), its bottom-right corner at (700, 800).",
+    "(100, 200, 300, 400) dog\n(500, 600, 700, 800) cat",
+    "dog: 100, 200, 300, 400\ncat: 500, 600, 700, 800",
+    "dog,100,200,300,400\ncat,500,600,700,800",
+    "| dog | 100 | 200 | 300 | 400 |\n| cat | 500 | 600 | 700 | 800 |",
+    "dog：（100，200，300，400）；cat：（500，600，700，800）",
+    # Lists side by side
+    "{'<OD>': {'bboxes': [[100,200,300,400],[500,600,700,800]], 'labels': ['dog', 'cat']}}",
+    '{"labels": ["dog", "cat"], "boxes": [[100,200,300,400],[500,600,700,800]], '
+    '"scores": [0.9, 0.8]}',
+    '{"objects": [{"bbox": [100,200,300,400], "type": "object", "name": "dog"}, '
+    '{"bbox": [500,600,700,800], "name": "cat"}]}',
+]
+
+
+@pytest.mark.parametrize("form", [TEXT_LABELS, JSON_LABELS], ids=["text", "json"])
+@pytest.mark.parametrize("reply", TWO_LABELS)
+def test_marks_and_sentences_around_a_label_are_none_of_it(reply: str, form: ReplyFormat) -> None:
+    result = leniently(reply, form)
+    assert result is not None
+    assert result.reading.boxes == (A, B)
+    assert result.reading.labels == ("dog", "cat")
+    assert result.repairs
+
+
+KEYS_OF_LABELS = [
+    '"Label": "dog"', '" label": "dog"', '"LABEL ": "dog"', "“label”: “dog”", "‘label’: ‘dog’",
+    '"labels": ["dog"]', '"label": ["dog"]', '"description": "dog"', '"sub_label": "dog"',
+    '"text_content": "dog"', '"class_name": ["dog"]', '"label": "<ref>dog</ref>"',
+    '"label": "", "name": "dog"', '"label"： "dog"', "label: dog",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pair", KEYS_OF_LABELS)
+@pytest.mark.parametrize("end", ["},]", "}", "}]\n```"])
+def test_a_label_is_found_under_any_key_of_one_and_the_repair_is_named(pair: str, end: str) -> None:
+    result = leniently(f'[{{"bbox_2d": [100, 200, 300, 400], {pair}{end}', JSON_LABELS)
+    assert result is not None
+    assert (result.reading.boxes, result.reading.labels) == ((A,), ("dog",))
+    assert result.repairs
+
+
+def test_a_number_that_may_be_cut_off_is_no_number() -> None:
+    for reply in ("x1: 100, y1: 200, x2: 300, y2: 4", "bbox: 100, 200, 300, 4"):
+        cut = ParsedReply((), (), (), FormatFailure.TRUNCATED)
+        assert parse_leniently(reply, JSON, cut) is None
+        assert parse_leniently(f"{reply}00 ", JSON, cut) is not None
+
+
+NO_LABEL = [
+    "Here: (100, 200, 300, 400)",
+    "I can see that it is at (100, 200, 300, 400)",
+    '{"boxes": [[100,200,300,400],[500,600,700,800],[1,2,3,4]], "labels": ["dog", "cat"]}',
+    '{"detections": [[100, 200, 300, 400]]}',
+    "<OD>[100, 200, 300, 400]</OD>",
+    "dog: (100, 200), cat: (300, 400)",
+]
+
+
+@pytest.mark.parametrize("reply", NO_LABEL)
+def test_a_box_whose_label_cannot_be_told_is_not_read(reply: str) -> None:
+    assert leniently(reply, TEXT_LABELS) is None
+    assert leniently(reply, JSON_LABELS) is None
+
+
+@pytest.mark.parametrize("label", ["person on the left", "The Beatles", "7-up", "man in red shirt"])
+def test_a_label_of_several_words_stays_whole(label: str) -> None:
+    result = leniently(f"{label} (100, 200, 300, 400)", TEXT_LABELS)
+    assert result is not None
+    assert result.reading.labels == (label,)
+
+
+def test_a_full_width_comma_in_a_label_stays() -> None:
+    result = leniently("狗，大的：（100，200，300，400）", TEXT_LABELS)
+    assert result is not None
+    assert result.reading.labels == ("狗，大的",)
+
+
+ADHERENT = [
+    (TEXT_LABELS, '[{"bbox_2d": [100, 200, 300, 400], "label": "dog"}, '
+        '{"bbox_2d": [500, 600, 700, 800], "label": "cat"}]', Repair.OTHER_OUTPUT),
+    (TEXT_LABELS, '```json\n{"dog": [100, 200, 300, 400], "cat": [500, 600, 700, 800]}\n```',
+        Repair.OTHER_OUTPUT),
+    (TEXT_LABELS, "- label: dog\n  bbox: [100, 200, 300, 400]\n- label: cat\n"
+        "  bbox: [500, 600, 700, 800]", Repair.LABEL),
+    (TEXT_LABELS, "- bbox: [100, 200, 300, 400]\n  label: dog\n- bbox: [500, 600, 700, 800]\n"
+        "  label: cat", Repair.LABEL),
+    (TEXT_LABELS, "1. **dog**: [100, 200, 300, 400]\n2. **cat**: [500, 600, 700, 800]",
+        Repair.LABEL),
+    (TEXT_LABELS, "“dog”: [100, 200, 300, 400]\n“cat”: [500, 600, 700, 800]", Repair.LABEL),
+    (JSON_LABELS, '[{"bbox_2d": [100, 200, 300, 400], "Label": "dog"}, '
+        '{"bbox_2d": [500, 600, 700, 800], "label": "<ref>cat</ref>"}]', Repair.LABEL),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "reply", "repair"), ADHERENT)
+def test_lost_labels_of_an_adherent_reply_are_found(
+    form: ReplyFormat, reply: str, repair: Repair
+) -> None:
+    strict = read(reply, form)
+    assert strict.reason is None
+    assert strict.labels != ("dog", "cat")
+    result = leniently(reply, form)
+    assert result is not None
+    assert result.reading == strict._replace(labels=("dog", "cat"))
+    assert repair in result.repairs
+    truth = findit.truth([A, B], ["dog", "cat"])
+    name = "xyxy_text" if form is TEXT_LABELS else "xyxy_json_bbox_2d"
+    scored = findit.score(
+        [reply], [truth], name, sizes=(1000, 1000), space="grid1000", multilabel=True
+    )
+    assert scored.metric_values["F1@0.5"] <= 50
+    assert scored.metric_values["F1@0.5 (lenient)"] == 100
+    kinds = {event["kind"] for event in scored.queries[0].details["errors"]}
+    assert kinds == {"recoverable"}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "traffic light: [100, 200, 300, 400]\n7-up: [500, 600, 700, 800]",
+        'the "stop" sign: [100, 200, 300, 400]',
+        "dog: [100, 200, 300, 400] Note: {nothing else}",
+    ],
+)
+def test_adherent_replies_with_labels_are_left_alone(reply: str) -> None:
+    assert leniently(reply, TEXT_LABELS) is None
+
+
+def test_a_lost_label_is_no_wrong_label_even_where_nobody_finds_it() -> None:
+    def kind(reply: str) -> str:
+        truth = findit.truth([A], ["dog"])
+        scored = findit.score(
+            [reply], [truth], "xyxy_text", sizes=(1000, 1000), space="grid1000", multilabel=True
+        )
+        (event,) = scored.queries[0].details["errors"]
+        assert (event["box"], event["object"]) == (0, 0)
+        return str(event["kind"])
+
+    assert kind("cat: [100, 200, 300, 400]") == "wrong label"
+    assert kind('[{"bbox_2d": [100, 200, 300, 400], "label": "cat"}]') == "not readable"
+    assert kind('[{"bbox_2d": [100, 200, 300, 400]}]') == "not readable"
