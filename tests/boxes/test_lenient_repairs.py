@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import time
 import tracemalloc
 
 import pytest
@@ -12,14 +13,18 @@ from hypothesis import strategies as st
 from lenient_replies import (
     A_JSON,
     B_JSON,
+    GRID1000,
     JSON,
     NESTED,
+    POINT,
+    TEXT_LABELS,
     A,
     leniently,
 )
 
 import vlmeval_findit as findit
-from vlmeval_findit.boxes.lenient import Repair
+from vlmeval_findit.boxes.box_records import FormatFailure, ParsedReply
+from vlmeval_findit.boxes.lenient import Repair, parse_leniently
 from vlmeval_findit.boxes.lenient.values import values_in
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.representation import GRID, STRUCTURES, ReplyFormat
@@ -157,3 +162,30 @@ def test_nothing_of_a_reply_stays_after_it_was_read(reply: str) -> None:
     finally:
         tracemalloc.stop()
     assert grown < len(reply)
+
+
+# --- loops ----------------------------------------------------------------------------------------
+
+LOOPED = [
+    "top-left ", "(1, 2) ", "top-left (1, 2) ", "x1: 1 ", "x1=1, y1=2, x2=3, y2=4 ", "<loc0001>",
+    "<ref>", "<ref>dog</ref><box>[[1,2,3,4]]</box>", "dog: ", "bbox: 1, 2, 3, 4\n", "1_", "is ",
+    "：", "“", "“a”：", "dog (1,2,3,4) ", "| 1 ", "image ", "a. ", "a, ", "[1,2,3,4,0.5] ", "\n",
+    "corner of the ", "label: dog\n", "the ", "[1,2],", '"label": "', "{{1,", "x: [1, 2] ",
+]  # fmt: skip
+LONG = 1_000_000
+LOOPS = {
+    **{piece: (piece * (LONG // len(piece) + 1))[:LONG] for piece in LOOPED},
+    "a name and blanks": "x1 :" + " " * LONG + "1",
+    "a long line": "a" * LONG + " 1 2 3 4",
+    "a long tag": "<" + "a" * LONG,
+    "corners far apart": ("top" + " " * 50) * 20_000,
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_loop_of_words_takes_a_second_at_most(loop: str) -> None:
+    for form in (ReplyFormat("json", "xyxy", multilabel=True, frames=3), TEXT_LABELS, POINT):
+        strict = ParsedReply((), (), (), FormatFailure.NOT_JSON)
+        start = time.process_time()
+        parse_leniently(LOOPS[loop], form, strict, GRID1000)
+        assert time.process_time() - start < 2

@@ -103,18 +103,18 @@ class _Corner:
     end: int
 
 
-def boxes_of_points(text: str, row: Representation, in_order: bool) -> Iterator[Box]:
-    """Yield the boxes that points state.
+def boxes_of_points(text: str, row: Representation) -> Iterator[tuple[bool, Box]]:
+    """Yield the boxes that points state, each with whether its points are named corners.
 
-    Named corners say which side they are on, whatever their order. Points without names are
-    taken in the format's order, if ``in_order``.
+    Named corners say which side they are on, whatever their order. Points without names are in
+    the format's order.
     """
     for chain in _chains(text, row):
         points = _with_names(chain)
-        if points and all(point.name for point in points):
-            yield from _of_corners(points, row)
-        elif in_order:
-            yield from _of_nameless(points, row, text)
+        is_named = bool(points) and all(point.name for point in points)
+        boxes = _of_corners(points, row) if is_named else _of_nameless(points, row, text)
+        for box in boxes:
+            yield is_named, box
 
 
 # --- which points and corners belong together -----------------------------------------------------

@@ -24,6 +24,9 @@ BETWEEN = r"(?:\s*+[,;]\s*+|\s++)"
 UNIT = r"(?![\w%°]|\s?(?:px\b|pixels?\b|percent\b|[cm]m\b|%|像素))"
 
 
+_DIGIT = re.compile(r"\d")
+
+
 class Found(NamedTuple):
     """A box and its place in the text."""
 
@@ -40,6 +43,9 @@ def boxes_in_prose(
     ``extent`` is where the image lies in the numbers of a reply; without it location tokens,
     which are fractions of the image, cannot be written in these numbers and are not read.
     """
+    # For speed: many replies of words have no number.
+    if not _DIGIT.search(text):
+        return []
     plain_text = in_ascii(text)
     found = sorted(_found(plain_text, fmt, extent), key=lambda box: (box.start, -box.end))
     apart: list[Found] = []
@@ -57,14 +63,17 @@ def _found(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> Iterator[
     if extent is not None:
         yield from map(Found._make, boxes_in_tokens(text, fmt, extent))
     yield from _by_name(text, row)
+    # Their numbers are in the format's order, unless words name another one.
+    in_order = [*_bracketed(text, row), *_bare(text, row, fmt.multilabel)]
     if row.name in POINTS:
-        # Points without names are in the format's order, named corners in any.
-        in_order = not names_another_order(text, row)
-        for start, end, numbers, repairs in boxes_of_points(text, row, in_order):
-            yield Found(start, end, Candidate("", None, numbers, repairs | _PROSE))
-    if not names_another_order(text, row):
-        yield from _bracketed(text, row)
-        yield from _bare(text, row, fmt.multilabel)
+        for is_named, (start, end, numbers, repairs) in boxes_of_points(text, row):
+            box = Found(start, end, Candidate("", None, numbers, repairs | _PROSE))
+            if is_named:
+                yield box
+            else:
+                in_order.append(box)
+    if in_order and not names_another_order(text, row):
+        yield from in_order
 
 
 # --- brackets, tags or nothing around the numbers -------------------------------------------------
