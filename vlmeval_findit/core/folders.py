@@ -6,6 +6,7 @@ import errno
 import json
 import logging
 import os
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -67,13 +68,64 @@ class CustomDataset(Config):
     frames: Count = 1
 
 
+@dataclass(frozen=True, slots=True)
+class _Registry:
+    """The file of custom datasets as this process read it."""
+
+    path: Path
+    state: tuple[int, ...] | None  # which file it was; None: there was none
+    rows: Mapping[str, CustomDataset]
+
+
+_registry: _Registry | None = None
+
+
 def custom_datasets() -> Mapping[str, CustomDataset]:
-    """Return the custom datasets by name; a DatasetFileError if their file is damaged."""
+    """Return the custom datasets by name; a DatasetFileError if their file is damaged.
+
+    The file is read again only if it is another one than last time, so this looks at the disk once.
+    As long as nothing changed, the same mapping is returned.
+    """
+    global _registry
     path = custom_datasets_file()
-    if not path.is_file():
-        return {}
-    kind = dict[str, CustomDataset]
-    return MappingProxyType(_read(path, kind, json.loads, DatasetFileError))
+    state = _state_of(path)
+    last = _registry
+    if last is not None and (last.path, last.state) == (path, state):
+        return last.rows
+    _registry = None  # Nothing old is known where reading fails
+    rows: Mapping[str, CustomDataset] = MappingProxyType({})
+    if state is not None:
+        kind = dict[str, CustomDataset]
+        rows = MappingProxyType(_read(path, kind, json.loads, DatasetFileError))
+    _registry = _Registry(path, state, rows)
+    return rows
+
+
+def known_custom_datasets() -> Mapping[str, CustomDataset]:
+    """Return the custom datasets as they were when this process last looked.
+
+    For what is needed of every row of a table: the disk may be on another machine. Parsing a name
+    and loading a table look (:func:`custom_datasets`).
+    """
+    last = _registry
+    return custom_datasets() if last is None else last.rows
+
+
+def forget_custom_datasets() -> None:
+    """Read the file of custom datasets at the next look: this process writes it."""
+    global _registry
+    _registry = None
+
+
+def _state_of(path: Path) -> tuple[int, ...] | None:
+    """Return what tells a file from what replaces it; None if there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _read(path: Path, kind: Any, parse: Callable[[str], Any], wrong: type[ValueError]) -> Any:

@@ -1,7 +1,7 @@
 """FindIt's datasets (protocol section 2), with the checksums of the release's Parquet subsets.
 
 Custom datasets (``data import``) are rows of the same table, read from a small file when an unknown
-name is looked up.
+name is looked up for the first time, and when the file changed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from ...core.folders import CustomDataset, custom_datasets
+from ...core.folders import CustomDataset, custom_datasets, known_custom_datasets
 
 
 class Family(Enum):
@@ -216,12 +216,15 @@ BENCHMARK: Mapping[str, Dataset] = {row.name: row for row in _ROWS}
 class Datasets(Mapping[str, Dataset]):
     """All datasets, built-in ones before custom ones.
 
-    The file of custom datasets is read for unknown names and for lists, never on import; if it is
-    damaged, this raises DatasetFileError.
+    The file of custom datasets is looked at for unknown names and for lists, never on import; if it
+    is damaged, this raises DatasetFileError.
     """
 
+    def __init__(self) -> None:
+        self._made: tuple[Mapping[str, CustomDataset], dict[str, Dataset]] = ({}, {})
+
     def __getitem__(self, name: str) -> Dataset:
-        return BENCHMARK[name] if name in BENCHMARK else _custom_row(name, custom_datasets()[name])
+        return BENCHMARK[name] if name in BENCHMARK else self._row(name, custom_datasets())
 
     def __iter__(self) -> Iterator[str]:
         yield from BENCHMARK
@@ -230,13 +233,34 @@ class Datasets(Mapping[str, Dataset]):
     def __len__(self) -> int:
         return len(BENCHMARK) + len(custom_datasets())
 
+    def known(self, name: str) -> Dataset:
+        """Return a dataset as it was when the file was last looked at, which costs nothing.
 
-DATASETS: Mapping[str, Dataset] = Datasets()
+        For everything that is done for each row of a table. A name that was not in the file is
+        looked for again.
+        """
+        if name in BENCHMARK:
+            return BENCHMARK[name]
+        custom = known_custom_datasets()
+        return self._row(name, custom) if name in custom else self[name]
+
+    def _row(self, name: str, custom: Mapping[str, CustomDataset]) -> Dataset:
+        """Return a row of the file, made once as long as the file is the same."""
+        made_of, rows = self._made
+        if made_of is not custom:
+            rows = {}
+            self._made = custom, rows
+        if name not in rows:
+            rows[name] = _custom_row(name, custom[name])
+        return rows[name]
+
+
+DATASETS = Datasets()
 
 
 def custom_rows() -> Mapping[str, Dataset]:
     """Read the custom datasets by name, or raise DatasetFileError."""
-    return {name: DATASETS[name] for name in custom_datasets()}
+    return {name: DATASETS.known(name) for name in custom_datasets()}
 
 
 def _custom_row(name: str, row: CustomDataset) -> Dataset:

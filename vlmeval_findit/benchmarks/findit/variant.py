@@ -64,7 +64,7 @@ class Variant:
 
     @property
     def data(self) -> Dataset:
-        return DATASETS[self.dataset]
+        return DATASETS.known(self.dataset)
 
     @property
     def table(self) -> str:

@@ -16,7 +16,13 @@ from filelock import FileLock
 from ...benchmarks.findit.annotation_tables import PreparedTable, write_table
 from ...benchmarks.findit.findit_query import FindItQuery, thinned
 from ...core.files import atomic_write, suffix_of
-from ...core.folders import CustomDataset, custom_datasets, custom_datasets_file, lmu_data_root
+from ...core.folders import (
+    CustomDataset,
+    custom_datasets,
+    custom_datasets_file,
+    forget_custom_datasets,
+    lmu_data_root,
+)
 from ...core.lock import Lock
 from ...core.table_files import meta_path
 from ..annotated_samples import AnnotationError, Sample, Samples
@@ -205,6 +211,7 @@ def _register(name: str, row: CustomDataset | None) -> None:
     path = custom_datasets_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_name(f"{path.name}.lock")):
+        forget_custom_datasets()  # Another process may have written in the same instant
         before = dict(custom_datasets())
         rows = {known: value for known, value in before.items() if known != name}
         if row is not None:
@@ -212,3 +219,4 @@ def _register(name: str, row: CustomDataset | None) -> None:
         if rows != before:
             with atomic_write(path) as f:
                 json.dump({name: asdict(row) for name, row in rows.items()}, f, indent=1)
+            forget_custom_datasets()
