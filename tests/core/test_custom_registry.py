@@ -21,7 +21,8 @@ from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import folders
 from vlmeval_findit.core.folders import DatasetFileError, custom_datasets_file
-from vlmeval_findit.engine.calls import CellBuilder
+from vlmeval_findit.core.question import Message
+from vlmeval_findit.engine.calls import CellBuilder, Prompts
 
 OPENED: list[str] = []
 """Files that this process opened since a test cleared it; hooks of an interpreter stay."""
@@ -72,6 +73,11 @@ def write_registry(rows: Mapping[str, Any]) -> None:
     os.replace(other, path)
 
 
+def words(variant: Variant) -> str:
+    """Return the text of the first message."""
+    return CellBuilder(False).cell("Stub", variant, None).prompts.parts(0)[-1].value
+
+
 def hash_all_prompts() -> None:
     """Make every message of the table in every format, as a sweep over the grid does."""
     tables = CellBuilder(False)
@@ -120,8 +126,10 @@ def test_an_import_in_this_process_is_seen_at_once(root: Path) -> None:
     import_rows(root)
     before = parse("FindIt_Mine_xyxy_json")
     assert before.data.family is Family.REFEXP
+    assert words(before).startswith("Find the one object in the image that")
     import_rows(root, kind="label")
     assert before.data.family is Family.OBJDET, "without any look at a name"
+    assert words(before).startswith('Find every instance of "thing 0" in the image.')
     assert parse("FindIt_Mine_xyxy_json").data is before.data
 
 
@@ -184,3 +192,22 @@ def test_a_file_that_is_damaged_meanwhile_is_an_error_until_it_is_mended(
             variant.data  # noqa: B018
     custom_datasets_file().write_text(good)
     assert parse("FindIt_Mine_xyxy_json").data == variant.data
+
+
+@pytest.mark.parametrize(("limit", "made"), [(None, 5), (1, 6)])
+def test_every_message_of_a_table_is_made_once_for_keys_and_hash(
+    limit: int | None, made: int, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_rows(root, 5)
+    cell = CellBuilder(False).cell("Stub", parse("FindIt_Mine_xyxy_json"), limit)
+    messages, really = [], Prompts.parts
+
+    def parts(prompts: Prompts, index: int) -> Message:
+        messages.append(index)
+        return really(prompts, index)
+
+    monkeypatch.setattr(Prompts, "parts", parts)
+    whole = cell.prompt_hash
+    assert len(list(cell.call_keys())) == (limit or 5)
+    assert cell.prompt_hash == whole == cell.prompts.words.hash(cell.task)
+    assert len(messages) == made

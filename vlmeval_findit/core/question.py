@@ -224,6 +224,12 @@ def prompt_hash(messages: Iterable[Message]) -> str:
     """Hash everything that was asked: texts and paths of images, in order."""
     digest = hashlib.sha256()
     for parts in messages:
-        digest.update(json.dumps([(p.kind.value, p.value) for p in parts]).encode())
-        digest.update(b"\n")
+        written = [f"[{_KINDS[kind]}, {quoted(value)}]" for kind, value in parts]
+        digest.update(f"[{', '.join(written)}]\n".encode())
     return digest.hexdigest()
+
+
+quoted = json.encoder.encode_basestring_ascii
+"""Encode a string as JSON: twice as fast as encoding lists of strings."""
+
+_KINDS = {kind: quoted(kind.value) for kind in PartKind}

@@ -24,7 +24,16 @@ from ..core.folders import Folder, image_folder
 from ..core.identity import SAMPLE
 from ..core.image_content import content_of
 from ..core.image_files import rows_to_leave_out
-from ..core.question import AnyTask, Message, PartKind, Question, Reference, located, prompt_hash
+from ..core.question import (
+    AnyTask,
+    Message,
+    PartKind,
+    Question,
+    Reference,
+    located,
+    prompt_hash,
+    quoted,
+)
 
 _UNREAD = "not read: "
 
@@ -108,6 +117,7 @@ class Prompts:
         return located(self.parts(index), self.folder.path)
 
     def hashes(self, rows: tuple[int, ...]) -> PromptHashes:
+        """Return the hashes of the messages of rows; those of all rows give :attr:`hash`, too."""
         if rows in self._hashes:
             return self._hashes[rows]
         numbers, sha256, folder = array("I"), bytearray(), str(self.folder.path)
@@ -118,9 +128,7 @@ class Prompts:
                 references = [isinstance(part, Reference) for part in images]
                 numbers.append(self.images.number(folder, [i.value for i in images], references))
                 words = [
-                    '["image",""]'
-                    if kind is PartKind.IMAGE
-                    else f'["{kind.value}",{_quoted(text)}]'
+                    '["image",""]' if kind is PartKind.IMAGE else f'["{kind.value}",{quoted(text)}]'
                     for kind, text in parts
                 ]
                 sha256.extend(hashlib.sha256(f"[{','.join(words)}]".encode()).digest())
@@ -174,6 +182,13 @@ class Cell:
     def prompt_hashes(self) -> PromptHashes:
         return self.prompts.hashes(self.rows)
 
+    @property
+    def prompt_hash(self) -> str:
+        """Hash of the messages of all rows of the table, whichever are asked."""
+        if len(self.rows) == len(self.task.queries):
+            _ = self.prompt_hashes  # needed anyway, and gives both
+        return self.prompts.hash
+
     def key_maker(self) -> Callable[[int], str]:
         """Return the function from a row's place to its key.
 
@@ -184,7 +199,7 @@ class Cell:
 
         def key(at: int) -> str:
             digest = begun.copy()
-            shown = ",".join(map(_quoted, contents(images[at])))
+            shown = ",".join(map(quoted, contents(images[at])))
             words = sha256[32 * at : 32 * at + 32].hex()
             digest.update(f',"{words}",[{shown}]]'.encode())
             return digest.hexdigest()
@@ -349,8 +364,5 @@ def _rows_of(question: Question) -> _Rows:
     benchmark = benchmark_of(question)
     return benchmark.name, *benchmark.query_set_key(question)
 
-
-_quoted = json.encoder.encode_basestring_ascii
-"""Encode a string as JSON: twice as fast as encoding lists of strings."""
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)

@@ -71,8 +71,8 @@ def prepare_output(
         if not space_later or settings.space is not None:
             raise
         space = None
-    # Hashing builds all messages once, for keys too; not where messages depend on the model.
-    known = cell.prompts.hash if cell.rows and cell.task.base_task is None else None
+    # Where messages depend on the model, the hash is of those of the shared task.
+    known = cell.prompt_hash if cell.rows and cell.task.base_task is None else None
     words, custom = cell.prompts.words, cell.prompts.custom
     who = cell.task, cell.model, described.answering
     identity = run_identity(*who, cell.rows, space, known, words)

@@ -6,9 +6,13 @@ After a change that is meant, raise ``prompts.VERSION`` and write the file again
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 
 from grids import grid
+from hypothesis import given
+from hypothesis import strategies as st
 from paths import GOLDEN as GOLDEN_FOLDER
 
 from vlmeval_findit.benchmarks.findit.box_prompts import message
@@ -18,7 +22,7 @@ from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, Variant
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.representation import BOX_KEYS, OUTPUTS, REPRESENTATIONS
 from vlmeval_findit.boxes.representation import GRID as BOXES
-from vlmeval_findit.core.question import Message, PartKind, image, prompt_hash, text
+from vlmeval_findit.core.question import Message, Part, PartKind, image, prompt_hash, text
 
 GOLDEN = GOLDEN_FOLDER / "prompts.txt"
 
@@ -124,3 +128,17 @@ def test_any_change_changes_the_hash() -> None:
     ]
     assert len({prompt_hash(messages) for messages in ([one], *others)}) == 7
     assert prompt_hash([one]) == prompt_hash(iter([one]))
+
+
+_PARTS = st.tuples(st.sampled_from(PartKind), st.text())
+
+
+@given(st.lists(st.lists(_PARTS, max_size=3), max_size=3))
+def test_the_hash_of_prompts_is_that_of_their_json(
+    messages: list[list[tuple[PartKind, str]]],
+) -> None:
+    """Runs recorded it, and go on only with the same."""
+    lines = [json.dumps([[kind.value, value] for kind, value in parts]) for parts in messages]
+    written_out = "".join(f"{line}\n" for line in lines)
+    asked = [tuple(Part(*part) for part in parts) for parts in messages]
+    assert prompt_hash(asked) == hashlib.sha256(written_out.encode()).hexdigest()

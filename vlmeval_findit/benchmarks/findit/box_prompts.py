@@ -7,10 +7,11 @@ numbering from 0 would shift a reply that leaves out the first frame.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from ...boxes.representation import CLASS_KEY, PLURAL_KEYS, MatchRule
 from ...core.question import Message, Part, image, reference, text
-from .findit_datasets import Family
+from .findit_datasets import Dataset, Family
 from .findit_query import FindItQuery
 from .marked_references import words
 from .variant import Variant
@@ -40,10 +41,20 @@ def message(query: FindItQuery, variant: Variant) -> Message:
 
 def request(query: FindItQuery, variant: Variant) -> str:
     """Compose the text that ends a message: what to find and what to return."""
-    find = query.label.join(_find(variant))
-    sentences = [find, *_return(variant), *_if_nothing(variant), "Answer with nothing else."]
     caption = f'Caption: "{query.caption}"\n' if variant.caption else ""
-    return caption + " ".join(sentences)
+    return caption + query.label.join(_around_label(variant, variant.data))
+
+
+@lru_cache(maxsize=1024)
+def _around_label(v: Variant, row: Dataset) -> tuple[str, ...]:
+    """Return what stands before and after the label, equal for all queries of a variant.
+
+    With references there is no label and one text. ``row`` is the variant's dataset: another one
+    has its name after an import.
+    """
+    *before, find = _find(v)
+    after = " ".join([find, *_return(v), *_if_nothing(v), "Answer with nothing else."])
+    return *before, after
 
 
 def _if_nothing(v: Variant) -> list[str]:
