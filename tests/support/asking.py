@@ -46,6 +46,7 @@ def ask_calls(
     at_once: int = 1,
     images: Sequence[str] = (),
     cancel: CancelToken | None = None,
+    seen: list[str] | None = None,
 ) -> list[Answer]:
     """Return the answers to calls of a run, in their order; skipped calls have none.
 
@@ -58,6 +59,7 @@ def ask_calls(
         at_once: most calls in flight.
         images: for each call the name of its image's content (default: calls have no image).
         cancel: stops the run.
+        seen: gets the texts of answers as they come, also where the run ends with an error.
     """
     backend = asked if isinstance(asked, HttpBackend) else HttpBackend(lambda: asked, at_once)
     messages = list(message) if isinstance(message, list) else [message] * calls
@@ -75,6 +77,8 @@ def ask_calls(
                 for call, answer in zip(result.calls, result.answers, strict=True):
                     assert call.row not in answers
                     answers[call.row] = answer
+                    if seen is not None:
+                        seen.append(answer.text)
 
     run_sync(run())
     return [answers[number] for number in sorted(answers)]

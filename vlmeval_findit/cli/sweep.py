@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from ..core.command import (
 from ..core.custom_prompt import prompt_set
 from ..core.vlmevalkit import package_folder, quiet_log
 from ..engine.answering import BackendFactories, BackendFactory, StoppedError
-from ..engine.backend import CallOptions
+from ..engine.backend import CallOptions, LostCallError
 from ..engine.cancel import cancelled_by_signals
 from ..engine.journal.writer import DiskFullError, JournalTakenError
 from ..engine.named_servers import ServerBackends, policy_of
@@ -57,7 +58,7 @@ from .early_checks import (
 from .model_options import MODEL_GROUPS, model_options
 from .printing import print_folded, print_rows, report_spending
 from .progress import SweepProgress
-from .shared_options import PATH, Command, is_quiet, option, print_note
+from .shared_options import PATH, Command, is_quiet, is_verbose, option, print_note
 
 _WITHOUT_HOST = (Access.SERVER, Access.PROVIDER, Access.BATCH)
 """For these VLMEvalKit is not needed."""
@@ -284,6 +285,11 @@ def results_of(sweep: Sweep, factories: BackendFactories) -> tuple[Sequence[Cell
     except (DiskFullError, JournalTakenError) as error:
         print_note(f"error: {error}")
         status = NO_MORE if isinstance(error, DiskFullError) else SOME_FAILED
+    except LostCallError as error:
+        if is_verbose():
+            traceback.print_exc()
+        print_note(f"error: {error}")
+        status = SOME_FAILED
     except UnfinishedError as error:
         print_note(f"error: {error}")
         results = error.results

@@ -221,8 +221,22 @@ class ThreadedBackend:
                 task.cancel()
 
 
+class LostCallError(RuntimeError):
+    """A fault of this program ended a call; all other answers are stored."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(
+            f"a fault of this program ended a call: {error_line(error)}. Other answers are "
+            "stored: run again to go on, with --verbose for a report of the fault"
+        )
+
+
 class ScheduledRun(ABC, Generic[Result]):
-    """The loop around a scheduler: its assignments are tasks, until it is done or cancelled."""
+    """The loop around a scheduler: its assignments are tasks, until it is done or cancelled.
+
+    An exception that leaves a task is a fault: nothing more begins then, calls in flight are waited
+    for, as they are paid, and a :class:`LostCallError` ends the run.
+    """
 
     def __init__(self, scheduler: Scheduler, cancel: CancelToken) -> None:
         self._scheduler = scheduler
@@ -230,6 +244,9 @@ class ScheduledRun(ABC, Generic[Result]):
         self._loop = asyncio.get_running_loop()
         self._woken = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._calls: set[asyncio.Task[None]] = set()  # of these, those that ask
+        self._fault: BaseException | None = None
+        self._is_over = False  # tasks are cancelled now
 
     @abstractmethod
     def _begin(self) -> bool:
@@ -240,16 +257,21 @@ class ScheduledRun(ABC, Generic[Result]):
         """Return the result of an item that needs no server any more; None if it has none."""
 
     async def results(self) -> AsyncGenerator[list[Result], None]:
-        """Yield results as they come; at the end running tasks are cancelled and waited for."""
+        """Yield results as they come; at the end running tasks are cancelled and waited for.
+
+        Raises LostCallError, after all results, if a task ended with an exception.
+        """
         try:
             with self._cancel.on_request(self._stop):
                 while not self._cancel.now:
                     self._woken.clear()
-                    may_begin = self._begin()
+                    may_begin = self._fault is None and self._begin()
                     if finished := self._finished():
                         yield finished
                         continue
-                    if self._scheduler.done:
+                    if self._fault is not None and not self._calls:
+                        raise LostCallError(self._fault) from self._fault
+                    if self._fault is None and self._scheduler.done:
                         return
                     wake_at = self._scheduler.wake_at(self._loop.time()) if may_begin else None
                     with suppress(TimeoutError):
@@ -258,21 +280,38 @@ class ScheduledRun(ABC, Generic[Result]):
                 if finished := self._finished():
                     yield finished
         finally:
+            self._is_over = True
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _finished(self) -> list[Result]:
         finished, self._scheduler.finished = self._scheduler.finished, []
-        return [result for item in finished if (result := self._result(item)) is not None]
+        results = []
+        for item in finished:
+            try:
+                result = self._result(item)
+            except Exception as error:
+                self._fault = self._fault or error
+                continue
+            if result is not None:
+                results.append(result)
+        return results
 
-    def _go(self, coroutine: Coroutine[None, None, None]) -> None:
+    def _go(self, coroutine: Coroutine[None, None, None], *, calls: bool) -> None:
+        """Run a task; whether it ``calls`` a model, and so is waited for."""
         task = self._loop.create_task(coroutine)
         self._tasks.add(task)  # the loop itself holds tasks weakly
+        if calls:
+            self._calls.add(task)
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        self._calls.discard(task)
+        error = asyncio.CancelledError("not by us") if task.cancelled() else task.exception()
+        if not self._is_over:
+            self._fault = self._fault or error
         self._woken.set()
 
     def _stop(self) -> None:

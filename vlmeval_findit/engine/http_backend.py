@@ -182,7 +182,7 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
         self._lost = ""
         if callable(service.endpoints):
             self._scheduler.servers_may_come = True
-            self._go(self._follow_servers())
+            self._go(self._follow_servers(), calls=False)
             if not limits:
                 log.warning("%s: no server is there yet: calls wait for one", service.model.name)
 
@@ -215,7 +215,7 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
             if assignment is None:
                 self._budget.take_back()
                 break
-            self._go(self._attempt(assignment))
+            self._go(self._attempt(assignment), calls=True)
         return True
 
     def _result(self, finished: FinishedItem) -> tuple[Any, Answer] | None:

@@ -93,7 +93,7 @@ class _RayRun(ScheduledRun[WorkResult]):
         if self._cancel.requested:
             self._scheduler.give_up("not asked: the run is to stop")
         while (assignment := self._scheduler.next(self._loop.time())) is not None:
-            self._go(self._ask(assignment))
+            self._go(self._ask(assignment), calls=True)
         return True
 
     def _finished(self) -> list[WorkResult]:
@@ -128,7 +128,7 @@ class _RayRun(ScheduledRun[WorkResult]):
 
         self._starting += 1
         self._scheduler.servers_may_come = True
-        self._go(start())
+        self._go(start(), calls=False)
 
     def _lose(self, actor: _Actor, what: str, error: BaseException) -> None:
         log.warning("%s %s: %s", actor, what, error_line(error))
