@@ -17,7 +17,9 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import Answering, Identity
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.leaderboard.board import Board, make_board
+from vlmeval_findit.publish.export_folder import copy_run, private_of
 from vlmeval_findit.runs.answered_by import AnsweringModel
+from vlmeval_findit.runs.consensus import write_consensus
 from vlmeval_findit.runs.run_score import score_file
 from vlmeval_findit.runs.run_statistics import StatisticsError, compare
 from vlmeval_findit.runs.score_files import write_score
@@ -169,6 +171,18 @@ def test_images_are_read_from_the_details_and_shared(world: World) -> None:
     first, second = load_runs(paths)
     assert first.provenance.shown[4] == {"2.jpg": "1" * 16}
     assert first.provenance.shown is second.provenance.shown
+
+
+def test_copies_of_a_run_keep_what_it_showed(world: World, tmp_path: Path) -> None:
+    """Without it they would pass for runs of version 1.0."""
+    run = load_run(RunFiles(recorded(world, "A")).provenance)
+    copy_run(run, tmp_path / "copy", private_of([run]))
+    copy = load_run(RunFiles(tmp_path / "copy" / run.path.name).provenance)
+    again = score_file(tmp_path / "copy" / run.path.name)
+    consensus = write_consensus([run, run])
+    for each in (copy, consensus):
+        assert each.provenance.shown == run.provenance.shown
+    assert [row.details["image_sha256"] for row in again.rows] == [*run.provenance.shown.values()]
 
 
 # --- the model that answered ----------------------------------------------------------------------

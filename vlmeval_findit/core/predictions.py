@@ -108,6 +108,11 @@ SHOWN = "image_sha256"
 """Column with the contents of the images that a row showed (:func:`.shown_text`)."""
 
 
+def shown_column(reply: Reply) -> dict[str, str]:
+    """Return what a reply's row showed as a column, to be written again; empty if not known."""
+    return {SHOWN: json.dumps(dict(reply.shown))} if reply.shown else {}
+
+
 def _index(where: str, value: object) -> int:
     """Read a row's number, which sheets hold as 3.0 and some programs as text."""
     number = value

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from ..core.files import atomic_write, file_sha256
 from ..core.folders import image_folder
-from ..core.predictions import read_predictions, write_rows
+from ..core.predictions import read_predictions, shown_column, write_rows
 from ..core.run_files import CHECKSUMS, WRITTEN_BY, RunFiles, run_of
 from ..runs.open_predictions import score_command
 from ..runs.scored_run import Run, RunError
@@ -155,8 +155,13 @@ def copy_run(run: Run, folder: Path, private: Private) -> tuple[str, ...]:
     source = RunFiles(run.path)
     target = RunFiles(folder / f"{run.path.stem}.json")
     rows = [
-        {"index": r.index, "prediction": r.text, "extra_records": r.recorded.as_json()}
-        for r in read_predictions(run.path)
+        {
+            "index": reply.index,
+            "prediction": reply.text,
+            "extra_records": reply.recorded.as_json(),
+            **shown_column(reply),
+        }
+        for reply in read_predictions(run.path)
     ]
     cleaned = [private.row(row) for row in rows]
     write_rows(target.predictions, lambda: cleaned)

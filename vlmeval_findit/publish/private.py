@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..core.predictions import SHOWN
 from ..core.redaction import scrub
 from ..core.replies import FAILED, RECORD_KEY
 
@@ -71,7 +72,10 @@ class Private:
             for key, value in whole[RECORD_KEY].items()
         }
         extra = json.dumps({**whole, RECORD_KEY: record}, ensure_ascii=False)
-        return {**row, "prediction": self.in_reply(row["prediction"]), "extra_records": extra}
+        cleaned = {**row, "prediction": self.in_reply(row["prediction"]), "extra_records": extra}
+        if SHOWN in row:
+            cleaned[SHOWN] = self.in_record(row[SHOWN])
+        return cleaned
 
     def json_text(self, text: str) -> str:
         """Clean a JSON record of this package; return the same text if nothing changes."""

@@ -19,7 +19,7 @@ from ..boxes.representation import MatchRule
 from ..boxes.writing import BoxToWrite, write
 from ..coords.run_check import NotBoxesError
 from ..core.identity import SAMPLE, write_identity
-from ..core.predictions import read_predictions, write_rows
+from ..core.predictions import read_predictions, shown_column, write_rows
 from ..core.replies import FAILED, Recorded, Reply, with_error
 from ..core.run_files import RunFiles, sample_path
 from ..core.scored_row import ScoredRow
@@ -66,7 +66,7 @@ def _row(
     opened: Predictions, rows: Sequence[ScoredRow], replies: Sequence[Reply]
 ) -> dict[str, Any]:
     answers = [pair for pair in zip(rows, replies, strict=True) if not pair[0].failed]
-    row: dict[str, Any] = {"index": rows[0].index}
+    row: dict[str, Any] = {"index": rows[0].index, **shown_column(replies[0])}
     if not answers:
         why = "the calls of all samples failed"
         text, extra = f"{FAILED} via API. {why}", replies[0].recorded.as_json()
