@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from vlmeval_findit.api.inputs import in_memory
 from vlmeval_findit.core.image_content import TRANSPARENT, content_of
 from vlmeval_findit.core.image_files import check, decode, header, shows_transparency
 
@@ -149,3 +150,11 @@ def test_a_colour_key_that_no_pixel_has_hides_nothing(tmp_path: Path) -> None:
 def test_colours_below_full_transparency_do_not_matter(hidden: tuple[int, int, int]) -> None:
     image = io.BytesIO(saved(half("RGBA", (*hidden, 0), (*RED, 255))))
     assert decode(image).getpixel((0, 0)) == WHITE
+
+
+@pytest.mark.parametrize("as_array", [False, True], ids=["a PIL image", "an array"])
+def test_images_in_memory_are_laid_on_white_too(as_array: bool) -> None:
+    clear = half("RGBA", (0, 0, 0, 0), (*RED, 255))
+    pixels = np.asarray(in_memory(np.asarray(clear) if as_array else clear))
+    assert (pixels[:, : SIDE // 2] == WHITE).all()
+    assert (pixels[:, SIDE // 2 :] == RED).all()

@@ -12,12 +12,13 @@ from ..benchmarks.findit.variant import Variant
 from ..boxes.box_records import Ignored as Ignored
 from ..boxes.box_records import Truth as Truth
 from ..boxes.representation import Corners
+from ..core.transparency import as_rgb
 
 if TYPE_CHECKING:
     from PIL import Image
 
 ImageLike = Any
-"""The path of a file, a PIL image, or an array (height, width, 3) of 8 bits."""
+"""The path of a file, a PIL image, or an array (height, width, 3 or 4) of 8 bits."""
 
 
 def as_list(images: ImageLike | Sequence[ImageLike]) -> list[ImageLike]:
@@ -33,7 +34,7 @@ def is_file(image: ImageLike) -> bool:
 
 
 def in_memory(image: ImageLike) -> Image.Image:
-    """Return a PIL image or an array as an RGB image.
+    """Return a PIL image or an array as an RGB image, on white where it is transparent.
 
     Raises:
         ValueError: it is neither; the message names its type.
@@ -42,7 +43,7 @@ def in_memory(image: ImageLike) -> Image.Image:
     from PIL import Image
 
     if isinstance(image, Image.Image):
-        return image.convert("RGB")
+        return as_rgb(image)
     if not hasattr(image, "__array__"):
         raise ValueError(f"{type(image).__name__} is no image: use a path, a PIL image or an array")
     values = np.asarray(image)
@@ -52,7 +53,7 @@ def in_memory(image: ImageLike) -> Image.Image:
             "(height, width, 3) of uint8. A tensor (3, height, width) from 0 to 1: "
             "(255 * tensor).byte().permute(1, 2, 0)"
         )
-    return Image.fromarray(values).convert("RGB")
+    return as_rgb(Image.fromarray(values))
 
 
 # --- sizes ----------------------------------------------------------------------------------------
