@@ -15,7 +15,8 @@ from ..core.config import Count, Dollars, Number, config_from
 from ..core.folders import image_folder, table_folders
 from ..core.formatting import closest, nearest
 from ..core.identity import Answering, Described
-from ..core.image_files import rows_to_leave_out
+from ..core.image_content import imported_contents, replaced, replaced_note
+from ..core.image_files import ImageError, rows_to_leave_out
 from ..core.predictions import check_model_name
 from ..core.question import Question
 from ..core.settings import Settings
@@ -153,13 +154,24 @@ def check_folder(folder: Path) -> None:
         raise ValueError(f"--work-dir {folder}: {existing} {why}")
 
 
-def check_rows(questions: Iterable[Question], skip_missing: bool) -> None:
-    """Refuse questions whose tables or images do not exist."""
+def check_rows(questions: Iterable[Question], skip_missing: bool, limit: int | None) -> None:
+    """Refuse questions whose tables or images do not exist, or whose images were replaced.
+
+    Of ``limit`` rows (None: all) the images are compared with those that were imported.
+    """
     tables = CellBuilder(None)
     distinct = {(each.table, each.images, each.frames): each for each in questions}
     for question in distinct.values():
-        queries = list(tables.task(question).queries.values())
-        rows_to_leave_out(queries, image_folder(question.images), skip_missing)
+        task = tables.task(question)
+        queries = list(task.queries.values())
+        folder = image_folder(question.images)
+        rows_to_leave_out(queries, folder, skip_missing)
+        known = imported_contents(task.table)
+        if known:
+            asked = {name for query in queries[:limit] for name in (*query.support, *query.images)}
+            others = replaced({name: known[name] for name in asked & known.keys()}, folder.path)
+            if others:
+                raise ImageError(replaced_note(sorted(others), folder.path))
 
 
 # --- models ---------------------------------------------------------------------------------------

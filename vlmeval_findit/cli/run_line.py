@@ -143,7 +143,8 @@ def check_line(
         refuse_unused(specified, accesses)
         _check_others(run)
         _check_models(run, factories)
-        check_rows(run.questions if run.mode != "eval" else (), skips_missing())
+        asked = run.questions if run.mode != "eval" else ()
+        check_rows(asked, skips_missing(), run.limit)
     else:
         _check_host(run, specified, host_values)
     if not options.dry_run:

@@ -165,7 +165,7 @@ def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> Backend
         questions = all_questions(sweep, entry.name)
         check_entry(entry, access, questions, needs_device=options.executor == "local")
         if access not in _WITHOUT_HOST:
-            check_rows(questions, sweep.skip_missing)
+            check_rows(questions, sweep.skip_missing, sweep.limit)
     factories = servers_for(sweep, options, accesses, budget)
     in_process = [entry.name for entry in sweep.models if entry.name not in factories]
     if in_process:

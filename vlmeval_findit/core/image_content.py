@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from .files import open_regular
@@ -79,6 +80,41 @@ def sha256_in(content: str) -> str:
 def is_transparent(content: str) -> bool:
     """Tell whether a content, perhaps short, is that of a transparent image."""
     return content.endswith(TRANSPARENT)
+
+
+# --- the images that a table was imported with ----------------------------------------------------
+
+
+def contents_path(table: Path) -> Path:
+    """Return the file with the contents of the images that a table was imported with."""
+    return table.with_name(f"{table.stem.removesuffix('_multilabel')}.images.json")
+
+
+def imported_contents(table: Path) -> Shown:
+    """Return the contents of the images of an imported table; empty for other tables."""
+    path = contents_path(table)
+    if not path.is_file():
+        return {}
+    return shown_in(path.read_text(encoding="utf-8"))
+
+
+def replaced(expected: Shown, folder: Path) -> list[str]:
+    """List the images that are there and are not those of the import."""
+    others = []
+    for name, content in expected.items():
+        with suppress(OSError):
+            if content_of(folder / name) != content:
+                others.append(name)
+    return others
+
+
+def replaced_note(names: Sequence[str], folder: Path) -> str:
+    """Say that images were replaced since they were imported, and what to do."""
+    return (
+        f"{len(names)} images are not those that were imported, the first: {folder / names[0]}. "
+        "Its boxes were drawn on another image: put it back, or import the annotations again "
+        "(data import … --replace)"
+    )
 
 
 # --- what a row showed, in prediction files and scores --------------------------------------------

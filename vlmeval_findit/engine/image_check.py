@@ -2,9 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from ..core.answers import Answer
-from ..core.image_content import ImageChangedError, is_other_file
-from .calls import Call
+from ..core.image_content import (
+    ImageChangedError,
+    Shown,
+    imported_contents,
+    is_other_file,
+    replaced_note,
+)
+from ..core.image_files import ImageError
+from .calls import Call, Cell, unread
+
+
+def refuse_replaced(cells: Sequence[Cell]) -> None:
+    """Raise an ImageError for images of imported tables that are not those of the import."""
+    expected: dict[Path, Shown] = {}
+    others: dict[Path, str] = {}
+    for cell in cells:
+        table, images = cell.prompts.task.table, cell.prompts.images
+        if table not in expected:
+            expected[table] = imported_contents(table)
+        known = expected[table]
+        if not known:
+            continue
+        for number in set(cell.prompt_hashes.images):
+            shown = zip(
+                images.files[number], images.names[number], images.contents(number), strict=True
+            )
+            for file, name, content in shown:
+                if name in known and not unread(content) and known[name] != content:
+                    others[file] = name
+    if others:
+        file, name = next(iter(others.items()))
+        folder = file.parents[len(Path(name).parts) - 1]
+        raise ImageError(replaced_note(list(others.values()), folder))
 
 
 def about_planned_images(call: Call, answer: Answer) -> Answer:

@@ -14,6 +14,7 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from .calls import Call, Cell, unread
+from .image_check import refuse_replaced
 from .journal.view import JournalView
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class Plan:
         self._again = again
         # Places (cell, row's place) by the content of their images, in order of first use.
         self._places: dict[tuple[str, ...], list[tuple[int, int]]] = {}
+        refuse_replaced(cells)
         for at, cell in enumerate(cells):
             contents = map(cell.prompts.images.contents, cell.prompt_hashes.images)
             for place, content in enumerate(contents):

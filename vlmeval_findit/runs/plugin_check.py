@@ -24,8 +24,14 @@ from ..boxes.writing import BoxToWrite, write
 from ..core.benchmark_protocol import Benchmark, Drawing
 from ..core.custom_prompt import CustomPrompt, prompt_set
 from ..core.folders import image_folder
-from ..core.image_content import content_of, is_transparent
-from ..core.image_files import header
+from ..core.image_content import (
+    content_of,
+    imported_contents,
+    is_transparent,
+    replaced,
+    replaced_note,
+)
+from ..core.image_files import header, refusal, unusable
 from ..core.metric import Better
 from ..core.predictions import write_rows
 from ..core.question import AnyTask, Message, PartKind, Question, located
@@ -66,6 +72,7 @@ def check_benchmark(
     indexes = list(task.queries)[:ROWS]
     for index in indexes[:3]:
         yield _message(benchmark, task, index)
+    yield _images(task)
     if shown := _transparent(task, indexes):
         yield Finding(shown)
     runs: dict[str, RunScore] = {}
@@ -89,6 +96,17 @@ def check_benchmark(
         yield Finding(f"{kind.lower()} replies: {len(run.rows)} drawn")
     yield from _values(benchmark, runs)
     yield from _formats(benchmark, task)
+
+
+def _images(task: AnyTask) -> Finding:
+    """Look at all images as a run does: that they are there, of their size, and not replaced."""
+    folder = image_folder(task.question.images)
+    what = f"images of {len(task.queries)} rows in {folder.path}"
+    bad = unusable(list(task.queries.values()), folder.path)
+    if bad:
+        return Finding(what, str(refusal(bad, len(task.queries), folder)))
+    others = replaced(imported_contents(task.table), folder.path)
+    return Finding(what, replaced_note(others, folder.path) if others else "")
 
 
 def _transparent(task: AnyTask, indexes: Sequence[int]) -> str:

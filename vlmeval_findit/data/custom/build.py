@@ -15,7 +15,7 @@ from filelock import FileLock
 
 from ...benchmarks.findit.annotation_tables import PreparedTable, write_table
 from ...benchmarks.findit.findit_query import FindItQuery, thinned
-from ...core.files import atomic_write, suffix_of
+from ...core.files import atomic_write, suffix_of, write_text_once
 from ...core.folders import (
     CustomDataset,
     custom_datasets,
@@ -23,6 +23,7 @@ from ...core.folders import (
     forget_custom_datasets,
     lmu_data_root,
 )
+from ...core.image_content import contents_path
 from ...core.lock import Lock
 from ...core.table_files import meta_path
 from ..annotated_samples import AnnotationError, Sample, Samples
@@ -99,6 +100,8 @@ def import_samples(
     frames = samples.frames or len(checked[0].images)
     tables = _write(name, samples, checked, sizes, frames, origin or {})
     write_ids(tables[0].path, samples, converted.turned)
+    contents = {name: image.content for name, image in images.items()}
+    write_text_once(contents_path(tables[0].path), json.dumps(contents))
     row = CustomDataset(
         folder=str(folder.resolve()),
         family=samples.family.value,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ...boxes.representation import Corners
 from ...core.files import unsafe
+from ...core.image_content import content_of, is_transparent
 from ...core.image_files import (
     ImageFileError,
     Orientation,
@@ -26,7 +27,6 @@ from ...core.image_files import (
     misfit,
     orientation,
     problem,
-    shows_transparency,
 )
 from ...marks.region import PackedMask, RLEError, packed_mask
 from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples, Units
@@ -110,7 +110,7 @@ class CheckedImage:
     orientation: int  # EXIF's; 1: none
     stated: Size | None  # By annotations; may be the size of the other image
     is_decoded: bool = False  # Whether it is decoded as viewers turn it: TIFF
-    transparent: bool = False  # At least one pixel, partly
+    content: str = ""  # As :mod:`...core.image_content` has it
 
     @property
     def pixels(self) -> ExifPixels | None:
@@ -157,7 +157,7 @@ def checked_images(
     by_name = dict(zip(names, checked, strict=True))
     images = {name: image for name, image in by_name.items() if isinstance(image, CheckedImage)}
     for name, image in images.items():
-        if image.transparent:
+        if is_transparent(image.content):
             samples.ledger.note("transparent images: models are shown them on white", name)
     problems = {name: why for name, why in by_name.items() if isinstance(why, str)}
     if problems and (not skip or not images):
@@ -215,8 +215,7 @@ def _checked(name: str, stated: Size | None, folder: Path) -> CheckedImage | str
     why = why or problem(path, info.size if fits else stated)
     if why:
         return f"{path} {why}"
-    clear = shows_transparency(path)
-    return CheckedImage(info.size, turn.value, stated, turn.is_decoded, clear)
+    return CheckedImage(info.size, turn.value, stated, turn.is_decoded, content_of(path))
 
 
 # --- pixels of boxes ------------------------------------------------------------------------------
