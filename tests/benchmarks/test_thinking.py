@@ -19,7 +19,7 @@ from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.core.replies import Recorded, Reply, TokenLogprobs, read_reply
 from vlmeval_findit.core.settings import SettingsError, settings_from
 from vlmeval_findit.core.thoughts import ThoughtMarks, ThoughtRule, split_thought
-from vlmeval_findit.models.http.completion import read_completion
+from vlmeval_findit.models.http.judgement import read_completion
 from vlmeval_findit.models.local.local_runner import spoken
 from vlmeval_findit.models.local.run_plan import RunSettings, plan
 from vlmeval_findit.models.model_row import row_problem

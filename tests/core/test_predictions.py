@@ -247,8 +247,8 @@ INSIDE: list[tuple[object, str]] = [
     (["a", "b"], "a list of 2 texts"),
     ({"role": "user", "content": "Find"}, "no message of the assistant among 1"),
     ({"role": "assistant", "content": [{"type": "image_url"}]}, "type 'image_url'"),
-    ({"role": "assistant", "content": [7]}, "a part of content is int"),
-    ({"role": "assistant", "content": {"bbox": 1}}, "content is dict"),
+    ({"role": "assistant", "content": [7]}, "a part of the content is a number"),
+    ({"role": "assistant", "content": {"bbox": 1}}, "content is an object"),
 ]
 
 

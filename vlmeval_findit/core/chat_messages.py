@@ -22,8 +22,28 @@ class ReplyText(NamedTuple):
 # --- messages -------------------------------------------------------------------------------------
 
 _THOUGHTS = ("reasoning_content", "reasoning")  # Keys of a message
-_THOUGHT_PARTS = ("thinking", "reasoning")  # Types of a part, and its key
-_TEXT_PARTS = ("text", "output_text")
+
+
+class _PartKind(NamedTuple):
+    """Where a part of a content has its words, by the first key that is there."""
+
+    keys: tuple[str, ...]  # Empty: it has none
+    is_thought: bool = False
+
+
+_PARTS: Mapping[str, _PartKind] = {
+    "text": _PartKind(("text",)),
+    "output_text": _PartKind(("text",)),
+    "refusal": _PartKind(("refusal",)),
+    "thinking": _PartKind(("thinking",), is_thought=True),
+    # Databricks has a summary
+    "reasoning": _PartKind(("reasoning", "text", "summary", "content"), is_thought=True),
+    "summary_text": _PartKind(("text",)),
+    "reasoning_text": _PartKind(("text",)),
+    "redacted_thinking": _PartKind(()),
+    "reference": _PartKind(()),  # Mistral: numbers of sources
+    "tool_use": _PartKind(()),
+}
 
 
 def messages_in(value: object) -> Sequence[Mapping[str, Any]]:
@@ -53,38 +73,80 @@ def last_answer(messages: Sequence[Mapping[str, Any]]) -> ReplyText:
     ReplyText(text='[]', thought='')
     """
     for message in filter(is_assistant, reversed(messages)):
-        text, thought = _content(message["content"])
-        stated = (message.get(key) for key in _THOUGHTS)
-        return ReplyText(text, next((s for s in stated if s and isinstance(s, str)), thought))
+        return answer_in(message)
     raise NotAReplyError(f"no message of the assistant among {len(messages)}")
+
+
+def answer_in(message: Mapping[str, Any]) -> ReplyText:
+    """Return the text of a message, and its thought; without a text, its refusal.
+
+    Raises:
+        NotAReplyError: its content has an unknown shape.
+
+    >>> answer_in({"content": None, "refusal": "I cannot identify people."}).text
+    'I cannot identify people.'
+    """
+    text, thought = _content(message.get("content"))
+    refusal = message.get("refusal")
+    if not text.strip() and isinstance(refusal, str):
+        text = refusal or text
+    stated = (message.get(key) for key in _THOUGHTS)
+    return ReplyText(text, next((s for s in stated if s and isinstance(s, str)), thought))
+
+
+def tool_calls_in(message: Mapping[str, Any]) -> list[Any]:
+    """Return the calls of tools in a message, as the service states them."""
+    calls = message.get("tool_calls")
+    found = [*calls] if isinstance(calls, list) else []
+    if message.get("function_call"):
+        found.append(message["function_call"])
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    return found + [p for p in parts if isinstance(p, Mapping) and p.get("type") == "tool_use"]
 
 
 def _content(content: object) -> ReplyText:
     if content is None or isinstance(content, str):
         return ReplyText(content or "")
     if not isinstance(content, Sequence):
-        raise NotAReplyError(f"content is {type(content).__name__}: neither a text nor a list")
+        raise NotAReplyError(f"the content is {_shape(content)}: neither a text nor a list")
     texts: list[str] = []
     thoughts: list[str] = []
     for part in content:
         kind, text = _part(part)
-        (thoughts if kind in _THOUGHT_PARTS else texts).append(text)
+        (thoughts if kind.is_thought else texts).append(text)
     return ReplyText("".join(texts), "".join(thoughts))
 
 
-def _part(part: object) -> tuple[str, str]:
-    """Return the type of a part of a content, and its text."""
+def _part(part: object) -> tuple[_PartKind, str]:
+    """Return the kind of a part of a content, and its text."""
     if isinstance(part, str):
-        return "text", part
-    if isinstance(part, Mapping):
-        kind = part.get("type", "text")
-        text = part.get(kind) if kind in _THOUGHT_PARTS else part.get("text")
-        if kind in _THOUGHT_PARTS and isinstance(text, Sequence) and not isinstance(text, str):
-            text = _content(text).text
-        if kind in (*_TEXT_PARTS, *_THOUGHT_PARTS) and isinstance(text, str):
-            return kind, text
-        raise NotAReplyError(f"a part of content has type {kind!r}, which is no text")
-    raise NotAReplyError(f"a part of content is {type(part).__name__}, which is no text")
+        return _PARTS["text"], part
+    if not isinstance(part, Mapping):
+        raise NotAReplyError(f"a part of the content is {_shape(part)}, which is no text")
+    name = part.get("type", "text")
+    kind = _PARTS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise NotAReplyError(f"a part of the content has type {name!r:.40}, which is no text")
+    if not kind.keys:
+        return kind, ""
+    key = next((key for key in kind.keys if part.get(key) is not None), kind.keys[0])
+    text = part.get(key)
+    if kind.is_thought and isinstance(text, Sequence) and not isinstance(text, str):
+        text = _content(text).text
+    if not isinstance(text, str):
+        where = f"a part of the content has type {name!r}"
+        raise NotAReplyError(f"{where}, and its {key} is {_shape(text)}")
+    return kind, text
+
+
+def _shape(value: object) -> str:
+    """Name the type of a JSON value; of another, its class."""
+    if value is None:
+        return "missing or null"
+    names = {bool: "true or false", int: "a number", float: "a number", str: "a text"}
+    names |= {dict: "an object", list: "a list"}
+    return names.get(type(value), type(value).__name__)
 
 
 # --- values of a prediction file ------------------------------------------------------------------
@@ -156,8 +218,8 @@ def _is_parts(value: object) -> bool:
     """Return whether a value is the content of a message: parts with their types."""
     if not isinstance(value, list) or not value:
         return False
-    known = (*_TEXT_PARTS, *_THOUGHT_PARTS)
-    return all(isinstance(part, dict) and part.get("type") in known for part in value)
+    types = (part.get("type") if isinstance(part, dict) else None for part in value)
+    return all(isinstance(each, str) and each in _PARTS for each in types)
 
 
 def _reply_inside(value: object) -> str:

@@ -188,7 +188,10 @@ def test_a_reply_that_is_none_is_a_failed_call(protocol: Protocol, reply: Answer
 def test_google_blocks_a_prompt_and_says_in_the_body_how_long_to_wait() -> None:
     blocked = Answer(json.dumps({"promptFeedback": {"blockReason": "SAFETY"}}).encode())
     first, second = answers(GOOGLE, blocked, google_reply("[1]"))
-    assert (first.error, second.text) == ("the prompt was blocked: SAFETY", "[1]")
+    assert (first.error, second.text) == (
+        "the service reports: the prompt was blocked: SAFETY",
+        "[1]",
+    )
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "734.5s"}]
     (answer,) = answers(GOOGLE, google_error(429, "quota", details))
     assert answer.error == "HTTP 429: quota; asks to come back in 12.2 minutes"

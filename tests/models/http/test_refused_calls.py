@@ -27,8 +27,9 @@ from vlmeval_findit.engine.http_backend import HttpBackend
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.chat_call import ChatCall
 from vlmeval_findit.models.http.client import HttpClient
-from vlmeval_findit.models.http.completion import CallError, Completion, read_completion
+from vlmeval_findit.models.http.completion import CallError, Completion
 from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.judgement import read_completion
 from vlmeval_findit.models.http.model_server import ModelServer
 from vlmeval_findit.models.http.spending import Budget
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.core.replies import LEAST, TokenLogprobs
 from vlmeval_findit.core.thoughts import split_thought
-from vlmeval_findit.models.http.completion import read_completion, reply_logprobs
+from vlmeval_findit.models.http.judgement import read_completion
+from vlmeval_findit.models.http.reply_logprobs import reply_logprobs
 from vlmeval_findit.models.reply_tokens import answer_span, byte_ends
 
 # --- the part of a text ---------------------------------------------------------------------------

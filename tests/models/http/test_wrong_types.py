@@ -1,4 +1,7 @@
-"""Replies whose parts have other types than the protocol says: those count as absent."""
+"""Replies whose parts have other types than the protocol says.
+
+Numbers and names count as absent; of a text whose shape is unknown, the call failed.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.core.question import image
 from vlmeval_findit.engine.backend import run_sync
-from vlmeval_findit.models.http import chat_call
-from vlmeval_findit.models.http import completion as completions
+from vlmeval_findit.models.http import chat_call, judgement
 from vlmeval_findit.models.http.batch import BatchKind
 from vlmeval_findit.models.http.batch.services import SERVICES
 from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.completion import CallError, Completion, object_in, read_completion
+from vlmeval_findit.models.http.completion import CallError, Completion
 from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.judgement import object_in, read_completion
 from vlmeval_findit.models.http.providers.anthropic_messages import chat_reply as of_anthropic
 from vlmeval_findit.models.http.providers.google_content import chat_reply as of_google
 from vlmeval_findit.models.http.spending import Budget
@@ -109,7 +112,7 @@ def read_or_error(
 
 @pytest.mark.parametrize("protocol", REPLIES)
 @pytest.mark.parametrize("other", ODD, ids=lambda value: repr(value)[:20])
-def test_another_type_at_any_place_is_an_absent_value(protocol: str, other: Any) -> None:
+def test_another_type_at_any_place_is_an_absent_value_or_named(protocol: str, other: Any) -> None:
     whole, translated = REPLIES[protocol]
     for changed in with_others(whole, other):
         if not isinstance(changed, dict):
@@ -167,22 +170,41 @@ def test_deeply_nested_json_is_no_reply() -> None:
         object_in(b"[" * 200_000)
 
 
-@pytest.mark.parametrize("content", [["hello"], [{"type": "text"}], [None], 5])
-def test_a_reply_without_a_readable_text_is_stored_and_paid(content: Any) -> None:
+@pytest.mark.parametrize(
+    ("content", "shape"),
+    [
+        ([{"type": "text"}], "has type 'text', and its text is missing or null"),
+        ([{"type": "text", "text": None}], "has type 'text', and its text is missing or null"),
+        ([{"type": "text", "text": {"value": "[]"}}], "has type 'text', and its text is an object"),
+        ([{"type": "hologram", "text": "[]"}], "has type 'hologram', which is no text"),
+        ([{"type": ["text"], "text": "[]"}], "has type ['text'], which is no text"),
+        ([None], "a part of the content is missing or null"),
+        ([["[]"]], "a part of the content is a list"),
+        ({"type": "text", "text": "[]"}, "the content is an object: neither"),
+        (5, "the content is a number: neither"),
+        (True, "the content is true or false: neither"),
+    ],
+)
+def test_content_of_an_unknown_shape_is_a_failed_call_that_is_paid(
+    content: Any, shape: str
+) -> None:
     budget = Budget()
     message = {"message": {"content": content}, "finish_reason": "stop"}
     with ChatServer(in_turn(completion(choices=[message]))) as server:
         answer = ask_call(service(server.url, budget=budget))
-    assert (answer.text, answer.error) == ("", None)
+        assert len(server.asked) == 1, "it would have this shape again"
+    assert answer.error is not None
+    assert answer.error.startswith("the reply has an unknown shape: ")
+    assert shape in answer.error
     assert call_of(answer)["cost"] == budget.spent == 0.01
 
 
-@pytest.mark.parametrize("module", [completions, chat_call])
+@pytest.mark.parametrize("module", [judgement, chat_call])
 def test_a_fault_of_ours_after_the_answer_is_a_call_that_was_made(
     module: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a reply is read its cost is known; elsewhere the dearest call stands for it."""
-    budget, name = Budget(), {completions: "_text", chat_call: "read_completion"}[module]
+    budget, name = Budget(), {judgement: "answer_in", chat_call: "read_completion"}[module]
     with ChatServer(in_turn(completion())) as server:
         asked = service(server.url, budget=budget)
         assert ask_call(asked).error is None

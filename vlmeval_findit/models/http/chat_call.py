@@ -13,15 +13,20 @@ from ...core.question import Message, Question
 from ...core.replies import Recorded
 from .chat import ChatModel
 from .client import HttpClient
-from .completion import LOGPROBS_FIELDS, CallError, Completion, read_completion, refuses_logprobs
+from .completion import CallError, Completion
 from .endpoint import LIMIT_FIELDS
+from .judgement import read_completion
 from .model_server import ModelServer, is_unknown
+from .reply_logprobs import LOGPROBS_FIELDS, refuses_logprobs
 from .schema import SchemaCheck, check_request, refuse_unconstrained, without_schema
 from .sent_images import ChatRequest, EncodedImages, refuse_changed
 from .spending import Budget
 
-_ALWAYS = {"model", "messages", "max_tokens", "temperature", "usage", "provider", "reasoning"}
-"""Fields that every service takes, or that a user cannot remove."""
+_ALWAYS = {"model", "messages", "max_tokens"}
+"""Fields that a user cannot remove."""
+
+_COMMON = {"temperature", "usage", "provider", "reasoning"}
+"""Fields that are named only if the service names them: nearly all take them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -65,12 +70,12 @@ class ChatCall:
             more = LOGPROBS_FIELDS if self.logprobs else {}
             completion = await self._sent(server, client, {**request.body, **more}, self.logprobs)
         except CallError as error:
-            self._fail(error)
+            self.fail(error)
             raise
         except Exception as error:
             # The server was asked, and may have answered: the call was made and may cost.
             failure = CallError(f"its answer is lost: {error_line(error)}", worked_on=True)
-            self._fail(failure)
+            self.fail(failure)
             raise failure from error
         self.completion = completion
         if completion.cost is None:
@@ -82,11 +87,16 @@ class ChatCall:
         else:
             self._pay(completion.cost)
 
-    def _fail(self, error: CallError) -> None:
-        """Set the error of an attempt, and count what it cost."""
+    def fail(self, error: CallError, share: float = 1.0) -> None:
+        """Set the error of an attempt, and count what it cost, at a share of the prices."""
         self._pay(error.cost)
         if error.worked_on:
-            self._guess()
+            prices = self.model.prices
+            by_tokens = prices.of(error.tokens) if prices else None
+            if by_tokens is None:
+                self._guess(share)
+            else:
+                self._pay(by_tokens * share)
         self.error = error
 
     async def build_request(self, images: EncodedImages) -> ChatRequest:
@@ -172,9 +182,9 @@ class ChatCall:
     def _pay(self, cost: float) -> None:
         self.cost = (self.cost or 0.0) + cost
 
-    def _guess(self) -> None:
+    def _guess(self, share: float = 1.0) -> None:
         known = self.at_most()
-        guess = self.budget.dearest if known is None else known
+        guess = self.budget.dearest if known is None else known * share
         self._pay(guess)
         self.guessed += guess
 
@@ -200,6 +210,9 @@ class ChatCall:
         if completion.no_logprobs:
             why = f"{completion.no_logprobs}: its replies are stored without log-probabilities"
             self.warnings += (why,)
+        if completion.odd_finish:
+            ended = f"finish_reason {completion.odd_finish!r}"
+            self.warnings += (f"its replies end with {ended}, which is not known: they count",)
         read = self.model.read(completion, self.question)
         record = self._recorded(read.record, self._record(completion, 200))
         return refused_if_it_quotes(Answer(read.text, record))
@@ -220,11 +233,12 @@ class ChatCall:
         known |= set() if self.seed is None else {"seed"}
         for name in sorted((self.request.body if self.request else {}).keys() - known):
             hint = f"with --extra-body '{{\"{name}\": null}}' it is not sent"
-            fields.append((name, rf"\b{re.escape(name)}\b", hint))
+            fields.append((name, _named(name), hint))
         told = [field for field in fields if re.search(field[1], message, re.I)]
-        if not fields:
+        perhaps = [field for field in fields if field[0] not in _COMMON]
+        if not (told or perhaps):
             return "; all first calls were refused in these words"
-        listed = ", or ".join(f"{name} ({hint})" for name, _, hint in told or fields)
+        listed = ", or ".join(f"{name} ({hint})" for name, _, hint in told or perhaps)
         verb = "does not take" if told else "may not take"
         return f"; all first calls were refused in these words: it {verb} {listed}"
 
@@ -239,5 +253,11 @@ class ChatCall:
             "attempts": self.attempts,
             "server": self.server or None,
             "batch": self.batch or None,
+            **completion.beside,
         }
         return {name: value for name, value in known.items() if value is not None}
+
+
+def _named(field: str) -> str:
+    """Return the pattern of a field in messages, which may write it as words."""
+    return rf"\b{re.escape(field).replace('_', '[ _-]?')}\b"

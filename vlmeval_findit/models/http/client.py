@@ -11,8 +11,9 @@ from typing import NamedTuple
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 
-from .completion import CallError, error_of
+from .completion import CallError
 from .proxies import Proxy, proxy_for
+from .service_errors import error_of
 
 # Seconds to keep an idle connection; servers close theirs after 5 (uvicorn) or more.
 KEEP_ALIVE = 4.0

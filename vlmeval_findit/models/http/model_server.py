@@ -12,11 +12,13 @@ from typing import Any
 
 from ...core.answers import error_line, in_thread
 from .client import HttpClient, HttpRequest
-from .completion import MODERATED, CallError, object_in
+from .completion import CallError
 from .endpoint import Endpoint
+from .judgement import object_in
 from .providers.provider_table import OPENAI_CHAT, Chat, WireFormat, find_provider
 from .schema import SchemaCheck
 from .sent_images import SentImage, pieces
+from .service_errors import MODERATED
 
 _ALIKE = 5  # identically refused first calls after which no further call starts
 _FINAL = frozenset({400, 422, 501})  # statuses of requests that a server does not take
@@ -66,7 +68,8 @@ class ModelServer:
         """Make an error hopeless that all first calls of its kind got, and none an answer."""
         if (first := self._first[constrained]) is None:
             return
-        if error.status not in _FINAL or MODERATED.search(str(error)):
+        is_final = error.unread or error.status in _FINAL
+        if not is_final or MODERATED.search(str(error)):
             first.clear()
             return
         if first and str(error) != str(first[0]):
@@ -80,7 +83,7 @@ class ModelServer:
 def is_unknown(field: str, error: CallError) -> bool:
     """Return whether a server does not know a field."""
     named = re.search(rf"\b{field}\b", str(error)) is not None
-    return error.status == 400 and named and _UNKNOWN.search(str(error)) is not None
+    return error.status in _FINAL and named and _UNKNOWN.search(str(error)) is not None
 
 
 async def _ask_function(

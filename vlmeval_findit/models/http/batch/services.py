@@ -21,19 +21,18 @@ from ..chat import ChatModel
 from ..chat_call import ChatCall
 from ..client import HttpClient, HttpRequest
 from ..completion import (
-    LOGPROBS_FIELDS,
     CallError,
     Completion,
     count_of,
-    error_of,
     mapping,
-    object_in,
     objects,
-    read_completion,
 )
 from ..endpoint import Endpoint
+from ..judgement import object_in, read_completion
 from ..providers.anthropic_messages import anthropic_headers, chat_reply, messages_request
+from ..reply_logprobs import LOGPROBS_FIELDS
 from ..sent_images import EncodedImages, pieces
+from ..service_errors import error_of
 from ..spending import Budget
 from . import HALF, BatchKind, BatchRequest, BatchStatus
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..completion import count_of, joined, mapping, objects
+from ..completion import count_of, mapping
 from ..endpoint import Endpoint, limit_in, system_text
 
 
@@ -62,7 +62,6 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
 def chat_reply(message: Mapping[str, Any]) -> dict[str, Any]:
     """Translate a message; without content the reply has no choice."""
     content, usage = message.get("content"), mapping(message.get("usage"))
-    thinking = [part for part in objects(content) if part.get("type") == "thinking"]
     kinds = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     counts = [count_of(usage.get(kind)) for kind in kinds]
     sent = [count for count in counts if count is not None]
@@ -73,13 +72,9 @@ def chat_reply(message: Mapping[str, Any]) -> dict[str, Any]:
         "completion_tokens": usage.get("output_tokens"),
         "completion_tokens_details": {"reasoning_tokens": thought_tokens},
     }
-    thought = joined(part.get("thinking") for part in thinking)
-    reply = {"content": content, "reasoning": thought}
-    choice = {"finish_reason": message.get("stop_reason"), "message": reply}
+    choice = {"finish_reason": message.get("stop_reason"), "message": {"content": content}}
     return {
-        "id": message.get("id"),
-        "model": message.get("model"),
-        "error": message.get("error"),
+        **message,
         "choices": [] if content is None else [choice],
         "usage": counted,
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..completion import CallError, count_of, joined, mapping, objects
+from ..completion import count_of, mapping, objects
 from ..endpoint import LIMIT_FIELDS, limit_in, system_text
 
 
@@ -48,34 +48,30 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
     return {"inlineData": {"mimeType": mime, "data": data}}
 
 
-_FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
-_FILTERED = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR")
-
-
 def chat_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate a reply of ``generateContent``; CallError if the prompt was blocked."""
+    """Translate a reply of ``generateContent``; a blocked prompt is an error."""
     candidates = objects(reply.get("candidates"))
     blocked = mapping(reply.get("promptFeedback")).get("blockReason")
+    error = reply.get("error")
     if blocked and not candidates:
-        raise CallError(f"the prompt was blocked: {blocked}")
+        error = error or f"the prompt was blocked: {blocked}"
     return {
+        **reply,
         "id": reply.get("responseId"),
         "model": reply.get("modelVersion"),
-        "error": reply.get("error"),
+        "error": error,
         "choices": [_choice(candidate) for candidate in candidates[:1]],
         "usage": _usage(mapping(reply.get("usageMetadata"))),
     }
 
 
 def _choice(candidate: Mapping[str, Any]) -> dict[str, Any]:
-    parts = objects(mapping(candidate.get("content")).get("parts"))
-    thought = joined(part.get("text") for part in parts if part.get("thought") is True)
-    text = joined(part.get("text") for part in parts if part.get("thought") is not True)
-    reason = str(candidate.get("finishReason") or "")
-    usual = _FINISH.get(reason, reason.lower())
+    content = candidate.get("content")
+    parts = content.get("parts") if isinstance(content, dict) else content
     choice: dict[str, Any] = {
-        "finish_reason": "content_filter" if reason in _FILTERED else usual,
-        "message": {"content": text, "reasoning": thought},
+        "finish_reason": candidate.get("finishReason"),
+        "finish_message": candidate.get("finishMessage"),
+        "message": {"content": [*map(_reply_part, parts)] if isinstance(parts, list) else parts},
     }
     if "logprobsResult" in candidate:
         # Protocol buffers omit zeros in JSON: log(1).
@@ -87,6 +83,19 @@ def _choice(candidate: Mapping[str, Any]) -> dict[str, Any]:
             ]
         }
     return choice
+
+
+def _reply_part(part: object) -> object:
+    """Translate a part of a reply; one without a text keeps its name as its type."""
+    if not isinstance(part, dict):
+        return part
+    if "functionCall" in part:
+        return {"type": "tool_use", **mapping(part["functionCall"])}
+    if "text" in part:
+        kind = "thinking" if part.get("thought") is True else "text"
+        return {"type": kind, kind: part["text"]}
+    names = [name for name in part if name not in ("thoughtSignature", "thought")]
+    return {"type": names[0]} if names else {"type": "text", "text": ""}
 
 
 def _usage(usage: Mapping[str, Any]) -> dict[str, Any]:

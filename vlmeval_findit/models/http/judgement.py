@@ -1,0 +1,287 @@
+"""Judge a response of a service: an answer, whole, cut off or refused, or a failed call."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, NamedTuple
+
+from ...core.answers import error_line
+from ...core.chat_messages import NotAReplyError, answer_in, tool_calls_in
+from ...core.redaction import of_whole_characters, quoted
+from ...core.replies import Recorded
+from ...core.thoughts import USUAL, ThoughtRule, split_thought
+from .completion import (
+    CallError,
+    Completion,
+    mapping,
+    number_of,
+    stated_cost,
+    token_counts,
+)
+from .reply_logprobs import reply_logprobs
+from .service_errors import (
+    error_of,
+    failed_reply,
+    inside_reply,
+    is_error,
+    reported_error,
+    words_of,
+)
+
+_NAME = 200  # characters stored of a name or id
+
+
+class Verdict(Enum):
+    """What a response is."""
+
+    ANSWER = "an answer"
+    CUT = "an answer that a limit of tokens cut off"
+    REFUSED = "a refusal of the model, or of a filter around it: an answer, too"
+    PASSING = "a failed call that may be answered when it is repeated"
+    FINAL = "a failed call that would fail again"
+
+
+class Judgement(NamedTuple):
+    """What a response is, and what comes of it."""
+
+    verdict: Verdict
+    reason: str  # in the service's words: its finish reason, its refusal, or its error
+    outcome: Completion | CallError
+
+
+def judge(
+    status: int,
+    body: bytes | Mapping[str, Any],
+    *,
+    retry_after: float | None = None,
+    phrase: str = "",
+    logprobs: bool = False,
+    rule: ThoughtRule = USUAL,
+) -> Judgement:
+    """Judge a response; nothing is raised, whatever it holds.
+
+    Args:
+        status: of HTTP.
+        body: a chat reply, or its JSON.
+        retry_after: seconds that the service asks to wait.
+        phrase: the words behind the status, for a body without any.
+        logprobs: whether log-probabilities were asked for.
+        rule: how the model's thoughts are marked.
+    """
+    if status not in (200, 201):
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return _failed(error_of(content, status, phrase, retry_after))
+    try:
+        reply = object_in(body) if isinstance(body, bytes) else body
+    except CallError as error:
+        return _failed(error)
+    try:
+        return _judged(reply, logprobs, rule)
+    except Exception as error:
+        # The reply may have to be paid, whatever is wrong with it.
+        why = f"the reply cannot be read ({error_line(error)}): {quoted(repr(reply), 80)}"
+        return _failed(failed_reply(why, reply, unread=True))
+
+
+def read_completion(
+    reply: Mapping[str, Any], *, logprobs: bool = False, rule: ThoughtRule = USUAL
+) -> Completion:
+    """Return the answer in a chat reply of status 200, or raise the CallError of :func:`judge`."""
+    outcome = judge(200, reply, logprobs=logprobs, rule=rule).outcome
+    if isinstance(outcome, CallError):
+        raise outcome
+    return outcome
+
+
+def object_in(body: bytes) -> dict[str, Any]:
+    """Parse the body of a reply as a JSON object, or raise CallError."""
+    try:
+        reply = json.loads(body)
+    except (ValueError, RecursionError):
+        start = quoted(body[:400].decode("utf-8", "replace"), 80)
+        what = "the reply is not JSON"
+        if start.startswith(("data:", "event:")):
+            what = "the reply is a stream of events, though none was asked for, and not JSON"
+        elif start.startswith("<"):
+            what = "the reply is a web page, and not JSON"
+        raise CallError(f"{what}: {start!r}", worked_on=True, unread=True) from None
+    if not isinstance(reply, dict):
+        raise CallError("the reply is not a JSON object", worked_on=True, unread=True)
+    return reply
+
+
+def _failed(error: CallError) -> Judgement:
+    verdict = Verdict.PASSING if error.transient else Verdict.FINAL
+    return Judgement(verdict, str(error), error)
+
+
+def _judged(reply: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Judgement:
+    if (reported := reported_error(reply)) is not None:
+        return _failed(reported)
+    choices = reply.get("choices")
+    choice = mapping(choices[0]) if isinstance(choices, list) and choices else {}
+    message = choice.get("message")
+    for place in (choice, mapping(message)):
+        if is_error(place.get("error")):
+            return _failed(inside_reply(place["error"], reply, begun=True))
+    finish = _finish_reason(choice)
+    if (stopped := _stopped_by_service(finish, choice, reply)) is not None:
+        return _failed(stopped)
+    if not isinstance(message, dict):
+        missing = "message in its choice" if choice else "choices"
+        return _failed(failed_reply(f"the reply has no {missing}", reply, unread=True))
+    try:
+        text, stated = answer_in(message)
+    except NotAReplyError as error:
+        return _failed(failed_reply(f"the reply has an unknown shape: {error}", reply, unread=True))
+    beside = _beside(message, finish, text)
+    if not (text.strip() or stated or beside or finish.kind):
+        why = "the reply is empty, and no finish_reason says that it is whole"
+        said = f" ({finish.stated!r})" if finish.stated else ""
+        return _failed(failed_reply(f"{why}{said}", reply, transient=True))
+    # Servers without a reasoning parser leave the thought in the text.
+    content = of_whole_characters(text)
+    split = split_thought(content, rule)
+    thought = of_whole_characters(stated) or split.thought
+    is_cut = bool(thought) and not split.answer and finish.kind == LENGTH
+    token_logprobs, no_logprobs = None, ""
+    if logprobs:
+        try:
+            token_logprobs = reply_logprobs(choice, content, finish.kind, rule)
+        except ValueError as error:
+            no_logprobs = str(error)
+    usage = mapping(reply.get("usage"))
+    record = Recorded(
+        thought=thought,
+        ends_in_thought=split.ends_inside or is_cut,
+        finish_reason=finish.kind or finish.stated,
+        tokens=token_counts(usage),
+        model=_answered_by(reply),
+        token_logprobs=token_logprobs,
+    )
+    completion = Completion(
+        split.answer.strip(),
+        record,
+        id=_name(reply.get("id")),
+        cost=stated_cost(reply),
+        cache_discount=number_of(usage.get("cache_discount", reply.get("cache_discount"))),
+        no_logprobs=no_logprobs,
+        odd_finish="" if finish.kind else finish.stated,
+        beside=beside,
+    )
+    return _answered(completion, message, finish)
+
+
+def _answered(completion: Completion, message: Mapping[str, Any], finish: _Finish) -> Judgement:
+    refusal = message.get("refusal")
+    if isinstance(refusal, str) and refusal.strip():
+        return Judgement(Verdict.REFUSED, quoted(refusal, _NAME), completion)
+    if finish.kind == FILTERED:
+        return Judgement(Verdict.REFUSED, finish.stated, completion)
+    verdict = Verdict.CUT if finish.kind == LENGTH else Verdict.ANSWER
+    return Judgement(verdict, finish.stated, completion)
+
+
+def _beside(message: Mapping[str, Any], finish: _Finish, text: str) -> dict[str, Any]:
+    """Return what a message has beside its text, as it is kept with the call."""
+    refusal, calls = message.get("refusal"), tool_calls_in(message)
+    known: dict[str, Any] = {"tool_calls": calls} if calls else {}
+    if isinstance(refusal, str) and refusal and refusal != text:
+        known["refusal"] = of_whole_characters(refusal)
+    if finish.kind == FILTERED and finish.stated != finish.kind:
+        known["finish_reason"] = finish.stated
+    return known
+
+
+def _answered_by(reply: Mapping[str, Any]) -> dict[str, str]:
+    who = {"identifier": _name(reply.get("model")), "provider": _name(reply.get("provider"))}
+    return {name: value for name, value in who.items() if value}
+
+
+def _name(value: object) -> str:
+    return quoted(value, _NAME) if isinstance(value, str) else ""
+
+
+# --- finish reasons -------------------------------------------------------------------------------
+
+STOP, LENGTH, TOOLS, FILTERED = "stop", "length", "tool_calls", "content_filter"
+"""What records and scores distinguish."""
+
+
+class _Finish(NamedTuple):
+    """How a reply ended."""
+
+    stated: str = ""  # as the service says it
+    kind: str = ""  # one of the four; empty: not known, or not stated
+
+    @property
+    def word(self) -> str:
+        """Return it in lower case, words joined by _."""
+        snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.stated)
+        return re.sub(r"[^a-z0-9]+", "_", snake.lower()).removeprefix("finish_reason_")
+
+
+_KINDS: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            *("stop", "end_turn", "eos", "eos_token", "eos_found", "stop_sequence", "complete"),
+            *("stop_sequence_found", "completed", "finished", "finish", "normal", "done"),
+            *("endoftext", "end_of_text"),
+        ),
+        STOP,
+    ),
+    **dict.fromkeys(
+        (
+            *("length", "max_tokens", "max_output_tokens", "max_new_tokens", "max_length"),
+            *("max_predicted_tokens_reached", "token_limit", "model_length", "context_length"),
+            *("model_context_window_exceeded", "context_window_exceeded", "error_limit"),
+            *("context_length_exceeded", "context_length_reached"),
+        ),
+        LENGTH,
+    ),
+    **dict.fromkeys(("tool_calls", "tool_use", "tool_call", "function_call"), TOOLS),
+    **dict.fromkeys(
+        (
+            *("content_filter", "content_filtered", "refusal", "safety", "recitation", "spii"),
+            *("blocklist", "prohibited_content", "model_armor", "image_safety", "sensitive"),
+            *("image_prohibited_content", "image_recitation", "guardrail_intervened", "language"),
+            *("error_toxic", "moderation"),
+        ),
+        FILTERED,
+    ),
+}
+"""The finish reasons of vLLM, SGLang, TGI, OpenAI, Azure, Anthropic, Google, Mistral, Cohere,
+Bedrock, z.ai, LM Studio."""
+
+_SERVICE = re.compile(
+    "error|abort|cancel|fail|time_?d?_?out|time_limit|malformed|overload|unavailable|interrupt"
+    "|shut|preempt|exhaust|kill|unspecified|insufficient|incomplete|not_finished|in_progress"
+    "|unexpected|too_many|missing|load|disconnect|network|crash|evict|restart|user_stopped|pause"
+    "|^(?:null|none|other|image_other|no_image|lost|stopped_by_server)$",
+)
+"""Words that say that the service ended a reply, and not the model."""
+
+
+def _finish_reason(choice: Mapping[str, Any]) -> _Finish:
+    stated = choice.get("finish_reason")
+    if isinstance(stated, dict):  # TGI's and SGLang's object
+        stated = next((stated[key] for key in ("type", "reason", "name") if stated.get(key)), "")
+    finish = _Finish(_name(stated))
+    return finish._replace(kind=_KINDS.get(finish.word, ""))
+
+
+def _stopped_by_service(
+    finish: _Finish, choice: Mapping[str, Any], reply: Mapping[str, Any]
+) -> CallError | None:
+    """Return the error of a reply that the service ended; None if it did not."""
+    if finish.kind or not _SERVICE.search(finish.word):
+        return None
+    details = choice.get("finish_reason")
+    inside = details.get("message") if isinstance(details, dict) else None
+    said = next(filter(None, (inside, choice.get("finish_message"))), "")
+    why = f"the service ended the reply: finish_reason {finish.stated}"
+    words = f": {words_of(said)}" if said else ""
+    return failed_reply(f"{why}{words}", reply, transient=True)

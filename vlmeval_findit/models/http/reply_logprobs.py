@@ -1,0 +1,70 @@
+"""Log-probabilities of replies, verified against their text: the services' tokens differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...core.replies import LEAST, TokenLogprobs
+from ...core.thoughts import USUAL, ThoughtRule
+from ..reply_tokens import GeneratedTokens, answer_span, byte_ends, span_tokens
+from .completion import mapping
+
+# llama.cpp gives none without top_logprobs.
+LOGPROBS_FIELDS: Mapping[str, Any] = {"logprobs": True, "top_logprobs": 1}
+_REFUSALS = frozenset({400, 422, 501})
+_ABOVE_NOUGHT = 1e-3  # rounding error of log(1)
+
+
+def refuses_logprobs(status: int, message: str) -> bool:
+    """Return whether an error is about the request for log-probabilities."""
+    return status in _REFUSALS and "logprobs" in message.lower()
+
+
+def _bytes(value: object) -> bytes:
+    """Return the bytes of a token; none for anything but a list of bytes."""
+    if not isinstance(value, list):
+        return b""
+    are_bytes = all(type(each) is int and 0 <= each < 256 for each in value)
+    return bytes(value) if are_bytes else b""
+
+
+def reply_logprobs(
+    choice: Mapping[str, Any], content: str, finish_reason: str, rule: ThoughtRule = USUAL
+) -> TokenLogprobs:
+    """Return those of the stored part of a reply, or raise ValueError if they are not usable.
+
+    ``content`` is its text, with the thought.
+    """
+    entries = mapping(choice.get("logprobs")).get("content")
+    if not isinstance(entries, list):
+        raise ValueError("its reply has no logprobs")
+    pieces, logprobs = [], []
+    for entry in map(mapping, entries):
+        token, value = entry.get("token"), entry.get("logprob")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            value = None
+        if not isinstance(token, str) or value is None:
+            raise ValueError(f"a token of its logprobs is {entry!r:.80}, not as OpenAI's")
+        if value > _ABOVE_NOUGHT:
+            raise ValueError(f"a token has {value!r:.20}, which is no logarithm of a probability")
+        # Many services give no bytes.
+        pieces.append(_bytes(entry.get("bytes")) or token.encode("utf-8", "replace"))
+        logprobs.append(float(max(min(value, 0.0), LEAST)))
+    text, ends = byte_ends(pieces)
+    span, end = answer_span(content, rule), len(content)
+    if not text.startswith(content):
+        # vLLM and llama.cpp remove the thought from the text, but not its tokens.
+        answer = content[slice(*span)]
+        begin = text.rfind(answer)
+        if begin < 0:
+            raise ValueError("the tokens of its logprobs are not those of its reply")
+        end = begin + len(answer)
+        span = (begin, end)
+    begins = (0, *ends)[len(ends) - 1] if ends else 0
+    last = text[begins:]
+    # vLLM includes the token that ended the reply.
+    ended = None
+    if ends and finish_reason == "stop" and begins >= end and (not last or last.strip()):
+        ends, ended = ends[:-1], logprobs.pop()
+    return span_tokens(GeneratedTokens(ends, tuple(logprobs), ended), span)

@@ -1,0 +1,166 @@
+"""Errors in the words of services: with another status than 200, or inside a reply."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ...core.redaction import quoted
+from .completion import (
+    HOPELESS,
+    LONGEST_MESSAGE,
+    CallError,
+    mapping,
+    objects,
+    stated_cost,
+    token_counts,
+)
+
+_SAYS = (  # Keys of a message, the most telling first
+    *("message", "detail", "msg", "status_msg", "error_msg", "error_message", "errorMessage"),
+    *("error", "errors", "description", "title"),
+)
+_CODES = ("code", "type", "status", "status_code", "error_code", "reason")
+
+_NO_KEY_OR_CREDIT = re.compile(
+    r"\b(?:insufficient_quota|billing_error|API_KEY_INVALID)\b|credit balance is too low",
+    re.IGNORECASE,
+)
+"""Beyond the status: no credit at OpenAI (429) and Anthropic (400), no such key at Google (400)."""
+
+_HOPELESS_INSIDE = re.compile(
+    r"invalid_api_key|authentication_error|insufficient[_ ](?:balance|credit)", re.IGNORECASE
+)
+"""Inside a reply of status 200, where no status says it."""
+
+_TOO_MUCH = re.compile(
+    r"rate.?limit|too.?many.?requests|throttl|overload|resource.?exhausted|server.?busy"
+    r"|server is (?:too )?busy",
+    re.IGNORECASE,
+)
+_PASSES = re.compile(
+    r"server.?error|internal.?error|\bINTERNAL\b|unavailable|time.?out|timed out|deadline"
+    r"|try again|temporar|abort|cancell?ed|network.?error|connection|engine.{0,20}dead",
+    re.IGNORECASE,
+)
+"""Words of errors inside a reply that may pass when the call is repeated."""
+
+_RETRY_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
+"""Seconds that Google asks to wait: in the error's details, not in a header."""
+
+MODERATED = re.compile(  # this input was refused, by some with status 403
+    r"content[ _-]?(?:policy|filter|management|safety)|moderat|flagged|usage polic|safety system"
+    r'|"reasons"',
+    re.IGNORECASE,
+)
+
+
+def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -> CallError:
+    """Return the error in a reply with another status than 200."""
+    text = body.decode("utf-8", "replace").strip()
+    try:
+        reply = json.loads(body)
+    except (ValueError, RecursionError):
+        reply = text
+    # Google's may be a list of a single object.
+    error = reply[0] if isinstance(reply, list) and reply else reply
+    message = f"HTTP {status}: {quoted(words_of(error), LONGEST_MESSAGE) or reason}"
+    delay = _RETRY_DELAY.search(text)
+    if retry_after is None and delay:
+        retry_after = float(delay[1])
+    hopeless = _is_hopeless(status, text)
+    call_error = CallError(message, status, retry_after=retry_after, hopeless=hopeless)
+    if _NO_KEY_OR_CREDIT.search(text):
+        call_error.hopeless, call_error.transient = True, False
+    return call_error
+
+
+def _is_hopeless(status: int, text: str) -> bool:
+    return status in HOPELESS and not (status == 403 and MODERATED.search(text))
+
+
+def words_of(error: object) -> str:
+    """Return what an error says: its message, wherever that is, else its JSON."""
+    # The place of a wrong field is as telling as the message.
+    if isinstance(error, dict) and "loc" not in error:
+        inside = next((error[key] for key in _SAYS if error.get(key)), None)
+        if inside is not None:
+            return words_of(inside)
+    if isinstance(error, list) and len(error) == 1 and "loc" not in mapping(error[0]):
+        return words_of(error[0])
+    return error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
+
+
+def reported_error(reply: Mapping[str, Any]) -> CallError | None:
+    """Return the error that a reply of status 200 reports as a whole; None if it reports none."""
+    error = _error_in(reply)
+    return None if error is None else inside_reply(error, reply)
+
+
+def _error_in(reply: Mapping[str, Any]) -> object | None:
+    if is_error(error := reply.get("error")):
+        # With "error": true the words are beside it.
+        return reply if error is True or isinstance(error, int | float) else error
+    if "error" in (reply.get("object"), reply.get("type")):
+        return reply
+    base = mapping(reply.get("base_resp"))  # MiniMax
+    if base.get("status_code") not in (None, 0, "0"):
+        return base
+    if objects(reply.get("choices")) or not any(reply.get(key) for key in _SAYS):
+        return None
+    return {key: reply[key] for key in (*_SAYS, *_CODES) if key in reply}
+
+
+def is_error(value: object) -> bool:
+    """Return whether a field for an error states one: some are always there, and empty."""
+    if isinstance(value, dict):
+        is_success = "code" in value and value["code"] in (0, "0", 200, "200")
+        return not is_success and any(map(is_error, value.values()))
+    return bool(value) and value != "0"
+
+
+def inside_reply(error: object, reply: Mapping[str, Any], *, begun: bool = False) -> CallError:
+    """Return an error inside a reply of status 200; ``begun``: after the model had begun."""
+    whole = mapping(error)
+    codes = [str(whole[key]) for key in _CODES if isinstance(whole.get(key), str | int)]
+    numbers = (int(code) for code in codes if re.fullmatch("[45][0-9]{2}", code))
+    status = next(numbers, 0)
+    said = quoted(words_of(error), LONGEST_MESSAGE)
+    prefix = f"HTTP {status}: " if status else ""
+    told = " ".join([*codes, said])
+    hopeless = _is_hopeless(status, json.dumps(error))
+    if _NO_KEY_OR_CREDIT.search(told) or (not status and _HOPELESS_INSIDE.search(told)):
+        hopeless = True
+    if not status and not hopeless and _TOO_MUCH.search(told):
+        status = 429  # which the service would have answered with
+    delay = _RETRY_DELAY.search(json.dumps(error))
+    call_error = failed_reply(
+        f"{prefix}the service reports: {said}",
+        reply,
+        status,
+        retry_after=float(delay[1]) if delay else None,
+        transient=not status and (begun or _PASSES.search(told) is not None),
+        hopeless=hopeless,
+    )
+    if hopeless:
+        call_error.transient = False
+    # An error that was reported before any work is free.
+    call_error.worked_on &= begun or any(call_error.tokens.values())
+    return call_error
+
+
+def failed_reply(
+    message: str, reply: Mapping[str, Any], status: int = 0, **options: Any
+) -> CallError:
+    """Return the error of a call whose reply came, with what it says of its cost.
+
+    ``options`` are those of :class:`CallError`.
+    """
+    cost = stated_cost(reply)
+    counts = token_counts(mapping(reply.get("usage")))
+    worked_on = cost is None
+    return CallError(
+        message, status, cost=cost or 0.0, worked_on=worked_on, tokens=counts, **options
+    )
