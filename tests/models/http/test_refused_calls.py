@@ -24,13 +24,14 @@ from chat_server import (
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.engine.http_backend import HttpBackend
-from vlmeval_findit.models.http.chat import chat_model
+from vlmeval_findit.models.http.chat import chat_model, extra_fields
 from vlmeval_findit.models.http.chat_call import ChatCall
 from vlmeval_findit.models.http.client import HttpClient
 from vlmeval_findit.models.http.completion import CallError, Completion
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.judgement import read_completion
 from vlmeval_findit.models.http.model_server import ModelServer
+from vlmeval_findit.models.http.sent_images import EncodedImages
 from vlmeval_findit.models.http.spending import Budget
 
 HELD = parse("FindIt_Demo_xyxy_json_constrained")
@@ -50,6 +51,54 @@ def test_what_the_words_do_not_name_may_be_any_field() -> None:
         why = ask_calls(service(server.url, fields), 5)[-1].error or ""
     assert "it does not take top_k" in why
     assert "seed" not in why
+
+
+NAMED = {
+    "temperature": "Unsupported value: 'temperature' does not support 0 with this model.",
+    "top_k": "top_k must be -1",
+    "chat_template_kwargs": "Extra inputs are not permitted: body.chat_template_kwargs",
+    "repetition_penalty": "the repetition penalty is out of its range",
+}
+
+
+@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize("field", NAMED)
+def test_a_field_that_a_server_names_can_be_left_out(field: str, status: int) -> None:
+    """With what the message says to type the same server answers."""
+    others = {"top_k": 1, "repetition_penalty": 9.0, "chat_template_kwargs": {"a": 1}}
+
+    def script(asked: Asked, number: int) -> Answer:
+        return error(status, NAMED[field]) if field in asked.body else OK
+
+    with ChatServer(script) as server:
+        why = ask_calls(service(server.url, others), 5)[-1].error or ""
+        hint = f"""(with --extra-body '{{"{field}": null}}' it is not sent)"""
+        assert f"it does not take {field} {hint}" in why
+        left = {**others, **extra_fields(f'{{"{field}": null}}')}
+        assert ask_call(service(server.url, left)).error is None
+
+
+def test_fields_that_nearly_all_take_are_not_suspected_in_silence() -> None:
+    with ChatServer(in_turn(error(400, "bad request"))) as server:
+        assert "temperature" not in (ask_calls(service(server.url), 5)[-1].error or "")
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_server_that_refuses_max_tokens_gets_the_other_name(status: int) -> None:
+    def script(asked: Asked, number: int) -> Answer:
+        if "max_tokens" in asked.body:
+            return error(status, "max_tokens: Extra inputs are not permitted")
+        return OK
+
+    with ChatServer(script) as server:
+        assert [answer.error for answer in ask_calls(service(server.url), 3)] == [None] * 3
+        assert len(server.asked) == 4
+
+
+def test_a_seed_of_samples_can_be_left_out() -> None:
+    asked = chat_model("Qwen3-VL", fields={"seed": None, "temperature": 0.7})
+    call = ChatCall(asked, Budget(), WORDS, HELD, seed=3)
+    assert "seed" not in asyncio.run(call.build_request(EncodedImages())).body
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ class ChatModel:
     schema_root: SchemaRoot | None = SchemaRoot.LIST  # supported schemas; None: none
     prices: TokenPrices | None = None  # if the service does not state costs
     by_question: Callable[[Question], Mapping[str, Any]] | None = None  # further fields
+    removed: frozenset[str] = frozenset()  # fields that are not sent, though FindIt would
 
     @property
     def facts(self) -> ApiFacts:
@@ -134,7 +135,8 @@ class ChatModel:
                 "_constrained"
             )
         fields["response_format"] = response_format(question.reply_schema, self.schema_root)
-        if self.provider and find_provider(self.provider).relays:
+        relays = self.provider and find_provider(self.provider).relays
+        if relays and "provider" not in self.removed:
             # Route only to makers that support schemas.
             fields["provider"] = {"require_parameters": True}
         return fields
@@ -277,6 +279,7 @@ def chat_model(
         row=known,
         space=rule,
         fields={key: it for key, it in {**sent, **(fields or {})}.items() if it is not None},
+        removed=frozenset(key for key, it in (fields or {}).items() if it is None),
         provider=provider or "",
         limit=max_tokens or facts.max_tokens,
         schema_root=root,

@@ -105,7 +105,7 @@ class ChatCall:
         shown = await images.all(to_send)
         refuse_changed(self.planned, to_send, shown)
         request = self.model.request(self.message, self.question, shown, shared=self.shared)
-        if self.seed is not None:
+        if self.seed is not None and "seed" not in self.model.removed:
             request = request._replace(body={"seed": self.seed, **request.body})
         self.request = request
         return request
@@ -230,7 +230,6 @@ class ChatCall:
         if self.logprobs:
             fields.append(("logprobs", "logprob", "run without --logprobs"))
         known = _ALWAYS | {name for name, *_ in fields}
-        known |= set() if self.seed is None else {"seed"}
         for name in sorted((self.request.body if self.request else {}).keys() - known):
             hint = f"with --extra-body '{{\"{name}\": null}}' it is not sent"
             fields.append((name, _named(name), hint))
