@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +151,95 @@ def test_failed_requests_are_failed_calls_with_their_reason(kind: str, tmp_path:
         assert main(command(tmp_path, "--base-url", server.url)) == 0
         assert server.single == 2
     assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
+
+
+def in_line(number: int, change: Callable[[bytes], bytes]) -> Callable[[str, bytes], bytes]:
+    """Return how to change a line of the output file."""
+
+    def spoils(kind: str, content: bytes) -> bytes:
+        lines = content.split(b"\n")
+        if kind == "out":
+            lines[number] = change(lines[number])
+        return b"\n".join(lines)
+
+    return spoils
+
+
+def without_id(line: bytes) -> bytes:
+    return json.dumps({**json.loads(line), "custom_id": None}).encode()
+
+
+def without_choices(line: bytes) -> bytes:
+    """Return a line of either service whose answer has an unknown shape."""
+    values = json.loads(line)
+    if "result" in values:
+        values["result"]["message"]["content"] = {"text": "[]"}
+    else:
+        values["response"]["body"]["choices"][0]["message"]["content"] = {"text": "[]"}
+    return json.dumps(values).encode()
+
+
+SPOILT: dict[str, tuple[Callable[[str, bytes], bytes], int, str]] = {  # with failed calls, words
+    "blank lines": (in_line(3, lambda line: b"\n \n" + line + b"\r\n"), 0, ""),
+    "a mark at the start": (in_line(0, lambda line: b"\xef\xbb\xbf" + line), 0, ""),
+    "a number": (in_line(3, lambda line: b"7\n" + line), 0, ""),
+    "not JSON": (in_line(3, lambda line: b"<html>"), 1, "line 4 of "),
+    "no text": (in_line(3, lambda line: b"\xff\xfe\x00" + line), 1, "line 4 of "),
+    "cut off": (in_line(CALLS - 1, lambda line: line[:-60]), 1, f"line {CALLS} of "),
+    "no id": (in_line(0, without_id), 1, "line 1 of "),
+    "a list": (in_line(2, lambda line: b"[" + line + b"]"), 1, "line 3 of "),
+    "another shape": (in_line(2, without_choices), 1, "line 3 of "),
+    "twice": (in_line(5, lambda line: line + b"\n" + line), 0, ""),
+}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+@pytest.mark.parametrize("name", SPOILT)
+def test_readable_lines_of_results_are_stored_whatever_stands_beside_them(
+    name: str, kind: str, tmp_path: Path
+) -> None:
+    spoils, count, words = SPOILT[name]
+    with BatchServer(spoils=spoils) as server:
+        assert main(batched(tmp_path, server, kind)) == (1 if count else 0)
+        failed = [item for item in records(tmp_path / "calls.jsonl") if item["error"]]
+        assert len(failed) == count
+        for item in failed:
+            assert words in item["error"]
+            assert "batch_0" in item["error"]
+        assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS - count
+        server.settings = BatchSettings()
+        assert main(command(tmp_path, "--base-url", server.url)) == 0
+        assert server.single == count, "only what was lost is asked again"
+
+
+@pytest.mark.parametrize("first", ["out", "err"])
+def test_an_answer_is_not_overwritten_by_an_error_of_the_same_request(
+    first: str, tmp_path: Path
+) -> None:
+    """Whichever file comes first: one line is an answer, and others of its id are errors."""
+
+    def spoils(kind: str, content: bytes) -> bytes:
+        lines = content.split(b"\n")
+        broken = []
+        for line in lines:
+            error = {"status_code": 500, "body": {"error": {"message": "try again"}}}
+            broken.append(json.dumps({**json.loads(line), "response": error}).encode())
+        return b"\n".join([*lines, *broken] if first == "out" else [*broken, *lines])
+
+    with BatchServer(spoils=spoils) as server:
+        assert main(batched(tmp_path, server, "openai")) == 0
+    assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
+
+
+def test_answers_are_stored_where_the_file_of_errors_is_gone(
+    tmp_path: Path, caplog: Caplog
+) -> None:
+    with BatchServer(outcomes={0: "errored"}, lost_files="err") as server:
+        assert main(batched(tmp_path, server, "openai")) == 1
+    (failed,) = [item for item in records(tmp_path / "calls.jsonl") if item["error"]]
+    assert "files/err-batch_0/content: HTTP 404" in failed["error"]
+    assert "files/err-batch_0/content: HTTP 404" in caplog.text
+    assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS - 1
 
 
 @pytest.mark.parametrize(

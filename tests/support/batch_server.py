@@ -56,6 +56,8 @@ class BatchSettings:
     hangs: str = "nothing"  # beginning of requests that are handled and never answered
     denies: bool = False  # every request gets 401
     uploads: float = 0.0  # seconds of an upload
+    spoils: Callable[[str, bytes], bytes] = lambda path, content: content  # files of results
+    lost_files: str = "nothing"  # beginning of the names of files that are gone
 
 
 class BatchServer(LocalServer):
@@ -131,6 +133,8 @@ class BatchServer(LocalServer):
 
     def _openai_file(self, name: str) -> bytes:
         kind, _, id = name.partition("-")
+        if name.startswith(self.settings.lost_files):
+            raise KeyError(name)
         lines = []
         for key, body, outcome in self._outcomes(self.batches[id]):
             if (outcome == "succeeded") != (kind == "out"):
@@ -143,7 +147,7 @@ class BatchServer(LocalServer):
             if outcome == "expired":
                 response, error = None, {"code": "batch_expired", "message": "too late"}
             lines.append({"id": "l", "custom_id": key, "response": response, "error": error})
-        return "\n".join(map(json.dumps, lines)).encode()
+        return self.settings.spoils(kind, "\n".join(map(json.dumps, lines)).encode())
 
     # --- Anthropic --------------------------------------------------------------------------------
 
@@ -168,7 +172,7 @@ class BatchServer(LocalServer):
                 inner = {"type": "invalid_request_error", "message": "too many pixels"}
                 result["error"] = {"type": "error", "error": inner}
             lines.append({"custom_id": key, "result": result})
-        return "\n".join(map(json.dumps, lines)).encode()
+        return self.settings.spoils("out", "\n".join(map(json.dumps, lines)).encode())
 
     # --- the paths --------------------------------------------------------------------------------
 

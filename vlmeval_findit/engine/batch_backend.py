@@ -286,13 +286,17 @@ class _BatchRun:
         """Yield the answers of an ended batch in the order of the plan: images are read once."""
         done, problem = [], f"the results of {batch} cannot be had"
         results = await self._ask_again(problem, self.service.results, status.results or ())
+        for each in results.unread:
+            self.tell(f"{batch}: {each}")
         for item in self.pending():
             key = item.calls[0].key
             if key not in batch.open:
                 continue
-            why = f"the batch has no result of it ({status.word})"
+            why = f"the batch {batch.id} has no result of it ({status.word})"
+            if results.unread:
+                why = f"{batch} has no readable result of it: {'; '.join(results.unread[:3])}"
             call = self._call(item)
-            answer = await self.service.answer(call, batch.id, results.get(key), why)
+            answer = await self.service.answer(call, batch.id, results.lines.get(key), why)
             for warning in call.warnings if answer.error is None else ():
                 self.tell(warning)
             yield WorkResult(item.calls, (answer,))

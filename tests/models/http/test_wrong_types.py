@@ -5,6 +5,7 @@ Numbers and names count as absent; of a text whose shape is unknown, the call fa
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from vlmeval_findit.core.question import image
 from vlmeval_findit.engine.backend import run_sync
 from vlmeval_findit.models.http import chat_call, judgement
-from vlmeval_findit.models.http.batch import BatchKind
+from vlmeval_findit.models.http.batch import BatchKind, BatchLine
 from vlmeval_findit.models.http.batch.services import SERVICES
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.completion import CallError, Completion
@@ -233,10 +234,7 @@ def test_an_image_that_cannot_be_read_is_still_no_call(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"5",
-        b"[]",
-        b"{",
-        b"null",
+        b"{}",
         b'{"custom_id": 5}',
         b'{"response": []}',
         b'{"response": {"status_code": 200, "body": {"choices": [5]}}}',
@@ -248,5 +246,9 @@ def test_an_image_that_cannot_be_read_is_still_no_call(tmp_path: Any) -> None:
 )
 def test_a_batch_s_result_of_other_types_is_an_answer(kind: BatchKind, line: bytes) -> None:
     found = SERVICES[kind](chat_model("Qwen3-VL"), Endpoint("http://127.0.0.1/v1"), 1.0, Budget())
-    answer = run_sync(found.answer(found.call(WORDS, QUESTION), "batch", line, "none"))
+    answer = run_sync(
+        found.answer(
+            found.call(WORDS, QUESTION), "batch", BatchLine(json.loads(line), "line 1"), "none"
+        )
+    )
     assert answer.error or answer.text in ("", "x")

@@ -189,8 +189,9 @@ class ChatCall:
         self.guessed += guess
 
     def at_most(self) -> float | None:
-        """Return the greatest cost of an attempt in US dollars (None: no price is known)."""
-        assert self.request is not None
+        """Return the greatest cost of an attempt in US dollars (None: it is not known)."""
+        if self.request is None:
+            return None
         return self.model.at_most(self.message, self.question, self.request, shared=self.shared)
 
     def answer(self, stop: StopReason | None = None, later: str = "") -> Answer:

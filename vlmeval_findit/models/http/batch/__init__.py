@@ -46,3 +46,17 @@ class BatchStatus(NamedTuple):
     done: int  # finished requests
     results: tuple[str, ...] | None = None  # paths at the service, once it ended
     refused: str = ""  # why nothing was answered
+
+
+class BatchLine(NamedTuple):
+    """One result of a batch."""
+
+    result: Mapping[str, Any]
+    place: str  # as "line 7 of files/abc/content"
+
+
+class BatchResults(NamedTuple):
+    """The results of a batch, as far as they can be read."""
+
+    lines: Mapping[str, BatchLine]  # by the ids of its requests
+    unread: tuple[str, ...] = ()  # lines and files that cannot be read, and why

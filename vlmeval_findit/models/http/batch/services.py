@@ -34,7 +34,7 @@ from ..reply_logprobs import LOGPROBS_FIELDS
 from ..sent_images import EncodedImages, pieces
 from ..service_errors import error_of
 from ..spending import Budget
-from . import HALF, BatchKind, BatchRequest, BatchStatus
+from . import HALF, BatchKind, BatchLine, BatchRequest, BatchResults, BatchStatus
 
 _MOST_BYTES = 1 << 30  # of a file with results
 _SKEW = 3600.0  # seconds by which our clock and a service's may differ
@@ -78,22 +78,24 @@ class BatchService:
         line = b"".join(pieces(self.line(key, fields), asked.images))
         return line, None if at_most is None else at_most * HALF
 
-    async def answer(self, call: ChatCall, batch: str, result: bytes | None, why: str) -> Answer:
+    async def answer(self, call: ChatCall, batch: str, line: BatchLine | None, why: str) -> Answer:
         """Convert a result to the call's answer; ``why`` explains a missing one."""
         with suppress(Exception):  # an answer stays valid if the image is gone
             await call.build_request(self._images)
         call.batch = batch
         try:
-            if result is None:
+            if line is None:
                 raise CallError(why)
-            completion = self.completion(object_in(result), call.logprobs, self._model.thoughts)
+            completion = self.completion(line.result, call.logprobs, self._model.thoughts)
             call.completion = completion.priced(self._model.prices, HALF)
             call.cost = call.completion.cost
         except CallError as error:
-            call.error, call.cost = error, error.cost
+            where = f" ({line.place} of the batch {batch})" if line and error.unread else ""
+            call.fail(error.with_note(where), HALF)
         except Exception as error:  # a batch is paid, whatever stands in its results
-            call.error = CallError(f"its result cannot be read: {error_line(error)}")
-            call.cost = None
+            place = line.place if line else ""
+            why = f"{place} of the batch {batch} cannot be read: {error_line(error)}"
+            call.fail(CallError(why, worked_on=True), HALF)
         return call.answer()
 
     @staticmethod
@@ -103,8 +105,8 @@ class BatchService:
     @staticmethod
     def completion(result: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Completion:
         response = mapping(result.get("response"))
-        status, body = response.get("status_code"), mapping(response.get("body"))
-        if body and status == 200:
+        status, body = response.get("status_code", 200), mapping(response.get("body"))
+        if body and status in (200, "200"):
             return read_completion(body, logprobs=logprobs, rule=rule)
         if body and isinstance(status, int):
             raise error_of(json.dumps(body).encode(), status, "", None)
@@ -149,17 +151,50 @@ class BatchService:
         stated = [error for error in errors if isinstance(error, str)]
         return BatchStatus(word, done, (), "; ".join(stated[:3]) or "it does not say why")
 
-    async def results(self, places: tuple[str, ...]) -> dict[str, bytes]:
-        """Return the results of a batch by request id, as JSON."""
-        files = [await self._send("GET", path) for path in places]
-        results: dict[str, bytes] = {}
-        for line in b"\n".join(files).splitlines():
-            # A line that names no request has no call: that of which no line is left has no result.
-            with suppress(CallError):
-                key = object_in(line).get("custom_id")
-                if isinstance(key, str):
-                    results[key] = line
-        return results
+    async def results(self, places: tuple[str, ...]) -> BatchResults:
+        """Return the results of a batch; raise CallError if none of its files can be had."""
+        lines: dict[str, BatchLine] = {}
+        unread: list[str] = []
+        lost: list[CallError] = []
+        for path in places:
+            try:
+                content = await self._send("GET", path)
+            except CallError as error:
+                if error.transient:
+                    raise
+                lost.append(error)
+                unread.append(f"{path}: {error}")
+                continue
+            self._take(path, content, lines, unread)
+        if lost and len(lost) == len(places):
+            raise lost[0]
+        return BatchResults(lines, tuple(unread))
+
+    def _take(
+        self, path: str, content: bytes, lines: dict[str, BatchLine], unread: list[str]
+    ) -> None:
+        """Add the lines of a file; an answer stays, whatever else its request has."""
+        for number, text in enumerate(content.splitlines(), 1):
+            if not text.strip():
+                continue
+            place = f"line {number} of {path}"
+            try:
+                result = object_in(text)
+            except CallError as error:
+                unread.append(f"{place}: {error}")
+                continue
+            key = result.get("custom_id")
+            if not isinstance(key, str):
+                unread.append(f"{place} names no request")
+            elif key not in lines or self._is_answer(result) > self._is_answer(lines[key].result):
+                lines[key] = BatchLine(result, place)
+
+    def _is_answer(self, result: Mapping[str, Any]) -> bool:
+        try:
+            self.completion(result, False, self._model.thoughts)
+        except Exception:
+            return False
+        return True
 
     def _headers(self) -> dict[str, str]:
         return self._endpoint.request_headers()
@@ -234,8 +269,10 @@ class AnthropicBatches(BatchService):
             if listed.get("processing_status") != "ended":
                 perhaps = listed["id"]
             elif listed.get("results_url"):
-                results = await self.results(_anthropic_results(listed["id"]))
-                if batch.keys <= results.keys():
+                lines, unread = await self.results(_anthropic_results(listed["id"]))
+                # A line that cannot be read may be of any of its requests.
+                found = len(lines) + len(unread)
+                if lines.keys() <= batch.keys and lines and found >= len(batch.keys):
                     return listed["id"], ""
         return "", perhaps
 
