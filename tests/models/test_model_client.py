@@ -7,6 +7,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -34,7 +35,7 @@ from vlmeval_findit.core.replies import FAILED, Recorded, recorded
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.models.model_client import answer_from
 from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.sweeps.sweep_run import UnfinishedError
+from vlmeval_findit.sweeps.sweep_run import UnfinishedError, run_sweep
 
 
 class Asking:
@@ -161,7 +162,9 @@ def test_a_model_that_cannot_be_loaded_is_named_and_the_others_go_on(
             return LocalBackend(load) if backend is local else ThreadedBackend(load, 2)
 
     sweep = demo_sweep(tmp_path, CONFIG.replace("FullImage", "[FullImage, FindIt-Nano]"))
-    results, status = results_of(sweep, for_all_models(Both(None)))
+    results, status = results_of(
+        partial(run_sweep, sweep, for_all_models(Both(None))), sweep.journal
+    )
     assert status == 1
     assert [result.model for result in results] == ["FindIt-Nano"] * 8
     why = f"FullImage: stopped, it cannot be loaded: {type(error).__name__}: {error}"

@@ -14,7 +14,7 @@ from scored_runs import Answer, World, query, saying, speaking, world
 
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.cli.sweep import report_formats
+from vlmeval_findit.cli.result_lines import report_formats
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.page import make_page

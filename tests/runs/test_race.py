@@ -19,8 +19,8 @@ from simulated_races import rows_of
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.boxes.writing import BoxToWrite, write
+from vlmeval_findit.cli.result_lines import report_formats
 from vlmeval_findit.cli.sweep import command as sweep_command
-from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.influences import FEWEST
 from vlmeval_findit.core.intervals import ALPHA, chance_of_lead, difference
 from vlmeval_findit.engine.calls import CellBuilder

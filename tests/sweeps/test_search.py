@@ -17,7 +17,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.grid import all_tables
 from vlmeval_findit.boxes.spaces import Space
-from vlmeval_findit.cli.sweep import report_formats
+from vlmeval_findit.cli.result_lines import report_formats
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.runs.format_file import BestFormats, best_format, write_formats

@@ -28,6 +28,8 @@ class Access(Enum):
 
 _HTTP = frozenset({Access.SERVER, Access.PROVIDER})
 _HTTP_OR_BATCH = _HTTP | {Access.BATCH}
+ASKED_BY_US = _HTTP | {Access.SERVED}
+"""FindIt asks them about its datasets by itself: VLMEvalKit is not needed."""
 _PAID = _HTTP | {Access.OPENROUTER}
 _CONCURRENT = _PAID | {Access.SERVED, Access.VLMEVALKIT}
 _LIMITED = (

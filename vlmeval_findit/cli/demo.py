@@ -41,8 +41,9 @@ from .leaderboard import boards_from
 from .printing import print_table
 from .progress import SweepProgress
 from .report import write_report
+from .result_lines import report_formats
 from .shared_options import PATH, Command, option, switch
-from .sweep import backends_for, budget_for, report_formats
+from .sweep import backends_for, budget_for
 
 SCENES = "Scenes_mini"
 _KINDS = ("", "_multilabel", "_refexp", "_described", "_insdet", "_video_f4")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -33,6 +34,7 @@ from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import find_model
 from ..runs.open_predictions import open_predictions
 from ..sweeps.sweep_file import Sweep
+from ..sweeps.sweep_run import run_sweep
 from .early_checks import check_amounts, refuse_untabled
 from .model_options import MODEL, MODEL_GROUPS, model_options
 from .printing import report_spending
@@ -115,7 +117,8 @@ def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: 
         which = f"all of them but {spare} have" if spare else "every scene has"
         print(f"--limit {limit}: a verdict needs {FEWEST} boxes, so {which} to give one\n")
     budget = budget_for(sweep)
-    results, status = results_of(sweep, backends_for(sweep, options, budget))
+    factories = backends_for(sweep, options, budget)
+    results, status = results_of(partial(run_sweep, sweep, factories), sweep.journal)
     report_spending(budget)
     if status == INTERRUPTED or not results:
         return status if status == INTERRUPTED else FAILED

@@ -6,21 +6,30 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import click
 
 from ..core.command import SOME_FAILED, install
-from ..core.settings import FORCE_VARIABLE, LOGPROBS_VARIABLE, skips_missing
+from ..core.settings import (
+    FORCE_VARIABLE,
+    LOGPROBS_VARIABLE,
+    settings_from,
+    skips_missing,
+    wants_logprobs,
+)
 from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder, quiet_log
 from ..engine.answering import BackendFactory
 from ..models.http.spending import Budget
 from ..serving.processes import end
+from ..sweeps.single_runs import SingleRuns, ask_runs
 from ..sweeps.sweep_file import Sweep, refuse_samples
-from .access import flag_name
+from .access import ASKED_BY_US, flag_name
 from .early_checks import check_amounts, check_folder, check_gpu_numbers
 from .model_options import MODEL, MODEL_GROUPS, model_options
 from .printing import print_rows, report_spending
+from .result_lines import print_doubts, print_results, print_sampling
 from .run_line import (
     RunCommand,
     RunLine,
@@ -40,7 +49,7 @@ from .shared_options import (
     print_note,
     switch,
 )
-from .sweep import run_or_count, servers_for, with_options
+from .sweep import results_of, run_or_count, servers_for, with_options
 
 _FOR_HOST_MODELS = ("base_url", "key", "timeout", "extra_body")
 """Options that VLMEvalKit takes for its models."""
@@ -85,7 +94,8 @@ def command(**values: Any) -> int:
     if options.samples is not None:
         return _run_samples(run)
     runner = None
-    if not options.dry_run or package_folder() is not None:
+    needs_runner = not options.dry_run and (bool(run.rest) or not _is_at_servers(run))
+    if needs_runner or package_folder() is not None:
         runner = find_runner(_host_arguments(run))
     host_values = parse_host_flags(runner, run, command)
     budget, retry = Budget(options.max_usd or math.inf), host_values.get("retry", 6)
@@ -93,10 +103,12 @@ def command(**values: Any) -> int:
     if run.questions:
         factories = servers_for(_sweep(run), options, run.entries, budget, retry)
     check_line(run, host_values, factories)
-    if options.dry_run or runner is None:
+    if options.dry_run:
         from .dry_run import of_sweep
 
         return of_sweep(_sweep(run), subtracts=False)
+    if runner is None or (_is_at_servers(run) and host_values.keys() <= {"retry"}):
+        return _ask_servers(run, factories, budget)
     check_gpu_numbers()
     return _run(run, runner, factories, budget)
 
@@ -147,6 +159,42 @@ def _run(
         folders = dict.fromkeys(str(run.work_dir / model) for model in models)
         print_note(f"FindIt: answers and scores in {', '.join(folders)}")
     return report_spending(budget) or OUTCOMES.status or (SOME_FAILED if missing else 0)
+
+
+def _is_at_servers(run: RunLine) -> bool:
+    """Tell whether FindIt asks all models about all datasets at servers: no host is needed.
+
+    VLMEvalKit knows how to share a run among processes, and to write tables of other formats.
+    """
+    is_ours = not run.others and run.mode == "all"
+    is_served = all(access in ASKED_BY_US for _, access in run.entries)
+    is_alone = os.environ.get("WORLD_SIZE", "1") == "1"
+    is_json = os.environ.get("PRED_FORMAT", "json").lower() in ("", "json")
+    return is_ours and is_served and is_alone and is_json
+
+
+def _ask_servers(run: RunLine, factories: Mapping[str, BackendFactory], budget: Budget) -> int:
+    """Ask servers about datasets of FindIt's, without VLMEvalKit."""
+    runs = SingleRuns(
+        models=[entry for entry, _ in run.entries],
+        datasets=run.data,
+        work_dir=run.work_dir,
+        settings=settings_from(run.settings),
+        limit=run.limit,
+        skip_missing=skips_missing(),
+        logprobs=wants_logprobs(),
+    )
+    results, status = results_of(partial(ask_runs, runs, factories), run.work_dir)
+    print_results(results)
+    print_sampling(runs.models)
+    print_doubts(results)
+    failed = sum(result.failed for result in results)
+    if failed:
+        print_note(f"{failed} calls failed; run the same command again to ask them again.")
+    if results and not is_quiet():
+        folders = dict.fromkeys(str(result.path.parent) for result in results)
+        print_note(f"FindIt: answers and scores in {', '.join(folders)}")
+    return report_spending(budget) or status or (SOME_FAILED if failed else 0)
 
 
 def _run_samples(run: RunLine) -> int:

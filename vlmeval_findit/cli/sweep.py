@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ..benchmarks import benchmark_of
 from ..core.command import (
     INTERRUPTED,
     LATER,
@@ -22,26 +22,18 @@ from ..core.command import (
     config_here_or_shipped,
     install,
 )
-from ..core.custom_prompt import prompt_set
 from ..core.vlmevalkit import package_folder, quiet_log
 from ..engine.answering import BackendFactories, BackendFactory, StoppedError
 from ..engine.backend import CallOptions, LostCallError
-from ..engine.cancel import cancelled_by_signals
+from ..engine.cancel import CancelToken, cancelled_by_signals
 from ..engine.journal.writer import DiskFullError, JournalTakenError
 from ..engine.named_servers import ServerBackends, policy_of
 from ..engine.server import ServerPolicy
+from ..engine.sink import Watcher
 from ..engine.started_servers import ServeBackends
 from ..models.http.spending import Budget
 from ..models.model_entry import ModelEntry, ModelOptions
-from ..runs.best_format import worst
-from ..runs.format_file import (
-    BestFormats,
-    averages,
-    dropped_formats,
-    outcome,
-    race_calls,
-    write_formats,
-)
+from ..runs.format_file import BestFormats
 from ..runs.run_score import CellResult
 from ..serving.processes import end
 from ..serving.programs import PROGRAMS
@@ -56,8 +48,9 @@ from .early_checks import (
     note_of_shared_names,
 )
 from .model_options import MODEL_GROUPS, model_options
-from .printing import print_folded, print_rows, report_spending
+from .printing import print_folded, report_spending
 from .progress import SweepProgress
+from .result_lines import print_doubts, print_results, print_sampling, report_formats
 from .shared_options import PATH, Command, is_quiet, is_verbose, option, print_note
 
 _WITHOUT_HOST = (Access.SERVER, Access.PROVIDER, Access.BATCH)
@@ -251,37 +244,39 @@ def run(sweep: Sweep, factories: BackendFactories, formats_file: Path) -> int:
     """Run a sweep, print its scores, and write the best formats if it has several."""
     if formats_file.is_file():
         BestFormats(formats_file)  # Refused before the first call, if it is something else
-    results, status = results_of(sweep, factories)
+    results, status = results_of(partial(run_sweep, sweep, factories), sweep.journal)
     failed = sum(result.failed for result in results)
     results = [result for result in results if result.sample == 1]
-    print_rows(_row(result) for result in results if status or result.dropped is None)
+    print_results([result for result in results if status or result.dropped is None])
     if status:
         return status
-    for entry in sweep.models:
-        if temperature := entry.settings.get("temperature"):
-            print(f"{entry.name}: replies were sampled at temperature {temperature:g}")
+    print_sampling(sweep.models)
     if sweep.samples > 1:
         command = f"python run_findit.py samples {shlex.quote(str(sweep.work_dir))}"
         print_folded(as_called(f"These are the first of {sweep.samples} samples; all: {command}"))
     report_formats(results, formats_file, sweep.race, sweep.models)
-    _print_answering_models(results)
-    _print_coordinate_checks(results)
+    print_doubts(results)
     if failed:
         print(f"{failed} calls failed; run the same command again to ask them again.")
     return SOME_FAILED if failed else 0
 
 
-def results_of(sweep: Sweep, factories: BackendFactories) -> tuple[Sequence[CellResult], int]:
-    """Run a sweep: its finished cells, and the exit status of what ended it (0: nothing did)."""
+def results_of(
+    run_cells: Callable[[Watcher, CancelToken], Sequence[CellResult]], answers: Path
+) -> tuple[Sequence[CellResult], int]:
+    """Run cells: those that finished, and the exit status of what ended it (0: nothing did).
+
+    ``answers`` is the place of the journal, or of several.
+    """
     results: Sequence[CellResult] = ()
     status = INTERRUPTED
     try:
         with cancelled_by_signals(_write_from_handler) as cancel, SweepProgress() as progress:
-            results = run_sweep(sweep, factories, progress, cancel)
+            results = run_cells(progress, cancel)
         status = 0
         progress.print_tokens()
     except (StoppedError, KeyboardInterrupt) as error:
-        print_note(str(error) or f"stopped at once; see {sweep.journal}")
+        print_note(str(error) or f"stopped at once; see {answers}")
     except (DiskFullError, JournalTakenError) as error:
         print_note(f"error: {error}")
         status = NO_MORE if isinstance(error, DiskFullError) else SOME_FAILED
@@ -302,98 +297,3 @@ def results_of(sweep: Sweep, factories: BackendFactories) -> tuple[Sequence[Cell
 def _write_from_handler(line: str) -> None:
     # Not print: in a signal's handler the stream may be in the middle of another line.
     os.write(2, f"{line}\n".encode())
-
-
-# --- what is printed ------------------------------------------------------------------------------
-
-
-def _print_answering_models(results: Sequence[CellResult]) -> None:
-    """Name the runs that several models answered, or another than was asked."""
-    for model, (first, *others) in _by_model(results, lambda each: each.answered_note).items():
-        more = f" and {len(others)} more" if others else ""
-        print_folded(f"{model} {first.question.name}{more}: {first.answered_note}")
-
-
-def _print_coordinate_checks(results: Sequence[CellResult]) -> None:
-    """Name the runs whose answers do not follow the declared convention."""
-    for model, cells in _by_model(results, lambda each: each.coords_doubt).items():
-        first, *others = cells
-        more = f" and {len(others)} more" if others else ""
-        print_folded(f"{model} {first.question.name}{more}: {first.coords_doubt}")
-        if others:
-            folder = os.path.commonpath([each.path.parent for each in cells])
-            print_folded(as_called(f"  each of them: python run_findit.py coords {folder}"))
-
-
-def _by_model(
-    results: Sequence[CellResult], doubt: Callable[[CellResult], str | None]
-) -> dict[str, list[CellResult]]:
-    """Group the results of which something is said by their models."""
-    by_model: dict[str, list[CellResult]] = {}
-    for result in results:
-        if doubt(result) is not None:
-            by_model.setdefault(result.model, []).append(result)
-    return by_model
-
-
-def report_formats(
-    results: Sequence[CellResult],
-    path: Path,
-    race: bool = False,
-    entries: Sequence[ModelEntry] = (),
-) -> None:
-    """Name the best format of every model and benchmark with several, and write them down."""
-    words = {entry.name: entry.prompt for entry in entries}
-    outcomes: dict[str, dict[str, Mapping[str, Any]]] = {}
-    contests: dict[tuple[str, str], list[CellResult]] = {}
-    for result in filter(lambda result: result.compared, results):
-        key = result.model, benchmark_of(result.question).name
-        contests.setdefault(key, []).append(result)
-    for (model, name), contest in contests.items():
-        ranked, benchmark = averages(contest), benchmark_of(contest[0].question)
-        if race and len({result.question.format for result in contest}) > 1:
-            _print_race(contest)
-        several = len(ranked) > 1 or any(result.dropped is not None for result in contest)
-        if not several or any(result.failed >= result.rows for result in contest):
-            continue
-        any_failed = any(result.failed for result in contest)
-        metric = benchmark.with_failures if any_failed else benchmark.metrics[0]
-        best, headline = ranked[0], metric.title
-        value = next(iter(best.metric_values.values()))
-        if value == worst(benchmark.ranking[0]):
-            print(f"{model}: no best format: {headline} is {value:g} in every format")
-            continue
-        over = f", on average over {best.datasets} tables" if best.datasets > 1 else ""
-        print(f"{model}: best format on {name} {best.format} ({headline} {value:.1f}{over})")
-        prompts = prompt_set(benchmark, words.get(model)).name
-        outcomes.setdefault(model, {})[name] = outcome(contest, prompts, race)
-    if outcomes:
-        write_formats(path, outcomes)
-        print_folded(f"Formats with intervals: {path} (sweep … --formats {path})")
-        print_folded(
-            "The best of many formats is optimistic on the rows that it was chosen on: report it "
-            "on other tables."
-        )
-
-
-def _print_race(results: Sequence[CellResult]) -> None:
-    asked, total = race_calls(results)
-    saved = f"{total - asked:,} calls saved ({100 * (total - asked) / total:.0f} %)"
-    print(f"{results[0].model}: the race asked {asked:,} of {total:,} queries; {saved}")
-    for name, why in dropped_formats(results).items():
-        print(
-            f"  dropped after {why.queries} of {why.of} queries: {name} "
-            f"({why.points:+.1f} to {why.behind}; chance {100 * why.chance:.1g} %)"
-        )
-
-
-def _row(result: CellResult) -> dict[str, Any]:
-    """Return a result as :func:`.printing.print_rows` takes it."""
-    return {
-        "dataset": result.question.name,
-        "model": result.model,
-        **result.metric_values,
-        "scored": result.rows,
-        "rows": result.of,
-        "failed calls": result.failed,
-    }

@@ -1,0 +1,207 @@
+"""`run` at servers: FindIt asks by itself, and VLMEvalKit is not imported."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import Answer, Asked, ChatServer, completion, error
+from host_runs import STOCK, environment, require_host, run
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.cli import run as run_command
+from vlmeval_findit.core.settings import FORCE_VARIABLE, LOGPROBS_VARIABLE
+
+DATA = "FindIt_Demo_xyxy_json"
+MODEL = "Qwen3-VL"
+REPLY = '[{"bbox": [0, 0, 1000, 1000]}]'
+
+IN_A_PROCESS = """
+import sys
+from vlmeval_findit.cli import main
+status = main(sys.argv[1:])
+assert "vlmeval" not in sys.modules, "VLMEvalKit was imported"
+sys.exit(status)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flags become variables of the process; here they end with their test."""
+    for name in (FORCE_VARIABLE, LOGPROBS_VARIABLE, "FINDIT_SKIP_MISSING"):
+        monkeypatch.setenv(name, "")
+
+
+def right(asked: Asked, number: int) -> Answer:
+    return completion(REPLY)
+
+
+def words(server: ChatServer, *more: str, data: tuple[str, ...] = (DATA,)) -> list[str]:
+    return ["run", "--data", *data, "--base-url", server.url, "--limit", "4", *more]
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    """Return the files that both ways write alike; a provenance says when it was written."""
+    endings = (f"{DATA}.json", "_identity.json", "_details.jsonl", "_score.csv")
+    return {
+        path.name: path.read_bytes() for path in folder.iterdir() if path.name.endswith(endings)
+    }
+
+
+def in_a_process(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", IN_A_PROCESS, *arguments]
+    env = environment(folder / "lmu")
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+def test_no_run_at_a_server_imports_vlmevalkit(tmp_path: Path) -> None:
+    with ChatServer(right) as server:
+        command = words(server, "--model", MODEL, "--retry", "2", "--work-dir", str(tmp_path / "o"))
+        for asked in (4, 4):
+            done = in_a_process(command, tmp_path)
+            assert done.returncode == 0, done.stderr
+            assert len(server.asked) == asked, "nothing is asked twice"
+    assert f"{DATA}  {MODEL}" in done.stdout
+    folder = tmp_path / "o" / MODEL
+    stem = f"{MODEL}_{DATA}"
+    endings = ("", "_identity", "_provenance")
+    expected = {f"{stem}{ending}.json" for ending in endings}
+    expected |= {f"{stem}_calls.jsonl", f"{stem}_details.jsonl", f"{stem}_score.csv"}
+    assert {path.name for path in folder.iterdir()} == expected
+
+
+@pytest.mark.host
+def test_it_goes_on_from_a_run_under_vlmevalkit(tmp_path: Path) -> None:
+    require_host()
+    with ChatServer(right) as server:
+        model = {"class": "FindItServer", "model": MODEL, "base_url": server.url}
+        config = {
+            "model": {MODEL: model},
+            "data": {DATA: {"class": "FindItObjectDetection", "dataset": DATA}},
+        }
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps(config))
+        out = str(tmp_path / "o")
+        host = ["--config", str(path), "--work-dir", out]
+        done = run(STOCK, [*host, "--limit", "2"], tmp_path, environment(tmp_path / "lmu"))
+        assert done.returncode == 0, done.stdout
+        assert len(server.asked) == 2
+        ours = words(server, "--model", MODEL, "--work-dir", out)
+        assert in_a_process(ours, tmp_path).returncode == 0
+        assert len(server.asked) == 4, "only what has no answer is asked"
+        before = bytes_of(tmp_path / "o" / MODEL)
+        done = run(STOCK, [*host, "--limit", "4"], tmp_path, environment(tmp_path / "lmu"))
+        assert done.returncode == 0, done.stdout
+        assert len(server.asked) == 4
+    assert len(before) == 4
+    assert bytes_of(tmp_path / "o" / MODEL) == before
+
+
+def test_files_have_the_name_that_was_typed(tmp_path: Path) -> None:
+    typed = f"{DATA}_bbox"
+    with ChatServer(right) as server:
+        out = ["--work-dir", str(tmp_path)]
+        assert main(words(server, "--model", MODEL, *out, data=(typed,))) == 0
+        assert main(words(server, "--model", MODEL, *out, data=(DATA,))) == 0
+    for name in (typed, DATA):
+        path = tmp_path / MODEL / f"{MODEL}_{name}_score.csv"
+        assert f"{MODEL},{name}," in path.read_text().splitlines()[1]
+
+
+def test_failed_calls_are_status_1_and_asked_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def script(asked: Asked, number: int) -> Answer:
+        return error(400, "this picture is too odd") if number == 1 else completion(REPLY)
+
+    with ChatServer(script) as server:
+        command = words(server, "--model", MODEL, "--work-dir", str(tmp_path), "--api-nproc", "1")
+        assert main(command) == 1
+        reason = "1 calls failed; the first: HTTP 400: this picture is too odd"
+        assert f"{MODEL} on {DATA}: {reason}" in caplog.text
+        assert main(command) == 0
+        assert len(server.asked) == 5
+
+
+def test_a_model_that_is_refused_leaves_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def script(asked: Asked, number: int) -> Answer:
+        denied = asked.body["model"] == "closed"
+        return error(401, "no such key") if denied else completion(REPLY)
+
+    with ChatServer(script) as server:
+        names = ["--model", "Closed=closed", "Open=open", "--like", MODEL]
+        command = words(server, *names, "--work-dir", str(tmp_path), data=(DATA, f"{DATA}_bbox_2d"))
+        assert main(command) == 1
+    shown = capsys.readouterr()
+    assert "no such key" in shown.err
+    scored = list(tmp_path.rglob("*_score.csv"))
+    assert len(scored) == 2
+    assert {path.parent.name for path in scored} == {"Open"}
+    assert "Closed" not in shown.out
+
+
+def test_another_setting_is_another_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ChatServer(right) as server:
+        command = words(server, "--model", MODEL, "--work-dir", str(tmp_path))
+        assert main(command) == 0
+        assert main([*command, "--temperature", "0.7"]) == 2
+        assert "setting temperature: recorded " in capsys.readouterr().err
+        assert len(server.asked) == 4, "refused before the first call"
+        assert main([*command, "--temperature", "0.7", "--force"]) == 0
+        assert len(server.asked) == 8
+
+
+def test_ctrl_c_stores_what_is_answered(tmp_path: Path) -> None:
+    def script(asked: Asked, number: int) -> Answer:
+        if number == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        return completion(REPLY)
+
+    with ChatServer(script) as server:
+        command = words(server, "--model", MODEL, "--work-dir", str(tmp_path), "--api-nproc", "1")
+        assert main(command) == 130
+        asked = len(server.asked)
+        assert 1 <= asked < 4
+        assert main(command) == 0
+        assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize(
+    ("more", "variables"),
+    [
+        (["--mode", "infer"], {}),
+        (["--mode", "eval"], {}),
+        (["--verbose", "--use-vllm"], {}),
+        ([], {"PRED_FORMAT": "tsv"}),
+        ([], {"WORLD_SIZE": "2"}),
+    ],
+)
+def test_without_vlmevalkit_what_it_does_is_refused(
+    more: list[str],
+    variables: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def nowhere() -> Any:
+        return None
+
+    monkeypatch.setattr(run_command, "package_folder", nowhere)
+    monkeypatch.setattr("vlmeval_findit.core.vlmevalkit.package_folder", nowhere)
+    with ChatServer(right) as server:
+        command = words(server, "--model", MODEL, "--work-dir", str(tmp_path))
+        with monkeypatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            assert main([*command, *more]) == 2
+        assert "VLMEvalKit is not installed" in capsys.readouterr().err
+        assert not server.asked
+        assert main(command) == 0

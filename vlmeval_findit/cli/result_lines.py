@@ -1,0 +1,127 @@
+"""What runs and sweeps print: scores, doubts, the best format of every model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..benchmarks import benchmark_of
+from ..core.command import as_called
+from ..core.custom_prompt import prompt_set
+from ..models.model_entry import ModelEntry
+from ..runs.best_format import worst
+from ..runs.format_file import averages, dropped_formats, outcome, race_calls, write_formats
+from ..runs.run_score import CellResult
+from .printing import print_folded, print_rows
+
+
+def print_results(results: Sequence[CellResult]) -> None:
+    """Print the scores of cells."""
+    print_rows(map(_row, results))
+
+
+def print_sampling(entries: Iterable[ModelEntry]) -> None:
+    """Name the models whose replies were sampled."""
+    for entry in entries:
+        if temperature := entry.settings.get("temperature"):
+            print(f"{entry.name}: replies were sampled at temperature {temperature:g}")
+
+
+def print_doubts(results: Sequence[CellResult]) -> None:
+    """Name the runs that others answered than was asked, or not as they declare."""
+    _print_answering_models(results)
+    _print_coordinate_checks(results)
+
+
+def _print_answering_models(results: Sequence[CellResult]) -> None:
+    """Name the runs that several models answered, or another than was asked."""
+    for model, (first, *others) in _by_model(results, lambda each: each.answered_note).items():
+        more = f" and {len(others)} more" if others else ""
+        print_folded(f"{model} {first.question.name}{more}: {first.answered_note}")
+
+
+def _print_coordinate_checks(results: Sequence[CellResult]) -> None:
+    """Name the runs whose answers do not follow the declared convention."""
+    for model, cells in _by_model(results, lambda each: each.coords_doubt).items():
+        first, *others = cells
+        more = f" and {len(others)} more" if others else ""
+        print_folded(f"{model} {first.question.name}{more}: {first.coords_doubt}")
+        if others:
+            folder = os.path.commonpath([each.path.parent for each in cells])
+            print_folded(as_called(f"  each of them: python run_findit.py coords {folder}"))
+
+
+def _by_model(
+    results: Sequence[CellResult], doubt: Callable[[CellResult], str | None]
+) -> dict[str, list[CellResult]]:
+    """Group the results of which something is said by their models."""
+    by_model: dict[str, list[CellResult]] = {}
+    for result in results:
+        if doubt(result) is not None:
+            by_model.setdefault(result.model, []).append(result)
+    return by_model
+
+
+def report_formats(
+    results: Sequence[CellResult],
+    path: Path,
+    race: bool = False,
+    entries: Sequence[ModelEntry] = (),
+) -> None:
+    """Name the best format of every model and benchmark with several, and write them down."""
+    words = {entry.name: entry.prompt for entry in entries}
+    outcomes: dict[str, dict[str, Mapping[str, Any]]] = {}
+    contests: dict[tuple[str, str], list[CellResult]] = {}
+    for result in filter(lambda result: result.compared, results):
+        key = result.model, benchmark_of(result.question).name
+        contests.setdefault(key, []).append(result)
+    for (model, name), contest in contests.items():
+        ranked, benchmark = averages(contest), benchmark_of(contest[0].question)
+        if race and len({result.question.format for result in contest}) > 1:
+            _print_race(contest)
+        several = len(ranked) > 1 or any(result.dropped is not None for result in contest)
+        if not several or any(result.failed >= result.rows for result in contest):
+            continue
+        any_failed = any(result.failed for result in contest)
+        metric = benchmark.with_failures if any_failed else benchmark.metrics[0]
+        best, headline = ranked[0], metric.title
+        value = next(iter(best.metric_values.values()))
+        if value == worst(benchmark.ranking[0]):
+            print(f"{model}: no best format: {headline} is {value:g} in every format")
+            continue
+        over = f", on average over {best.datasets} tables" if best.datasets > 1 else ""
+        print(f"{model}: best format on {name} {best.format} ({headline} {value:.1f}{over})")
+        prompts = prompt_set(benchmark, words.get(model)).name
+        outcomes.setdefault(model, {})[name] = outcome(contest, prompts, race)
+    if outcomes:
+        write_formats(path, outcomes)
+        print_folded(f"Formats with intervals: {path} (sweep … --formats {path})")
+        print_folded(
+            "The best of many formats is optimistic on the rows that it was chosen on: report it "
+            "on other tables."
+        )
+
+
+def _print_race(results: Sequence[CellResult]) -> None:
+    asked, total = race_calls(results)
+    saved = f"{total - asked:,} calls saved ({100 * (total - asked) / total:.0f} %)"
+    print(f"{results[0].model}: the race asked {asked:,} of {total:,} queries; {saved}")
+    for name, why in dropped_formats(results).items():
+        print(
+            f"  dropped after {why.queries} of {why.of} queries: {name} "
+            f"({why.points:+.1f} to {why.behind}; chance {100 * why.chance:.1g} %)"
+        )
+
+
+def _row(result: CellResult) -> dict[str, Any]:
+    """Return a result as :func:`.printing.print_rows` takes it."""
+    return {
+        "dataset": result.question.name,
+        "model": result.model,
+        **result.metric_values,
+        "scored": result.rows,
+        "rows": result.of,
+        "failed calls": result.failed,
+    }

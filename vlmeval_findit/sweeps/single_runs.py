@@ -1,0 +1,133 @@
+"""Ask models about datasets, a run at a time with a journal of its own, as VLMEvalKit does.
+
+The files are those of a run under VLMEvalKit, in the same folders: either goes on where the other
+ended.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..benchmarks import parse
+from ..core.predictions import check_model_name
+from ..core.run_files import RunFiles
+from ..core.settings import Settings
+from ..engine.answering import BackendFactories, BackendFactory, Engine, ModelStoppedError
+from ..engine.calls import Cell, CellBuilder
+from ..engine.cancel import CancelToken
+from ..engine.cell_files import clean_up, merge_predictions
+from ..engine.journal.view import JournalView
+from ..engine.journal.writer import Journal
+from ..engine.outputs import Output, prepare_output
+from ..engine.plan import ItemSizes
+from ..engine.sink import Watcher
+from ..models.model_entry import ModelEntry
+from ..runs.run_score import CellResult
+from .sweep_run import UnfinishedError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleRuns:
+    """Every model over every dataset."""
+
+    models: Sequence[ModelEntry]
+    datasets: Sequence[str]  # names as they are typed: files have them
+    work_dir: Path
+    settings: Settings  # of scoring
+    limit: int | None = None  # rows of every table; None: all
+    skip_missing: bool = False  # leave out rows without a usable image
+    logprobs: bool = False
+
+
+def ask_runs(
+    runs: SingleRuns, factories: BackendFactories, watcher: Watcher, cancel: CancelToken
+) -> list[CellResult]:
+    """Make every call of the runs that has no answer yet, and write their files.
+
+    Raises:
+        ValueError: something was refused before the first call.
+        JournalError: replies cannot be written any more, for example on a full disk.
+        UnfinishedError: a model must not be called any more; other models were.
+        StoppedError: a stop was requested.
+        KeyboardInterrupt: a stop was requested twice.
+    """
+    tables = CellBuilder(runs.skip_missing)
+    prepared = []
+    for model in runs.models:
+        entry = replace(model, space=runs.settings.space or model.space)
+        factory = factories[entry.name]
+        outputs = [_output(runs, entry, factory, tables, name) for name in runs.datasets]
+        prepared.append((entry, outputs))
+    results: list[CellResult] = []
+    stopped: list[ModelStoppedError] = []
+    for entry, outputs in prepared:
+        try:
+            for output in outputs:
+                results += _ask(entry, output, factories, watcher, cancel)
+        except ModelStoppedError as error:
+            log.error("%s", error)
+            stopped.append(error)
+            results += error.results
+    if stopped:
+        raise UnfinishedError(results, stopped)
+    return results
+
+
+def _output(
+    runs: SingleRuns, entry: ModelEntry, factory: BackendFactory, tables: CellBuilder, name: str
+) -> Output:
+    check_model_name(entry.name)
+    question = parse(name)
+    cell = tables.cell(
+        entry.name,
+        question,
+        runs.limit,
+        factory.settings(entry),
+        logprobs=runs.logprobs,
+        prompt=entry.prompt,
+    )
+    if name != question.name:
+        cell = _named(cell, name)
+    path = runs.work_dir / entry.name / f"{entry.name}_{name}.json"
+    described = factory.describe(entry, question)
+    return prepare_output(path, cell, runs.settings, described, factory.version)
+
+
+def _named(cell: Cell, name: str) -> Cell:
+    """Return a cell of a dataset under another name of it."""
+    task = replace(cell.task, name=name)
+    return replace(cell, prompts=replace(cell.prompts, task=task))
+
+
+def _ask(
+    entry: ModelEntry,
+    output: Output,
+    factories: BackendFactories,
+    watcher: Watcher,
+    cancel: CancelToken,
+) -> list[CellResult]:
+    folder = output.path.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    clean_up(folder)
+    with Journal(RunFiles(output.path).calls) as journal:
+        merge_predictions(output, journal)
+        engine = Engine(factories, ItemSizes(), watcher, cancel, lambda: journal)
+        results = engine.run_model(entry, [output])
+        _warn_of_failures(output, results, journal)
+    return results
+
+
+def _warn_of_failures(output: Output, results: Sequence[CellResult], journal: JournalView) -> None:
+    failed = sum(result.failed for result in results)
+    if failed:
+        records = map(journal.get, output.cell.call_keys())
+        why = next((record["error"] for record in records if record and record["error"]), "")
+        name = output.cell.task.name
+        log.warning(
+            "%s on %s: %d calls failed; the first: %s", output.cell.model, name, failed, why
+        )
