@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from rich.console import Console
 from rich.progress import (
@@ -23,6 +23,7 @@ from rich.progress import (
 
 from ..core.answers import Answer
 from ..core.formatting import duration
+from ..core.repeating import repeated
 from ..core.replies import recorded
 from ..engine.sink import PlannedCalls
 from ..runs.run_score import CellResult
@@ -38,11 +39,15 @@ _LINE_EVERY = 10.0
 class SweepProgress:
     """Shows a sweep (:class:`..engine.answering.Watcher`).
 
+    While it is entered, a thread prints the line also when nothing ends: a server may refuse
+    everything for minutes.
+
     Args:
         lines: whether lines are printed without a terminal, and bars stay at the end.
+        every: most seconds between two lines.
     """
 
-    def __init__(self, lines: bool = True) -> None:
+    def __init__(self, lines: bool = True, every: float = _LINE_EVERY) -> None:
         # Passed explicitly: the demonstration redirects sys.stderr to a log during calls.
         console = Console(file=sys.stderr)
         self._bars = Progress(
@@ -59,17 +64,29 @@ class SweepProgress:
         self._tasks: dict[str, TaskID] = {}
         self._tokens = Counter[str]()
         self._failures = self._cells = self._calls = 0  # Of the sweep, of the model at work
-        self._last_line = 0.0
+        self._every, self._last_line = every, 0.0
+        self._model = ""
+        self._planned: PlannedCalls | None = None
+        self._lock = threading.RLock()
+        self._thread = ExitStack()
 
     def __enter__(self) -> SweepProgress:
         self._bars.start()
         self._starting = self._bars.add_task("starting", total=None, note="")
+        if self._prints_lines:
+            self._thread.enter_context(repeated(self._go_on, min(self._every, 1.0)))
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._thread.close()
         self._bars.stop()
 
     def planned(self, model: str, planned: PlannedCalls) -> None:
+        with self._lock:
+            self._plan(model, planned)
+            self._show(planned, now=True)
+
+    def _plan(self, model: str, planned: PlannedCalls) -> None:
         self._bars.update(self._starting, visible=False)
         self._model, self._planned, self._began = model, planned, time.monotonic()
         self._cells, self._calls = 0, planned.finished
@@ -79,19 +96,28 @@ class SweepProgress:
         (before,) = (task.total or 0 for task in self._bars.tasks if task.id == self._tasks[model])
         total = before + planned.calls
         self._bars.update(self._tasks[model], total=total, advance=planned.finished)
-        self._show(now=True)
 
     def answered(self, answers: Sequence[Answer]) -> None:
-        self._calls += len(answers)
-        self._failures += sum(answer.error is not None for answer in answers)
-        for answer in answers:
-            self._tokens.update(recorded(answer.extra).tokens)
-        self._bars.advance(self._tasks[self._model], len(answers))
-        self._show()
+        with self._lock:
+            self._calls += len(answers)
+            self._failures += sum(answer.error is not None for answer in answers)
+            for answer in answers:
+                self._tokens.update(recorded(answer.extra).tokens)
+            self._bars.advance(self._tasks[self._model], len(answers))
+            if self._planned is not None:
+                self._show(self._planned)
 
     def scored(self, result: CellResult) -> None:
-        self._cells += 1
-        self._show(now=self._cells == self._planned.cells)
+        with self._lock:
+            self._cells += 1
+            if self._planned is not None:
+                self._show(self._planned, now=self._cells == self._planned.cells)
+
+    def _go_on(self) -> None:
+        """Print the line if it is due, while calls are left."""
+        with self._lock:
+            if self._planned is not None and self._calls < self._planned.calls:
+                self._show(self._planned)
 
     def print_tokens(self) -> None:
         """Print the tokens of the whole sweep."""
@@ -101,12 +127,12 @@ class SweepProgress:
             out = tokens["completion"] or tokens["reply"]
             print(f"tokens: {tokens['prompt']:,} in{cached}; {out:,} out", file=sys.stderr)
 
-    def _show(self, now: bool = False) -> None:
-        planned, clock = self._planned, time.monotonic()
+    def _show(self, planned: PlannedCalls, now: bool = False) -> None:
+        clock = time.monotonic()
         cells = f"cells {self._cells}/{planned.cells}"
         note = f"{cells}, failed {self._failures}"
         self._bars.update(self._tasks[self._model], note=note)
-        if not self._prints_lines or not (now or clock - self._last_line >= _LINE_EVERY):
+        if not self._prints_lines or not (now or clock - self._last_line >= self._every):
             return
         self._last_line = clock
         made = self._calls - planned.finished

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import math
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ from .calls import Call
 from .cancel import CancelToken
 from .plan import WorkItem
 from .retry_scheduler import Assignment, FinishedItem, Scheduler
-from .server import LONGEST_WAIT, CallOutcome, ServerPolicy
+from .server import LONGEST_WAIT, CallOutcome, Server, ServerPolicy
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ class HttpService:
     policy: ServerPolicy = field(default_factory=ServerPolicy)
     servers: dict[str, ModelServer] = field(default_factory=dict, init=False, repr=False)
     _shown: set[str] = field(default_factory=set, repr=False)
+    _waited_for: set[tuple[str, int]] = field(default_factory=set, repr=False)
 
     def __post_init__(self) -> None:
         if not self.endpoints:
@@ -74,6 +76,14 @@ class HttpService:
             if message not in self._shown:
                 self._shown.add(message)
                 log.warning("%s: %s", call.server or call.model.name, message)
+
+    def say_waiting(self, server: str, error: CallError, patience: float) -> None:
+        """Say, once for a server and status, that a refused call is asked again, and how long."""
+        if (server, error.status) in self._waited_for:
+            return
+        self._waited_for.add((server, error.status))
+        until = "until it answers" if math.isinf(patience) else f"for up to {_minutes(patience)}"
+        log.warning("%s: %s: asking again %s; Ctrl-C stops", server, error, until)
 
 
 @dataclass(repr=False, eq=False)
@@ -254,13 +264,14 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
         server = self._service.servers[assignment.server.name]
         call.began = call.began or assignment.began
         before = call.cost or 0.0
-        outcome, reason, retry_after = CallOutcome.ANSWERED, "", None
+        outcome, reason = CallOutcome.ANSWERED, ""
+        failure: CallError | None = None
         try:
             await call.attempt(server, self._client, self._images)
             server.note_answer(constrained=call.is_constrained)
         except CallError as error:
             server.note_refusal(error, constrained=call.is_constrained)
-            outcome, reason, retry_after = _outcome_of(error), str(error), error.retry_after
+            failure, outcome, reason = error, _outcome_of(error), str(error)
         except Exception as error:  # before the call: a broken image may raise anything
             log.debug("a call was not made", exc_info=error)
             outcome, reason = CallOutcome.INVALID, error_line(error)
@@ -268,7 +279,17 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
         finally:
             self._budget.end(None if call.cost is None else call.cost - before)
         now = self._loop.time()
+        retry_after = failure.retry_after if failure else None
         self._scheduler.ended(assignment, outcome, now, reason, retry_after=retry_after)
+        if failure is not None and outcome in (CallOutcome.REFUSED, CallOutcome.FAILED):
+            self._say_waiting(assignment.server, failure)
+
+    def _say_waiting(self, server: Server, error: CallError) -> None:
+        scheduler = self._scheduler
+        if scheduler.done or scheduler.given_up or (error.retry_after or 0.0) > LONGEST_WAIT:
+            return
+        patience = math.inf if scheduler.servers_may_come else server.patience
+        self._service.say_waiting(server.name, error, patience)
 
 
 def _outcome_of(error: CallError) -> CallOutcome:
@@ -283,5 +304,11 @@ def _later(seconds: float | None) -> str:
     """Say when a server asks to come back, if that is too long to wait."""
     if seconds is None or seconds <= LONGEST_WAIT:
         return ""
+    return f"; asks to come back in {_minutes(seconds)}"
+
+
+def _minutes(seconds: float) -> str:
+    if seconds == 60:
+        return "a minute"
     count, unit = (seconds / 60, "minutes") if seconds < 7200 else (seconds / 3600, "hours")
-    return f"; asks to come back in {count:.3g} {unit}"
+    return f"{count:.3g} {unit}"

@@ -153,10 +153,14 @@ class Server:
         most = 1 if self.on_trial else self.at_once
         return self.in_flight < most and now >= self.back_at and not self.lost
 
+    @property
+    def patience(self) -> float:
+        """Seconds it may be down."""
+        return _PATIENCE if self._spoke else _FIRST_PATIENCE
+
     def is_given_up(self, now: float) -> bool:
         """Whether not to wait for it: lost, down too long, or asking for too long a pause."""
-        patience = _PATIENCE if self._spoke else _FIRST_PATIENCE
-        down = self._down_since is not None and now - self._down_since >= patience
+        down = self._down_since is not None and now - self._down_since >= self.patience
         return bool(self.lost) or down or self.back_at - now > LONGEST_WAIT
 
     def answered(self, began: float, now: float, *, first: bool) -> None:

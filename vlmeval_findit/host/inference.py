@@ -12,7 +12,7 @@ import inspect
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +25,7 @@ from ..core.answers import Answer, ModelClient, error_line
 from ..core.command import INTERRUPTED, NO_MORE, SOME_FAILED
 from ..core.files import is_disk_full
 from ..core.predictions import check_model_name, write_rows
+from ..core.repeating import repeated
 from ..core.run_files import RunFiles
 from ..core.settings import wants_logprobs
 from ..core.vlmevalkit import host_version
@@ -56,6 +57,8 @@ log = get_logger("FindIt")
 
 _SIZES = ItemSizes(batch=32, shared_from=8)
 """Work of a local model at a time: four batches of a CPU, or all queries of a crowded image."""
+
+_REDRAWN_EVERY = 10.0  # seconds, though nothing ended
 
 _RUN_FOLDER = re.compile(r"T\d{8}(-\d{6}|_G[0-9a-fA-F]+)")
 """How upstream names the folder of a run below the model's."""
@@ -345,16 +348,21 @@ class Ranks:
 
 
 class CallsBar:
-    """A progress bar like the host's, over the calls of a run."""
+    """A progress bar like the host's, over the calls of a run.
+
+    A thread draws it also when nothing ends: a server may refuse everything for minutes.
+    """
 
     def __init__(self, label: str) -> None:
         self._label = label
         self._bar: Any = None
+        self._thread = ExitStack()
 
     def __enter__(self) -> CallsBar:
         return self
 
     def __exit__(self, *stopped: object) -> None:
+        self._thread.close()
         if self._bar is not None:
             self._bar.close()
 
@@ -364,6 +372,7 @@ class CallsBar:
         else:
             desc = f"Infer {self._label}"
             self._bar = tqdm(total=planned.calls, initial=planned.finished, desc=desc)
+            self._thread.enter_context(repeated(self._bar.refresh, _REDRAWN_EVERY))
 
     def answered(self, answers: Sequence[Answer]) -> None:
         self._bar.update(len(answers))

@@ -1,0 +1,45 @@
+"""Progress without a terminal: lines, also while nothing ends."""
+
+from __future__ import annotations
+
+import pytest
+from waits import until
+
+from vlmeval_findit.cli.progress import SweepProgress
+from vlmeval_findit.core.answers import Answer
+from vlmeval_findit.engine.sink import PlannedCalls
+
+
+class Lines:
+    """What was printed so far."""
+
+    def __init__(self, captured: pytest.CaptureFixture[str]) -> None:
+        self._captured = captured
+        self.all: list[str] = []
+
+    def read(self) -> list[str]:
+        self.all += self._captured.readouterr().err.splitlines()
+        return self.all
+
+
+def test_a_sweep_in_which_nothing_ends_goes_on_to_report(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = Lines(capsys)
+    with SweepProgress(every=0.01) as progress:
+        progress.planned("M", PlannedCalls(cells=2, calls=12, finished=3))
+        until(lambda: len(lines.read()) >= 4)
+    assert all("M  cells 0/2  calls 3/12" in line for line in lines.all)
+    told = len(lines.read())
+    assert len(lines.read()) == told, "the thread has ended with the block"
+
+
+def test_nothing_is_repeated_once_all_calls_have_ended(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with SweepProgress(every=0.01) as progress:
+        progress.planned("M", PlannedCalls(cells=1, calls=1, finished=0))
+        progress.answered([Answer("[]")])
+        capsys.readouterr()
+        progress._go_on()
+        assert capsys.readouterr().err == ""
