@@ -25,7 +25,10 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
 @pytest.mark.parametrize(
     ("first", "words"),
     [
-        (error(429, "You exceeded your current quota"), "HTTP 429: You exceeded your current quota"),
+        (
+            error(429, "You exceeded your current quota"),
+            "HTTP 429: You exceeded your current quota",
+        ),
         (error(503, "Loading model"), "HTTP 503: Loading model"),
         (error(502, "bad gateway"), "HTTP 502: bad gateway"),
         (error(529, "Overloaded"), "HTTP 529: Overloaded"),

@@ -270,7 +270,7 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
             await call.attempt(server, self._client, self._images)
             server.note_answer(constrained=call.is_constrained)
         except CallError as error:
-            server.note_refusal(error, constrained=call.is_constrained)
+            server.note_refusal(error, constrained=call.is_constrained, images=call.shown)
             failure, outcome, reason = error, _outcome_of(error), str(error)
         except Exception as error:  # before the call: a broken image may raise anything
             log.debug("a call was not made", exc_info=error)
@@ -294,7 +294,8 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
 
 def _outcome_of(error: CallError) -> CallOutcome:
     if error.hopeless:
-        return CallOutcome.DENIED if error.status in REFUSED else CallOutcome.HOPELESS
+        is_denial = error.status in REFUSED and not error.certain
+        return CallOutcome.DENIED if is_denial else CallOutcome.HOPELESS
     if not error.transient:
         return CallOutcome.INVALID
     return CallOutcome.REFUSED if error.status in _BUSY else CallOutcome.FAILED

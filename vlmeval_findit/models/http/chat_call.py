@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core.answers import Answer, StopReason, error_line, refused_if_it_quotes
-from ...core.question import Message, Question
+from ...core.question import Message, PartKind, Question
 from ...core.replies import Recorded
 from .chat import ChatModel
 from .client import HttpClient
@@ -56,6 +56,12 @@ class ChatCall:
     @property
     def is_constrained(self) -> bool:
         return self.question.reply_schema is not None
+
+    @property
+    def shown(self) -> object:
+        """Return what tells its images from others'; of a call without any, the call itself."""
+        names = tuple(value for kind, value in self.message if kind is PartKind.IMAGE)
+        return tuple(self.planned) or names or self
 
     async def attempt(self, server: ModelServer, client: HttpClient, images: EncodedImages) -> None:
         """Ask a server, and set ``completion``, or raise CallError.
@@ -165,7 +171,7 @@ class ChatCall:
             sent = {field if name == "max_tokens" else name: it for name, it in body.items()}
             try:
                 assert self.request is not None
-                reply = await server.reply(client, sent, self.request.images)
+                reply = await server.reply(client, sent, self.request.images, self.model.name)
                 completion = read_completion(reply, logprobs=logprobs, rule=self.model.thoughts)
             except CallError as error:
                 if field == usual and is_unknown(field, error):

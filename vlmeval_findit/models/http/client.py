@@ -14,6 +14,7 @@ from aiohttp.abc import AbstractStreamWriter
 from .completion import CallError
 from .proxies import Proxy, proxy_for
 from .service_errors import error_of
+from .wrong_address import redirect_error
 
 # Seconds to keep an idle connection; servers close theirs after 5 (uvicorn) or more.
 KEEP_ALIVE = 4.0
@@ -91,6 +92,8 @@ class HttpClient:
             content = await _body(reply, request.most)
             if reply.status in (200, 201):
                 return content
+            if 300 <= reply.status < 400:
+                raise redirect_error(reply.status, request.url, reply.headers.get("Location"))
             after = retry_after(reply.headers.get("Retry-After"), datetime.now(UTC))
             raise error_of(content, reply.status, reply.reason or "", after)
 

@@ -16,7 +16,7 @@ from ...core.replies import NOTHING_RECORDED, Recorded, TokenLogprobs
 from ..prices import TokenPrices
 
 RETRIED = frozenset({408, 429})  # statuses below 500 that may pass when repeated
-REFUSED = frozenset({401, 403, 404})  # key, permission or model: most likely for every request
+REFUSED = frozenset({401, 403, 404, 405, 410})  # key, permission, model or address
 HOPELESS = REFUSED | {402}  # fail for every request; 402 is about credit
 
 LONGEST_MESSAGE = 500  # characters stored of an error's message
@@ -50,6 +50,7 @@ class CallError(Exception):
         self.tokens = tokens  # as the service counted them; as of :func:`token_counts`
         self.unread = unread  # a reply came, in a form without an answer: other calls may get such
         self.alike = False  # all first calls at its server were refused in these words
+        self.certain = False  # one such error is enough to know that it is hopeless
 
     def with_note(self, note: str) -> CallError:
         """Copy it with words behind its message."""

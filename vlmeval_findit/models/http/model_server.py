@@ -7,6 +7,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -19,8 +21,13 @@ from .providers.provider_table import OPENAI_CHAT, Chat, WireFormat, find_provid
 from .schema import SchemaCheck
 from .sent_images import SentImage, pieces
 from .service_errors import MODERATED
+from .wrong_address import NOTHING_THERE, Listing, advise, is_about_model, names_in, other_addresses
 
-_ALIKE = 5  # identically refused first calls after which no further call starts
+_ALIKE = 5
+"""First calls that are refused in the same words: a field is probably wrong. If they are over as
+many different images, no further call starts; an image may be refused for its size."""
+
+_LOOK_SECONDS = 10.0  # for a list of models
 _FINAL = frozenset({400, 422, 501})  # statuses of requests that a server does not take
 
 _UNKNOWN = re.compile(
@@ -38,18 +45,27 @@ class ModelServer:
         self.limit_field = endpoint.limit_field  # its field for the token limit
         # None: not yet asked
         self.schema_check: asyncio.Future[SchemaCheck | CallError] | None = None
-        # By ``constrained``: the first calls, while all are refused in the same words; None: a call
-        # was answered.
-        self._first: dict[bool, list[CallError] | None] = {False: [], True: []}
+        # By ``constrained``; None: a call was answered.
+        self._first: dict[bool, _FirstRefusals | None] = {
+            False: _FirstRefusals(),
+            True: _FirstRefusals(),
+        }
         self._provider = find_provider(endpoint.provider) if endpoint.provider else None
         self._chat = self._provider.chat if self._provider else OPENAI_CHAT
         self._headers = self._chat.headers(endpoint) if isinstance(self._chat, WireFormat) else {}
         self._url = cache(endpoint.at)
 
     async def reply(
-        self, client: HttpClient, body: Mapping[str, Any], images: Sequence[SentImage]
+        self,
+        client: HttpClient,
+        body: Mapping[str, Any],
+        images: Sequence[SentImage],
+        name: str = "",
     ) -> Mapping[str, Any]:
-        """Return the chat reply to a chat body with marks for its images, or raise CallError."""
+        """Return the chat reply to a chat body with marks for its images, or raise CallError.
+
+        ``name`` is the model's in results, for advice (default: the body's).
+        """
         wire, provider = self._chat, self._provider
         if provider is not None and body.get("logprobs") and not provider.gives_logprobs:
             raise CallError(f"{provider.name} has no logprobs", 501)
@@ -57,27 +73,77 @@ class ModelServer:
             whole = json.loads(b"".join(pieces(body, images)))
             return await _ask_function(wire, whole, self.endpoint, client.timeout)
         url, sent = self._url(wire.path(body)), pieces(wire.request(body), images)
-        reply = object_in(await client.send(HttpRequest("POST", url, self._headers, sent)))
+        try:
+            content = await client.send(HttpRequest("POST", url, self._headers, sent))
+        except CallError as error:
+            served = str(body.get("model"))
+            if error.status in NOTHING_THERE or is_about_model(error, served):
+                raise await self._advised(error, client, url, name or served, served) from None
+            raise
+        reply = object_in(content)
         who = {} if provider is None else {"provider": provider.name}
         return {**who, **wire.reply(reply)}
+
+    async def _advised(
+        self, error: CallError, client: HttpClient, url: str, name: str, served: str
+    ) -> CallError:
+        """Add what to type, by the models that the server lists here or at another address."""
+        given = self.endpoint.base_url
+        found = None
+        for base_url in (given, *other_addresses(given)):
+            names = await self._models_at(client, base_url)
+            if names is not None:
+                found = Listing(base_url, names)
+                break
+        advice = advise(url, given, name, served, found)
+        advised = error.with_note(f" ({advice.words})")
+        advised.certain = advice.is_certain and error.status in NOTHING_THERE
+        return advised
+
+    async def _models_at(self, client: HttpClient, base_url: str) -> list[str] | None:
+        """Return the names of the models that are listed there; None if there is no list."""
+        url = replace(self.endpoint, base_url=base_url).at("models")
+        with suppress(CallError, TimeoutError):
+            async with asyncio.timeout(_LOOK_SECONDS):
+                return names_in(await client.send(HttpRequest("GET", url, self._headers)))
+        return None
 
     def note_answer(self, *, constrained: bool) -> None:
         self._first[constrained] = None
 
-    def note_refusal(self, error: CallError, *, constrained: bool) -> None:
-        """Make an error hopeless that all first calls of its kind got, and none an answer."""
-        if (first := self._first[constrained]) is None:
+    def note_refusal(self, error: CallError, *, constrained: bool, images: object) -> None:
+        """Mark what all first calls of a kind got, and none an answer.
+
+        It is ``alike`` after five calls, and hopeless after those of five different images.
+        """
+        first = self._first[constrained]
+        if first is None:
             return
         is_final = error.unread or error.status in _FINAL
-        if not is_final or MODERATED.search(str(error)):
-            first.clear()
-            return
-        if first and str(error) != str(first[0]):
-            first.clear()
-        first.append(error)
-        if len(first) >= _ALIKE:
-            for refused in first:
-                refused.alike = refused.hopeless = True
+        if is_final and not MODERATED.search(str(error)):
+            first.note(error, images)
+        else:
+            self._first[constrained] = _FirstRefusals()
+
+
+@dataclass(slots=True)
+class _FirstRefusals:
+    """The first calls of a kind, while all are refused in the same words."""
+
+    words: str = ""
+    errors: list[CallError] = field(default_factory=list)  # the first five
+    images: set[object] = field(default_factory=set)
+
+    def note(self, error: CallError, images: object) -> None:
+        if str(error) != self.words:
+            self.words, self.errors, self.images = str(error), [], set()
+        if len(self.errors) < _ALIKE:
+            self.errors.append(error)
+        self.images.add(images)
+        if len(self.errors) == _ALIKE:
+            for refused in (*self.errors, error):
+                refused.alike = True
+        error.hopeless = error.hopeless or len(self.images) >= _ALIKE
 
 
 def is_unknown(field: str, error: CallError) -> bool:
