@@ -142,6 +142,25 @@ def test_items_hold_every_call_once_in_order_and_remaining_calls_stay_in_them(
             assert list(Plan(plan.cells, journal, sizes)) == left
 
 
+def test_items_with_failed_calls_of_an_earlier_run_come_last_and_whole(
+    plan: Plan, tmp_path: Path
+) -> None:
+    sizes = ItemSizes(variants=4, batch=3)
+    whole = list(Plan(plan.cells, sizes=sizes))
+    failed, answered_since = whole[0].calls[1], whole[1].calls[0]
+    lines = [
+        {"key": failed.key, "error": "HTTP 400: no", "logprobs": False, "reply": ""},
+        {"key": answered_since.key, "error": "HTTP 503", "logprobs": False, "reply": ""},
+        {"key": answered_since.key, "error": None, "logprobs": False, "reply": "[]"},
+    ]
+    with Journal(tmp_path / "calls.jsonl") as journal:
+        journal.append(lines)
+        left = list(Plan(plan.cells, journal, sizes))
+    assert left[-1] == whole[0], "not torn: a model in this process gets what it got before"
+    assert left[0].calls == whole[1].calls[1:]
+    assert left[1:-1] == whole[2:]
+
+
 def test_few_calls_over_one_image_are_part_of_a_batch() -> None:
     """The demonstration asks two or three labels of most of its photographs."""
     calls = list(Plan(asked_as("xyxy")).calls())

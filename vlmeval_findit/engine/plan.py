@@ -87,13 +87,24 @@ class Plan:
                 yield Call(key, self.cells[cells[0]], place, tuple(cells))
 
     def __iter__(self) -> Iterator[WorkItem]:
-        """Yield the remaining readable calls, cut as if nothing was answered."""
+        """Yield the remaining readable calls, cut as if nothing was answered.
+
+        Items with a call that failed in an earlier run come last: a server that refuses these would
+        be given up before others are asked.
+        """
+        failed = []
         for item in work_items(self.calls(), self._sizes):
             calls = [call for call in item.calls if self.is_left(call.key)]
             if calls and self._unreadable:
                 calls = [call for call in calls if not any(map(unread, call.image_sha256))]
-            if calls:
-                yield WorkItem(tuple(calls), item.shares_images)
+            if not calls:
+                continue
+            left = WorkItem(tuple(calls), item.shares_images)
+            if self.journal is not None and any(self.journal.failed(call.key) for call in calls):
+                failed.append(left)
+            else:
+                yield left
+        yield from failed
 
 
 def work_items(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[WorkItem]:

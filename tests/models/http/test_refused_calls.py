@@ -23,6 +23,7 @@ from chat_server import (
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.answers import StopReason
+from vlmeval_findit.core.question import Message, text
 from vlmeval_findit.engine.http_backend import HttpBackend
 from vlmeval_findit.models.http.chat import chat_model, extra_fields
 from vlmeval_findit.models.http.chat_call import ChatCall
@@ -115,6 +116,43 @@ def test_a_seed_of_samples_can_be_left_out() -> None:
 def test_refusals_that_are_of_the_moment_or_the_call_end_nothing(script: Script) -> None:
     with ChatServer(script) as server:
         assert [answer.stop for answer in ask_calls(service(server.url), 12)] == [None] * 12
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_refusals_of_one_image_are_of_that_image(at_once: int) -> None:
+    """A request that is too large, six times, says nothing of the small images behind it."""
+
+    def script(asked: Asked, number: int) -> Answer:
+        is_large = "large" in json.dumps(asked.body)
+        return error(400, "the request exceeds the context size") if is_large else OK
+
+    messages: list[Message] = [(text(f"large {number}"),) for number in range(6)]
+    messages += [(text(f"small {number}"),) for number in range(12)]
+    images = ["one"] * 6 + [f"image {number // 2}" for number in range(12)]
+    with ChatServer(script) as server:
+        answers = ask_calls(service(server.url), message=messages, images=images, at_once=at_once)
+        assert len(server.asked) == 18
+    assert [answer.error is None for answer in answers] == [False] * 6 + [True] * 12
+    assert {answer.stop for answer in answers} == {None}
+
+
+@pytest.mark.parametrize("reply", [error(400, "no"), Answer(b"<html>log in</html>")])
+@pytest.mark.parametrize(("a_row", "calls"), [(1, 5), (2, 9), (7, 29)])
+def test_refusals_of_five_images_end_the_run(reply: Answer, a_row: int, calls: int) -> None:
+    images = [f"image {number // a_row}" for number in range(60)]
+    with ChatServer(in_turn(reply)) as server:
+        answers = ask_calls(service(server.url), 60, images=images)
+        assert len(server.asked) == calls
+    assert answers[-1].stop is StopReason.HOPELESS
+    assert "all first calls were refused in these words" in (answers[-1].error or "")
+
+
+def test_after_five_refusals_of_one_image_the_field_is_named_though_no_end_is_near() -> None:
+    with ChatServer(in_turn(error(400, "top_k must be -1"))) as server:
+        answers = ask_calls(service(server.url, {"top_k": 1}), 7, images=["one"] * 7)
+    told = ["it does not take top_k" in (answer.error or "") for answer in answers]
+    assert told == [False] * 4 + [True] * 3
+    assert {answer.stop for answer in answers} == {None}
 
 
 def test_free_answers_say_nothing_of_constrained_ones() -> None:

@@ -126,6 +126,10 @@ class JournalView:
         """Return whether a call has an answer; a failure does not count."""
         return self._state(key) > RecordState.FAILED
 
+    def failed(self, key: str) -> bool:
+        """Return whether a call has a failure and no answer."""
+        return self._state(key) == RecordState.FAILED
+
     def get(self, key: str) -> dict[str, Any] | None:
         """Return the record of a call: its answer, else its last failure, else None."""
         return decode(self._line(key)) if key in self._index else None
