@@ -116,6 +116,9 @@ TEST = [
     "jsonschema>=4",
     "fastapi",
     "uvicorn",
+    # llama.cpp's server in a wheel, and files for it
+    "xllamacpp>=2026.10",
+    "gguf>=0.19",
     # What a wheel says that it needs is looked up and laid beside it.
     "packaging>=24",
     # The linter of the Dockerfile, as a program.

@@ -1,0 +1,123 @@
+"""Servers that we did not write: llama.cpp's and LiteLLM's proxy, on 127.0.0.1."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+from fresh_venvs import SITE
+from paths import ROOT, SUPPORT
+from waits import until
+
+LITELLM = "1.108.7"
+KEY = "sk-of-the-proxy"
+
+
+@contextmanager
+def llama_cpp(folder: Path, context: int, *, vision: bool) -> Iterator[str]:
+    """Serve a tiny model with a context of so many tokens; its address."""
+    for name in ("gguf", "xllamacpp"):
+        pytest.importorskip(name, reason=f"{name} is absent: pip install -e '.[test]'")
+    program = [str(SUPPORT / "tiny_gguf.py"), str(folder), str(context)]
+    command = [sys.executable, *program, *(["vision"] if vision else [])]
+    log = folder / "llama.log"
+    with _running(command, log):
+        until(lambda: "ready http" in log.read_text(errors="replace"))
+        lines = log.read_text(errors="replace").splitlines()
+        ready = next(line for line in lines if line.startswith("ready "))
+        yield f"{ready.removeprefix('ready ')}/v1"
+
+
+@contextmanager
+def litellm_proxy(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
+    """Serve LiteLLM's proxy with a configuration; its address."""
+    python = _python_with_litellm()
+    path, log = folder / "config.yaml", folder / "litellm.log"
+    path.write_text(json.dumps(config))  # JSON is YAML
+    port = _free_port()
+    code = "from litellm import run_server; run_server()"
+    flags = ["--config", str(path), "--host", "127.0.0.1", "--port", str(port)]
+    # Its own table of prices: it would be fetched from the internet.
+    with _running([str(python), "-c", code, *flags], log, LITELLM_LOCAL_MODEL_COST_MAP="True"):
+        address = f"http://127.0.0.1:{port}"
+        until(lambda: _answers(f"{address}/health/liveliness"), seconds=180)
+        yield f"{address}/v1"
+
+
+@contextmanager
+def _running(command: Sequence[str], log: Path, **env: str) -> Iterator[None]:
+    """Run a program until the end of the block; its input is open as long."""
+    outside = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**outside, "OMP_NUM_THREADS": "1", **env},
+        )
+        try:
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as reply:
+            return bool(reply.status == 200)
+    except OSError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _python_with_litellm() -> Path:
+    """Return the Python of an environment with LiteLLM, which wants other versions than we do.
+
+    It lies in the clone, above the packages of the tests' environment, and is made once.
+    """
+    folder = ROOT / ".venv-servers" / f"litellm-{LITELLM}"
+    python, complete = folder / "bin" / "python", folder / "complete"
+    folder.parent.mkdir(exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not complete.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            _install(folder, f"litellm[proxy]=={LITELLM}")
+            complete.touch()
+    return python
+
+
+def _install(folder: Path, package: str) -> None:
+    """Make an environment with a package, or skip the test with the reason."""
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    (folder / SITE / "of_the_tests.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    command = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q", package]
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{package} was not installed within ten minutes")
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"{package} cannot be installed: {error.stderr[-300:]}")
