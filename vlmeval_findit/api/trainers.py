@@ -5,7 +5,6 @@ None of them is imported before it is needed.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from ..benchmarks import parse
 from ..boxes.box_records import Ignored
 from ..boxes.spaces import Space, space_from
 from ..core.formatting import nearest
+from ..core.text_files import parse_json
 from .custom_questions import ReplyLike, variant_of
 from .inputs import plain, sizes_of, truth
 from .rewards import By, metric_of, rewards_of
@@ -191,7 +191,7 @@ def _rewards(
 
 def _space(value: Any) -> Space:
     if isinstance(value, str) and value.startswith("{"):
-        value = json.loads(value)
+        value = parse_json(value)
     if isinstance(value, Mapping):
         value = {key: plain(each) for key, each in _stated(value).items()}
     return value if isinstance(value, Space) else space_from(value)
@@ -210,7 +210,7 @@ def _truth(value: Any) -> Any:
 
 
 def _parsed(value: Any) -> Any:
-    return json.loads(value) if isinstance(value, str) else value
+    return parse_json(value) if isinstance(value, str) else value
 
 
 def _stated(values: Query) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 import yaml
 
-from .formatting import nearest
+from .formatting import nearest, plain, shown
+from .text_files import TextError, parse_yaml
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, TypeAdapter, ValidationError
@@ -35,7 +36,7 @@ def refuse_twice(values: Sequence[Any], *at: str) -> None:
     """Refuse a value that stands twice in a list, with a :class:`MisplacedError`."""
     for place, value in enumerate(values):
         if list(values).count(value) > 1:
-            raise MisplacedError(f"{value} stands twice", *at, place)
+            raise MisplacedError(f"{plain(value)} stands twice", *at, place)
 
 
 # --- types of fields ------------------------------------------------------------------------------
@@ -64,7 +65,7 @@ class Config:
             raise ValueError(f"should be a mapping with the keys {', '.join(known)}")
         for key in values:
             if key not in known:
-                why = f"no {cls.called} {key!r}{nearest(str(key), [*known, *cls.read_before])}"
+                why = f"no {cls.called} {shown(key)}{nearest(str(key), [*known, *cls.read_before])}"
                 raise MisplacedError(why, key, is_key=True)
         return values
 
@@ -154,9 +155,9 @@ def _first(error: ValidationError, spelled: Callable[[str], str]) -> MisplacedEr
     names = [spelled(key) for key in at if isinstance(key, str) and "[" not in key]
     if what == "missing":
         return MisplacedError(f"{names[-1]} is missing", *at[:-1])
-    shown = f"{result['input']!r:.60} " if what == "expected" else ""
+    given = f"{shown(result['input'])} " if what == "expected" else ""
     expected = result["msg"].removeprefix("Input should be ")
-    return MisplacedError(": ".join([*names[-1:], f"{shown}should be {expected}"]), *at)
+    return MisplacedError(": ".join([*names[-1:], f"{given}should be {expected}"]), *at)
 
 
 # --- YAML with line numbers for error messages ----------------------------------------------------
@@ -167,18 +168,10 @@ class YamlText:
 
     def __init__(self, text: str, name: str) -> None:
         self._name = name
-        loader = _Loader(text)
         try:
-            top = loader.get_single_node()
-            self.value: Any = None if top is None else loader.construct_document(top)
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            where = f", line {mark.line + 1}" if mark is not None else ""
-            why = getattr(error, "problem", None) or " ".join(str(error).split())
-            is_yaml = isinstance(error, yaml.constructor.ConstructorError)
-            raise ConfigError(f"{name}{where}: {'' if is_yaml else 'not YAML: '}{why}") from None
-        finally:
-            loader.dispose()
+            self.value, top = parse_yaml(text)
+        except TextError as error:
+            raise ConfigError(error.of(name)) from None
         if top is None:
             raise ConfigError(f"{name}, line 1: the file is empty")
         self._top = top
@@ -212,17 +205,3 @@ def _child(node: yaml.Node, key: str | int) -> tuple[yaml.Node, yaml.Node] | Non
     if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
         return node.value[key], node.value[key]
     return None
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses repeated keys."""
-
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        node = super().compose_mapping_node(anchor)
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                why = f"{key.value} stands twice"
-                raise yaml.constructor.ConstructorError(None, None, why, key.start_mark)
-            seen.add(str(key.value))
-        return node

@@ -16,6 +16,7 @@ from .benchmark_protocol import Benchmark, PromptSet
 from .files import sha256_of
 from .formatting import nearest
 from .question import Message, PartKind, system, text
+from .text_files import TextError, read_text, with_unix_lines
 
 IMAGES = "images"
 """The variable that every template has: where each image stands, in the usual order."""
@@ -117,11 +118,11 @@ def _text_of(flag: str, path: str | None) -> str | None:
     if path is None:
         return None
     try:
-        words = Path(path).read_text(encoding="utf-8-sig").rstrip("\n")
+        words = with_unix_lines(read_text(Path(path))).rstrip("\n")
     except OSError as error:
         raise ValueError(f"{flag} {path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{flag} {path}: no UTF-8 text: {error}") from None
+    except TextError as error:
+        raise ValueError(error.of(f"{flag} {path}")) from None
     if not words.strip():
         raise ValueError(f"{flag} {path}: an empty file")
     return words

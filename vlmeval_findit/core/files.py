@@ -22,12 +22,25 @@ def is_disk_full(error: BaseException) -> bool:
     return getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+class NotRegularError(OSError):
+    """A FIFO, a device or a socket, which could be waited for, or read, without end."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(errno.EINVAL, "not a regular file", str(path))
+
+
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file for reading; an OSError for others: a FIFO would wait for a writer."""
+    """Open a regular file for reading; a NotRegularError for a FIFO, a device or a socket."""
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # the system refuses folders
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
+        raise NotRegularError(path)
     return path.open("rb")
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a regular file; raises as :func:`open_regular`."""
+    with open_regular(path) as f:
+        return f.read()
 
 
 def suffix_of(path: Path | PurePath) -> str:

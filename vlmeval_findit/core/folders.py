@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import logging
 import os
 import stat
@@ -14,11 +13,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from yaml import YAMLError, safe_load
-
 from .command import clone
 from .config import Checked, Config, Count, Expected, MisplacedError, Text, YesNo, config_from
 from .files import file_sha256
+from .formatting import shown
+from .text_files import TextError, parse_json, read_text, yaml_value
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +95,7 @@ def custom_datasets() -> Mapping[str, CustomDataset]:
     rows: Mapping[str, CustomDataset] = MappingProxyType({})
     if state is not None:
         kind = dict[str, CustomDataset]
-        rows = MappingProxyType(_read(path, kind, json.loads, DatasetFileError))
+        rows = MappingProxyType(_read(path, kind, parse_json, DatasetFileError))
     _registry = _Registry(path, state, rows)
     return rows
 
@@ -131,10 +130,12 @@ def _state_of(path: Path) -> tuple[int, ...] | None:
 def _read(path: Path, kind: Any, parse: Callable[[str], Any], wrong: type[ValueError]) -> Any:
     """Read a file as a kind of configuration, or raise ``wrong``."""
     try:
-        return _parsed(path.read_text(encoding="utf-8"), kind, parse)
+        return _parsed(read_text(path), kind, parse)
     except MisplacedError as error:
         raise wrong(f"{', '.join([str(path), *_at(error)])}: {error}") from None
-    except (OSError, ValueError, YAMLError) as error:
+    except TextError as error:
+        raise wrong(error.of(path)) from None
+    except (OSError, ValueError) as error:
         raise wrong(f"{path}: {error}") from None
 
 
@@ -235,7 +236,7 @@ _InText = Annotated[str, Expected("text: write it in quotes", strict=True)]
 
 def _mapping(value: Any) -> Any:
     if not isinstance(value or {}, Mapping):
-        raise ValueError(f"{value!r:.40} is no mapping of names")
+        raise ValueError(f"{shown(value, 40)} is no mapping of names")
     return value or {}
 
 
@@ -254,5 +255,5 @@ class DatasetsConfig(Config):
 
 def read_config(path: Path) -> DatasetsConfig:
     """Read a configuration file; a FolderError where that fails."""
-    config: DatasetsConfig = _read(path, DatasetsConfig, safe_load, FolderError)
+    config: DatasetsConfig = _read(path, DatasetsConfig, yaml_value, FolderError)
     return config

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import csv
 import difflib
+import reprlib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from io import StringIO
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any
 
 _LISTED = 40  # Longer lists do not help in an error message
+_LONGEST_WORD = 200  # How near a longer word is would take long to find out
 
 
 def closest(word: str, words: Iterable[str]) -> str | None:
     """Return the word that was probably meant; None if none is near."""
-    return _closest(word, tuple(words))
+    return _closest(word[:_LONGEST_WORD], tuple(words))
 
 
 @lru_cache(maxsize=1024)  # folders of runs have thousands of files with the same wrong names
@@ -76,6 +78,61 @@ def _visible(sign: str) -> str:
     if number < 0x100:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def printable_lines(text: str) -> str:
+    """Escape as :func:`printable`, but for the ends of lines."""
+    if text.isprintable():
+        return text
+    return "\n".join(map(printable, text.split("\n")))
+
+
+class _Bounded(reprlib.Repr):
+    """Writes the beginning of a value, however large or deep it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 4
+        self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdict = 12
+        self.maxstring = self.maxother = self.maxlong = _MOST_SHOWN
+
+    def repr_int(self, value: int, level: int) -> str:
+        if value.bit_length() > 4 * _MOST_SHOWN:
+            return f"a whole number of {value.bit_length():,} bits"
+        return repr(value)
+
+    def repr_dict(self, value: dict[Any, Any], level: int) -> str:
+        if level <= 0 and value:
+            return "{...}"
+        # In its own order: keys of several types cannot be sorted.
+        pairs = [
+            f"{self.repr1(key, level - 1)}: {self.repr1(each, level - 1)}"
+            for key, each in islice(value.items(), self.maxdict)
+        ]
+        more = ["..."] if len(value) > self.maxdict else []
+        return f"{{{', '.join([*pairs, *more])}}}"
+
+
+_MOST_SHOWN = 60
+_BOUNDED = _Bounded()
+
+
+def shown(value: object, most: int = _MOST_SHOWN) -> str:
+    """Write a value of a file or a server for a message: printable, and at most ``most`` long.
+
+    >>> shown({"a": [1, "b"]}), shown("x" * 10**6, most=9)
+    ("{'a': [1, 'b']}", "'xxx…xxx'")
+    """
+    return short(printable(_BOUNDED.repr(value)), most)
+
+
+def plain(value: object, most: int = _MOST_SHOWN) -> str:
+    """Write a text without quotes, and other values as :func:`shown` does.
+
+    >>> plain("a\\x1b[31m"), plain(["b"])
+    ('a\\\\x1b[31m', "['b']")
+    """
+    return short(printable(value), most) if isinstance(value, str) else shown(value, most)
 
 
 def short(text: str, most: int) -> str:

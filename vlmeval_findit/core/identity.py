@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .files import write_text_once
+from .formatting import plain
 from .question import rows_from, rows_text
 from .run_files import RunFiles, checked
+from .text_files import read_json
 
 ENGINES = ("torch", "transformers")  # Local answers depend on their versions
 SPACE = "coordinate space"  # Key in :meth:`Identity.compared`
@@ -238,8 +240,8 @@ def read_identity(predictions: Path) -> Identity | None:
     if path is None:
         return None
     try:
-        return from_values(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        return from_values(read_json(path))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise IdentityError(f"{path}: not the record of a run: {error}") from None
 
 
@@ -270,8 +272,11 @@ def _shown(value: Any) -> str:
     if value is _NOT_SET:
         return "not set"
     if isinstance(value, (Mapping, list, tuple)):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    return str(value)
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    return plain(value if isinstance(value, str) else str(value), _LONGEST_VALUE)
+
+
+_LONGEST_VALUE = 400  # Characters of a value in a message
 
 
 _NOT_SET = object()

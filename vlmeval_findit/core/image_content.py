@@ -14,6 +14,7 @@ from pathlib import Path
 
 from .files import open_regular
 from .image_files import MOST, ImageFileError, header, shows_transparency
+from .text_files import parse_json
 
 TRANSPARENT = "+alpha"  # Ends the content of a transparent image
 
@@ -147,7 +148,7 @@ def shown_in(value: object) -> dict[str, str]:
     """
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = parse_json(value)
         except ValueError:
             return {}
     if not isinstance(value, dict):

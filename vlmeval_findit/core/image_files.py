@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from .files import open_regular, write_once
+from .files import NotRegularError, open_regular, write_once
 from .folders import Folder, FolderError
 from .question import Query
 from .transparency import as_rgb, is_transparent, may_be_transparent
@@ -36,6 +36,8 @@ FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "JPEG2000", "PPM")
 
 MOST_UNSTATED = 178_956_970  # Pixels of an image without a stated size; Pillow's limit, too
 MOST = 1_000_000_000  # Pixels of any image (3 GB decoded); VLMEvalKit's limit
+MOST_BYTES = 4 << 30  # Of a file: those of as many pixels, uncompressed
+_LOOKED_AT = 512  # Bytes that say whether a file is a web page
 _ORIENTATION = 0x0112  # The EXIF tag
 _MORE_THAN_8_BITS = ("I", "F")  # Beginnings of Pillow's modes with more than 8 bits
 
@@ -75,6 +77,7 @@ class Header:
 
 def image_bytes(path: Path | str) -> ImageBytes:
     """Read an image file; an ImageFileError if there is none."""
+    header(path)  # A large file that is no image is not read
     with _explained(path), open_regular(Path(path)) as f:
         return ImageBytes(path, f.read())
 
@@ -167,8 +170,11 @@ def problem(path: Path | str, stated: Size | None) -> str | None:
 
 @contextmanager
 def _opened(source: Source) -> Iterator[Image.Image]:
-    file = source if isinstance(source, io.BytesIO) else Path(source)
-    with _explained(file), _open(file) as image:
+    if isinstance(source, io.BytesIO):
+        with _explained(source), _open(source) as image:
+            yield image
+        return
+    with _explained(source), open_regular(Path(source)) as file, _open(file) as image:
         yield image
 
 
@@ -184,6 +190,8 @@ def _explained(file: Source) -> Iterator[None]:
         raise
     except FileNotFoundError:
         raise ImageFileError(name, "is missing") from None
+    except NotRegularError:
+        raise ImageFileError(name, "is not a regular file") from None
     except IsADirectoryError:
         raise ImageFileError(name, "is a folder, not an image") from None
     except Exception as error:  # Pillow raises anything on damaged files
@@ -193,10 +201,12 @@ def _explained(file: Source) -> Iterator[None]:
 _UNLIMITED = Lock()
 
 
-def _open(file: Path | io.BytesIO) -> Image.Image:
+def _open(file: BinaryIO) -> Image.Image:
     """Open an image of any size; :func:`misfit` decides whether it is too large."""
     from PIL import Image
 
+    if (size := file.seek(0, os.SEEK_END)) > MOST_BYTES:
+        raise ValueError(f"more than {MOST_BYTES >> 30} GiB: {size:,} bytes")
     try:
         return Image.open(file, formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
@@ -208,13 +218,19 @@ def _open(file: Path | io.BytesIO) -> Image.Image:
                 Image.MAX_IMAGE_PIXELS = before
 
 
+def _beginning(file: Source) -> bytes:
+    if isinstance(file, io.BytesIO):
+        return bytes(file.getbuffer()[:_LOOKED_AT])
+    with open_regular(Path(file)) as f:
+        return f.read(_LOOKED_AT)
+
+
 def _why(file: Source, error: Exception) -> str:
     from PIL import UnidentifiedImageError
 
     if isinstance(error, UnidentifiedImageError):
-        data = file.getvalue() if isinstance(file, io.BytesIO) else Path(file).read_bytes()
         # Servers send error pages with status 200.
-        if data[:512].lstrip().lower().startswith((b"<!doctype html", b"<html", b"<?xml")):
+        if _beginning(file).lstrip().lower().startswith((b"<!doctype html", b"<html", b"<?xml")):
             return "is a web page, not an image"
         return f"is not an image that can be read ({', '.join(FORMATS)})"
     if isinstance(error, OSError) and error.strerror:

@@ -21,7 +21,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
-from .files import sha256_of
+from .files import read_bytes, sha256_of
+from .formatting import shown
 from .redaction import quoted, scrub
 
 log = logging.getLogger(__name__)
@@ -192,7 +193,7 @@ def _loaded(path: str) -> tuple[Plugin, ModuleType] | None:
     """Load a file as a module, from the bytes that were hashed and without a ``.pyc``."""
     plugin = Plugin(Path(path).name, "", path)
     try:
-        source = Path(path).read_bytes()
+        source = read_bytes(Path(path))
         digest = sha256_of(source)[:12]
         plugin = Plugin(Path(path).name, f"sha256:{digest}", path)
         module = ModuleType(f"findit_plugin_{Path(path).stem}_{digest}")
@@ -291,7 +292,7 @@ class PluginTable(Mapping[str, Row]):
                 name = self.name(row)
                 reason = self._no_name(name, taken) or self.problem(row)
             else:
-                reason = f"should be a {self.kind.__name__}, and is {row!r:.60}"
+                reason = f"should be a {self.kind.__name__}, and is {shown(row)}"
         except (Exception, SystemExit) as error:
             reason = why(error)
         if reason is None:
@@ -301,7 +302,7 @@ class PluginTable(Mapping[str, Row]):
 
     def _no_name(self, name: object, taken: Mapping[str, Offer]) -> str | None:
         if not isinstance(name, str) or not name or not name.isprintable() or name != name.strip():
-            return f"{name!r} is no name"
+            return f"{shown(name)} is no name"
         if name in self.builtin:
             return f"{name} is a row of vlmeval_findit"
         return f"{name} is a row of {taken[name].plugin}" if name in taken else None

@@ -12,19 +12,21 @@ import io
 import json
 import logging
 import re
-import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from .chat_messages import NotAReplyError, host_record, stored_reply
-from .files import atomic_write, suffix_of, write_once, write_text_once
+from .files import atomic_write, open_regular, suffix_of, write_once, write_text_once
+from .formatting import shown
 from .image_content import shown_in
 from .question import is_index
 from .replies import RECORD_KEY, RecordError, Reply, record_in, recorded
 from .sheet_cells import XLSX_CELL_LIMIT, for_cell, say_what_is_cut, whole_replies
+from .text_files import TextError, open_text, read_json
 
 
 class PredictionError(ValueError):
@@ -84,7 +86,7 @@ def check_model_name(name: str) -> str:
 def _reply(where: str, row: Mapping[str, Any]) -> Reply:
     for column in ("index", "prediction"):
         if column not in row:
-            raise PredictionError(f"{where}: no column {column!r}, only {list(row)}")
+            raise PredictionError(f"{where}: no column {column!r}, only {shown(list(row), 200)}")
     index = _index(where, row["index"])
     row = {**row, **(host_record(row["prediction"]) or {})}
     try:
@@ -122,14 +124,14 @@ def _index(where: str, value: object) -> int:
     if type(number) is int and is_index(number):
         return number
     why = "the number of a row: they begin at 0" if type(number) is int else "a whole number"
-    raise PredictionError(f"{where}, column index: {reprlib.repr(value)} is not {why}")
+    raise PredictionError(f"{where}, column index: {shown(value)} is not {why}")
 
 
 def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
     try:
-        rows = json.loads(path.read_text(encoding="utf-8-sig"))
-    except ValueError as error:
-        raise PredictionError(f"{path}: not JSON: {error}") from None
+        rows = read_json(path)
+    except TextError as error:
+        raise PredictionError(error.of(path)) from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise PredictionError(f"{path}: should be a list of objects, an object for each query")
     return rows
@@ -137,7 +139,7 @@ def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
 
 def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     csv.field_size_limit(2**31 - 1)
-    with path.open(encoding="utf-8-sig", newline="") as f:
+    with _opened(path) as f:
         # Strict: a file cut off within a reply must not give a shorter reply.
         lines = csv.reader(f, delimiter="\t", strict=True)
         try:
@@ -153,10 +155,19 @@ def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
             raise PredictionError(f"{path}, line {lines.line_num}: {error}") from None
 
 
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    try:
+        with open_text(path) as f:
+            yield f
+    except TextError as error:
+        raise PredictionError(error.of(path)) from None
+
+
 def _xlsx_rows(path: Path) -> list[Mapping[str, Any]]:
     from openpyxl import load_workbook
 
-    with path.open("rb") as f:
+    with open_regular(path) as f:
         try:
             # Not data_only: a reply that begins with "=" may be a formula without a value.
             book = load_workbook(f, read_only=True)
@@ -224,7 +235,7 @@ def holds_rows(path: Path, rows: Iterable[PredictionRow]) -> bool:
     """Return whether a JSON file has just these rows, as :func:`write_rows` writes them."""
     if not path.exists():
         return False
-    with path.open("rb") as f:
+    with open_regular(path) as f:
         parts = (part.encode("utf-8", "backslashreplace") for part in _as_json(rows))
         return all(f.read(len(part)) == part for part in parts) and not f.read(1)
 

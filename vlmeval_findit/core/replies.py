@@ -11,7 +11,9 @@ from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from .formatting import shown
 from .run_files import checked
+from .text_files import TextError, parse_json
 from .thoughts import USUAL, Spoken, ThoughtRule, split_thought
 
 if TYPE_CHECKING:
@@ -213,7 +215,7 @@ def recorded(value: object) -> Recorded:
     if record is None:
         return NOTHING_RECORDED
     if not isinstance(record, dict):
-        raise RecordError(f"{RECORD_KEY} should be a JSON object, not {record!r:.40}")
+        raise RecordError(f"{RECORD_KEY} should be a JSON object, not {shown(record, 40)}")
     filled = {name: each for name, each in record.items() if each is not None}
     if "logprobs" in filled:
         filled["token_logprobs"] = filled.pop("logprobs")
@@ -235,7 +237,7 @@ def _recorded(record: Mapping[str, Any]) -> Recorded:
         first = error.errors(include_url=False)[0]
         steps = ["logprobs" if step == "token_logprobs" else str(step) for step in first["loc"]]
         where = ".".join([RECORD_KEY, *steps])
-        raise RecordError(f"{where}: {first['input']!r:.40}: {first['msg']}") from None
+        raise RecordError(f"{where}: {shown(first['input'], 40)}: {first['msg']}") from None
     except (TypeError, ValueError, RecursionError) as error:
         raise RecordError(str(error)) from None
     return result
@@ -267,7 +269,7 @@ def record_in(value: object) -> Mapping[str, Any]:
 def _object_in(value: object) -> dict[str, Any]:
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except ValueError:
+            value = parse_json(value)
+        except TextError:
             return {}
     return value if isinstance(value, dict) else {}

@@ -5,7 +5,6 @@ The identity is written before the first call, the provenance (what the score re
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -13,6 +12,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
+
+from .formatting import shown
+from .text_files import read_json
 
 PROVENANCE = "_provenance.json"  # Of the file that marks a run as scored
 
@@ -108,7 +110,7 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 def _is_exported(checksums: Path) -> bool:
     try:
-        values = json.loads(checksums.read_text(encoding="utf-8"))
+        values = read_json(checksums)
         return bool(values["written by"].startswith(WRITTEN_BY))
     except (AttributeError, KeyError, OSError, TypeError, ValueError):
         return False
@@ -128,15 +130,6 @@ def marked(model: str, mark: str) -> str:
 Shape = Any  # A type, a union, ``[shape of items]`` or ``{key: shape}``, whose keys are optional
 
 
-def read_json(text: str) -> Any:
-    """Parse JSON without NaN and infinity."""
-
-    def refuse(name: str) -> None:
-        raise ValueError(f"{name} is no number")
-
-    return json.loads(text, parse_constant=refuse)
-
-
 def checked(value: Any, shape: Shape, at: str = "") -> Any:
     """Return a value if it has a shape and perhaps more keys; else a TypeError says where.
 
@@ -147,8 +140,7 @@ def checked(value: Any, shape: Shape, at: str = "") -> Any:
     kind = type(shape) if isinstance(shape, (dict, list)) else shape
     # Python's bool is an int.
     if not isinstance(value, kind) or (isinstance(value, bool) and shape is not bool):
-        text = repr(value)
-        raise TypeError(f"{at or 'it'} should not be {text[:40]}{'…' * (len(text) > 40)}")
+        raise TypeError(f"{at or 'it'} should not be {shown(value, 40)}")
     inner: dict[Any, Shape] = {}
     if isinstance(shape, list):
         inner = dict.fromkeys(range(len(value)), shape[0])

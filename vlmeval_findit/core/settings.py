@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .text_files import parse_json
 from .thoughts import MarksError, ThoughtMarks, thought_marks
 
 
@@ -48,7 +49,7 @@ NAMES = ("space", "reads_like", "encoder", "force", "thought_marks")
 def judge_args(text: str | None) -> dict[str, Any]:
     """Parse ``--judge-args``; a SettingsError says what to type instead."""
     try:
-        values = json.loads(text or "{}")
+        values = parse_json(text or "{}")
     except ValueError:
         values = None
     if isinstance(values, dict):
@@ -69,10 +70,10 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         space, source = os.environ[SPACE_VARIABLE], SPACE_VARIABLE
     if isinstance(space, str) and space.lstrip().startswith("{"):
         try:
-            space = json.loads(space)
+            space = parse_json(space)
         except ValueError as error:
             where = "space" if source == "setting" else source
-            raise SettingsError(f"{where}={space}: not JSON: {error}") from None
+            raise SettingsError(f"{where}={space}: {error}") from None
     reads_like = values.get("reads_like") or os.environ.get("FINDIT_READS_LIKE") or None
     if not isinstance(reads_like, str | None):
         raise SettingsError(f"reads_like: {reads_like!r} is no name")

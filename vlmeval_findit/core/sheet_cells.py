@@ -6,7 +6,6 @@ run's journal, which lies beside the sheet, has every reply whole.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -15,9 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .files import suffix_of
+from .files import open_regular, suffix_of
 from .replies import Reply
 from .run_files import RunFiles
+from .text_files import TextError, parse_json
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ def _answers(sheet: Path) -> Iterator[Mapping[str, Any]]:
         journal = RunFiles(path).calls
         if not journal.is_file():
             continue
-        with journal.open("rb") as lines:
+        with open_regular(journal) as lines:
             for line in lines:
                 record = _record_in(line)
                 if _is_answer(record, sheet):
@@ -102,8 +102,8 @@ def _answers(sheet: Path) -> Iterator[Mapping[str, Any]]:
 
 def _record_in(line: bytes) -> dict[str, Any]:
     """Return the record of a line of a journal; empty if it is damaged or something else."""
-    with suppress(ValueError):
-        record = json.loads(line)
+    with suppress(TextError):
+        record = parse_json(line)
         return record if isinstance(record, dict) else {}
     return {}
 

@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from .config import Checked
-from .files import atomic_write, file_sha256, sha256_of, unsafe
+from .files import atomic_write, file_sha256, read_bytes, sha256_of, unsafe
 from .folders import lmu_data_root
+from .formatting import shown
 from .question import Query, is_index
+from .text_files import TextError, read_json
 
 
 class TableError(ValueError):
@@ -177,7 +179,7 @@ def read_table(
 def _queries(path: Path, sha256: str, kind: Any, how_to_make: str, query: Any) -> tuple[Any, ...]:
     """Read a table; ``sha256`` is a key of the cache."""
     queries: dict[int, Any] = {}
-    for line, cells in _lines(path, path.read_bytes(), _columns(kind), how_to_make):
+    for line, cells in _lines(path, read_bytes(path), _columns(kind), how_to_make):
         query_ = _query(f"{path}, line {line}", kind, cells, query)
         if query_.index in queries:
             raise TableError(f"{path}, line {line}, column index: {query_.index} stands twice")
@@ -241,7 +243,7 @@ def _why(error: ValueError) -> str:
         return str(first["ctx"]["error"])
     at = "".join(f"[{place}]" for place in first["loc"])
     text = first["msg"].replace("Input should", "should").replace("Field required", "is missing")
-    return f"{at + ' ' if at else ''}{text}: {first['input']!r:.60}"
+    return f"{at + ' ' if at else ''}{text}: {shown(first['input'])}"
 
 
 def meta_path(table: Path) -> Path:
@@ -263,9 +265,11 @@ def source_checksum(table: Path) -> str | None:
 
 def _facts(table: Path) -> dict[str, Any] | None:
     try:
-        facts: dict[str, Any] = json.loads(meta_path(table).read_text(encoding="utf-8"))
+        facts = read_json(meta_path(table))
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        raise TableError(f"{meta_path(table)}: not JSON ({error}); delete it") from None
+    except TextError as error:
+        raise TableError(f"{error.of(meta_path(table))}; delete it") from None
+    if not isinstance(facts, dict):
+        raise TableError(f"{meta_path(table)}: no JSON object; delete it")
     return facts

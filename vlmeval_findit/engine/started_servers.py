@@ -6,7 +6,6 @@ server program with its version.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -19,6 +18,7 @@ from ..core.config import config_from
 from ..core.formatting import nearest
 from ..core.identity import Answering, Described
 from ..core.question import Question
+from ..core.text_files import read_json
 from ..models.adapter import Adapter, adapter_of
 from ..models.checkpoint_row import OTHER, row_of_checkpoint
 from ..models.http.chat import ChatModel, chat_model, token_limit
@@ -173,7 +173,7 @@ def _revision_at_hub(checkpoint: str, revision: str | None) -> str | None:
 def _bounds_of_files(checkpoint: Path) -> Bounds:
     for name in ("preprocessor_config.json", "processor_config.json"):
         with suppress(OSError, ValueError, AttributeError):
-            processor = json.loads((checkpoint / name).read_text(encoding="utf-8"))
+            processor = read_json(checkpoint / name)
             processor = processor.get("image_processor", processor)
             size = processor.get("size") or {}
             least = processor.get("min_pixels") or size.get("shortest_edge")

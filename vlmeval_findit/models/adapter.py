@@ -5,7 +5,6 @@ Everything here is read from files, without torch or peft.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core.command import install
-from ..core.run_files import read_json
+from ..core.text_files import parse_json, read_text
+from .safetensors_header import read_header
 
 CONFIG = "adapter_config.json"
 BASE = "base_model_name_or_path"
@@ -84,9 +84,7 @@ class Adapter:
         # The names of its tensors tell whether it changes more than the language model.
         path = self.folder / WEIGHTS
         try:
-            with path.open("rb") as file:
-                length = int.from_bytes(file.read(8), "little")
-                names = json.loads(file.read(min(length, path.stat().st_size)))
+            names = read_header(path).values
         except (OSError, ValueError) as error:
             raise ValueError(f"{path}: its tensors cannot be listed for vLLM: {error}") from None
         if any(re.search("vis(ion|ual)|merger|projector|connector", name) for name in names):
@@ -100,7 +98,7 @@ def adapter_of(checkpoint: str) -> Adapter | None:
     if not path.is_file():
         return None
     try:
-        values = read_json(path.read_text(encoding="utf-8"))
+        values = parse_json(read_text(path), only_numbers=True)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: not the settings of an adapter: {error}") from None
     if not isinstance(values, dict):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..core.text_files import TextError, read_json
 from .adapter import HUB_IDENTIFIER, adapter_of
 
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
@@ -100,8 +100,8 @@ def _product(values: Mapping[str, Any], *names: str) -> int | None:
 
 
 def _object(path: Path) -> Mapping[str, Any]:
-    with suppress(OSError, ValueError, RecursionError):
-        return _mapping(json.loads(path.read_text(encoding="utf-8")))
+    with suppress(OSError, TextError):
+        return _mapping(read_json(path))
     return {}
 
 

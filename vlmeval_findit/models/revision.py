@@ -16,6 +16,7 @@ from typing import Any
 
 from ..core.files import FileHashes, FileState, file_sha256, write_text_once
 from ..core.folders import lmu_data_root
+from ..core.text_files import read_json
 from .adapter import HUB_IDENTIFIER, adapter_of, refuse_adapter
 
 log = logging.getLogger(__name__)
@@ -63,9 +64,9 @@ def _hashes(folder: Path, files: Sequence[Path]) -> Sequence[str]:
 
 def _remembered() -> Mapping[str, FileState]:
     try:
-        stored = json.loads((lmu_data_root() / REMEMBERED).read_text(encoding="utf-8"))
+        stored = read_json(lmu_data_root() / REMEMBERED)
         return {path: FileState(*values) for path, values in stored.items()}
-    except (OSError, ValueError):
+    except (AttributeError, OSError, TypeError, ValueError):
         return {}
 
 

@@ -17,6 +17,7 @@ from ..core.files import atomic_write, file_sha256
 from ..core.folders import image_folder
 from ..core.predictions import read_predictions, shown_column, write_rows
 from ..core.run_files import CHECKSUMS, WRITTEN_BY, RunFiles, run_of
+from ..core.text_files import parse_json, read_json, read_text
 from ..runs.open_predictions import score_command
 from ..runs.scored_run import Run, RunError
 from .private import Private
@@ -77,10 +78,10 @@ def _checksums(out: Path, target: str) -> Mapping[str, str]:
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return {}
     try:
-        values = json.loads((out / CHECKSUMS).read_text(encoding="utf-8"))
+        values = read_json(out / CHECKSUMS)
         if values["written by"] == f"{WRITTEN_BY} --to {target}":
             return {str(name): str(checksum) for name, checksum in values["sha256"].items()}
-    except (KeyError, OSError, ValueError):
+    except (AttributeError, KeyError, OSError, TypeError, ValueError):
         pass
     raise NotExportableError(
         f"{out} has files that findit export --to {target} did not write: name a new folder with "
@@ -168,7 +169,7 @@ def copy_run(run: Run, folder: Path, private: Private) -> tuple[str, ...]:
     changed = [target.predictions.name] if cleaned != rows else []
 
     def copy(name: Path, to: Path, change: Callable[[str], str]) -> None:
-        text = name.read_bytes().decode()
+        text = read_text(name)
         published = change(text)
         with atomic_write(to) as f:
             f.write(published)
@@ -179,9 +180,9 @@ def copy_run(run: Run, folder: Path, private: Private) -> tuple[str, ...]:
     copy(source.details, target.details, private.json_lines)
     if source.identity.is_file():
         copy(source.identity, target.identity, private.json_text)
-    text = run_of(run.path).provenance.read_text(encoding="utf-8")
-    values = json.loads(private.json_text(text))
-    if values != json.loads(text):
+    text = read_text(run_of(run.path).provenance)
+    values = parse_json(private.json_text(text))
+    if values != parse_json(text):
         changed.append(target.provenance.name)
     file = {"file": target.predictions.name, "sha256": file_sha256(target.predictions)}
     with atomic_write(target.provenance) as f:

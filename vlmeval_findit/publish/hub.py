@@ -27,6 +27,7 @@ from ..core.files import atomic_write, replacing
 from ..core.formatting import counted, printable, some
 from ..core.redaction import of_whole_characters
 from ..core.run_files import CHECKSUMS
+from ..core.text_files import read_json
 from ..runs.scored_run import Run
 from .card import TABLES, make_card
 from .export_folder import check_whole, copy_run, private_of, rewrite_folder, unique_names
@@ -59,7 +60,7 @@ def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterat
     if hidden:
         yield "paths or secrets of this machine were removed from (the card names all):"
         yield f"  {some(hidden)}"
-    places = places_of(out, json.loads((out / CHECKSUMS).read_text(encoding="utf-8"))["sha256"])
+    places = places_of(out, read_json(out / CHECKSUMS)["sha256"])
     yield f"addresses and paths in it: {len(places) or 'none'}"
     yield from (f"  {printable(p)} in {some(files)}" for p, files in list(places.items())[:_LISTED])
     if len(places) > _LISTED:

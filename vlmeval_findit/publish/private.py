@@ -17,6 +17,7 @@ from typing import Any
 from ..core.predictions import SHOWN
 from ..core.redaction import scrub
 from ..core.replies import FAILED, RECORD_KEY
+from ..core.text_files import parse_json, read_text
 
 _SEPARATOR = r"[\\/]"
 _IN_FOLDER = r"[^\\/\r\n\t\"'`<>|*?:]"
@@ -66,7 +67,7 @@ class Private:
 
     def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Clean a row of a prediction file: its record, and the texts of the model."""
-        whole = json.loads(row["extra_records"])
+        whole = parse_json(row["extra_records"])
         record = {
             key: changed(value, self.in_reply if key in ("thought", "logprobs") else self.in_record)
             for key, value in whole[RECORD_KEY].items()
@@ -98,7 +99,7 @@ def changed(value: Any, change: Change) -> Any:
 
 
 def _changed_json(text: str, change: Change, indent: int | None = None) -> str:
-    value = json.loads(text)
+    value = parse_json(text)
     new = changed(value, change)
     return text if new == value else json.dumps(new, indent=indent, ensure_ascii=False)
 
@@ -112,7 +113,7 @@ def places_of(folder: Path, files: Iterable[str]) -> Mapping[str, Sequence[str]]
     files_by_place: dict[str, dict[str, None]] = {}
     for name in files:
         if not name.endswith(".parquet"):
-            text = (folder / name).read_text(encoding="utf-8")
+            text = read_text(folder / name)
             for match in (*_ADDRESS.finditer(text), *_ANY_PATH.finditer(text)):
                 files_by_place.setdefault(match[0].rstrip("."), {})[name] = None
     return {place: tuple(names) for place, names in sorted(files_by_place.items())}

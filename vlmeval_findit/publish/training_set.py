@@ -18,6 +18,7 @@ from ..core.formatting import counted, nearest
 from ..core.predictions import read_predictions
 from ..core.question import PartKind, located
 from ..core.run_files import run_of
+from ..core.text_files import read_json
 from ..report.transcripts import Transcript, gather
 from ..runs.format_file import BestFormats
 from ..runs.run_errors import error_types_of
@@ -121,7 +122,7 @@ def _test_data(run: Run) -> str:
     question: Any = run.question
     if not question.data.for_training:
         return f"{run.benchmark.name}, {question.table}"
-    provenance = json.loads(run_of(run.path).provenance.read_text(encoding="utf-8"))
+    provenance = read_json(run_of(run.path).provenance)
     published = (provenance["table"]["meta"] or {}).get("set")
     return f"{published}, {question.table}" if published else ""
 

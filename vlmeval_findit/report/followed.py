@@ -19,6 +19,7 @@ from ..core.lock import is_held
 from ..core.question import Question
 from ..core.replies import recorded
 from ..core.run_files import RunFiles, files_below, run_of
+from ..core.text_files import open_text
 from ..engine.calls import CellBuilder
 from ..engine.journal.view import JournalTail
 from ..engine.journal.writer import lock_path
@@ -183,7 +184,7 @@ class Followed:
         files = RunFiles(predictions)
         if not files.provenance.is_file():
             return view
-        with files.score.open(encoding="utf-8", newline="") as f:
+        with open_text(files.score) as f:
             (score,) = csv.DictReader(f)
         names = [metric.name for metric in benchmarks.benchmark_of(question).metrics]
         return replace(

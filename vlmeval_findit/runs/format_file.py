@@ -15,6 +15,7 @@ from ..core.files import atomic_write
 from ..core.intervals import INTERVALS, Interval
 from ..core.question import Question
 from ..core.run_files import RunFiles
+from ..core.text_files import TextError, read_text, yaml_value
 from .best_format import FormatAverage, ranked, rule
 from .race import RULE
 from .run_score import CellResult, DroppedFormat, SearchError, refuse_unanswered
@@ -181,7 +182,7 @@ class BestFormats:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        values: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))["models"]
-    except (yaml.YAMLError, TypeError, KeyError):
+        values: dict[str, Any] = yaml_value(read_text(path))["models"]
+    except (TextError, TypeError, KeyError):
         raise ConfigError(f"{path}: should be a file that search or sweep wrote") from None
     return values

@@ -26,6 +26,7 @@ from ..core.predictions import SHOWN
 from ..core.run_files import RunFiles, marked, run_of
 from ..core.scored_row import ScoredRow
 from ..core.settings import Settings
+from ..core.text_files import parse_json, read_json
 from ..models.model_table import find_model
 from . import answered_by
 from .answered_by import AnsweringModel
@@ -96,7 +97,7 @@ def read_details_line(line: str) -> ScoredRow:
         KeyError: a key is missing.
         ValueError: it is no JSON.
     """
-    values: dict[str, Any] = json.loads(line)
+    values: dict[str, Any] = parse_json(line)
     required = {name: values.pop(name) for name in ("index", "source", "failed", "reason", "sums")}
     slices = values.pop("slices", {})
     parts = {(kind, value): sums for kind, value, sums in values.pop("parts", ())}
@@ -173,7 +174,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "table": {
             "file": run.task.table.name,
             "sha256": file_sha256(run.task.table),
-            "meta": json.loads(meta.read_text(encoding="utf-8")) if meta.is_file() else None,
+            "meta": read_json(meta) if meta.is_file() else None,
         },
         "predictions": {
             "file": predictions.name,
@@ -281,5 +282,5 @@ def _first_space(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(provenance: Path) -> Mapping[str, Any]:
-    values: Mapping[str, Any] = json.loads(provenance.read_text(encoding="utf-8"))
+    values: Mapping[str, Any] = read_json(provenance)
     return values

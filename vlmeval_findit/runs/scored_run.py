@@ -7,7 +7,6 @@ not asked and the annotation table is not needed. Every score becomes one frozen
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from ..core.predictions import PredictionError
 from ..core.question import Question, QuestionError
 from ..core.run_files import PROVENANCE, files_below, marked, run_of
 from ..core.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals
+from ..core.text_files import open_text, read_json
 from .new_identity import plugin_conflicts
 from .open_predictions import prediction_files, score_command
 from .score_files import Provenance, provenance_from, read_details_line
@@ -175,7 +175,7 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
     files = run_of(provenance)
     details = files.details
     try:
-        values = json.loads(provenance.read_text(encoding="utf-8"))
+        values = read_json(provenance)
         question = _question(provenance, values)
         rows = tuple(_rows(details))
         rests_on = provenance_from(values, rows)
@@ -248,7 +248,7 @@ def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
 
 
 def _rows(details: Path, places: Container[int] | None = None) -> Iterator[ScoredRow]:
-    with details.open(encoding="utf-8") as lines:
+    with open_text(details) as lines:
         for place, line in enumerate(lines):
             if places is None or place in places:
                 yield read_details_line(line)

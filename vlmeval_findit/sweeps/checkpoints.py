@@ -6,7 +6,6 @@ model name ``NAME-step-300``, by which :mod:`..leaderboard.learning_curve` order
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import subprocess
@@ -17,6 +16,8 @@ from pathlib import Path
 
 from ..core.files import suffix_of
 from ..core.predictions import check_model_name
+from ..core.text_files import read_json
+from ..models.safetensors_header import read_header
 
 _STEP = re.compile(r"(?:.*\D)?(\d+)")
 _MODEL = re.compile(r"(.+)-step-(\d+)")
@@ -81,22 +82,21 @@ def is_complete(folder: Path) -> bool:
             return False
         weights = {*folder.glob("*.safetensors"), *folder.glob("*.bin")} - {folder / _TRAINER}
         for index in folder.glob("*.index.json"):
-            shards = json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()
+            shards = read_json(index)["weight_map"].values()
             weights |= {folder / name for name in shards}
         return bool(weights) and all(map(_is_whole, weights))
-    except (OSError, ValueError, KeyError):  # It is being written, or was just deleted
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        # It is being written, was just deleted, or is something else
         return False
 
 
 def _is_whole(file: Path) -> bool:
     if suffix_of(file) != ".safetensors":
         return file.stat().st_size > 0
-    with file.open("rb") as f:
-        length = int.from_bytes(f.read(8), "little")
-        header = json.loads(f.read(length))
-    tensors = (tensor for name, tensor in header.items() if name != "__metadata__")
+    header = read_header(file)
+    tensors = (tensor for name, tensor in header.values.items() if name != "__metadata__")
     end = max((tensor["data_offsets"][1] for tensor in tensors), default=0)
-    return file.stat().st_size == 8 + length + end
+    return bool(file.stat().st_size == header.end + end)
 
 
 def evaluate(checkpoint: Checkpoint, name: str, flags: Sequence[str]) -> int:

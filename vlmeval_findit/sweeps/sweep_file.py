@@ -27,6 +27,7 @@ from ..boxes.representation import REPRESENTATIONS
 from ..core.config import (
     Checked,
     Config,
+    ConfigError,
     Count,
     Dollars,
     MisplacedError,
@@ -40,6 +41,7 @@ from ..core.config import (
 from ..core.formatting import nearest
 from ..core.metric import Better
 from ..core.question import Question
+from ..core.text_files import TextError, read_text
 from ..engine.backend import CallOptions
 from ..engine.calls import Cell, CellBuilder
 from ..models.checkpoint_row import row_of_checkpoint
@@ -170,7 +172,11 @@ class _SweepFile(_AxesFile, SweepOptions):
 
 def read_sweep(path: Path, work_dir: Path | None = None) -> Sweep:
     """Read a sweep file; raises as :func:`parse_sweep`, and OSError."""
-    return parse_sweep(path.read_text(encoding="utf-8"), str(path), work_dir)
+    try:
+        text = read_text(path)
+    except TextError as error:
+        raise ConfigError(error.of(path)) from None
+    return parse_sweep(text, str(path), work_dir)
 
 
 def parse_sweep(text: str, name: str = "sweep", work_dir: Path | None = None) -> Sweep:

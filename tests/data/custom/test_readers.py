@@ -186,7 +186,7 @@ NAMES = "names: {0: dog, 3: cat}"
     [
         ("names: []", "", "no list or mapping 'names' of classes"),
         ("names: {0: [cat]}", "", "names: 0: a list is no class's name"),
-        ("names: [cat", "", "not YAML: while parsing a flow sequence"),
+        ("names: [cat", "", "data.yaml, line 1: not YAML: expected"),
         (NAMES, "2 0.5 0.5 0.2 0.2", "one.txt, line 1: no class 2 (there are 0, 3)"),
         (NAMES, "0 0.5 0,5 0.2 0.2", "one.txt, line 1: '0,5' is not a number"),
         (NAMES, "0 0.5 0.5 0.2", "one.txt, line 1: 4 numbers, should be"),

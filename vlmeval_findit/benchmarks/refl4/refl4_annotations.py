@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, TypeGuard
 from ...core.config import Checked, Expected, MisplacedError, Text, YesNo, config_from
 from ...core.replies import Recorded, Reply
 from ...core.table_files import ImagePath, Side
+from ...core.text_files import read_json
 
 Refusal = Literal[
     "duplicate_id", "no_id", "no_format", "unknown_format", "negative_truth", "empty_split",
@@ -282,9 +283,9 @@ def boxes_of(
 def replies_of(path: Path, annotations: Sequence[Annotation]) -> Iterator[Reply]:
     """Yield a file's boxes as ``xyxy_json`` replies in pixels, empty without a box."""
     try:
-        items = json.loads(path.read_bytes())
+        items = read_json(path)
     except ValueError as error:
-        raise RefusedError("unreadable", path.name, f"no JSON: {error}") from None
+        raise RefusedError("unreadable", path.name, str(error)) from None
     record = Recorded(space={"kind": "pixels"}, finish_reason="stop")
     boxes = boxes_of(annotations, predictions_from(items, path.name), path.name)
     for item, box in zip(annotations, boxes, strict=True):

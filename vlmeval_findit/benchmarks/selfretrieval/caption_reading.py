@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ...core.lenient_json import objects_in
 from ...core.replies import ParseFailure, Reply, read_reply
+from ...core.text_files import read_json
 from .image_pairs import ImagePair, PairSide, PerSide
 
 log = logging.getLogger(__name__)
@@ -85,9 +86,9 @@ def replies_of(path: Path, pairs: Collection[ImagePair]) -> list[Reply]:
     captions; unknown uids are logged, and a ValueError if there are no others.
     """
     try:
-        values = json.loads(path.read_bytes())
+        values = read_json(path)
     except ValueError as error:
-        raise ValueError(f"{path}: no JSON: {error}") from None
+        raise ValueError(f"{path}: {error}") from None
     if not isinstance(values, dict):
         raise ValueError(f"{path}: is no object of {{uid: {{left, right}}}}")
     replies, unknown = as_replies(values, pairs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from ...core.folders import find_table
 from ...core.formatting import nearest
 from ...core.question import PlainQuestion, QuestionError, Task
 from ...core.table_files import ImagePath, TableError, WrittenTable
+from ...core.text_files import read_json
 from . import PREFIX
 
 Value = TypeVar("Value", covariant=True)
@@ -129,7 +129,7 @@ def prepare(path: Path, out: Path, force: bool) -> WrittenTable:
     A TableError if it is damaged or, unless by ``force``, its pairs are not as published.
     """
     try:
-        values = json.loads(path.read_bytes())
+        values = read_json(path)
     except ValueError as error:
         raise TableError(f"{path}: {error}") from None
     if not isinstance(values, dict) or not values:

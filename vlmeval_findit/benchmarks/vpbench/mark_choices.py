@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ...core.files import write_text_once
 from ...core.folders import lmu_data_root
 from ...core.formatting import nearest
+from ...core.text_files import read_json
 from ...marks.style import COLOURS, Shape
 
 BY_HAND = "FINDIT_VP_MARK"  # environment variable: the mark of every model
@@ -102,7 +103,7 @@ def read() -> tuple[dict[str, MarkChoice], GoodMarks] | None:
     """Read each model's best mark and the good marks; None where there is no file."""
     if not path().is_file():
         return None
-    result = json.loads(path().read_text(encoding="utf-8"))
+    result = read_json(path())
     models = {name: MarkChoice.named(row["best"]) for name, row in result["models"].items()}
     shapes = tuple(map(Shape, result["good"]["shapes"]))
     return models, GoodMarks(shapes, tuple(result["good"]["colours"]))

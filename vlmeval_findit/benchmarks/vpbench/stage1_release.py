@@ -16,11 +16,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...core.files import sha256_of, suffix_of, write_once
+from ...core.files import open_regular, sha256_of, suffix_of, write_once
 from ...core.folders import image_folder
 from ...core.formatting import nearest
 from ...core.image_files import header
 from ...core.table_files import CellError, TableError, WrittenTable, meta_path, sources
+from ...core.text_files import open_text
 from .question_tables import STAGE_1, TABLES, write_table
 from .vp_query import LETTERS, HintColumn, VPQuery, check_question, is_absent, kind_of
 
@@ -120,7 +121,7 @@ def files_of(path: Path) -> list[Path]:
 
 def _tsv_rows(path: Path) -> Rows:
     csv.field_size_limit(2**28)
-    with path.open(encoding="utf-8-sig", newline="") as f:
+    with open_text(path) as f:
         lines = csv.DictReader(f, delimiter="\t")
         try:
             _check_columns(path, lines.fieldnames or (), NEEDED)
@@ -232,7 +233,7 @@ def prepare(path: Path, out: Path) -> WrittenTable:
             f"{path}: neither {OFFICIAL} nor a Parquet file is there "
             "(jinpeng0528/VP-Bench on Hugging Face)"
         )
-    with files[0].open("rb") as f:
+    with open_regular(files[0]) as f:
         md5 = hashlib.file_digest(f, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     official = len(files) == 1 and md5 == OFFICIAL_MD5
     queries, dropped = _read(files, image_folder(TABLES[STAGE_1]).path)

@@ -7,7 +7,6 @@ images.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from ...core.files import file_sha256
 from ...core.folders import image_folder
 from ...core.image_files import Size, header
 from ...core.table_files import TableError, WrittenTable, write_table
+from ...core.text_files import parse_json
 from .question_tables import STAGE_2
 from .stage1_release import parquet_rows, store_image, text
 from .stage2_task import IMAGES
@@ -146,7 +146,7 @@ def _options(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
 def _parsed(cell: object) -> Any:
     if not isinstance(cell, str) or cell.strip()[:1] not in ("[", "{"):
         return cell or None
-    return json.loads(cell) or None
+    return parse_json(cell) or None
 
 
 def _images(cell: object, files: Any) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import reprlib
 from math import isfinite, nan
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +10,9 @@ import numpy as np
 
 from ...core.config import Checked, Expected, MisplacedError, config_from
 from ...core.files import unsafe
+from ...core.formatting import shown
 from ...core.image_files import Size, decode_values
+from ...core.text_files import TextError, parse_json, read_text
 from ...marks.region import Mask, PackedMask, packed_mask, rle_of
 from ..annotated_samples import AnnotationError
 from .polygons import filled
@@ -39,9 +39,9 @@ OneLine = Annotated[
 def json_of(text: str, where: str) -> Any:
     """Parse JSON, or raise an AnnotationError."""
     try:
-        return json.loads(text)
-    except ValueError as error:
-        raise AnnotationError(f"{where}: not JSON: {error}") from None
+        return parse_json(text)
+    except TextError as error:
+        raise AnnotationError(f"{where}: {error}") from None
 
 
 def validated(kind: Any, value: Any, where: str) -> Any:
@@ -68,13 +68,10 @@ def text_of(path: Path) -> str:
         AnnotationError: it is no UTF-8; the message names the line.
         OSError: it cannot be opened.
     """
-    data = path.read_bytes()
     try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line, byte = data.count(b"\n", 0, error.start) + 1, data[error.start]
-        why = f"byte {byte:#04x} is no text in UTF-8: save it so"
-        raise AnnotationError(f"{path}, line {line}: {why}") from None
+        return read_text(path)
+    except TextError as error:
+        raise AnnotationError(error.of(path)) from None
 
 
 def written_number(text: str, where: str) -> float:
@@ -84,7 +81,7 @@ def written_number(text: str, where: str) -> float:
     except ValueError:
         value = nan
     if not isfinite(value):
-        raise AnnotationError(f"{where}: {reprlib.repr(text)} is not a number")
+        raise AnnotationError(f"{where}: {shown(text)} is not a number")
     return value
 
 
@@ -117,7 +114,7 @@ def mask_of(value: Any, folder: Path, where: str) -> PackedMask:
         return packed_mask(mask_pixels(folder, value, where))
     if not isinstance(value, dict) or value.keys() != {"size", "counts"}:
         neither = 'neither {"size": [height, width], "counts": …} nor the name of an image'
-        raise AnnotationError(f"{where}: {reprlib.repr(value)} is {neither}")
+        raise AnnotationError(f"{where}: {shown(value)} is {neither}")
     try:
         return rle_of(value)
     except ValueError as error:

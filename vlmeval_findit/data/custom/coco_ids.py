@@ -11,6 +11,7 @@ from ...boxes.representation import Corners
 from ...core.config import config_from
 from ...core.files import atomic_write
 from ...core.image_files import Size
+from ...core.text_files import read_json
 from ..annotated_samples import Samples, Units
 from .stored_pixels import to_turned, turned_size
 
@@ -70,7 +71,7 @@ def read_ids(table: Path) -> CocoIds:
     path = ids_path(table)
     if not path.is_file():
         return CocoIds()
-    return config_from(CocoIds, json.loads(path.read_text(encoding="utf-8")))
+    return config_from(CocoIds, read_json(path))
 
 
 def write_ids(table: Path, samples: Samples, turned: Mapping[str, int]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ...core.text_files import TextError, YamlTexts, parse_yaml
 from ..annotated_samples import AnnotationError
 from ..ledger import Ledger
 from .annotation_values import text_of
@@ -60,13 +61,11 @@ def find_yolo_data(folder: Path, ledger: Ledger) -> YoloData:
 
 
 def _read_yaml(file: Path, ledger: Ledger) -> YoloData:
-    import yaml
-
     try:
         # Every scalar stays the text that it is: no, 007 and 1e3 are names.
-        values: Any = yaml.load(text_of(file), Loader=yaml.BaseLoader)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise AnnotationError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
+        values, _ = parse_yaml(text_of(file), YamlTexts)
+    except TextError as error:
+        raise AnnotationError(error.of(file)) from None
     names = values.get("names") if isinstance(values, dict) else None
     if isinstance(names, list):
         names = {str(at): name for at, name in enumerate(names)}

@@ -21,6 +21,7 @@ from urllib3.util import Retry
 
 from ... import __version__
 from ...core.files import atomic_write
+from ...core.text_files import read_json
 
 CHUNK = 1 << 14
 """Bytes that are read at once; where a connection breaks, at most so many are lost."""
@@ -275,7 +276,7 @@ def _sidecar(part: Path) -> Path:
 def _resumable(part: Path, url: str) -> str:
     """Return the validator of what an earlier attempt at the same address left, or ""."""
     try:
-        begun: dict[str, str] = json.loads(_sidecar(part).read_text(encoding="utf-8"))
+        begun: dict[str, str] = read_json(_sidecar(part))
     except (OSError, ValueError):
         return ""
     is_same = begun["url"] == url and part.is_file() and not part.is_symlink()

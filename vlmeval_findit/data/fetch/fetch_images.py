@@ -22,7 +22,7 @@ from typing import IO, NamedTuple, Protocol
 from PIL.Image import Image
 
 from ...core.command import install
-from ...core.files import suffix_of
+from ...core.files import open_regular, suffix_of
 from ..sources import Archives, DataSource, Files, Origin
 from .download import Client, DownloadError, address, discard, fetch_file
 from .store import ImageStore, StoreError
@@ -202,7 +202,7 @@ def read_members(
     """
     names = {PurePosixPath(tail).parts: name for name, tail in tails.items()}
     lengths = {len(tail) for tail in names}
-    with archive.open("rb") as f:
+    with open_regular(archive) as f:
         members = _zip_members if f.read(2) == b"PK" else _tar_members
     try:
         for member in members(archive):

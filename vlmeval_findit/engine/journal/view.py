@@ -31,6 +31,9 @@ _HEAD = re.compile(
     rb'\{"(?:event": \{|key": "([0-9a-f]{64})", "error": (null, "logprobs": (true|false), )?)'
 )
 _CHECKSUM = b', "crc32": "'
+_TAIL = re.compile(rb', "crc32": "[0-9a-f]{8}"\}\n?\Z')
+_LONGEST_TAIL = 32
+_SEARCHED = 256 << 20  # Bytes of a file in which a record must be, so that it is a journal
 _MADE_BY = b', "made_by": {'
 
 
@@ -73,13 +76,23 @@ def _body(line: bytes) -> bytes | None:
 
 
 def is_journal(f: BinaryIO) -> bool:
-    """Return whether the first line is a record, an event, or a torn beginning of one."""
+    """Return whether any line begins or ends as a record or event: some may be damaged.
+
+    An empty file, and one that is only the beginning of a record, are journals, too.
+    """
     head = f.readline(200)
     if len(head) < 100 and not head.endswith(b"\n"):
         whole = b'{"key": "' + b"0" * 64 + b'", "error": '
         zeros = head[:9] + re.sub(rb"[0-9a-f]", b"0", head[9:73]) + head[73:]
         return whole.startswith(zeros[: len(whole)]) or b'{"event": {'.startswith(head[:11])
-    return _HEAD.match(head) is not None
+    f.seek(0)
+    begins_line, before = True, b""
+    while f.tell() < _SEARCHED and (part := f.readline(AT_A_TIME)):
+        # A line may be longer than what is read at a time, and its checksum in two parts.
+        if begins_line and _HEAD.match(part) or _TAIL.search(before[-_LONGEST_TAIL:] + part):
+            return True
+        begins_line, before = part.endswith(b"\n"), part
+    return False
 
 
 class JournalError(ValueError):
@@ -215,10 +228,11 @@ def check_journal(path: Path) -> None:
         return
     if not path.is_file():
         raise JournalError(f"{path} is no regular file. Name another journal.")
-    with path.open("rb") as f:
+    with open_regular(path) as f:
         if not is_journal(f):
             raise JournalError(
-                f"{path} does not begin with a record of a journal of this version. Name another."
+                f"{path} holds no record of a journal of this version. Name another, or move it "
+                "away."
             )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -11,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ...core.text_files import parse_json, read_text
 from .endpoint import Endpoint
 from .providers.provider_table import Provider, find_provider
 
@@ -43,7 +43,7 @@ class AddressFile:
         return self._servers
 
     def _read(self) -> None:
-        text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
+        text = read_text(self._path) if self._path.exists() else ""
         if text == self._text:
             return
         self._text = text  # a bad line is reported once
@@ -79,7 +79,7 @@ def header_lines(given: Headers) -> dict[str, str]:
 def server_headers(given: Headers = ()) -> dict[str, str]:
     """Return the headers of servers: the environment's, overridden by ``given``."""
     try:
-        headers = json.loads(os.environ.get(HEADERS_VARIABLE) or "{}")
+        headers = parse_json(os.environ.get(HEADERS_VARIABLE) or "{}")
     except ValueError:
         headers = None
     if not isinstance(headers, dict):

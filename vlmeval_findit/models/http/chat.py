@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +14,7 @@ from ...core.question import Message, PartKind, Question, split_system
 from ...core.redaction import secret_field
 from ...core.replies import Recorded
 from ...core.settings import settings_from
+from ...core.text_files import parse_json
 from ...core.thoughts import USUAL, ThoughtRule
 from ..model_row import NO_API, ApiFacts, ModelRow
 from ..model_table import MODELS, find_model, known_model, space_options, unknown_space
@@ -368,7 +368,7 @@ def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]
 def extra_fields(text: str | None) -> dict[str, Any]:
     """Parse ``--extra-body``; ValueError if it is no JSON object or sets a field of FindIt's."""
     try:
-        fields = json.loads(text or "{}")
+        fields = parse_json(text or "{}")
     except ValueError as error:
         raise ValueError(f"--extra-body {text}: {error}") from None
     if not isinstance(fields, dict):

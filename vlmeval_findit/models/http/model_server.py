@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from ...core.answers import error_line, in_thread
+from ...core.text_files import parse_json
 from .client import HttpClient, HttpRequest
 from .completion import CallError
 from .endpoint import Endpoint
@@ -70,7 +70,7 @@ class ModelServer:
         if provider is not None and body.get("logprobs") and not provider.gives_logprobs:
             raise CallError(f"{provider.name} has no logprobs", 501)
         if not isinstance(wire, WireFormat):
-            whole = json.loads(b"".join(pieces(body, images)))
+            whole = parse_json(b"".join(pieces(body, images)))
             return await _ask_function(wire, whole, self.endpoint, client.timeout)
         url, sent = self._url(wire.path(body)), pieces(wire.request(body), images)
         try:
