@@ -186,7 +186,7 @@ def test_a_foreign_file_is_refused_and_left_alone(content: bytes, tmp_path: Path
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
     for opens in (Journal, JournalView):
-        with pytest.raises(JournalError, match="does not begin with a record of a journal"):
+        with pytest.raises(JournalError, match="holds no record of a journal"):
             opens(path)
     assert path.read_bytes() == content
     assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"], "not even a lock"

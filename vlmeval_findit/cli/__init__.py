@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
@@ -29,7 +28,17 @@ from ..core.command import (
     program,
 )
 from ..core.formatting import nearest
-from .shared_options import HELP, PLUGIN, is_verbose, print_note, shared_options
+from ..core.printable_logs import printable_logs
+from .shared_options import (
+    HELP,
+    PLUGIN,
+    error_text,
+    is_verbose,
+    print_note,
+    say,
+    say_traceback,
+    shared_options,
+)
 
 GROUPS = {
     "Ask models": {
@@ -178,14 +187,14 @@ def _print_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None
     from ..core.identity import ENGINES
     from ..core.vlmevalkit import host_version, package_folder
 
-    print(f"vlmeval-findit {__version__}, {Path(__file__).resolve().parents[1]}")
+    say(f"vlmeval-findit {__version__}, {Path(__file__).resolve().parents[1]}")
     folder = package_folder()
     for name, number in host_version().items():
-        print(f"{name} {number}, {folder}")
+        say(f"{name} {number}, {folder}")
     if folder is None:
-        print(f"VLMEvalKit is not installed: {install('run')}")
+        say(f"VLMEvalKit is not installed: {install('run')}")
     for name, number in {"Python": platform.python_version(), **installed(ENGINES)}.items():
-        print(f"{name} {number}")
+        say(f"{name} {number}")
     ctx.exit()
 
 
@@ -218,8 +227,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, TextIOWrapper):
             # A terminal that lacks a sign (LANG of a cluster's node) must not end a command.
             stream.reconfigure(errors="replace")
+    sys.excepthook = say_traceback
     try:
-        status = _run(arguments)
+        with printable_logs():
+            status = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has ended (`| head`); Python would write the rest when it ends.
@@ -249,22 +260,22 @@ def _run(arguments: list[str]) -> int:
         with ROOT.make_context(program(), arguments) as context:
             try:
                 status: int = ROOT.invoke(context)
-            except (ValueError, OSError):
+            except (ValueError, OSError) as error:
                 if is_verbose():
-                    traceback.print_exc()
+                    say_traceback(type(error), error, error.__traceback__)
                 raise
         return status
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message())
+        say(error.format_message())
         return 0
     except click.UsageError as error:
         where = f"{error.ctx.command_path if error.ctx else program()} --help"
         print_note(f"error: {error.format_message()} Type: {where}")
         return REFUSED
     except (KeyboardInterrupt, click.Abort):
-        print("stopped", file=sys.stderr)
+        say("stopped", file=sys.stderr)
         return INTERRUPTED
     except ModuleNotFoundError as error:
         if (line := missing(error)) is None:
@@ -275,10 +286,9 @@ def _run(arguments: list[str]) -> int:
         raise
     except (ValueError, OSError) as error:
         from ..core.files import is_disk_full
-        from ..core.redaction import scrub
 
         # FindIt's errors derive from ValueError: the message says why an input cannot be used.
-        print_note(f"error: {scrub(error_text(error))}")
+        print_note(f"error: {error_text(error)}")
         return NO_MORE if is_disk_full(error) else REFUSED
 
 
@@ -288,16 +298,6 @@ def _print_commands() -> None:
     ROOT.format_usage(context, formatter)
     ROOT.format_help_text(context, formatter)
     ROOT.format_commands(context, formatter)
-    print(formatter.getvalue())
-    print(f"Begin with: {program()} demo")
-    print(f"Options, examples, names of datasets, exit statuses: {program()} --help")
-
-
-def error_text(error: ValueError | OSError) -> str:
-    """Return the message of an error, and what to do about it if the operating system refused."""
-    from ..core.folders import advice
-
-    if not isinstance(error, OSError):
-        return as_called(str(error))
-    text = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error
-    return as_called(f"{text}{advice(error)}")
+    say(formatter.getvalue())
+    say(f"Begin with: {program()} demo")
+    say(f"Options, examples, names of datasets, exit statuses: {program()} --help")

@@ -35,6 +35,7 @@ from .shared_options import (
     force_option,
     json_option,
     runs_argument,
+    say,
     space_option,
 )
 
@@ -72,20 +73,20 @@ def command(
                 run = replace(run, rows=rows)
             result = measure_calibration(run, path)
         except NotBoxesError as error:
-            print(f"{path}: left out: {error}", file=sys.stderr)
+            say(f"{path}: left out: {error}", file=sys.stderr)
             continue
         except NoConfidenceError:
             if len(paths) == 1:
                 raise
-            print(f"{path}: left out: not asked with --logprobs or --samples", file=sys.stderr)
+            say(f"{path}: left out: not asked with --logprobs or --samples", file=sys.stderr)
             continue
         results.append(result)
-        print(f"{printable(result.model)} on {result.dataset}")
-        print(f"{result.boxes} boxes in {result.queries} replies about {result.images} images")
+        say(f"{printable(result.model)} on {result.dataset}")
+        say(f"{result.boxes} boxes in {result.queries} replies about {result.images} images")
         for table in (ranking_table(result), calibration_table(result)):
-            print()
+            say()
             print_table(table, "--json FILE")
-        print()
+        say()
     if not results:
         return SOME_FAILED
     print_lines(legend(results).lines, "docs/design/statistics.md")
@@ -113,16 +114,16 @@ def samples(runs: tuple[Path, ...]) -> int:
         try:
             consensus = write_consensus(samples)
         except NotBoxesError as error:
-            print(f"{name}: no consensus: {error}", file=sys.stderr)
+            say(f"{name}: no consensus: {error}", file=sys.stderr)
         identity = first.provenance.identity
         sampling = (identity and identity.answering.sampled) or "greedy replies"
         print_folded(f"{name}: {len(first.rows)} queries, {sources(first.rows)} images; {sampling}")
         tables = [samples_table(score, consensus)]
         tables += [passes_table(score)] if score.passes is not None else []
         for table in tables:
-            print()
+            say()
             print_table(table, "the whole output (… | cat)")
-        print()
+        say()
         if score.failed:
             calls = len(samples) * len(first.rows)
             print_folded(
@@ -131,9 +132,9 @@ def samples(runs: tuple[Path, ...]) -> int:
             )
         if consensus is not None:
             print_folded(f"consensus: {consensus.path}")
-            print()
+            say()
         legends |= dict.fromkeys(samples_legend(score, consensus).lines)
     print_lines([*legends], "docs/design/statistics.md")
     if left := len(paths) - len(several):
-        print(f"{left} runs with one reply to each query were left out", file=sys.stderr)
+        say(f"{left} runs with one reply to each query were left out", file=sys.stderr)
     return 0

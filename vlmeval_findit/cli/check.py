@@ -27,7 +27,7 @@ from ..runs import plugin_check
 from ..runs.new_identity import plugin_tables
 from .model_options import prompt_options
 from .printing import print_text
-from .shared_options import PATH, Command, complete_datasets, option
+from .shared_options import PATH, Command, complete_datasets, option, say
 
 
 @click.command(cls=Command, examples=["python run_findit.py check MyModel --plugin mine.py"])
@@ -69,7 +69,7 @@ def command(
         from .report import write_report
 
         write_report([out], out / "report.html")
-    print(f"{wrong} wrong" if wrong else "all right")
+    say(f"{wrong} wrong" if wrong else "all right")
     return SOME_FAILED if wrong else 0
 
 
@@ -157,9 +157,9 @@ def plugins() -> int:
         first = f"{group:<{_GROUP}}{f'broken: {each.what}'.rstrip()}"
         _print_indented(first, f"{plugin.name} {plugin.version}".rstrip(), plugin.origin, *why)
     if not rows and not broken:
-        print("No plug-in adds a row: docs/how-to/benchmarks.md says how to write a plug-in.")
+        say("No plug-in adds a row: docs/how-to/benchmarks.md says how to write a plug-in.")
     return SOME_FAILED if broken else 0
 
 
 def _print_indented(first: str, *rest: str) -> None:
-    print("\n".join([first, *(f"{'':<{_GROUP}}{line}" for line in rest)]))
+    say("\n".join([first, *(f"{'':<{_GROUP}}{line}" for line in rest)]))

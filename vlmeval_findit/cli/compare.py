@@ -28,7 +28,7 @@ from ..runs.run_statistics import (
 )
 from ..runs.scored_run import RowData, Run, load_runs
 from .printing import print_folded, print_table, write_json
-from .shared_options import PATH, Command, json_option, option
+from .shared_options import PATH, Command, json_option, option, say
 
 _PAGE = Path("outputs/compare.html")
 
@@ -89,16 +89,16 @@ def _print_datasets(
 ) -> None:
     """Print the headline of two models on each of their datasets."""
     models = [run.model for run in pairs[0]]
-    print(printable(f"A: {models[0]}; B: {models[1]}. {headline_title(pairs)}."))
+    say(printable(f"A: {models[0]}; B: {models[1]}. {headline_title(pairs)}."))
     for name, runs in zip("AB", zip(*pairs, strict=True), strict=True):
         if failed := sum(run.failed for run in runs):
             queries = sum(len(run.rows) for run in runs)
-            print(f"{name}: {failed:,} of {counted(queries, 'call')} failed")
+            say(f"{name}: {failed:,} of {counted(queries, 'call')} failed")
         for words in dict.fromkeys(words for run in runs for words in _remarks(run)):
-            print(printable(f"{name}: {words}"))
-    print(f"Intervals: {INTERVALS}.")
+            say(printable(f"{name}: {words}"))
+    say(f"Intervals: {INTERVALS}.")
     print_table(datasets_table(pairs, differences), "--json FILE")
-    print("Every metric of one dataset, and its queries: name the files of two runs.")
+    say("Every metric of one dataset, and its queries: name the files of two runs.")
 
 
 def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> None:
@@ -106,21 +106,21 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
     for name, run in (("A", left), ("B", right)):
         failed = [f"{counted(run.failed, 'call')} failed"] if run.failed else []
         whole = "; ".join([f"{run.model} on {run.question.name}", *failed, *_remarks(run)])
-        print(printable(f"{name}: {whole}"))
-    print(f"{len(left.rows):,} queries")
-    print(f"Intervals: {INTERVALS}.")
+        say(printable(f"{name}: {whole}"))
+    say(f"{len(left.rows):,} queries")
+    say(f"Intervals: {INTERVALS}.")
     print_table(comparison_table(left, right, differences), "--json FILE")
     if untested_metrics(left, right):
         print_folded(OTHER_QUERIES_NOTE.text)
     queries = compare_hits(scores_by_index(left), scores_by_index(right))
-    print(
+    say(
         f"Found (score from {HIT_SCORE:g} %): by both {len(queries.both)}, only by A "
         f"{len(queries.left)}, only by B {len(queries.right)}, by neither {len(queries.neither)}"
     )
     for name, indices in (("A", queries.left), ("B", queries.right)):
         if indices:
             more = f" … ({len(indices)})" if len(indices) > _INDICES else ""
-            print(f"  only by {name}: index {', '.join(map(str, indices[:_INDICES]))}{more}")
+            say(f"  only by {name}: index {', '.join(map(str, indices[:_INDICES]))}{more}")
 
 
 def _remarks(run: Run) -> list[str]:

@@ -40,6 +40,7 @@ from .shared_options import (
     json_option,
     option,
     runs_argument,
+    say,
 )
 
 READ_AS = "if the answers were read as"
@@ -83,7 +84,7 @@ def command(
         try:
             replies = replies_of_run(run.model, run.task, run.replies, run.settings, run.identity)
         except NotBoxesError as error:
-            print(f"{name}\n  left out: {error}\n")
+            say(f"{name}\n  left out: {error}\n")
             continue
         told = _points_told(replies) if replies.are_points else _told(check_run(replies))
         names = {"run": str(path), "model": run.model, "dataset": run.task.name}
@@ -91,16 +92,16 @@ def command(
         if is_brief:
             brief.append((not told.values["alarm"], f"{name}: {told.verdict}"))
             continue
-        print("\n".join(folded([name, *(f"  {line}" for line in told.details)])) + "\n")
+        say("\n".join(folded([name, *(f"  {line}" for line in told.details)])) + "\n")
         shown = [field.name for field in told.table.fields[1:]]
         print_table(told.table.only(*shown), "--json FILE")
-        print()
+        say()
         for line in _advice(told, run, file, dataset):
-            print(as_called(line))
+            say(as_called(line))
     if brief:
         # A sort by the first alone keeps the order of the files.
         print_lines([line for _, line in sorted(brief, key=itemgetter(0))], "--json FILE")
-        print(as_called("the check of one run in full: python run_findit.py coords FILE"))
+        say(as_called("the check of one run in full: python run_findit.py coords FILE"))
     if json_file is not None:
         write_json(json_file, checks)
     return OTHER_CONVENTION if any(check["alarm"] for check in checks) else 0

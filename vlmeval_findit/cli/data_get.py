@@ -31,7 +31,7 @@ from ..data.sources import NOTHING, DataSource, made_sources, published_sets
 from .data_import import make_set
 from .early_checks import note_of_shared_names
 from .printing import print_columns, print_folded, print_text
-from .shared_options import PATH, Command, completion, option, print_note, switch
+from .shared_options import PATH, Command, completion, option, print_note, say, switch
 
 ANNOTATIONS = "annotations"
 
@@ -118,7 +118,7 @@ def command(
         fetch = partial(_fetch_missing, videos=videos)
         return _print_lines([line, *(_image_lines(paths, fetch) if not no_images else ())])
     except KeyboardInterrupt:
-        print("Interrupted. Downloaded files stay: the same command fetches the rest.")
+        say("Interrupted. Downloaded files stay: the same command fetches the rest.")
         return INTERRUPTED
 
 
@@ -184,7 +184,7 @@ def _print_written(tables: Iterable[WrittenTable]) -> None:
     tables = list(tables)
     for table in tables:
         size = table.path.stat().st_size
-        print(f"{table.path.stem:<24}{table.queries:>6} queries{table.more}{size:>10} bytes")
+        say(f"{table.path.stem:<24}{table.queries:>6} queries{table.more}{size:>10} bytes")
     for table in tables:
         for note in table.notes:
             print_folded(f"{table.path.stem}: {note}")
@@ -239,7 +239,7 @@ def _image_lines(
             steps = source.steps.format(folder=folder)
             then = f"Then: python run_findit.py data check, for the datasets of {source.name}."
             text = as_called(f"{source.name}, by hand: {steps} {then}")
-            print(fill(text, 80, subsequent_indent="  "))
+            say(fill(text, 80, subsequent_indent="  "))
         for table in tables:
             named = images_of(queries[table])
             present = sum(name not in missing for name in named)

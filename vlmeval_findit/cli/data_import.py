@@ -23,7 +23,7 @@ from ..data.sources import SOURCES, DataSource, published_sets
 from .access import flag_name
 from .printing import print_folded
 from .progress import CountProgress
-from .shared_options import PATH, Command, completion, option, switch
+from .shared_options import PATH, Command, completion, option, say, switch
 
 _HELP = [
     *((each.files, each.means) for each in FORMATS),
@@ -81,7 +81,7 @@ def command(**flags: Any) -> int:
     if flags["sets"]:
         for row in published_sets().values():
             _print_set(row)
-        print("\ndata import DIR --set NAME\nLicences are as published; the owners' pages decide.")
+        say("\ndata import DIR --set NAME\nLicences are as published; the owners' pages decide.")
         return 0
     path, name = flags["path"], flags["name"]
     replace, exif = flags["replace"], flags["exif"]
@@ -152,7 +152,7 @@ def _print_set(row: DataSource) -> None:
         counts = str(Counts(images=images or None, queries=queries or None))
     datasets = f"{row.datasets} datasets" if row.datasets > 1 else ""
     plugin = SOURCES.plugin_of(row.name)
-    print(row.name)
+    say(row.name)
     for line in (
         f"added by {plugin}" if plugin else "",
         row.title,
@@ -162,7 +162,7 @@ def _print_set(row: DataSource) -> None:
         f"DIR holds {row.holds}",
     ):
         if line:
-            print(fill(line, 80, initial_indent="    ", subsequent_indent="      "))
+            say(fill(line, 80, initial_indent="    ", subsequent_indent="      "))
 
 
 def make_set(name: str, options: ImportOptions) -> int:
@@ -171,18 +171,18 @@ def make_set(name: str, options: ImportOptions) -> int:
     if name not in sets:
         raise AnnotationError(f"no published set {name!r}{nearest(name, sets)}")
     row = sets[name]
-    print(f"{row.title}\nlicence: {row.licence}\npublished at {row.address}")
+    say(f"{row.title}\nlicence: {row.licence}\npublished at {row.address}")
     imported, refused = 0, []
     for dataset, result in run_import(row, options):
         if isinstance(result, AnnotationError):
             refused.append(dataset)
-            print(f"{dataset}: {result}")
+            say(f"{dataset}: {result}")
             continue
         imported += 1
         _print_dataset(result)
     if refused:
         total = imported + len(refused)
-        print(f"{len(refused)} of {total} could not be made: {', '.join(refused)}")
+        say(f"{len(refused)} of {total} could not be made: {', '.join(refused)}")
     return 0 if not refused else 1 if imported else 2
 
 
@@ -195,9 +195,9 @@ def _print_dataset(built: ImportedDataset) -> None:
     for table in built.tables:
         without = f"  ({table.without_box} without an object)" if table.without_box else ""
         without += f"  ({table.ignored} more ignored)" if table.ignored else ""
-        print(f"  {table.path.stem:<20}{table.queries:>7} queries{table.boxes:>9} boxes{without}")
+        say(f"  {table.path.stem:<20}{table.queries:>7} queries{table.boxes:>9} boxes{without}")
     for kind, values in built.tags.items():
         print_folded(f"  tag {kind}: {some(values, 8)}")
     name = parse(f"FindIt_{built.name}_xyxy_json").name
-    print(f"Tables: {built.tables[0].path.parent}\nImages: {row.folder}\nRun it:")
-    print(as_called(f"  python run_findit.py --data {name} --model MODEL"))
+    say(f"Tables: {built.tables[0].path.parent}\nImages: {row.folder}\nRun it:")
+    say(as_called(f"  python run_findit.py --data {name} --model MODEL"))

@@ -29,7 +29,7 @@ from ..models.model_row import ModelRow
 from ..models.model_table import find_model
 from .model_options import prompt_options
 from .printing import print_columns, print_folded, print_text
-from .shared_options import Command, complete_datasets, complete_models, option
+from .shared_options import Command, complete_datasets, complete_models, option, say
 
 
 @click.command(
@@ -58,22 +58,22 @@ def command(
     folder = image_folder(question.images)
     words = prompt_set(benchmark, custom_prompt(system, prompt_template))
     message = words.message(query, question)
-    print(f"{question.name}, row {query.index}, prompts {words.name}")
+    say(f"{question.name}, row {query.index}, prompts {words.name}")
     print_folded(f"images in {folder.path}")
-    print()
+    say()
     for part in message:
         system_mark = "system: " * (part.kind is PartKind.SYSTEM)
         is_image = part.kind is PartKind.IMAGE
         print_text(f"<{part.value}>" if is_image else f"{system_mark}{part.value}")
     if query.width:
-        print(f"\nimage: {query.width} x {query.height} pixels")
+        say(f"\nimage: {query.width} x {query.height} pixels")
     if isinstance(query, FindItQuery):
         truth = query.truth
         boxes = [("ground truth", *pair) for pair in zip(truth.frames, truth.boxes, strict=True)]
         boxes += [("a crowd" if x.crowd else "ignored", x.frame, x.box) for x in truth.ignored]
         for what, frame, box in boxes:
             which = f", frame {frame + 1}" if question.frames > 1 else ""
-            print(f"{what}{which}: {list(box)}")
+            say(f"{what}{which}: {list(box)}")
     if model:
         _print_model(model, query, question, located(message, folder.path))
     return 0
@@ -95,7 +95,7 @@ def _print_model(model: str, query: Query, question: Question, message: Message)
     if isinstance(question, Variant):
         form = row.reads(question.reply)
         words = filter(None, (form.output, form.representation, form.key, form.structure))
-        print(f"replies are read as {' '.join(words)}")
+        say(f"replies are read as {' '.join(words)}")
     if row.api is not None:
         _print_request(message, question, row.entry)
     if row.local is not None:
@@ -111,18 +111,18 @@ def _print_shown(row: ModelRow, checkpoint: str, question: Question, message: Me
     try:
         inputs = shown(row, checkpoint, question, message)
     except ProcessorMissingError as error:
-        print()
+        say()
         print_folded(f"The model's input cannot be shown here: {error}")
-        print(f"--model {row.name.replace(' ', '')}=FOLDER names a checkpoint that is here.")
+        say(f"--model {row.name.replace(' ', '')}=FOLDER names a checkpoint that is here.")
         return
-    print(f"\nthe text after the chat template of {checkpoint}:")
+    say(f"\nthe text after the chat template of {checkpoint}:")
     print_text(inputs.text)
-    print()
+    say()
     for number, image in enumerate(inputs.images, 1):
         stages = [what for what in ("original", "sent", "processed") if what in image]
         sizes = ", ".join("{} {} x {}".format(what, *image[what]) for what in stages)
         print_folded(f"image {number}: {sizes}; bounds {image['bounds']}")
-    print(f"{len(inputs.ids)} tokens, {sum(inputs.types)} of them image features")
+    say(f"{len(inputs.ids)} tokens, {sum(inputs.types)} of them image features")
 
 
 def _print_request(message: Message, question: Question, model: str) -> None:
@@ -133,15 +133,15 @@ def _print_request(message: Message, question: Question, model: str) -> None:
     try:
         request = chat_model(model, OPENROUTER).request(message, question)
     except OSError as error:
-        print(f"\nwhat is sent cannot be shown without the images: {error}")
+        say(f"\nwhat is sent cannot be shown without the images: {error}")
         return
-    print("\nsent to OpenRouter:")
+    say("\nsent to OpenRouter:")
     for name, value in request.body.items():
         if name != "messages":
             print_folded(f"  {name}: {json.dumps(value)}")
     for image in request.images:
         original, sent = ("{} x {}".format(*size) for size in (image.original, image.sent))
-        print(f"  image: {original}, sent as {sent}, {image.mime}, {len(image.data):,} bytes")
+        say(f"  image: {original}, sent as {sent}, {image.mime}, {len(image.data):,} bytes")
 
 
 # --- data list ---
@@ -159,9 +159,9 @@ def list_datasets() -> int:
     rows = [*_findit(), *_others()]
     columns = ("dataset", "table", "images", "licence of the images")
     print_columns(rows, *columns, numbers=["images"])
-    print(as_called("get a dataset: python run_findit.py data get NAME"))
-    print(as_called("from files that you have: python run_findit.py data get NAME --from DIR"))
-    print(fill(f"made from your files: {', '.join(published_sets())}", 80, subsequent_indent="  "))
+    say(as_called("get a dataset: python run_findit.py data get NAME"))
+    say(as_called("from files that you have: python run_findit.py data get NAME --from DIR"))
+    say(fill(f"made from your files: {', '.join(published_sets())}", 80, subsequent_indent="  "))
     return 0
 
 

@@ -42,7 +42,7 @@ from .printing import print_table
 from .progress import SweepProgress
 from .report import write_report
 from .result_lines import report_formats
-from .shared_options import PATH, Command, option, switch
+from .shared_options import PATH, Command, option, say, switch
 from .sweep import backends_for, budget_for
 
 SCENES = "Scenes_mini"
@@ -89,7 +89,7 @@ def command(quick: bool, work_dir: Path) -> int:
         try:
             _run_quick(demo) if quick else _run_all(demo)
         except (StoppedError, KeyboardInterrupt):
-            print("Interrupted. No answer is lost: the same command goes on from there.")
+            say("Interrupted. No answer is lost: the same command goes on from there.")
             return INTERRUPTED
         except (RuntimeError, ValueError) as error:
             raise ValueError(f"{error}\nThe log until then: {log}") from error
@@ -138,15 +138,15 @@ class Demonstration:
 def _run_all(demo: Demonstration) -> None:
     """Show that two models that detect equally well score 2 and 100, why, and the remedy."""
     both = (NANO, NANO_PX)
-    print(f"{NANO} and {NANO_PX} find shapes in rendered scenes. They detect")
-    print("equally well, but one was trained to answer in thousandths, one in pixels.\n")
+    say(f"{NANO} and {NANO_PX} find shapes in rendered scenes. They detect")
+    say("equally well, but one was trained to answer in thousandths, one in pixels.\n")
 
-    print("1. Ask both in one format, as most tables of published models are made:")
+    say("1. Ask both in one format, as most tables of published models are made:")
     first = [parse(f"{PREFIX}{name}_{FIRST}") for name in TABLES]
     results = demo.answer(both, questions=(first[0],))
     _print_scores(results)
 
-    print(f"\n2. Search the format that each answers best in, {FORMATS} of them on 50 scenes:")
+    say(f"\n2. Search the format that each answers best in, {FORMATS} of them on 50 scenes:")
     searched = demo.answer(both, tables=(grid_tables()[SCENES],), stages=STAGES)
     best = demo.folder / "best_formats.yaml"
     with demo.stage():
@@ -154,18 +154,18 @@ def _run_all(demo: Demonstration) -> None:
     best_runs = [_best(searched, model) for model in both]
     _print_scores(best_runs)
 
-    print(f"\n3. Why did {NANO_PX} score so low? Its answers alone tell:")
+    say(f"\n3. Why did {NANO_PX} score so low? Its answers alone tell:")
     _print_order(demo, results[-1])
     _print_space(demo, best_runs[-1])
 
-    print("\n4. The leaderboard, each in its best format:")
+    say("\n4. The leaderboard, each in its best format:")
     answered = demo.answer(both, best, questions=tuple(first))
     runs = list(dict.fromkeys(result.path for result in (*searched, *answered)))
     with demo.stage("writing the leaderboard"):
         (board,) = boards_from(runs, (), RowData.SUMS)
         write_board(board, demo.folder / "leaderboard")
     print_table(_families(board), "leaderboard.md")
-    print(f"F1@0.5 in percent, with 95 % intervals. {TIED}: the difference may be chance.")
+    say(f"F1@0.5 in percent, with 95 % intervals. {TIED}: the difference may be chance.")
     _report(demo, runs)
     _go_on(
         f"errors {results[-1].path.parent}",
@@ -176,10 +176,10 @@ def _run_all(demo: Demonstration) -> None:
 
 def _run_quick(demo: Demonstration) -> None:
     """Show that one model scores 2 or 100, depending on the format, and why."""
-    print(f"{NANO_PX} finds shapes in 50 rendered scenes, asked in eight formats:")
+    say(f"{NANO_PX} finds shapes in 50 rendered scenes, asked in eight formats:")
     results = demo.answer([NANO_PX], tables=(grid_tables()[SCENES],), stages=(EIGHT,))
     _print_scores(results)
-    print("\nWhy so little as xyxy? Its answers alone tell:")
+    say("\nWhy so little as xyxy? Its answers alone tell:")
     _print_order(demo, results[0])
     _report(demo, [result.path for result in results])
     _go_on("demo", f"errors {results[0].path.parent}", "search --model Qwen3-VL-8B --serve vllm")
@@ -205,17 +205,17 @@ def _print_order(demo: Demonstration, result: CellResult) -> None:
     """Print in which order of numbers a model answers, and the score with them."""
     declared, best, f1, agreement = _check(demo, result)
     asked, answered = (name.partition("/")[2] for name in (declared, best))
-    print(f"   asked for {asked}, it says {answered}: {agreement}")
+    say(f"   asked for {asked}, it says {answered}: {agreement}")
     wrong, right = f1[declared], f1[best]
-    print(f"   F1@0.5 is {wrong:.1f} if read as asked, and {right:.1f} if read as {answered}")
+    say(f"   F1@0.5 is {wrong:.1f} if read as asked, and {right:.1f} if read as {answered}")
 
 
 def _print_space(demo: Demonstration, result: CellResult) -> None:
     """Print the score of good answers in a wrong space, and the check that detects it."""
     declared, best, f1, agreement = _check(demo, result, WRONG)
     right, wrong, space = f1[best], f1[declared], best.partition("/")[0]
-    print(f"   and if somebody took its pixels for thousandths (--space {WRONG})?")
-    print(f"   F1@0.5 {right:.1f} would be {wrong:.1f}; the check finds {space}: {agreement}")
+    say(f"   and if somebody took its pixels for thousandths (--space {WRONG})?")
+    say(f"   F1@0.5 {right:.1f} would be {wrong:.1f}; the check finds {space}: {agreement}")
 
 
 def _check(
@@ -246,10 +246,10 @@ def _report(demo: Demonstration, runs: Sequence[Path]) -> None:
     report = demo.folder / "report.html"
     with demo.stage("writing the report"):
         write_report(runs, report, cards=CARDS)
-    print(f"\nReport: {report} (open it in a browser)\nLog:    {demo.log.name}")
+    say(f"\nReport: {report} (open it in a browser)\nLog:    {demo.log.name}")
 
 
 def _go_on(*commands: str) -> None:
-    print("\nGo on with")
+    say("\nGo on with")
     for command in commands:
-        print(as_called(f"  python run_findit.py {command}"))
+        say(as_called(f"  python run_findit.py {command}"))

@@ -27,6 +27,7 @@ from ..sweeps.call_counts import DryRun, Track, count_calls, sweep_groups
 from ..sweeps.sweep_file import Sweep
 from .access import Access, access_of
 from .printing import print_folded, print_lines, print_table
+from .shared_options import say
 
 T = TypeVar("T")
 
@@ -48,9 +49,9 @@ def of_sweep(sweep: Sweep, subtracts: bool = True) -> int:
     print_lines([f"{name} over HTTP: {_line(load)}" for name, load in loads], _REST)
     _print_sums(dry, sweep.batch is not None)
     if sweep.race:
-        print("the race makes at most these calls")
+        say("the race makes at most these calls")
     if not subtracts:
-        print("Replies of earlier runs are not subtracted.")
+        say("Replies of earlier runs are not subtracted.")
     return 0
 
 
@@ -97,7 +98,7 @@ def _print_sums(dry: DryRun, half: bool) -> None:
     cells, queries, calls, finished = (
         sum(getattr(each, name) for each in dry.counts) for name in names
     )
-    print(
+    say(
         f"{counted(cells, 'cell')}, {queries:,} queries, {counted(dry.images, 'image')}, "
         f"{counted(calls, 'model call')}, {calls - finished:,} of them still to make"
     )
@@ -107,10 +108,10 @@ def _print_sums(dry: DryRun, half: bool) -> None:
         prices = f"; prices are of {AS_OF}, unless --prices is given" if priced else ""
         print_folded(f"over HTTP: {_line(load)}. Tokens are estimates{prices}.")
         if half and load.usd_in:
-            print("Dollars are those of a batch, half of the price of single calls.")
+            say("Dollars are those of a batch, half of the price of single calls.")
     if dry.missing:
-        print(f"{dry.missing:,} images are missing: they are counted by their names,")
-        print("and HTTP calls with them are not in the estimate")
+        say(f"{dry.missing:,} images are missing: they are counted by their names,")
+        say("and HTTP calls with them are not in the estimate")
 
 
 def _line(load: Load) -> str:

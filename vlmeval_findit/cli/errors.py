@@ -26,7 +26,7 @@ from ..runs.run_errors import ErrorCost, compare_errors, errors_by_slice, errors
 from ..runs.run_statistics import StatisticsError
 from ..runs.scored_run import RowData, Run, load_runs, with_details
 from .printing import console, print_lines, print_table, write_json
-from .shared_options import PATH, Command, json_option, option, runs_argument
+from .shared_options import PATH, Command, json_option, option, runs_argument, say
 
 _LARGEST = 3
 """Most error types in the line of a run."""
@@ -65,7 +65,7 @@ def command(
         errors_of(other)  # Refused once, and not with every run
     refused = False
     scored = load_runs(runs, keep=RowData.SUMS)
-    print(f"Intervals: {INTERVALS}.")
+    say(f"Intervals: {INTERVALS}.")
     is_brief = len(scored) > 1 and by is None and other is None and console().is_terminal
     brief: list[str] = []
     written: list[dict[str, Any]] = []
@@ -75,7 +75,7 @@ def command(
             tables = _tables(run, costs, other, by)
         except StatisticsError as error:
             # The errors of the other runs are printed all the same.
-            print(f"error: {error}", file=sys.stderr)
+            say(f"error: {error}", file=sys.stderr)
             refused = True
             continue
         if json_file is not None:
@@ -84,17 +84,17 @@ def command(
         if is_brief:
             brief.append(_line(run, costs))
             continue
-        print(f"\n{printable(run.model)} on {run.question.name}")
+        say(f"\n{printable(run.model)} on {run.question.name}")
         for at, table in enumerate(tables):
             if at:
-                print(f"\n{printable(table.title)}")
+                say(f"\n{printable(table.title)}")
             print_table(table, "--json FILE")
             print_lines([note.text for note in table.notes], "--json FILE")
     if json_file is not None:
         write_json(json_file, written)
     if brief:
         print_lines(brief, "--json FILE")
-        print(as_called("all error types of a run: python run_findit.py errors FILE"))
+        say(as_called("all error types of a run: python run_findit.py errors FILE"))
     return REFUSED if refused else 0
 
 

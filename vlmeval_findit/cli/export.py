@@ -15,7 +15,7 @@ from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..core.command import SOME_FAILED
 from ..publish.targets import TARGETS, TRAINERS, ExportError, exporter
 from .access import flag_name
-from .shared_options import PATH, Command, Decorator, option, runs_argument
+from .shared_options import PATH, Command, Decorator, option, runs_argument, say
 
 if TYPE_CHECKING:
     from ..runs.scored_run import Run
@@ -90,9 +90,9 @@ def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any)
         for line in exporter(target)(_checked(load_runs(runs), out), out, **specified):
             # Indented lines are to be copied.
             whole = line.startswith(" ")
-            print(line if whole else fill(line, 80, break_long_words=False, break_on_hyphens=False))
+            say(line if whole else fill(line, 80, break_long_words=False, break_on_hyphens=False))
     except ExportError as error:
-        print(f"error: {error}\nrun the same command again to go on", file=sys.stderr)
+        say(f"error: {error}\nrun the same command again to go on", file=sys.stderr)
         return SOME_FAILED
     return 0
 

@@ -21,7 +21,7 @@ from ..leaderboard.error_tables import lost_table
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
 from ..runs.scored_run import PluginMissingError, RowData, Run, load_runs
 from .printing import first_lines, print_folded, print_lines, print_table
-from .shared_options import PATH, Command, is_quiet, option, runs_argument
+from .shared_options import PATH, Command, is_quiet, option, runs_argument, say
 
 format_option = click.option(
     "--format",
@@ -59,7 +59,7 @@ def command(runs: tuple[Path, ...], out: Path, formats: tuple[str, ...], best_ma
     boards = boards_from(runs, formats, RowData.SUMS)
     for board in boards:
         if len(boards) > 1:
-            print(f"{board.benchmark.name}:")
+            say(f"{board.benchmark.name}:")
         folder = board_folder(board, out)
         files = write_board(board, folder)
         _print_board(board)
@@ -72,14 +72,14 @@ def boards_from(runs: Sequence[Path], formats: Sequence[str], keep: RowData) -> 
     """Make a leaderboard of each benchmark of the runs, and name scores that are not shown."""
     hidden = [path for folder in runs for path in in_other_spaces(folder)]
     if hidden and not is_quiet():
-        print(
+        say(
             f"not shown: {counted(len(hidden), 'score')} in another space than the run recorded; "
             f"name a file to see it: {hidden[0]}",
             file=sys.stderr,
         )
 
     def report_plugin(error: PluginMissingError) -> None:
-        print(f"left out: {as_called(str(error))}", file=sys.stderr)
+        say(f"left out: {as_called(str(error))}", file=sys.stderr)
 
     return make_boards(load_runs(runs, report_plugin, keep), formats)
 
@@ -87,10 +87,10 @@ def boards_from(runs: Sequence[Path], formats: Sequence[str], keep: RowData) -> 
 def _print_board(board: Board) -> None:
     """Print the averages: single datasets do not fit a terminal, and are in the files."""
     unit = " in percent" * board.headline.share
-    print(f"{board.headline.title}{unit}: means over {counted(len(board.datasets), 'dataset')}")
-    print(f"Intervals: {INTERVALS}.")
+    say(f"{board.headline.title}{unit}: means over {counted(len(board.datasets), 'dataset')}")
+    say(f"Intervals: {INTERVALS}.")
     for sign in SIGNS:
-        print(f"{sign}.")
+        say(f"{sign}.")
     names = [average.name for average in board.means]
     table = metric_table(board, board.headline.name, names).only("rank", "model", *names)
     print_table(table, "leaderboard.md")
@@ -98,7 +98,7 @@ def _print_board(board: Board) -> None:
         print_folded(f"Each in one format: {'; '.join(first_lines(formats, 'formats.csv'))}")
     lost = lost_table(board)
     if lost.rows:
-        print(f"{lost.title}, in points (means over datasets):")
+        say(f"{lost.title}, in points (means over datasets):")
         print_table(lost, "errors.csv")
 
 
@@ -110,7 +110,7 @@ def print_remarks(board: Board, rest: str) -> None:
     for title, lines in remarks(board):
         print_lines([f"{title}: {line}" for line in lines], rest)
     if board.excluded:
-        print(f"Not compared with the rest: {counted(len(board.excluded), 'run')}")
+        say(f"Not compared with the rest: {counted(len(board.excluded), 'run')}")
     by_reason: dict[str, list[Run]] = {}
     for excluded in board.excluded:
         by_reason.setdefault(excluded.reason, []).append(excluded.run)
@@ -128,11 +128,11 @@ def _write_best_marks(runs: Sequence[Path]) -> int:
 
     marks = find_best_marks(load_runs(runs))
     path = mark_choices.write(marks.values())
-    print(marks.table.title)
+    say(marks.table.title)
     print_table(marks.table, path.name)
     for excluded in marks.excluded:
-        print(f"not counted: {excluded.run.path}: {excluded.reason}")
+        say(f"not counted: {excluded.run.path}: {excluded.reason}")
     good = [", ".join(marks.good(names)) for names in (SHAPES, COLOURS)]
-    print(f"good for all: {'; '.join(good)}")
-    print(path)
+    say(f"good for all: {'; '.join(good)}")
+    say(path)
     return 0

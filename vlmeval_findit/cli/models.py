@@ -14,7 +14,7 @@ from ..core.question import Question
 from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, find_model, known_model
 from .printing import print_columns
-from .shared_options import Command, complete_models
+from .shared_options import Command, complete_models, say
 
 _GENERAL: Question = parse("FindIt_Pascal_xyxy_json")
 _SCENES: Question = parse("FindIt_HRInsDet_easy_xyxy_json")
@@ -35,8 +35,8 @@ def command(names: tuple[str, ...]) -> int:
         _print_named(name)
     if not names:
         _print_list(MODELS.values())
-        print(as_called("\ncheckpoints, bounds, spaces by task: python run_findit.py models NAME"))
-        print("a local model from another checkpoint: --model NAME=FOLDER_OR_IDENTIFIER")
+        say(as_called("\ncheckpoints, bounds, spaces by task: python run_findit.py models NAME"))
+        say("a local model from another checkpoint: --model NAME=FOLDER_OR_IDENTIFIER")
     return 0
 
 
@@ -47,9 +47,9 @@ def _print_named(name: str) -> None:
         _print_list(matches)
         return
     row = matches[0] if matches else known_model(name, "NAME")
-    print(_title(row))
+    say(_title(row))
     for what, value in _facts(row):
-        print(f"  {what:<9}{value}")
+        say(f"  {what:<9}{value}")
 
 
 def _print_list(rows: Iterable[ModelRow]) -> None:

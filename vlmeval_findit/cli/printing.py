@@ -15,6 +15,7 @@ from ..core.formatting import printable
 from ..leaderboard.result_table import Field, FieldType, Table
 from ..leaderboard.table_output import to_terminal
 from ..models.http.spending import Budget
+from .shared_options import say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +42,7 @@ def print_table(table: Table, rest: str) -> None:
     for part in to_terminal(shown, out.width):
         out.print(part)
     if more := len(table.rows) - len(shown.rows):
-        print(f"{more:,} more in {rest}")
+        say(f"{more:,} more in {rest}")
 
 
 def print_columns(
@@ -50,7 +51,8 @@ def print_columns(
     """Print rows of texts below ``columns``; a terminal cuts the last one; ``numbers`` go right."""
     from rich.text import Text
 
-    rows, out = [columns, *rows], console()
+    out = console()
+    rows = [columns, *([printable(text) for text in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     signs = [">" if name in numbers else "<" for name in columns]
     for row in rows:
@@ -121,10 +123,10 @@ def write_json(path: Path, value: object) -> None:
 def report_spending(budget: Budget) -> int:
     """Print the cost; return 3 if the limit stopped the run, else 0."""
     if budget.spent:
-        print(f"spent: ${budget.spent:.4f}", file=sys.stderr)
+        say(f"spent: ${budget.spent:.4f}", file=sys.stderr)
     if not budget.exhausted:
         return 0
-    print(
+    say(
         f"stopped at --max-usd {budget.limit:g}. Nothing that was paid for is lost: run the same "
         "command again to go on; --max-usd counts from zero.",
         file=sys.stderr,

@@ -39,7 +39,7 @@ from .early_checks import check_amounts, refuse_untabled
 from .model_options import MODEL, MODEL_GROUPS, model_options
 from .printing import report_spending
 from .probe_report import ProbeReport, print_probe
-from .shared_options import PATH, Command, complete_models, is_quiet, option
+from .shared_options import PATH, Command, complete_models, is_quiet, option, say
 from .sweep import backends_for, budget_for, results_of
 
 _EPILOG = f"""\
@@ -111,11 +111,11 @@ def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: 
         return of_sweep(sweep)
     if sweep.journal.exists() and not is_quiet():
         folder = sweep.journal.parent
-        print(f"answers of an earlier probe are in {folder}: delete it to ask again\n")
+        say(f"answers of an earlier probe are in {folder}: delete it to ask again\n")
     if limit < COUNT:
         spare = limit - FEWEST
         which = f"all of them but {spare} have" if spare else "every scene has"
-        print(f"--limit {limit}: a verdict needs {FEWEST} boxes, so {which} to give one\n")
+        say(f"--limit {limit}: a verdict needs {FEWEST} boxes, so {which} to give one\n")
     budget = budget_for(sweep)
     factories = backends_for(sweep, options, budget)
     results, status = results_of(partial(run_sweep, sweep, factories), sweep.journal)

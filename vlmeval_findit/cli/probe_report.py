@@ -23,6 +23,7 @@ from ..data.probe_scenes import COUNT
 from ..leaderboard.result_table import Field, FieldType, Note, Table, Value
 from .coords import folded, scale_and_offset
 from .printing import print_folded, print_table
+from .shared_options import say
 
 _POOR = 0.5
 """Below this median IoU a model does not find the shape."""
@@ -91,12 +92,12 @@ def print_probe(report: ProbeReport) -> None:
     """Print the report of a probe, in lines of at most 80 characters."""
     head = [f"{printable(report.model)}, asked {report.dataset}", *_counts(report)]
     table = _sizes_table(report)
-    print("\n".join(folded(head)) + "\n")
+    say("\n".join(folded(head)) + "\n")
     print_table(table, "the whole output (… | cat)")
     for note in table.notes:
         print_folded(note.text)
     lines = [_verdict(report), *_details(report), *_advice(report)]
-    print("\n" + "\n".join(folded(lines)))
+    say("\n" + "\n".join(folded(lines)))
 
 
 def _counts(report: ProbeReport) -> Iterator[str]:

@@ -27,7 +27,7 @@ from ..core.repeating import repeated
 from ..core.replies import recorded
 from ..engine.sink import PlannedCalls
 from ..runs.run_score import CellResult
-from .shared_options import is_quiet
+from .shared_options import is_quiet, say
 
 _SILENT = 2.0
 """Seconds before progress of an import is shown."""
@@ -125,7 +125,7 @@ class SweepProgress:
         if tokens["prompt"]:
             cached = f", {tokens['cached']:,} of them from a cache" if tokens["cached"] else ""
             out = tokens["completion"] or tokens["reply"]
-            print(f"tokens: {tokens['prompt']:,} in{cached}; {out:,} out", file=sys.stderr)
+            say(f"tokens: {tokens['prompt']:,} in{cached}; {out:,} out", file=sys.stderr)
 
     def _show(self, planned: PlannedCalls, now: bool = False) -> None:
         clock = time.monotonic()
@@ -138,7 +138,7 @@ class SweepProgress:
         made = self._calls - planned.finished
         rate = made / max(clock - self._began, 1e-9)
         left = duration((planned.calls - self._calls) / rate if made else None)
-        print(
+        say(
             f"{self._model}  {cells}  calls {self._calls}/{planned.calls}  {rate:.1f}/s  "
             f"left {left}  failed {self._failures}",
             file=sys.stderr,
@@ -186,7 +186,7 @@ class CountProgress:
                 self._advance(what)
             elif clock - self._last_line >= _LINE_EVERY:
                 self._last_line = clock
-                print(f"{what} {self._counts[what]:,}", file=sys.stderr, flush=True)
+                say(f"{what} {self._counts[what]:,}", file=sys.stderr, flush=True)
 
     def _advance(self, what: str) -> None:
         if not self._tasks:

@@ -30,7 +30,7 @@ from ..report.pairs import FLAG, sides_of
 from ..runs.scored_run import RowData
 from ..sweeps.sweep_file import Sweep, read_sweep, stage_questions
 from .leaderboard import boards_from, format_option, print_remarks
-from .shared_options import FILE, Command, option, runs_argument, switch
+from .shared_options import FILE, Command, option, runs_argument, say, switch
 
 EVERY = 5.0
 """Seconds between two reads of a sweep."""
@@ -103,12 +103,12 @@ def write_report(
         if board is not boards[0]:
             path = path.with_name(f"{path.stem}-{board.benchmark.name}{path.suffix}")
         if len(boards) > 1:
-            print(f"{board.benchmark.name}:")
+            say(f"{board.benchmark.name}:")
         with atomic_write(path) as f:
             f.write(make_page(board, datetime.now(UTC), cards, sides))
         print_remarks(board, path.name)
         counts = f"{counted(len(board.runs), 'run')}, {counted(len(board.models), 'model')}"
-        print(f"{path}: {counts}, {path.stat().st_size / 1e6:.1f} MB")
+        say(f"{path}: {counts}, {path.stat().st_size / 1e6:.1f} MB")
     return 0
 
 
@@ -127,17 +127,17 @@ def _watch(path: Path, out: Path, every: float) -> int:
             is_over = snapshot.state is SweepState.ENDED and not snapshot.unread
             _write_live_page(out, snapshot, None if is_over else every)
             if is_over:
-                print(f"{out}: {_counts(snapshot)}")
+                say(f"{out}: {_counts(snapshot)}")
                 return 0
             if not is_announced:
-                print(f"{out}: open it in a browser; Ctrl-C ends watching", flush=True)
+                say(f"{out}: open it in a browser; Ctrl-C ends watching", flush=True)
                 is_announced = True
             if not snapshot.unread:
                 time.sleep(every)
     except KeyboardInterrupt:
         if snapshot is not None:
             _write_live_page(out, snapshot, None)
-            print(f"{out}: no longer watched; {_counts(snapshot)}")
+            say(f"{out}: no longer watched; {_counts(snapshot)}")
         return INTERRUPTED
 
 

@@ -15,6 +15,7 @@ from ..runs.best_format import worst
 from ..runs.format_file import averages, dropped_formats, outcome, race_calls, write_formats
 from ..runs.run_score import CellResult
 from .printing import print_folded, print_rows
+from .shared_options import say
 
 
 def print_results(results: Sequence[CellResult]) -> None:
@@ -26,7 +27,7 @@ def print_sampling(entries: Iterable[ModelEntry]) -> None:
     """Name the models whose replies were sampled."""
     for entry in entries:
         if temperature := entry.settings.get("temperature"):
-            print(f"{entry.name}: replies were sampled at temperature {temperature:g}")
+            say(f"{entry.name}: replies were sampled at temperature {temperature:g}")
 
 
 def print_doubts(results: Sequence[CellResult]) -> None:
@@ -89,10 +90,10 @@ def report_formats(
         best, headline = ranked[0], metric.title
         value = next(iter(best.metric_values.values()))
         if value == worst(benchmark.ranking[0]):
-            print(f"{model}: no best format: {headline} is {value:g} in every format")
+            say(f"{model}: no best format: {headline} is {value:g} in every format")
             continue
         over = f", on average over {best.datasets} tables" if best.datasets > 1 else ""
-        print(f"{model}: best format on {name} {best.format} ({headline} {value:.1f}{over})")
+        say(f"{model}: best format on {name} {best.format} ({headline} {value:.1f}{over})")
         prompts = prompt_set(benchmark, words.get(model)).name
         outcomes.setdefault(model, {})[name] = outcome(contest, prompts, race)
     if outcomes:
@@ -107,9 +108,9 @@ def report_formats(
 def _print_race(results: Sequence[CellResult]) -> None:
     asked, total = race_calls(results)
     saved = f"{total - asked:,} calls saved ({100 * (total - asked) / total:.0f} %)"
-    print(f"{results[0].model}: the race asked {asked:,} of {total:,} queries; {saved}")
+    say(f"{results[0].model}: the race asked {asked:,} of {total:,} queries; {saved}")
     for name, why in dropped_formats(results).items():
-        print(
+        say(
             f"  dropped after {why.queries} of {why.of} queries: {name} "
             f"({why.points:+.1f} to {why.behind}; chance {100 * why.chance:.1g} %)"
         )

@@ -11,7 +11,8 @@ import click
 
 from ..benchmarks.findit.box_metrics import rejection_line
 from ..boxes.spaces import KINDS
-from ..core.command import as_called
+from ..core.command import REFUSED, SOME_FAILED, as_called
+from ..core.files import is_disk_full
 from ..core.settings import settings_from
 from ..runs.open_predictions import convert_file, prediction_files
 from ..runs.run_errors import lenient_note
@@ -22,8 +23,10 @@ from .shared_options import (
     Command,
     complete_models,
     data_name_option,
+    error_text,
     force_option,
     option,
+    print_note,
     runs_argument,
     space_option,
     switch,
@@ -83,18 +86,36 @@ def command(
     settings = replace(settings, separately=space is not None)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
+    refused: list[ValueError | OSError] = []
     for path in prediction_files(runs):
-        file = convert_file(path, dataset) if convert else path
-        run = score_file(file, settings, dataset)
-        written = write_score(run, file)
+        try:
+            file = convert_file(path, dataset) if convert else path
+            run = score_file(file, settings, dataset)
+            written = write_score(run, file)
+        except (ValueError, OSError) as error:
+            if is_disk_full(error):
+                raise
+            refused.append(error)
+            continue
         # The answers of thousands of runs do not fit into memory.
         rows.append(score_row(run))
         notes += _notes(run)
         if written.mark:
             notes.append(f"the recorded score is unchanged; the new score is {written.score}")
+    if not rows and len(refused) == 1:
+        raise refused[0]
     print_rows(rows)
     print_lines(notes, "the whole output (… | cat)")
-    return 0
+    for error in refused[:_MOST_REFUSED]:
+        print_note(f"error: not scored: {error_text(error)}")
+    if more := len(refused[_MOST_REFUSED:]):
+        print_note(f"error: not scored: {more:,} more files")
+    if not refused:
+        return 0
+    return SOME_FAILED if rows else REFUSED
+
+
+_MOST_REFUSED = 12  # Files whose errors are printed
 
 
 def _notes(run: RunScore) -> Iterator[str]:

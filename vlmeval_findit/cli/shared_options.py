@@ -6,16 +6,18 @@ import logging
 import os
 import shutil
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from textwrap import TextWrapper
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from ..core.command import as_called
+from ..core.formatting import printable_lines
 
 AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any] | click.Command)
 
@@ -164,13 +166,37 @@ def _meta(key: str) -> bool:
     return context is not None and bool(context.find_root().meta.get(key))
 
 
+def say(text: object = "", file: TextIO | None = None, flush: bool = False) -> None:
+    """Print lines, to stdout unless told otherwise; all that commands print goes through here.
+
+    A text may quote a file or a server: control characters in it are not for the terminal.
+    """
+    print(printable_lines(str(text)), file=file, flush=flush)
+
+
+def say_traceback(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """Print an error with the place where it was raised."""
+    say("".join(traceback.format_exception(kind, error, trace)).removesuffix("\n"), sys.stderr)
+
+
 def print_note(text: str) -> None:
     """Print lines to stderr; on a terminal they are folded between words."""
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns
         wrapper = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
         text = "\n".join(map(wrapper.fill, text.split("\n")))
-    print(text, file=sys.stderr)
+    say(text, file=sys.stderr)
+
+
+def error_text(error: ValueError | OSError) -> str:
+    """Return the message of an error, and what to do about it if the operating system refused."""
+    from ..core.folders import advice
+    from ..core.redaction import scrub
+
+    if not isinstance(error, OSError):
+        return as_called(scrub(str(error)))
+    text = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error
+    return as_called(scrub(f"{text}{advice(error)}"))
 
 
 # --- options of several commands ------------------------------------------------------------------

@@ -51,7 +51,7 @@ from .model_options import MODEL_GROUPS, model_options
 from .printing import print_folded, report_spending
 from .progress import SweepProgress
 from .result_lines import print_doubts, print_results, print_sampling, report_formats
-from .shared_options import PATH, Command, is_quiet, is_verbose, option, print_note
+from .shared_options import PATH, Command, is_quiet, is_verbose, option, print_note, say
 
 _WITHOUT_HOST = (Access.SERVER, Access.PROVIDER, Access.BATCH)
 """For these VLMEvalKit is not needed."""
@@ -257,7 +257,7 @@ def run(sweep: Sweep, factories: BackendFactories, formats_file: Path) -> int:
     report_formats(results, formats_file, sweep.race, sweep.models)
     print_doubts(results)
     if failed:
-        print(f"{failed} calls failed; run the same command again to ask them again.")
+        say(f"{failed} calls failed; run the same command again to ask them again.")
     return SOME_FAILED if failed else 0
 
 

@@ -24,7 +24,7 @@ from .export import default_folder
 from .printing import print_folded, print_table
 from .run import command as run
 from .run_line import RunCommand
-from .shared_options import PATH, complete_datasets, is_quiet, is_verbose, option, switch
+from .shared_options import PATH, complete_datasets, is_quiet, is_verbose, option, say, switch
 
 _SECONDS = 10
 """Seconds between two reads of the folder."""
@@ -96,7 +96,7 @@ def command(
                 if status in (INTERRUPTED, NO_MORE):
                     return status
                 if status:
-                    print(f"{checkpoint.path}: not all of it was evaluated (status {status})")
+                    say(f"{checkpoint.path}: not all of it was evaluated (status {status})")
                 _print_curves(name, work_dir, tracker)
             last = max((checkpoint.step for checkpoint in statuses), default=-1)
             if once or (until is not None and last >= until):
@@ -104,7 +104,7 @@ def command(
             time.sleep(_SECONDS)
     except KeyboardInterrupt:
         were = "was" if len(statuses) == 1 else "were"
-        print(f"{counted(len(statuses), 'checkpoint')} {were} evaluated; the same command goes on")
+        say(f"{counted(len(statuses), 'checkpoint')} {were} evaluated; the same command goes on")
         return INTERRUPTED
     finally:
         signal.signal(signal.SIGTERM, earlier)

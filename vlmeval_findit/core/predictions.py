@@ -47,7 +47,11 @@ def read_predictions(path: Path) -> list[Reply]:
     readers = {".json": _json_rows, ".tsv": _tsv_rows, ".xlsx": _xlsx_rows}
     replies: dict[int, Reply] = {}
     for number, row in enumerate(readers[suffix_of(path)](path), 1):
-        reply = _reply(f"{path}, row {number}", row)
+        where = f"{path}, row {number}"
+        try:
+            reply = _reply(where, row)
+        except RecursionError:
+            raise PredictionError(f"{where}: it is nested too deeply") from None
         if reply.index in replies:
             raise PredictionError(f"{path}, row {number}: index {reply.index} stands twice")
         replies[reply.index] = reply
@@ -132,8 +136,11 @@ def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
         rows = read_json(path)
     except TextError as error:
         raise PredictionError(error.of(path)) from None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+    if not isinstance(rows, list):
         raise PredictionError(f"{path}: should be a list of objects, an object for each query")
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise PredictionError(f"{path}, row {number}: should be an object, not {shown(row)}")
     return rows
 
 

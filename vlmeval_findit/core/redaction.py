@@ -14,6 +14,8 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote
 
+from .formatting import printable
+
 HIDDEN = "***"
 
 SHORTEST = 8  # Characters; a shorter secret could be a word or number of an answer
@@ -123,8 +125,9 @@ def scrubbed(value: Any) -> Any:
 
 
 def quoted(text: str, limit: int) -> str:
-    """Quote others' text on one line: scrubbed first, then cut."""
-    return " ".join(scrub(of_whole_characters(text)).split())[:limit]
+    """Quote others' text on one line: scrubbed first, then cut, and printable."""
+    line = " ".join(scrub(of_whole_characters(text)).split())
+    return printable(line[:limit])
 
 
 def of_whole_characters(text: str) -> str:

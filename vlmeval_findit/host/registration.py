@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..core.printable_logs import make_logs_printable
 from ..core.vlmevalkit import Runner
 
 
@@ -62,6 +63,7 @@ def register_inference(inference_module: ModuleType) -> None:
     install(inference_module)
     if _is_the_runner(sys.modules.get("__main__")):
         leave_with_a_status()
+        make_logs_printable()
 
 
 def _is_the_runner(program: ModuleType | None) -> bool:

@@ -239,7 +239,7 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
         shown = [*range(len(keys)), *(len(keys) + at for at in block)]
         for at in shown:
             side: Any = "left" if table.fields[at].kind is FieldType.TEXT else "right"
-            part.add_column(Text(columns[at][0]), justify=side, no_wrap=True)
+            part.add_column(Text(printable(columns[at][0])), justify=side, no_wrap=True)
         for texts in zip(*(columns[at][1:] for at in shown), strict=True):
             names = map(short, texts, keys)
             # Text: a model's name is never markup.

@@ -89,7 +89,7 @@ def is_journal(f: BinaryIO) -> bool:
     begins_line, before = True, b""
     while f.tell() < _SEARCHED and (part := f.readline(AT_A_TIME)):
         # A line may be longer than what is read at a time, and its checksum in two parts.
-        if begins_line and _HEAD.match(part) or _TAIL.search(before[-_LONGEST_TAIL:] + part):
+        if (begins_line and _HEAD.match(part)) or _TAIL.search(before[-_LONGEST_TAIL:] + part):
             return True
         begins_line, before = part.endswith(b"\n"), part
     return False
