@@ -12,6 +12,7 @@ from ..benchmarks.findit.variant import Variant
 from ..boxes.box_records import Ignored as Ignored
 from ..boxes.box_records import Truth as Truth
 from ..boxes.representation import Corners
+from ..core.formatting import shown
 from ..core.transparency import as_rgb
 
 if TYPE_CHECKING:
@@ -203,6 +204,6 @@ def _corners(boxes: BoxesLike) -> tuple[Corners, ...]:
     except (TypeError, ValueError):
         raise ValueError(
             f"boxes should be [[x1, y1, x2, y2], …] in pixels with x1 <= x2 and y1 <= y2, "
-            f"not {rows!r:.80}"
+            f"not {shown(rows, 80)}"
         ) from None
     return corners

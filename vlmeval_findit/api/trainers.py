@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..benchmarks import parse
 from ..boxes.box_records import Ignored
 from ..boxes.spaces import Space, space_from
-from ..core.formatting import nearest
+from ..core.formatting import nearest, shown
 from ..core.text_files import parse_json
 from .custom_questions import ReplyLike, variant_of
 from .inputs import plain, sizes_of, truth
@@ -149,7 +149,9 @@ def _reply_in(query: str, prompt: str) -> str:
     end = prompt if query.startswith(prompt) else prompt[-_PROMPT_END:]
     parts = query.split(end, times := prompt.count(end))
     if not prompt or len(parts) <= times:
-        raise ValueError(f"the prompt does not end in its query: {end!r} is not in {query!r:.200}")
+        raise ValueError(
+            f"the prompt does not end in its query: {end!r} is not in {shown(query, 200)}"
+        )
     reply = parts[-1].rstrip()
     while ended := next(filter(reply.endswith, _ENDS), None):
         reply = reply.removesuffix(ended).rstrip()

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from ..core.benchmark_protocol import Baseline, Benchmark
-from ..core.formatting import nearest
+from ..core.formatting import nearest, shown
 from ..core.plugin_rows import Group, PluginTable
 from ..core.question import AnyTask, Question, QuestionError
 
@@ -39,7 +39,7 @@ def _problem(package: ModuleType) -> str | None:
             return f"names with {prefix} would be names with {other}"
     result = _benchmark_in(package)
     if Benchmark not in type(result).__mro__:
-        return f"BENCHMARK should not be {result!r:.60}"
+        return f"BENCHMARK should not be {shown(result)}"
     used = {name: _benchmark_in(other) for other in _packages() for name in _classes_of(other)}
     for name in result.listed():
         if not name.startswith(prefix):

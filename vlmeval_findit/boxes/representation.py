@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from ..core.formatting import shown
 from ..core.plugin_rows import Group, PluginTable
 
 Corners = tuple[float, float, float, float]  # (x_min, y_min, x_max, y_max)
@@ -159,7 +160,7 @@ def _problem(row: Representation) -> str | None:
     box = (1.0, 2.0, 5.0, 9.0)
     stated = box if row.match_rule is MatchRule.BOX_OVERLAP else (*_centre(box), *_centre(box))
     back = tuple(row.to_corners(row.from_corners(box)))
-    return None if back == stated else f"{stated} comes back as {back!r:.60}"
+    return None if back == stated else f"{stated} comes back as {shown(back)}"
 
 
 _GRAMMAR = r"text|json|multilabel|caption|constrained|f\d+|(cx|vp)-.*"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..core.formatting import nearest
+from ..core.formatting import nearest, shown
 from ..core.plugin_rows import Group, PluginTable
 
 Size = tuple[int, int]  # (width, height) of an image in pixels
@@ -126,7 +126,7 @@ def _check(kind: str, value: Any) -> None:
     numbers = value if isinstance(value, tuple) and len(value) in (2, 4) else ()
     good = all(isinstance(n, int | float) and abs(n) < 1e9 for n in numbers)
     if not numbers or not good or min(numbers[:2]) <= 0:
-        raise SpaceError(f"the space {kind} of {KINDS.plugin_of(kind)} gives {value!r:.60}")
+        raise SpaceError(f"the space {kind} of {KINDS.plugin_of(kind)} gives {shown(value)}")
 
 
 def reference_size(space: Space, width: int, height: int) -> tuple[float, float]:
@@ -304,8 +304,10 @@ def _problem(row: SpaceKind) -> str | None:
         return f"{row.name!r} is no name of a coordinate space, or another space's"
     fields = {each.name for each in dataclasses.fields(Space)} - {"kind"}
     if not {*row.needs} <= fields:
-        return f"needs should be some of {', '.join(sorted(fields))}, not {row.needs!r:.40}"
-    return None if callable(row.reference) else f"reference should not be {row.reference!r:.40}"
+        return f"needs should be some of {', '.join(sorted(fields))}, not {shown(row.needs, 40)}"
+    return (
+        None if callable(row.reference) else f"reference should not be {shown(row.reference, 40)}"
+    )
 
 
 KINDS: PluginTable[SpaceKind] = PluginTable(

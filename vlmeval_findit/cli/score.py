@@ -92,10 +92,10 @@ def command(
             file = convert_file(path, dataset) if convert else path
             run = score_file(file, settings, dataset)
             written = write_score(run, file)
-        except (ValueError, OSError) as error:
-            if is_disk_full(error):
+        except (ValueError, OSError) as why:
+            if is_disk_full(why):
                 raise
-            refused.append(error)
+            refused.append(why)
             continue
         # The answers of thousands of runs do not fit into memory.
         rows.append(score_row(run))

@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .formatting import shown
+
 
 class NotAReplyError(ValueError):
     """A value that has a reply somewhere inside, or none; the message ends with what to store."""
@@ -127,7 +129,7 @@ def _part(part: object) -> tuple[_PartKind, str]:
     name = part.get("type", "text")
     kind = _PARTS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise NotAReplyError(f"a part of the content has type {name!r:.40}, which is no text")
+        raise NotAReplyError(f"a part of the content has type {shown(name, 40)}, which is no text")
     if not kind.keys:
         return kind, ""
     key = next((key for key in kind.keys if part.get(key) is not None), kind.keys[0])

@@ -27,6 +27,7 @@ PROVIDER = "provider "  # Prefix of ``kind`` for models behind a provider's prot
 PLUGIN = "plug-in "  # Prefix of keys in :meth:`Identity.compared`
 SAMPLE = "sample"  # Setting that is the number of one of several replies, if not the first
 SOURCE = "source of the class"  # Key in :meth:`Identity.compared`
+IMAGES = "images"  # Key in :attr:`Identity.made_by`
 ATTRIBUTE = "attribute "  # Prefix of keys in :meth:`Identity.compared`
 WITHOUT_EFFECT = ("retry", "timeout", "verbose", "wait")
 """Settings that runs of 1.0 recorded, and on which no answer depends."""
@@ -131,6 +132,9 @@ class Identity:
         who = self.answering
         named = {"endpoint": who.endpoint, "server": who.server}
         values: dict[str, Any] = {name: value for name, value in named.items() if value}
+        if self.space is not None:
+            limit = self.space.get("scene_max_size")
+            values[IMAGES] = f"sent with at most {limit} pixels a side" if limit else "sent whole"
         if who.source:
             values[SOURCE] = who.source
         if who.attributes:

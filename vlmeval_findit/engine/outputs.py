@@ -11,6 +11,7 @@ from ..benchmarks import benchmark_of
 from ..boxes.spaces import SpaceError
 from ..core.answers import Answer, refused_if_it_quotes
 from ..core.identity import (
+    IMAGES,
     Answering,
     Described,
     Identity,
@@ -113,7 +114,9 @@ def begin(
         now = replace(identity, answering=answering)
         identity = merge_for_resume(recorded, now, force, output.path)
     others = _other_answers(identity, keys, journal)
-    what = f"{output.path}: the journal {journal.path} has answers of another run"
+    whose = next((each.recorded for each in others if each.what == _OF_IMAGES), None)
+    of_what = f"for images {whose}" if whose else "of another run"
+    what = f"{output.path}: the journal {journal.path} has answers {of_what}"
     is_of_run = journal.path == RunFiles(output.path).calls
     elsewhere = "Use another --work-dir." if is_of_run else "Use another --journal."
     notes = apply_force(others, force, what, elsewhere)
@@ -122,6 +125,10 @@ def begin(
         path.parent.mkdir(parents=True, exist_ok=True)
         write_identity(RunFiles(path).identity, identity)
     return replace(output, identity=identity)
+
+
+_OF_ANSWERS = " of answers"
+_OF_IMAGES = f"{IMAGES}{_OF_ANSWERS}"
 
 
 def _other_answers(
@@ -137,7 +144,7 @@ def _other_answers(
         for field, before in made_by.items():
             now = ours.get(field)
             if None not in (before, now) and before != now:
-                conflict = IdentityConflict(f"{field} of answers", before, now)
+                conflict = IdentityConflict(f"{field}{_OF_ANSWERS}", before, now)
                 found.setdefault(str(conflict), conflict)
     return [conflict for conflict in found.values() if not _was_forced(conflict, run)]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space
+from ..core.formatting import shown
 from ..core.plugin_rows import PluginTable
 from ..core.predictions import check_model_name
 from ..core.question import PlainQuestion, Question
@@ -183,7 +184,7 @@ def row_problem(row: ModelRow, table: PluginTable[ModelRow]) -> str | None:
             return f"{name} of the row {row.name} is the name of a model of VLMEvalKit: rename it"
     for question in (_ANY_QUESTION, _SCENES):
         if not isinstance(space := row.space(question), Space):
-            return f"its space is {space!r:.40}"
+            return f"its space is {shown(space, 40)}"
         if (local := row.local) is not None:
             if row.thought not in (None, local.thought):
                 return "its thought is not that of its LocalFamily: name the marks there alone"

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from ...core import table_files
 from ...core.files import file_sha256, unsafe
 from ...core.folders import find_table
-from ...core.formatting import nearest
+from ...core.formatting import nearest, shown
 from ...core.question import PlainQuestion, QuestionError, Task
 from ...core.table_files import ImagePath, TableError, WrittenTable
 from ...core.text_files import read_json
@@ -151,7 +151,7 @@ def _images(row: object, where: str) -> tuple[str, str]:
     paths = [row.get(side.value) if isinstance(row, dict) else None for side in PairSide]
     for side, path in zip(PairSide, paths, strict=True):
         if why := unsafe(path) if isinstance(path, str) else "is no path":
-            raise TableError(f"{where}, key {side.value!r}: {path!r:.40} {why}")
+            raise TableError(f"{where}, key {side.value!r}: {shown(path, 40)} {why}")
     return paths[0], paths[1]  # type: ignore[return-value]
 
 

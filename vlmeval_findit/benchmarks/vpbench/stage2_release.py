@@ -15,6 +15,7 @@ from typing import Any
 
 from ...core.files import file_sha256
 from ...core.folders import image_folder
+from ...core.formatting import shown
 from ...core.image_files import Size, header
 from ...core.table_files import TableError, WrittenTable, write_table
 from ...core.text_files import parse_json
@@ -218,7 +219,7 @@ def _polygons(value: Any) -> tuple[tuple[float, ...], ...]:
     if not value:
         return ()
     if not isinstance(value, list):
-        raise ValueError(f"{value!r:.60} is no list of polygons")
+        raise ValueError(f"{shown(value)} is no list of polygons")
     if isinstance(value[0][0], list):
         return tuple(polygon for item in value for polygon in _polygons(item))
     return (tuple(float(number) for x_and_y in value for number in x_and_y),)

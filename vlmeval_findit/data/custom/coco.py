@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from ...boxes.representation import Corners
 from ...core.config import Checked, Expected, Text
+from ...core.formatting import shown
 from ...core.image_files import Size
 from ...marks.region import PackedMask, RLEError
 from ..annotated_samples import CROWD, IGNORED, AnnotatedBox, AnnotationError, Samples, Units
@@ -45,7 +46,7 @@ def _flag(value: object) -> object:
 
 def _id(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError(f"{value!r:.60} should be a whole number or a text")
+        raise ValueError(f"{shown(value)} should be a whole number or a text")
     return value
 
 

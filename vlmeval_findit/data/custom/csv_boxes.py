@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.files import suffix_of
+from ...core.formatting import shown
 from ...core.image_files import Size
 from ..annotated_samples import CROWD, DIFFICULT, IGNORED, AnnotatedBox, AnnotationError, Samples
 from ..ledger import Ledger
@@ -91,7 +92,7 @@ def _is_true(text: str, flag: str, where: str) -> bool:
     # OpenImages writes -1 for "not known".
     if plain in ("", "0", "0.0", "false", "no", "-1"):
         return False
-    raise AnnotationError(f"{where}, column {flag}: {text!r:.40} should be 0 or 1")
+    raise AnnotationError(f"{where}, column {flag}: {shown(text, 40)} should be 0 or 1")
 
 
 _Row = tuple[str, Mapping[str, str]]

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 from ...benchmarks.findit.findit_datasets import Family
 from ...core.config import Checked, Config, Expected, Text, YesNo
-from ...core.formatting import nearest
+from ...core.formatting import nearest, shown
 from ..annotated_samples import IGNORED, AnnotatedBox, AnnotationError, Sample, Samples, Units
 from ..ledger import Ledger
 from .annotation_values import CornersOfJson, json_of, mask_of, text_of, validated
@@ -31,7 +31,7 @@ _Texts = Annotated[tuple[Text, ...], Expected("a list of texts", min_length=1)]
 
 def _tags(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
-        raise ValueError(f'{value!r:.60} is no object {{"kind": "value"}}')
+        raise ValueError(f'{shown(value)} is no object {{"kind": "value"}}')
     tags = {}
     for kind, stated in value.items():
         if isinstance(stated, bool):
@@ -39,7 +39,7 @@ def _tags(value: object) -> dict[str, str]:
         elif isinstance(stated, str | int):
             tags[kind] = str(stated)
         elif stated is not None:
-            why = f"{stated!r:.60} is neither text, a whole number, true nor false"
+            why = f"{shown(stated)} is neither text, a whole number, true nor false"
             raise ValueError(f"{kind}: {why}")
     return tags
 

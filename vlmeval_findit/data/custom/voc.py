@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 from ...boxes.representation import Corners
 from ...core.files import open_regular, suffix_of
+from ...core.formatting import shown
 from ...core.image_files import Size
 from ..annotated_samples import DIFFICULT, AnnotatedBox, AnnotationError, Samples
 from ..ledger import Ledger
@@ -277,4 +278,4 @@ def _is_true(entry: ElementTree.Element, tag: str, where: str) -> bool:
         return True
     if text in ("", "0", "false", "no", "unspecified"):
         return False
-    raise AnnotationError(f"{where}, {tag}: {text!r:.40} should be 0 or 1")
+    raise AnnotationError(f"{where}, {tag}: {shown(text, 40)} should be 0 or 1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...core.formatting import shown
 from ...core.replies import LEAST, TokenLogprobs
 from ...core.thoughts import USUAL, ThoughtRule
 from ..reply_tokens import GeneratedTokens, answer_span, byte_ends, span_tokens
@@ -45,9 +46,11 @@ def reply_logprobs(
         if isinstance(value, bool) or not isinstance(value, int | float):
             value = None
         if not isinstance(token, str) or value is None:
-            raise ValueError(f"a token of its logprobs is {entry!r:.80}, not as OpenAI's")
+            raise ValueError(f"a token of its logprobs is {shown(entry, 80)}, not as OpenAI's")
         if value > _ABOVE_NOUGHT:
-            raise ValueError(f"a token has {value!r:.20}, which is no logarithm of a probability")
+            raise ValueError(
+                f"a token has {shown(value, 20)}, which is no logarithm of a probability"
+            )
         # Many services give no bytes.
         pieces.append(_bytes(entry.get("bytes")) or token.encode("utf-8", "replace"))
         logprobs.append(float(max(min(value, 0.0), LEAST)))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from ....core.formatting import nearest
+from ....core.formatting import nearest, shown
 from ....core.plugin_rows import Group, PluginTable
 from ..endpoint import Endpoint
 from ..schema import SchemaRoot
@@ -118,9 +118,9 @@ _ROWS = (
 def _problem(row: Provider) -> str | None:
     Endpoint(row.address)
     if not isinstance(row.chat, WireFormat) and not callable(row.chat):
-        return f"its chat is {row.chat!r:.40}"
+        return f"its chat is {shown(row.chat, 40)}"
     if not isinstance(row.schema_root, SchemaRoot | None):
-        return f"its schema_root is {row.schema_root!r:.40}"
+        return f"its schema_root is {shown(row.schema_root, 40)}"
     return None
 
 
