@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from openpyxl import Workbook
 
 from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
@@ -272,7 +276,8 @@ DAMAGED: list[tuple[str, bytes | str, str]] = [
     ("xlsx", as_xlsx(ROWS)[:-300], "not a sheet that can be read"),
     ("json", json.dumps(ROWS)[:-100], "not JSON: "),
     ("json", "", "not JSON"),
-    ("json", "[1]", "should be a list of objects"),
+    ("json", "[1]", "row 1: should be an object, not 1"),
+    ("json", "{}", "should be a list of objects"),
     ("json", TWICE, "row 2: index 4 stands twice"),
     ("json", '[{"index": -1, "prediction": "a"}]', "row 1, column index: -1 is not the number"),
     ("tsv", "", "has no line of column names"),
@@ -471,3 +476,55 @@ def test_a_suffix_in_capital_letters_is_the_same_format(tmp_path: Path, suffix: 
     run = tmp_path / f"m_FindIt_Demo_xyxy_json.{suffix.upper()}"
     path.rename(run)
     assert prediction_files([tmp_path]) == [run]
+
+
+# --- odd records ----------------------------------------------------------------------------------
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+KEYS = [field.name for field in dataclasses.fields(Recorded)] + ["logprobs"]
+RECORDS = st.dictionaries(st.sampled_from(KEYS), JSON_VALUES)
+
+
+@given(RECORDS | JSON_VALUES, st.booleans())
+def test_any_record_is_read_or_refused_with_file_row_and_column(
+    record: object, is_text: bool
+) -> None:
+    extra: object = {"findit": record}
+    rows = [
+        {"index": 0, "prediction": "[]"},
+        {"index": 1, "prediction": "[]", "extra_records": json.dumps(extra) if is_text else extra},
+    ]
+    with TemporaryDirectory() as folder:
+        path = file(Path(folder), "json", json.dumps(rows))
+        try:
+            replies = read_predictions(path)
+        except PredictionError as error:
+            message = str(error)
+        else:
+            assert [reply.answer for reply in replies] == ["[]", "[]"]
+            return
+    assert message.startswith(f"{path}, row 2, column extra_records: ")
+    assert len(message) < 400
+
+
+DEEP = 100_000
+NESTED = [
+    '[{"index": 0, "prediction": ' + "[" * DEEP,
+    "[" * DEEP,
+    '[{"index": 0, "prediction": "a", "extra_records": ' + json.dumps('{"findit":' * DEEP) + "}]",
+]
+
+
+@pytest.mark.parametrize("text", NESTED, ids=range(len(NESTED)))
+def test_what_is_nested_without_end_is_refused_with_its_file(tmp_path: Path, text: str) -> None:
+    path = file(tmp_path, "json", text)
+    with pytest.raises(PredictionError) as refused:
+        read_predictions(path)
+    assert str(refused.value).startswith(str(path))
+    assert len(str(refused.value)) < 400

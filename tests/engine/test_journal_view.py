@@ -155,3 +155,79 @@ def test_another_journal_is_noticed(change: str, path: Path) -> None:
     assert tail.is_another()
     assert len(list(tail.records())) == 1
     assert not tail.is_another()
+
+
+# --- a damaged beginning --------------------------------------------------------------------------
+
+LINES = [encode(record(name, f"{name} says")) for name in NAMES]
+
+
+def with_bom(data: bytes) -> bytes:
+    return b"\xef\xbb\xbf" + data
+
+
+def without_block(data: bytes) -> bytes:
+    return b"\0" * 512 + data[512:]
+
+
+def with_flipped_bit(data: bytes) -> bytes:
+    return data[:5] + bytes([data[5] ^ 4]) + data[6:]
+
+
+def with_cut_line(data: bytes) -> bytes:
+    return data[40:]
+
+
+def with_another_line(data: bytes) -> bytes:
+    return b"<html>Gateway timeout</html>\n" + data
+
+
+def without_end_of_line(data: bytes) -> bytes:
+    return data.replace(b"\n", b" ", 1)
+
+
+DAMAGES = (
+    *(with_bom, without_block, with_flipped_bit, with_cut_line, with_another_line),
+    without_end_of_line,
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_the_first_line_is_a_line_like_any_other(damage: Any, path: Path) -> None:
+    path.write_bytes(damage(b"".join(LINES)))
+    with Journal(path) as journal:
+        lost = [name for name in NAMES if key(name) not in journal]
+        assert len(lost) <= 2
+        journal.append([record(name, "again") for name in lost])
+    with JournalView(path) as journal:
+        assert all(key(name) in journal for name in NAMES)
+    assert len(list(JournalTail(path).records())) == len(NAMES)
+
+
+@given(st.integers(min_value=0), st.integers(min_value=1, max_value=255))
+def test_one_damaged_byte_anywhere_is_at_most_two_calls_asked_again(at: int, change: int) -> None:
+    data = bytearray(b"".join(LINES))
+    data[at % len(data)] ^= change
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "calls.jsonl")
+        path.write_bytes(data)
+        with JournalView(path) as journal:
+            kept = [name for name in NAMES if key(name) in journal]
+            assert len(kept) >= len(NAMES) - 2
+            for name in kept:
+                answer = journal.get(key(name))
+                assert answer is not None
+                assert answer["reply"] == f"{name} says"
+
+
+@pytest.mark.parametrize("damage", [with_bom, with_flipped_bit, without_block])
+def test_a_journal_of_one_damaged_call_is_one(damage: Any, path: Path) -> None:
+    path.write_bytes(damage(encode(record("a", "x" * 1000))))
+    with Journal(path) as journal:
+        assert key("a") not in journal
+
+
+def test_a_long_line_before_the_first_record_is_no_end(path: Path) -> None:
+    path.write_bytes(b"x" * (3 << 20) + b"\n" + LINES[0])
+    with JournalView(path) as journal:
+        assert key(NAMES[0]) in journal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +17,17 @@ NANO = ROOT / "vlmeval_findit" / "models" / "findit_nano"
 SHARDS = json.dumps({"weight_map": {"a": "model.safetensors", "b": "model-00002.safetensors"}})
 WEIGHTS = (NANO / "model.safetensors").read_bytes()
 
+DEEP = "[" * 100_000
+
 INCOMPLETE: dict[str, Callable[[Path], object]] = {
     "no configuration": lambda folder: (folder / "config.json").unlink(),
     "no weights": lambda folder: (folder / "model.safetensors").unlink(),
     "weights cut off": lambda folder: (folder / "model.safetensors").write_bytes(WEIGHTS[:-1]),
     "weights without a header": lambda folder: (folder / "model.safetensors").write_bytes(b""),
     "a shard is missing": lambda folder: (folder / "a.index.json").write_text(SHARDS),
+    "an index that is nested": lambda folder: (folder / "a.index.json").write_text(DEEP),
+    "an index without shards": lambda folder: (folder / "a.index.json").write_text("[1]"),
+    "a shard that is a FIFO": lambda folder: os.mkfifo(folder / "b.safetensors"),
     "an index cut off": lambda folder: (folder / "a.index.json").write_text("{"),
     "the trainer still writes": lambda folder: (folder / "training_args.bin").write_bytes(b"0"),
 }
@@ -45,3 +51,26 @@ def test_checkpoints_come_by_step_and_two_of_one_step_are_refused(tmp_path: Path
     shutil.copytree(NANO, tmp_path / "checkpoint-30")
     with pytest.raises(ValueError, match=r"are both of step 30: move one elsewhere"):
         checkpoints_in(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("length", "header"),
+    [
+        (2**63 + 5, b""),
+        (2**64 - 1, b"{}"),
+        (10**9, b"{" * 99),
+        (5, b"[1,2]"),
+        (9, b'{"a":"b"}'),
+        (23, b'{"a":{"data_offsets":1}}'),
+        (28, b'{"a":{"data_offsets":["x"]}}'),
+        (100_000, DEEP.encode()),
+    ],
+)
+def test_weights_with_any_header_are_incomplete_and_end_nothing(
+    tmp_path: Path, length: int, header: bytes
+) -> None:
+    shutil.copytree(NANO, tmp_path / "checkpoint-1")
+    shutil.copytree(NANO, tmp_path / "checkpoint-2")
+    path = tmp_path / "checkpoint-2" / "model.safetensors"
+    path.write_bytes(length.to_bytes(8, "little") + header)
+    assert [checkpoint.step for checkpoint in checkpoints_in(tmp_path)] == [1]

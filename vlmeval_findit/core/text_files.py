@@ -73,12 +73,12 @@ def open_text(path: Path) -> Iterator[TextIO]:
 def _refuse_binary(f: BufferedReader) -> None:
     """Refuse a file by its beginning: a large one that is no text is not read."""
     begin = f.peek()
-    if b"\0" in begin[:4]:  # also UTF-16
-        raise _no_text(1, 0)
     try:
         codecs.getincrementaldecoder("utf-8")().decode(begin)
     except UnicodeDecodeError as error:
         raise _no_text(begin.count(b"\n", 0, error.start) + 1, begin[error.start]) from None
+    if b"\0" in begin[:4]:
+        raise _no_text(1, 0)
 
 
 def _no_text(line: int, byte: int) -> TextError:
@@ -184,7 +184,7 @@ def parse_yaml(
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise TextError(
-            f"not YAML: the character U+{ord(text[error.position]):04X}", line
+            f"not YAML: it holds the character U+{ord(text[error.position]):04X}", line
         ) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

@@ -33,6 +33,7 @@ _HEAD = re.compile(
 _CHECKSUM = b', "crc32": "'
 _TAIL = re.compile(rb', "crc32": "[0-9a-f]{8}"\}\n?\Z')
 _LONGEST_TAIL = 32
+_SEARCHED_AT_A_TIME = 1 << 20
 _SEARCHED = 256 << 20  # Bytes of a file in which a record must be, so that it is a journal
 _MADE_BY = b', "made_by": {'
 
@@ -87,7 +88,7 @@ def is_journal(f: BinaryIO) -> bool:
         return whole.startswith(zeros[: len(whole)]) or b'{"event": {'.startswith(head[:11])
     f.seek(0)
     begins_line, before = True, b""
-    while f.tell() < _SEARCHED and (part := f.readline(AT_A_TIME)):
+    while f.tell() < _SEARCHED and (part := f.readline(_SEARCHED_AT_A_TIME)):
         # A line may be longer than what is read at a time, and its checksum in two parts.
         if (begins_line and _HEAD.match(part)) or _TAIL.search(before[-_LONGEST_TAIL:] + part):
             return True
