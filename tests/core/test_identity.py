@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.core.identity import (
+    IMAGES,
     SOURCE,
     Answering,
     Identity,
@@ -163,12 +164,16 @@ def test_many_contradictions_are_counted() -> None:
 
 
 def test_what_an_answer_depends_on() -> None:
+    whole = {IMAGES: "sent whole"}
     assert RUN.made_by == {
-        **RUN.versions, "dtype": "float32", "attention": None, "engine": None
+        **whole, **RUN.versions, "dtype": "float32", "attention": None, "engine": None
     }  # fmt: skip
-    assert replace(RUN, versions={}).made_by.keys() == {"dtype", "attention", "engine"}
+    assert replace(RUN, versions={}).made_by.keys() == {IMAGES, "dtype", "attention", "engine"}
     elsewhere = who(runs_here=False, in_vlmevalkit=True, source="ab", endpoint="http://a")
-    assert elsewhere.made_by == {"endpoint": "http://a", SOURCE: "ab", **RUN.host}
+    assert elsewhere.made_by == {**whole, "endpoint": "http://a", SOURCE: "ab", **RUN.host}
+    limited = replace(elsewhere, space={"kind": "grid1000", "scene_max_size": 640})
+    assert limited.made_by[IMAGES] == "sent with at most 640 pixels a side"
+    assert IMAGES not in replace(elsewhere, space=None).made_by
 
 
 # --- the file -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .files import open_regular
 from .image_files import MOST, ImageFileError, header, shows_transparency
-from .text_files import parse_json
+from .text_files import parse_json, read_text
 
 TRANSPARENT = "+alpha"  # Ends the content of a transparent image
 
@@ -96,7 +96,7 @@ def imported_contents(table: Path) -> Shown:
     path = contents_path(table)
     if not path.is_file():
         return {}
-    return shown_in(path.read_text(encoding="utf-8"))
+    return shown_in(read_text(path))
 
 
 def replaced(expected: Shown, folder: Path) -> list[str]:
