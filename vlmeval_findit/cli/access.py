@@ -28,6 +28,8 @@ class Access(Enum):
 
 _HTTP = frozenset({Access.SERVER, Access.PROVIDER})
 _HTTP_OR_BATCH = _HTTP | {Access.BATCH}
+OWN = frozenset({Access.BASELINE, Access.LOCAL, Access.CHECKPOINT})
+"""Models of FindIt's in this process."""
 ASKED_BY_US = _HTTP | {Access.SERVED}
 """FindIt asks them about its datasets by itself: VLMEvalKit is not needed."""
 _PAID = _HTTP | {Access.OPENROUTER}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from ..engine.backend import CallOptions, LostCallError
 from ..engine.cancel import CancelToken, cancelled_by_signals
 from ..engine.journal.writer import DiskFullError, JournalTakenError
 from ..engine.named_servers import ServerBackends, policy_of
+from ..engine.own_models import OwnModels
 from ..engine.server import ServerPolicy
 from ..engine.sink import Watcher
 from ..engine.started_servers import ServeBackends
@@ -39,7 +40,7 @@ from ..serving.processes import end
 from ..serving.programs import PROGRAMS
 from ..sweeps.sweep_file import Sweep, all_questions, in_best_formats, read_sweep, refuse_samples
 from ..sweeps.sweep_run import UnfinishedError, run_sweep
-from .access import USED_BY_EACH, Access, access_of, refuse_unused
+from .access import OWN, USED_BY_EACH, Access, access_of, refuse_unused
 from .early_checks import (
     check_amounts,
     check_entry,
@@ -160,11 +161,21 @@ def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> Backend
         if access not in _WITHOUT_HOST:
             check_rows(questions, sweep.skip_missing, sweep.limit)
     factories = servers_for(sweep, options, accesses, budget)
-    in_process = [entry.name for entry in sweep.models if entry.name not in factories]
-    if in_process:
-        inference = _inference(sweep, options)
-        factories |= dict.fromkeys(in_process, _vlmevalkit(options.executor, inference, budget))
+    others = [(entry.name, access) for entry, access in accesses if entry.name not in factories]
+    if others:
+        factories |= _in_process(others, options.executor, _inference(sweep, options), budget)
     return factories
+
+
+def _in_process(
+    models: Iterable[tuple[str, Access]], executor: str, inference: CallOptions, budget: Budget
+) -> dict[str, BackendFactory]:
+    """Return the backends of models that VLMEvalKit makes; those of FindIt's make it wait."""
+    if package_folder() is None:
+        raise ValueError(f"VLMEvalKit is not installed: {install('run')}")
+    host = cache(lambda: _vlmevalkit(executor, inference, budget))
+    own = OwnModels(host)
+    return {name: own if access in OWN else host() for name, access in models}
 
 
 def servers_for(
@@ -221,9 +232,7 @@ def _refuse_unused(options: ModelOptions, accesses: Sequence[tuple[ModelEntry, A
 
 
 def _vlmevalkit(executor: str, inference: CallOptions, budget: Budget) -> BackendFactory:
-    """Return VLMEvalKit, which knows models on this machine and OpenRouter's."""
-    if package_folder() is None:
-        raise ValueError(f"VLMEvalKit is not installed: {install('run')}")
+    """Import VLMEvalKit, which knows models on this machine and OpenRouter's."""
     os.environ.setdefault("PRED_FORMAT", "json")
     quiet_log(is_quiet())
     try:

@@ -9,9 +9,10 @@ from typing import Any
 from vlmeval.vlm.base import BaseModel
 
 from ..benchmarks import baseline_for, baseline_named, baselines, is_meant, parse
-from ..core.identity import Answering, Described
+from ..core.identity import Described
 from ..core.question import Question
 from ..core.replies import Recorded
+from ..engine.own_models import baseline_key, describe_baseline
 from ..models.model_client import HostMessage, from_host_message
 
 
@@ -41,14 +42,12 @@ class FindItBaseline(FindItModel):
     @classmethod
     def describe(cls, question: Question, baseline: str = "FullImage") -> Described:
         """Describe a run with the constructor's arguments."""
-        row = baseline_for(baseline, question)
-        settings = {"baseline": row.answer.__name__}
-        return Described(Answering(cls.__name__, settings=settings), row.space)
+        return describe_baseline(question, baseline)
 
     @classmethod
     def key_settings(cls, baseline: str = "FullImage") -> dict[str, Any]:
         """Return the constructor's arguments that are part of every call's key."""
-        return {"baseline": baseline_named(baseline).answer.__name__}
+        return baseline_key(baseline)
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """Return the reply to a message of a dataset of its benchmark."""

@@ -13,12 +13,13 @@ from ..core.config import config_from
 from ..core.formatting import nearest
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..models.checkpoint_row import OTHER, fitting, row_of_checkpoint
+from ..engine.own_models import describe_local, local_on_this_machine
+from ..models.checkpoint_row import row_of_checkpoint, row_to_run
 from ..models.local.local_runner import LocalReply, load_local
-from ..models.local.run_plan import RunSettings, describe, on_this_machine
+from ..models.local.run_plan import RunSettings
 from ..models.model_client import HostMessage, from_host_message
 from ..models.model_row import ModelRow
-from ..models.model_table import MODELS, local_names
+from ..models.model_table import local_names
 from ..models.revision import refuse_missing
 from .baseline_models import FindItModel, RecordedReply, question_of, recorded_reply
 
@@ -44,7 +45,7 @@ class FindItLocalModel(FindItModel):
 
     def __init__(self, like: str, model_path: str | None = None, **settings: Any) -> None:
         super().__init__()
-        known, checkpoint = _row_and_checkpoint(like, model_path, settings.get("space"))
+        known, checkpoint = row_to_run(like, model_path, settings.get("space"))
         refuse_missing(checkpoint)
         self._runner = load_local(checkpoint, known, config_from(RunSettings, settings))
         self._lock = threading.RLock()
@@ -55,14 +56,12 @@ class FindItLocalModel(FindItModel):
         cls, question: Question, like: str, model_path: str | None = None, **settings: Any
     ) -> Described:
         """Describe a run with the constructor's arguments; nothing is loaded."""
-        known, checkpoint = _row_and_checkpoint(like, model_path, settings.get("space"))
-        return describe(known, checkpoint, question, config_from(RunSettings, settings))
+        return describe_local(question, like, model_path, **settings)
 
     @classmethod
     def on_this_machine(cls, answering: Answering, **arguments: Any) -> Answering:
         """Add the device and the hub's revision; the model is not loaded."""
-        given = {k: v for k, v in arguments.items() if k in RunSettings.__dataclass_fields__}
-        return on_this_machine(answering, config_from(RunSettings, given))
+        return local_on_this_machine(answering, **arguments)
 
     def cancelled_by(self, is_stopped: Callable[[], bool]) -> None:
         """Generate no further token once ``is_stopped`` returns true."""
@@ -101,15 +100,6 @@ class FindItLocalModel(FindItModel):
         with self._lock:
             answers = ask([*map(from_host_message, messages)], question_of(dataset), **how)
             return [recorded_reply(answer.text, answer.recorded) for answer in answers]
-
-
-def _row_and_checkpoint(name: str, checkpoint: str | None, space: Any) -> tuple[ModelRow, str]:
-    row = OTHER if name == OTHER.name and checkpoint else MODELS.get(name)
-    if row is None or row.local is None:
-        local = [row.name for row in MODELS.values() if row.local]
-        raise ValueError(f"no local model {name!r}{nearest(name, local)}")
-    checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
-    return fitting(row, checkpoint, space_stated=space is not None), checkpoint
 
 
 def local_maker(row: ModelRow, checkpoint: str) -> Maker:

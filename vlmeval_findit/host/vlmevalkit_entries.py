@@ -15,6 +15,7 @@ from ..core.files import file_sha256, sha256_of
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..engine.calls import given_key
+from ..engine.own_models import local_key
 from ..models.model_row import ModelRow
 from ..models.model_table import find_model
 from ..models.revision import known_revision
@@ -215,9 +216,9 @@ def key_settings(entry: Entry, answering: Answering) -> dict[str, Any]:
     of_class = getattr(entry.cls, "key_settings", None)
     if of_class is not None:
         return dict(of_class(**entry.arguments))
+    given = _plain(entry.given)
     is_local = entry.is_findit and answering.runs_here
-    checkpoint = answering.revision or answering.checkpoint if is_local else None
-    return given_key(_plain(entry.given), checkpoint)
+    return local_key(given, answering) if is_local else given_key(given, None)
 
 
 # --- classes of VLMEvalKit ------------------------------------------------------------------------

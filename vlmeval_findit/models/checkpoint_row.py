@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..boxes.spaces import Space
-from ..core.formatting import closest
+from ..core.formatting import closest, nearest
 from ..core.predictions import check_model_name
 from ..core.question import Question
 from .adapter import HUB_IDENTIFIER, adapter_of
@@ -25,6 +25,25 @@ OTHER = ModelRow("image-text-to-text", r"(?!)", _stated_only, local=LocalFamily(
 
 Its prompts are the question's; its processor and chat template are used as they are.
 """
+
+
+def row_to_run(name: str, checkpoint: str | None, space: object) -> tuple[ModelRow, str]:
+    """Return the row of a name of the model table as a checkpoint fits it, and the checkpoint.
+
+    Args:
+        name: of the row.
+        checkpoint: a folder or an identifier (None: the first of the row).
+        space: that the user states (None: the row's).
+
+    Raises:
+        ValueError: there is no such row, or the checkpoint contradicts it.
+    """
+    row = OTHER if name == OTHER.name and checkpoint else MODELS.get(name)
+    if row is None or row.local is None:
+        local = [row.name for row in MODELS.values() if row.local]
+        raise ValueError(f"no local model {name!r}{nearest(name, local)}")
+    checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
+    return fitting(row, checkpoint, space_stated=space is not None), checkpoint
 
 
 def row_of_checkpoint(

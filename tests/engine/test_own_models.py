@@ -1,0 +1,159 @@
+"""Models of FindIt's in this process: the host is imported for the first call, and not before."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from host_runs import environment, require_host
+
+from vlmeval_findit.benchmarks import parse
+from vlmeval_findit.engine.backend import CallOptions, WorkResult
+from vlmeval_findit.engine.cancel import CancelToken
+from vlmeval_findit.engine.own_models import LateBackend, OwnModels
+from vlmeval_findit.engine.plan import WorkItem
+from vlmeval_findit.models.model_entry import ModelEntry
+from vlmeval_findit.models.model_table import local_names
+
+QUESTIONS = [parse(f"FindIt_Demo_{name}") for name in ("xyxy_json", "multilabel_xywh_text")]
+
+SWEEP = """
+models: [FullImage, FindIt-Nano, {name: mine, like: FindIt-Nano, checkpoint: CHECKPOINT}]
+datasets: [Demo]
+representations: [xyxy]
+outputs: [json]
+limit: 2
+"""
+
+IN_A_PROCESS = """
+import sys
+from vlmeval_findit.cli import main
+status = main(sys.argv[1:])
+print([name for name in ("vlmeval", "torch", "transformers") if name in sys.modules])
+sys.exit(status)
+"""
+
+
+def no_host() -> Any:
+    raise AssertionError("the host is needed for calls only")
+
+
+def shipped(name: str = "FindIt-Nano") -> str:
+    return local_names()[name][1]
+
+
+@pytest.mark.host
+def test_a_finished_sweep_imports_no_host(tmp_path: Path) -> None:
+    require_host()
+    pytest.importorskip("torch")
+    config = tmp_path / "sweep.yaml"
+    config.write_text(SWEEP.replace("CHECKPOINT", shipped()))
+    shown = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", IN_A_PROCESS, "sweep", str(config), "--work-dir", "out"],
+            cwd=tmp_path,
+            env=environment(tmp_path / "lmu"),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        shown.append(done.stdout.splitlines())
+    first, again = shown
+    assert "vlmeval" in first[-1], "models are made by the host"
+    assert again[-1] == "[]", "a finished sweep asks nothing"
+    assert again[:-1] == first[:-1]
+
+
+ENTRIES = [
+    ModelEntry("FullImage"),
+    ModelEntry("FindIt-Nano"),
+    ModelEntry("FindIt-Nano", {"temperature": 0.7, "dtype": "float32"}),
+    ModelEntry("FindIt-Nano", {"max_new_tokens": 5}, space="grid1000"),
+    ModelEntry("FindIt-Nano", {"model_path": shipped("FindIt-Nano-px")}, space="pixels"),
+    ModelEntry("FindIt-Nano", resources={"batch_size": 2, "device": "cpu"}),
+    ModelEntry("mine", checkpoint=shipped(), like="FindIt-Nano"),
+    ModelEntry("mine", {"template": {"a": [1, {"b": None}]}}, checkpoint=shipped()),
+    ModelEntry("Qwen3-VL-8B", {"max_pixels": 1605632, "revision": "main"}),
+]
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+def test_a_model_is_known_as_the_host_would_make_it(entry: ModelEntry) -> None:
+    require_host()
+    from vlmeval_findit.host.vlmevalkit_backends import VLMEvalKitBackends
+
+    host, own = VLMEvalKitBackends(CallOptions()), OwnModels(no_host)
+    said = []
+    for factory in (host, own):
+        try:
+            factory.check(entry)
+            settings = dict(factory.settings(entry))
+            described = [factory.describe(entry, question) for question in QUESTIONS]
+            said.append((settings, described, dict(factory.version)))
+        except ValueError as error:
+            said.append(str(error))
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        (ModelEntry("FullImage", headers={"A": "b"}), "headers of FullImage are for servers"),
+        (ModelEntry("FullImage", {"dtype": "float32"}, line=3), "line 3: settings of FullImage:"),
+        (ModelEntry("mine", checkpoint="/no/such/folder", like="FindIt-Nano"), "no such"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_without_the_host(entry: ModelEntry, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        OwnModels(no_host).check(entry)
+
+
+# --- made for the first call ----------------------------------------------------------------------
+
+
+class Echo:
+    """Yields as many results as it has items."""
+
+    async def answer(
+        self, items: Iterable[WorkItem], cancel: CancelToken
+    ) -> AsyncGenerator[WorkResult, None]:
+        for item in items:
+            yield WorkResult(item.calls, ())
+
+
+def answered(backend: LateBackend, items: list[Any], cancel: CancelToken) -> int:
+    async def count() -> int:
+        return len([result async for result in backend.answer(items, cancel)])
+
+    return asyncio.run(count())
+
+
+def test_a_late_backend_is_made_once_and_for_calls_only() -> None:
+    made = []
+
+    def make() -> Echo:
+        made.append(1)
+        return Echo()
+
+    backend, item = LateBackend(make), WorkItem((), shares_images=False)
+    assert answered(backend, [], CancelToken()) == 0
+    assert not made
+    assert answered(backend, [item, item], CancelToken()) == 2
+    assert answered(backend, [item], CancelToken()) == 1
+    assert len(made) == 1
+
+
+def test_what_making_it_raises_is_the_reason() -> None:
+    def make() -> Echo:
+        raise ValueError("VLMEvalKit cannot be imported")
+
+    with pytest.raises(ValueError, match="cannot be imported"):
+        answered(LateBackend(make), [WorkItem((), shares_images=False)], CancelToken())
