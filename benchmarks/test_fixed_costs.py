@@ -1,0 +1,116 @@
+"""What a command costs besides its calls: one's own data, finished runs, `run` beside `sweep`.
+
+Without ``--benchmark-enable`` tables are small, and times are not judged. All times are of the
+processor, and each is judged by another of the same run.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scale_runs import import_table
+from stub_servers import stubs
+
+from vlmeval_findit.benchmarks import load, parse
+from vlmeval_findit.benchmarks.findit.box_prompts import message
+from vlmeval_findit.benchmarks.findit.variant import Variant
+
+MOST = 1.3
+"""Most times as long as what it is compared with."""
+
+IN_A_PROCESS = """
+import sys, time
+from vlmeval_findit.cli import main
+status = main(sys.argv[1:])
+print(time.process_time(), file=sys.stderr)
+sys.exit(status)
+"""
+
+FORMATS = "representations: [xyxy, xywh]\noutputs: [json, text]\ndatasets: [Scale]\n"
+NAMES = [f"FindIt_Scale_{name}" for name in ("xyxy_json", "xyxy_text", "xywh_json", "xywh_text")]
+
+
+def seconds(folder: Path, *command: str) -> float:
+    """Return the processor time of a command of its own process."""
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_PROCESS, *command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return float(done.stderr.split()[-1])
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    def print_line(what: str) -> None:
+        with capsys.disabled():
+            print(f"\n{what}", end="")
+
+    return print_line
+
+
+def test_prompts_of_ones_own_data_cost_what_shipped_data_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measures: bool, say: Callable[[str], None]
+) -> None:
+    rows = 20_000 if measures else 20
+    import_table(tmp_path, rows, monkeypatch, pictures=2)
+    own = parse(NAMES[0])
+    assert isinstance(own, Variant)
+    shipped = parse("FindIt_RefCOCO_xyxy_json")
+    assert isinstance(shipped, Variant)
+    queries = list(load(NAMES[0]).queries.values())
+    taken = {}
+    for variant in (shipped, own) * 3:
+        began = time.process_time()
+        for query in queries:
+            message(query, variant)
+        used = time.process_time() - began
+        taken[variant] = min(used, taken.get(variant, used))
+    say(f"{rows} prompts: {taken[own]:.2f} s, of shipped data {taken[shipped]:.2f} s")
+    assert not measures or taken[own] <= MOST * taken[shipped]
+
+
+def test_a_finished_sweep_here_costs_what_one_at_a_server_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measures: bool, say: Callable[[str], None]
+) -> None:
+    import_table(tmp_path, 500 if measures else 3, monkeypatch, pictures=2)
+    here, there = tmp_path / "here.yaml", tmp_path / "there.yaml"
+    here.write_text(f"models: [FullImage]\nwork_dir: here\n{FORMATS}")
+    stub = "models: [{name: Stub, served: stub, space: grid1000}]"
+    there.write_text(f"{stub}\nwork_dir: there\n{FORMATS}")
+    with stubs(delay=0.0) as servers:
+        at_server = ["sweep", str(there), "--base-url", servers.urls[0]]
+        times = []
+        for command in (["sweep", str(here)], at_server):
+            first = seconds(tmp_path, *command)
+            times.append((first, min(seconds(tmp_path, *command) for _ in range(2))))
+    (first_here, again_here), (first_there, again_there) = times
+    say(
+        f"finished here {again_here:.1f} s (with its calls {first_here:.1f}), "
+        f"at a server {again_there:.1f} s ({first_there:.1f})"
+    )
+    assert not measures or again_here <= MOST * again_there
+
+
+def test_a_run_at_a_server_costs_what_a_sweep_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measures: bool, say: Callable[[str], None]
+) -> None:
+    import_table(tmp_path, 250 if measures else 3, monkeypatch, pictures=2)
+    config = tmp_path / "sweep.yaml"
+    config.write_text(f"models: [{{name: Qwen3-VL, served: stub}}]\n{FORMATS}work_dir: swept\n")
+    with stubs(delay=0.0) as servers:
+        url = ["--base-url", servers.urls[0]]
+        swept = seconds(tmp_path, "sweep", str(config), *url)
+        model = ["--model", "Qwen3-VL=stub", "--work-dir", "ran"]
+        ran = seconds(tmp_path, "run", "--data", *NAMES, *model, *url)
+        assert servers.seen().statuses["200"] > 0
+    say(f"run {ran:.1f} s, sweep {swept:.1f} s")
+    assert not measures or ran <= MOST * swept
