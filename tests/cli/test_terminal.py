@@ -250,3 +250,18 @@ def test_logs_of_all_programs_are_printable(caplog: Log) -> None:
     assert "\x1b" not in str(caplog.records[2].exc_text)
     log.warning(NASTY)
     assert caplog.records[-1].msg == NASTY, "only within commands"
+
+
+def test_names_of_files_and_values_of_flags(runs: Path, capfd: Capture, caplog: Log) -> None:
+    name = f"C\x1b[31m\u202e_{NAME}"
+    odd = runs.with_name(f"{name}.json")
+    odd.write_text("[]")
+    said = run(capfd, caplog, "score", "runs")
+    for path in (RunFiles(odd).provenance, odd.with_name(f"{name}.txt")):
+        path.write_text("{")
+        said += run(capfd, caplog, "leaderboard", "runs")
+        said += run(capfd, caplog, "score", path)
+    said += run(capfd, caplog, "score", "runs", "--space", NASTY)
+    said += run(capfd, caplog, NASTY)
+    said += run(capfd, caplog, "leaderboard", f"--{NASTY}")
+    assert said.count("\\x1b[31m") >= 6
