@@ -89,7 +89,7 @@ def test_intervals_of_a_dataset(times: int, within: Judge) -> None:
             for name, each in measured.items():
                 assert each.printed == 100
                 # Near 0 and 100 % nothing that looks at hits and misses can be exact.
-                most = 97.5 if rate == 0.6 else 100
+                most = 98.5 if rate == 0.6 else 100
                 assert within(each.held, 93.5, most), (rate, pictures, name)
 
 
@@ -170,6 +170,7 @@ MEANS: Mapping[str, Sequence[Pictures]] = {
     "17 x 5 at 0.6": alike_datasets(17, 5, 0.6),
     "10 at 0.9, 3 x 1,000 at 0.5": [Pictures(10, 0.9), *alike_datasets(3, 1000, 0.5)],
     "20 at 0.93, 20 at 0.5, one object": one_object(20, 0.93, 0.5),
+    "20 at 0.93, 20 at 0.14, one object": one_object(20, 0.93, 0.14),
     "5 x 10 at 0.95, one object": one_object(10, *[0.95] * 5),
     "20 at 0.05, 1,000 at 0.5, one object": [
         *one_object(20, 0.05),
@@ -250,10 +251,14 @@ def test_differences(
             pictures = Pictures(count, rate, alike, objects[name])
             pairs.append((f"{count} as in {name}, {rate}, {alike}", [pictures], 0.0))
     pairs += [(f"10 x 4 objects, {by} worse", [Pictures(10, 0.6, 0.01, (4,))], by) for by in GAPS]
+    ends = ((20, 1.0, 0.05), (50, 1.0, 0.1), (20, 0.95, 0.15))
+    for count, rate, gap in ends:
+        pictures = Pictures(count, rate, objects=(1,))
+        pairs.append((f"{count} of one object at {rate}, {gap} worse", [pictures], gap))
     print_head("pair", "significant (%)", "interval covers (%)", "ends at 0")
     for seed, (name, datasets, gap) in enumerate(pairs):
         other = [max(0.0, each.rate - gap) for each in datasets]
-        tests = list(differences(seed, draws_of(times, datasets), datasets, other))
+        tests = list(differences(seed, max(40, draws_of(times, datasets) // 2), datasets, other))
         lower = [Pictures(1, rate).truth for rate in other]
         truth = 100 * float(np.mean([each.truth for each in datasets]) - np.mean(lower))
         significant = 100 * float(np.mean([test.significant for test in tests]))
@@ -272,8 +277,8 @@ def test_differences(
             if test.interval
         )
         print(f"| {name} | {significant:.1f} | {held:.1f} | {touching} |", flush=True)
-        assert within(held, 92.5, 100), name
-        assert not measures or gap or significant <= 6.5, name
+        assert within(held, 93, 100), name
+        assert not measures or gap or significant <= 6, name
         assert not touching
 
 

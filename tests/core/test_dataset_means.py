@@ -311,13 +311,42 @@ def test_a_difference_has_one_standard_error_for_its_test_and_its_interval() -> 
         test = difference(ours, theirs, "recall")
         assert test.interval is not None
         assert test.p_value is not None
-        if not test.value or abs(test.value) == 100 or test.interval.low == -100:
+        if not test.value or test.p_value > 0.05:
             continue
         errors = stats.t.ppf(1 - test.p_value / 2, images - 1)
         reach = abs(test.value) / errors * stats.t.ppf(0.975, images - 1)
-        low, high = test.value - reach, test.value + reach
-        assert test.interval.low == pytest.approx(max(-100, low))
-        assert test.interval.high == pytest.approx(min(100, high))
+        near, far = sorted((abs(test.interval.low), abs(test.interval.high)))
+        assert near == pytest.approx(abs(test.value) - reach)
+        # Larger differences vary more.
+        assert far == 100 or far >= abs(test.value) + reach - 1e-9
+
+
+@pytest.mark.parametrize("images", [5, 20, 300])
+@pytest.mark.parametrize("share", [0.0, 0.6, 1.0])
+def test_runs_that_agree_may_differ_as_often_as_an_image_never_seen(
+    images: int, share: float
+) -> None:
+    """No image differs: as in Wilson's interval of 0 %, on both sides."""
+    hits = [1.0] * round(share * images) + [0.0] * (images - round(share * images))
+    test = difference(dataset(hits), dataset(hits), "recall")
+    assert (test.value, test.p_value) == (0, 1)
+    assert test.interval is not None
+    t2 = stats.t.ppf(0.975, images - 1) ** 2
+    wilson = 100 * t2 / (images + t2)
+    assert test.interval.high == -test.interval.low
+    assert wilson < test.interval.high < 1.03 * wilson
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(1.0, 0.95), (1.0, 0.9), (0.95, 0.85), (0.0, 0.1)])
+def test_differences_near_the_ends_are_covered(ours: float, theirs: float) -> None:
+    generator = np.random.default_rng(3)
+    held = []
+    for _ in range(300):
+        hits = generator.random((2, 20)) < np.array([[ours], [theirs]])
+        test = difference(dataset(hits[0]), dataset(hits[1]), "recall")
+        assert test.interval is not None
+        held.append(test.interval.low <= 100 * (ours - theirs) <= test.interval.high)
+    assert np.mean(held) > 0.92
 
 
 # --- images of unequal size -----------------------------------------------------------------------
@@ -356,6 +385,6 @@ def test_pairs_of_crowded_images_have_kishs_degrees_of_freedom() -> None:
     test = difference(ours, theirs, "recall")
     kish = float(np.sum(objects) ** 2 / np.sum(np.square(objects)))
     moved = ours.influence - theirs.influence
-    unseen = 2 / (3 * len(objects)) ** 2 * (1 + (test.value / 100) ** 2)
+    unseen = 2 / (6 * len(objects)) ** 2 * (1 + (test.value / 100) ** 2)
     error = np.sqrt((moved**2).sum() + unseen)
     assert test.p_value == pytest.approx(2 * stats.t.sf(test.value / 100 / error, kish - 1))

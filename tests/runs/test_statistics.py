@@ -216,7 +216,8 @@ def test_differences_of_a_share_are_students(run: Run) -> None:
         assert student.pvalue < actual[name].p_value < 1.1 * student.pvalue
     expected, interval = student.confidence_interval(0.95), actual["Recall"].interval
     ends = interval.low / 100, interval.high / 100
-    assert ends == pytest.approx((expected.low, expected.high), abs=0.002)
+    # Larger differences vary more.
+    assert ends == pytest.approx((expected.low, expected.high), abs=0.01)
     assert ends[1] - ends[0] > expected.high - expected.low
 
 

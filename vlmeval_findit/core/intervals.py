@@ -151,9 +151,8 @@ def _reaches_of_means(estimate: Estimate) -> Array:
 def difference(left: Estimate, right: Estimate, metric: str) -> Difference:
     """Subtract one value from another, with a paired t-test over the images.
 
-    The interval holds the differences that the test does not reject: both have the same standard
-    error. That of shares allows, as in :mod:`.share_intervals`, for a third of an image that only
-    one of them finds, so an interval has a width even where all images agree.
+    The interval leaves out 0 exactly where the test rejects: both have the same standard error.
+    That of shares allows for a third of an unseen image that only one of them finds.
     """
     at = left.place(metric)
     value = float(left.values[at] - right.values[at])
@@ -168,10 +167,41 @@ def difference(left: Estimate, right: Estimate, metric: str) -> Difference:
         error = max(error, abs(value) / float(quantile(freedom, 1 - least)))
     p_value = max(least, 2 * float(tail(freedom, -abs(value) / error))) if differs else 1.0
     reach = float(quantile(freedom)) * error
-    low, high = value - reach, value + reach
+    to_zero = away = reach
+    if left.metrics[at].share:
+        to_zero, away = _reaches_of_share(abs(value), reach, error, pair.effective)
+    low, high = value - to_zero, value + away
+    if value < 0:
+        low, high = value - away, value + to_zero
     if left.metrics[at].share:
         low, high = max(-1.0, low), min(1.0, high)
     return Difference(100 * value, _in_percent(low, high), p_value, p_value)
+
+
+def _reaches_of_share(
+    size: float, reach: float, error: float, images: float
+) -> tuple[float, float]:
+    """Return how far the interval of a difference reaches towards 0, and away from it.
+
+    A larger difference has a larger variance: where no image differs, or few do, as many more may
+    differ as in Wilson's interval of a share.
+
+    Args:
+        size: the difference without its sign, 0 to 1.
+        reach: Student's, with the standard error ``error``.
+        images: their effective number; each is one trial, or more if all differ by little.
+    """
+    growth = (reach / error) ** 2 / max(images, size * (1 - size) / error**2)
+    away = max(reach, _larger_root(1 + growth, -growth * (1 - 2 * size), -(reach**2)))
+    if reach < size:
+        return reach, away
+    beyond_zero = _larger_root(1 + growth, 2 * size - growth, size**2 - reach**2)
+    return size + beyond_zero, away
+
+
+def _larger_root(square: float, linear: float, constant: float) -> float:
+    """Return the larger solution of a quadratic equation that has a negative constant, or 0."""
+    return float((-linear + np.sqrt(linear**2 - 4 * square * constant)) / (2 * square))
 
 
 class _Pair(NamedTuple):
@@ -190,7 +220,8 @@ def _pair(left: Estimate, right: Estimate, at: int) -> _Pair:
     unseen = 0.0
     if images and left.metrics[at].share:
         value = float(left.values[at] - right.values[at])
-        unseen = 2 * (UNSEEN / images) ** 2 * (1 + value**2)
+        # Half of it for each of the two.
+        unseen = 2 * (UNSEEN / 2 / images) ** 2 * (1 + value**2)
     return _Pair(
         variance=float(((ours - theirs) ** 2).sum()),
         unseen=unseen,
