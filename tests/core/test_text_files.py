@@ -132,7 +132,7 @@ def test_what_is_no_image_is_looked_at_with_512_bytes(tmp_path: Path) -> None:
     ):
         path = tmp_path / name
         path.write_bytes(begin)
-        os.truncate(path, MANY)
+        os.truncate(path, 20 << 30)
         for read in (header, check, image_bytes):
             with bounded(), pytest.raises(ImageFileError, match=why):
                 read(path)
@@ -144,7 +144,7 @@ def test_a_file_larger_than_any_image_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     Image.new("RGB", (9, 9)).save(path)
     os.truncate(path, 20 << 30)
-    with bounded(), pytest.raises(ImageFileError, match="more than 4 GiB"):
+    with bounded(), pytest.raises(ImageFileError, match="is larger than 4 GiB"):
         image_bytes(path)
 
 

@@ -175,6 +175,9 @@ def _opened(source: Source) -> Iterator[Image.Image]:
             yield image
         return
     with _explained(source), open_regular(Path(source)) as file, _open(file) as image:
+        if (size := os.fstat(file.fileno()).st_size) > MOST_BYTES:
+            why = f"is larger than {MOST_BYTES >> 30} GiB: {size:,} bytes"
+            raise ImageFileError(source, why)
         yield image
 
 
@@ -205,8 +208,6 @@ def _open(file: BinaryIO) -> Image.Image:
     """Open an image of any size; :func:`misfit` decides whether it is too large."""
     from PIL import Image
 
-    if (size := file.seek(0, os.SEEK_END)) > MOST_BYTES:
-        raise ValueError(f"more than {MOST_BYTES >> 30} GiB: {size:,} bytes")
     try:
         return Image.open(file, formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
