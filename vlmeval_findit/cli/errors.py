@@ -81,15 +81,20 @@ def command(
         if json_file is not None:
             who = {"run": str(run.path), "model": run.model, "dataset": run.question.name}
             written.append({**who, "tables": [to_json(table) for table in tables]})
+        note = run.provenance.reply_note
         if is_brief:
             brief.append(_line(run, costs))
+            if note:
+                brief.append(f"  {note}")
             continue
         say(f"\n{printable(run.model)} on {run.question.name}")
         for at, table in enumerate(tables):
             if at:
                 say(f"\n{printable(table.title)}")
             print_table(table, "--json FILE")
-            print_lines([note.text for note in table.notes], "--json FILE")
+            print_lines([each.text for each in table.notes], "--json FILE")
+        if note:
+            print_lines([note], "--json FILE")
     if json_file is not None:
         write_json(json_file, written)
     if brief:

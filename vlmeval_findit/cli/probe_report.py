@@ -21,6 +21,7 @@ from ..core.command import as_called
 from ..core.formatting import printable, some
 from ..data.probe_scenes import COUNT
 from ..leaderboard.result_table import Field, FieldType, Note, Table, Value
+from ..runs.reply_note import count_replies, reply_note
 from .coords import folded, scale_and_offset
 from .printing import print_folded, print_table
 from .shared_options import say
@@ -113,6 +114,8 @@ def _counts(report: ProbeReport) -> Iterator[str]:
     errors = Counter(str(call.recorded.call.get("error") or call.text)[:200] for call in failed)
     for error, count in errors.most_common(3):
         yield f"  failed: {count} {printable(error)}"
+    if note := reply_note(count_replies(reply.reply for reply in matched)):
+        yield note
 
 
 def _sizes_table(report: ProbeReport) -> Table:

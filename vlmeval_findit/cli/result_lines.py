@@ -31,16 +31,17 @@ def print_sampling(entries: Iterable[ModelEntry]) -> None:
 
 
 def print_doubts(results: Sequence[CellResult]) -> None:
-    """Name the runs that others answered than was asked, or not as they declare."""
-    _print_answering_models(results)
+    """Name the runs that others answered than was asked, with odd replies, or not as declared."""
+    _print_notes(results, lambda each: each.answered_note)
+    _print_notes(results, lambda each: each.reply_note)
     _print_coordinate_checks(results)
 
 
-def _print_answering_models(results: Sequence[CellResult]) -> None:
-    """Name the runs that several models answered, or another than was asked."""
-    for model, (first, *others) in _by_model(results, lambda each: each.answered_note).items():
+def _print_notes(results: Sequence[CellResult], note: Callable[[CellResult], str | None]) -> None:
+    """Print what is said of runs, once for a model."""
+    for model, (first, *others) in _by_model(results, note).items():
         more = f" and {len(others)} more" if others else ""
-        print_folded(f"{model} {first.question.name}{more}: {first.answered_note}")
+        print_folded(f"{model} {first.question.name}{more}: {note(first)}")
 
 
 def _print_coordinate_checks(results: Sequence[CellResult]) -> None:

@@ -130,8 +130,8 @@ def _notes(run: RunScore) -> Iterator[str]:
             f"{name}: {count:,} replies begin with a part in {marks.replace(' ', '…')}, which was "
             f"read as part of the answer. If it is a thought: --thought-marks '{marks}'"
         )
-    if run.answered_note is not None:
-        yield f"{name}: {run.answered_note}"
+    for said in filter(None, (run.answered_note, run.reply_note)):
+        yield f"{name}: {said}"
     if run.coords_doubt is not None:
         yield f"{name}: {run.coords_doubt} {as_called('(see: run_findit.py coords)')}"
     lenient = lenient_note(run.benchmark, run.rows, run.sums)

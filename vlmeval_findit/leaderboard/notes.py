@@ -115,6 +115,7 @@ def remarks(board: Board) -> list[Note]:
             *by_run(lambda run: run.provenance.answered_note),
             *_answering_lines(board),
         ],
+        "Replies": by_run(lambda run: run.provenance.reply_note),
         "Coordinate space in doubt": by_run(_doubt),
         "Formats tried": _tried_lines(board),
         "Part of a table": by_dataset(_part),

@@ -29,6 +29,7 @@ from ..core.thoughts import unnamed_marks
 from ..models.dual_encoder.encoder import EncoderError
 from .answered_by import ModelRecord, answered_note, as_values, count_models, models_in
 from .open_predictions import Predictions, open_predictions, score_command
+from .reply_note import count_replies, reply_note
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class RunScore:
     spaces: tuple[Mapping[str, Any], ...]  # Coordinate spaces in force, each with a ``source``
     identity: Identity | None
     answered_by: Mapping[ModelRecord, int] = field(default_factory=dict)  # Answers by their model
+    counted: Mapping[str, float] = field(default_factory=dict)  # Of :func:`.count_replies`
     forced: tuple[str, ...] = ()  # Conflicts that ``--force`` went over
     scorer: Scorer | None = None  # What decided besides the benchmark's code
     sample: tuple[AnsweredQuery, ...] = ()  # Answers for the coordinate check
@@ -75,6 +77,11 @@ class RunScore:
     def answered_note(self) -> str | None:
         """Say that several models answered, or another than was asked."""
         return answered_note(models_in(as_values(self.answered_by)), self.identity)
+
+    @property
+    def reply_note(self) -> str | None:
+        """What is odd in its replies; None if nothing is."""
+        return reply_note(self.counted)
 
     @property
     def reasons(self) -> Counter[str]:
@@ -123,6 +130,7 @@ def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
         spaces=batch.spaces,
         identity=opened.identity,
         answered_by=count_models(replies),
+        counted=count_replies(replies),
         forced=opened.forced,
         scorer=batch.scorer,
         sample=score_check.sample(task, rows),
@@ -152,6 +160,7 @@ def joined(parts: Iterable[RunScore]) -> RunScore:
         sums=add_up(run.sums for run in runs),
         spaces=tuple(spaces.values()),
         answered_by=_add_up(run.answered_by for run in runs),
+        counted=add_up(run.counted for run in runs),
         forced=tuple(dict.fromkeys(chain.from_iterable(run.forced for run in runs))),
         sample=score_check.join_samples([run.sample for run in runs]),
         unnamed_marks=add_up(run.unnamed_marks for run in runs),
@@ -202,8 +211,9 @@ class CellResult:
     ``rows`` of the ``of`` rows of its table were asked, those that ``failed`` too.
     ``compared``: its format is one of the axes', not that of a question which the sweep names.
     ``coords_doubt`` says why its coordinate space is in doubt, ``answered_note`` that several
-    models answered, or another than was asked. ``dropped``: a race stopped asking in its format, so
-    it is never compared with results over more queries.
+    models answered, or another than was asked, ``reply_note`` what is odd in its replies.
+    ``dropped``: a race stopped asking in its format, so it is never compared with results over more
+    queries.
     """
 
     model: str
@@ -216,6 +226,7 @@ class CellResult:
     compared: bool = True
     coords_doubt: str | None = None
     answered_note: str | None = None
+    reply_note: str | None = None
     dropped: DroppedFormat | None = None
     sample: int = 1
 
@@ -238,6 +249,7 @@ def result_of(run: RunScore, path: Path) -> CellResult:
         of,
         coords_doubt=run.coords_doubt,
         answered_note=run.answered_note,
+        reply_note=run.reply_note,
     )
 
 

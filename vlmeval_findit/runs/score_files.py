@@ -31,6 +31,7 @@ from ..models.model_table import find_model
 from . import answered_by
 from .answered_by import AnsweringModel
 from .new_identity import plugins_used
+from .reply_note import reply_note
 from .run_score import RunScore
 
 UNKNOWN_PROMPTS = "unknown"  # The prompt set of a run that did not record what it asked
@@ -130,6 +131,7 @@ class Provenance:
     plugins: Mapping[str, str] = field(default_factory=dict)
     coords_doubt: str | None = None  # Why the declared space is in doubt (None: it is not)
     answered_by: tuple[AnsweringModel, ...] = ()  # Models that say they answered
+    reply_note: str | None = None  # What is odd in the replies (None: nothing)
     shown: Mapping[int, Shown] = field(default_factory=dict)  # Images of each row, where recorded
 
     @property
@@ -171,6 +173,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "coords_doubt": run.coords_doubt,
         **({"scorer": asdict(run.scorer)} if run.scorer else {}),
         "answered_by": answered_by.as_values(run.answered_by),
+        "replies": dict(run.counted),
         "table": {
             "file": run.task.table.name,
             "sha256": file_sha256(run.task.table),
@@ -230,6 +233,7 @@ def provenance_from(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Pro
         plugins={name: str(version) for name, version in values.get("plugins", {}).items()},
         coords_doubt=values.get("coords_doubt"),
         answered_by=answered_by.models_in(values.get("answered_by", ())),
+        reply_note=reply_note(values.get("replies", {})),
         shown={row.index: shown for row in rows if (shown := shown_in(row.details.get(SHOWN)))},
     )
 

@@ -336,11 +336,12 @@ def test_five_replies_alike_that_hold_no_answer_end_a_run_and_are_paid(
 ) -> None:
     budget = Budget()
     with ChatServer(in_turn(Answer(body))) as server:
-        asked = service(server.url, budget=budget)
+        asked = service(server.url, {"top_k": 1}, budget=budget)
         received = ask_calls(asked, 20)
         assert len(server.asked) == 5
     assert received[-1].stop is StopReason.HOPELESS
     assert what in (received[-1].error or "")
+    assert "all first replies were like this" in (received[-1].error or "")
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,8 @@ class ChatCall:
             if error is not None:
                 failed, call = f"{error}{later}", self._record(Completion(""), error.status)
                 if error.alike:
-                    failed += self._what_to_leave_out(failed)
+                    same = "; all first replies were like this"
+                    failed += same if error.unread else self._what_to_leave_out(failed)
                 self.warnings = (failed,)
                 failed += f" ({self.attempts} attempts)" if self.attempts > 1 else ""
             nothing = Recorded(model={"identifier": self.model.served})
