@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -144,7 +145,7 @@ def test_refusals_of_five_images_end_the_run(reply: Answer, a_row: int, calls: i
         answers = ask_calls(service(server.url), 60, images=images)
         assert len(server.asked) == calls
     assert answers[-1].stop is StopReason.HOPELESS
-    assert "all first calls were refused in these words" in (answers[-1].error or "")
+    assert re.search("; all first (calls were refused|replies were like)", answers[-1].error or "")
 
 
 def test_after_five_refusals_of_one_image_the_field_is_named_though_no_end_is_near() -> None:
