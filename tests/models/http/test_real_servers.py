@@ -16,6 +16,7 @@ from PIL import Image
 from real_servers import KEY, litellm_proxy, llama_cpp
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.core.question import Message, image, text
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
@@ -65,12 +66,17 @@ def test_llama_cpp_holds_replies_to_a_format(pictures: Message, tmp_path: Path) 
     assert answer.text.lstrip().startswith("[")
 
 
-def test_llama_cpp_without_a_projector_says_so(pictures: Message, tmp_path: Path) -> None:
+def test_llama_cpp_without_a_projector_ends_the_run_in_its_words(
+    pictures: Message, tmp_path: Path
+) -> None:
+    """Its status is 500, as of errors that pass."""
     with llama_cpp(tmp_path, 4096, vision=False) as url:
-        answer = ask_call(service(url, "tiny"), message=pictures)
-    assert answer.text == ""
-    assert "image input is not supported" in (answer.error or "")
-    assert "mmproj" in (answer.error or "")
+        answers = ask_calls(service(url, "tiny"), 9, pictures)
+    assert len(answers) < 9
+    assert not any(answer.text for answer in answers)
+    assert "you may need to provide the mmproj" in (answers[0].error or "")
+    assert answers[-1].stop is StopReason.HOPELESS
+    assert call_of(answers[0])["attempts"] == 1
 
 
 def test_a_message_that_is_longer_than_llama_cpps_context_is_a_failed_call(

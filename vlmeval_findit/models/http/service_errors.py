@@ -35,6 +35,13 @@ _HOPELESS_INSIDE = re.compile(
 )
 """Inside a reply of status 200, where no status says it."""
 
+_NO_IMAGES = re.compile(
+    r"image input is not supported|missing data required for image input"
+    r"|does not support (?:image|vision|multimodal)|not a (?:vision|multimodal) model",
+    re.IGNORECASE,
+)
+"""A model without eyes: llama.cpp and Ollama say so with status 500, as if it would pass."""
+
 _TOO_MUCH = re.compile(
     r"rate.?limit|too.?many.?requests|throttl|overload|resource.?exhausted|server.?busy"
     r"|server is (?:too )?busy",
@@ -72,7 +79,7 @@ def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -
         retry_after = float(delay[1])
     hopeless = _is_hopeless(status, text)
     call_error = CallError(message, status, retry_after=retry_after, hopeless=hopeless)
-    if _NO_KEY_OR_CREDIT.search(text):
+    if _NO_KEY_OR_CREDIT.search(text) or _NO_IMAGES.search(message):
         call_error.hopeless, call_error.transient = True, False
     return call_error
 
