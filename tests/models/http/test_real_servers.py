@@ -149,6 +149,12 @@ def test_litellms_fallback_is_told_by_the_name_that_answered(proxy: str) -> None
     assert names == ["well", "well-2026"]
 
 
+def test_litellms_fallbacks_can_be_forbidden(proxy: str) -> None:
+    answer = ask_call(service(proxy, "falls", {"disable_fallbacks": True}))
+    assert answer.text == ""
+    assert "upstream fell over" in (answer.error or "")
+
+
 @pytest.mark.parametrize(
     ("name", "why", "attempts"),
     [

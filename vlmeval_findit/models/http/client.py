@@ -70,8 +70,10 @@ class HttpClient:
         except TimeoutError:
             why = f"no reply within {self.timeout:g} s{way}"
             raise CallError(why, transient=True, worked_on=True) from None
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise _untrusted(error, way) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            # Refused or broken connection, unknown host, bad certificate, no HTTP.
+            # Refused or broken connection, unknown host, no HTTP.
             reason = getattr(error, "os_error", error)
             broke = isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerConnectionError)
             why = f"no reply ({type(reason).__name__}: {reason}){way}"
@@ -96,6 +98,14 @@ class HttpClient:
                 raise redirect_error(reply.status, request.url, reply.headers.get("Location"))
             after = retry_after(reply.headers.get("Retry-After"), datetime.now(UTC))
             raise error_of(content, reply.status, reply.reason or "", after)
+
+
+def _untrusted(error: aiohttp.ClientConnectorCertificateError, way: str) -> CallError:
+    """Return the error of a certificate that will be refused every time."""
+    reason = error.certificate_error
+    told = getattr(reason, "verify_message", "") or str(reason)
+    hint = "if its authority is your own, name its file in SSL_CERT_FILE"
+    return CallError(f"no trusted certificate ({told}){way}: {hint}", hopeless=True)
 
 
 async def _body(reply: aiohttp.ClientResponse, most: int) -> bytes:
