@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chat_server import ChatServer, completion, error
+from chat_server import ChatServer, completion, error, in_turn
 from host_runs import RUN_FINDIT, STOCK, environment, run
 from host_task import run_task
 from PIL import Image
@@ -106,6 +106,19 @@ def test_failed_calls_and_then_an_incomplete_run(tmp_path: Path) -> None:
         (problem,) = run_task([*words, "--mode", "eval"], tmp_path / "o")
     assert problem.endswith("was not scored: calls are missing or failed: run it again without "
                             "--mode eval")  # fmt: skip
+
+
+def test_a_spending_limit_ends_upstreams_runner_with_a_sentence(lmu: Path, tmp_path: Path) -> None:
+    settings = {"prices": [10, 50], "max_usd": 0.05}
+    with ChatServer(in_turn(completion("[]", usage={"cost": 0.02}))) as server:
+        entry = {"class": "FindItServer", "model": "Qwen3-VL", "base_url": server.url, **settings}
+        config = write(tmp_path / "config.json", {"Qwen3-VL": entry}, {DATA: CLASS})
+        words = ["--config", config, "--limit", "6", "--work-dir", str(tmp_path / "o")]
+        done = run(STOCK, words, tmp_path, environment(lmu))
+        assert len(server.asked) == 2
+    assert done.returncode != 0
+    assert "the next call could pass the limit of $0.05 ($0.0400 spent)" in done.stdout
+    assert "Traceback" not in done.stdout
 
 
 def test_a_model_of_ours_does_not_blame_a_users_table(mytiny: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ and identity conflicts are refused before the first call.
 from __future__ import annotations
 
 import inspect
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -67,12 +68,25 @@ _TAKES_VLLM = ("Llama-4", "Qwen2-VL", "Qwen2.5-VL")
 """Parts of the names of the host's models that take ``use_vllm``."""
 
 
+_RUNNERS = ("vlmeval.run", "run", "__main__")
+"""The loggers of upstream's runner: in the package, in a clone, and started in a clone."""
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """Show a model that is stopped as its sentence: a spending limit is no fault."""
+    if record.exc_info and isinstance(record.exc_info[1], ModelStoppedError):
+        record.exc_info = None
+    return True
+
+
 def install(inference: ModuleType) -> None:
     """Replace the host's function for FindIt's datasets."""
     in_vlmevalkit = inference.infer_data_job
     if getattr(in_vlmevalkit, "answers_findit", False):
         return
     signature = inspect.signature(in_vlmevalkit)
+    for name in _RUNNERS:
+        logging.getLogger(name).addFilter(_without_traceback)
 
     def infer_data_job(*arguments: Any, **named: Any) -> Any:
         given = signature.bind(*arguments, **named)

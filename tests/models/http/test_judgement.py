@@ -103,7 +103,7 @@ def test_what_the_service_ended_is_a_failed_call_that_may_pass(
     judgement = judged(reply(finish, content=content))
     assert judgement.verdict is Verdict.PASSING
     assert judgement.reason == f"the service ended the reply: finish_reason {finish}"
-    assert error_in(judgement).tokens == {"prompt": 1000, "completion": 20}
+    assert error_in(judgement).usage.tokens == {"prompt": 1000, "completion": 20}
 
 
 def test_a_service_s_own_words_are_in_the_reason() -> None:

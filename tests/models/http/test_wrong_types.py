@@ -122,11 +122,11 @@ def test_another_type_at_any_place_is_an_absent_value_or_named(protocol: str, ot
         paid = 0.0
         if error is not None:
             assert "cannot be read" not in str(error), changed
-            paid = error.cost
+            paid = error.usage.stated or 0.0
         if read is not None:
             assert read.text in ("[]", "hm", "", "abc", "abc[]", "hello", "hm[]"), changed
             assert all(type(count) is int and count >= 0 for count in read.record.tokens.values())
-            paid = read.cost or 0.0
+            paid = read.usage.stated or 0.0
         usage = changed.get("usage")
         stated = usage.get("cost") if isinstance(usage, Mapping) else None
         assert paid == (stated if type(stated) is float and stated < 1e300 else paid)

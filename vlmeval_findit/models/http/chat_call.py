@@ -11,6 +11,7 @@ from typing import Any
 from ...core.answers import Answer, StopReason, error_line, refused_if_it_quotes
 from ...core.question import Message, PartKind, Question
 from ...core.replies import Recorded
+from .charges import Usage, charge
 from .chat import ChatModel
 from .client import HttpClient
 from .completion import CallError, Completion
@@ -47,7 +48,8 @@ class ChatCall:
     server: str = ""
     batch: str = ""
     cost: float | None = 0.0  # of all attempts, in US dollars; None: unknown
-    guessed: float = 0.0  # of it, estimates for unseen replies
+    guessed: float = 0.0  # of it, the most that attempts could cost of which nothing is known
+    cost_from: str = ""  # source of the prices of a computed cost
     error: CallError | None = None  # of the last attempt
     unreadable: str = ""
     completion: Completion | None = None
@@ -84,25 +86,12 @@ class ChatCall:
             self.fail(failure)
             raise failure from error
         self.completion = completion
-        if completion.cost is None:
-            # Without a stated cost, assume the greatest; without prices, that of all is unknown.
-            if self.at_most() is None:
-                self.cost = None
-            else:
-                self._guess()
-        else:
-            self._pay(completion.cost)
+        self.pay(completion.usage)
 
     def fail(self, error: CallError, share: float = 1.0) -> None:
         """Set the error of an attempt, and count what it cost, at a share of the prices."""
-        self._pay(error.cost)
-        if error.worked_on:
-            prices = self.model.prices
-            by_tokens = prices.of(error.tokens) if prices else None
-            if by_tokens is None:
-                self._guess(share)
-            else:
-                self._pay(by_tokens * share)
+        if error.worked_on or error.usage.stated:
+            self.pay(error.usage, share, unseen=not error.arrived)
         self.error = error
 
     async def build_request(self, images: EncodedImages) -> ChatRequest:
@@ -142,9 +131,7 @@ class ChatCall:
                 refused.args = (f"{refused} (to the question that comes before constrained ones)",)
                 raise
             self.attempts = attempts
-            if completion.cost is None:
-                self._guess()
-            self._pay(completion.cost or 0.0)
+            self.pay(completion.usage)
             refuse_unconstrained(completion, self.question)
         except CallError as error:
             if not error.hopeless:
@@ -181,18 +168,30 @@ class ChatCall:
                     raise
                 # All calls would be refused until the flag is removed.
                 message = f"it gives no log-probabilities: run without --logprobs ({error})"
-                raise CallError(message, error.status, cost=error.cost, hopeless=True) from None
+                raise CallError(
+                    message,
+                    error.status,
+                    hopeless=True,
+                    worked_on=error.worked_on,
+                    usage=error.usage,
+                ) from None
             server.limit_field = field
-            return completion.priced(self.model.prices)
+            return completion
 
-    def _pay(self, cost: float) -> None:
-        self.cost = (self.cost or 0.0) + cost
-
-    def _guess(self, share: float = 1.0) -> None:
-        known = self.at_most()
-        guess = self.budget.dearest if known is None else known * share
-        self._pay(guess)
-        self.guessed += guess
+    def pay(self, usage: Usage, share: float = 1.0, *, unseen: bool = False) -> None:
+        """Add what an attempt cost, at a share of the prices; ``unseen``: no reply came."""
+        charged = charge(usage, self.model.prices, self.at_most(), share)
+        cost = charged.cost
+        if cost is None and unseen and self.budget.dearest:
+            cost = self.budget.dearest  # perhaps nothing was answered
+            self.guessed += cost
+        if cost is None or self.cost is None:
+            self.cost = None
+            return
+        self.cost += cost
+        self.cost_from = charged.source or self.cost_from
+        if charged.is_guess:
+            self.guessed += cost
 
     def at_most(self) -> float | None:
         """Return the greatest cost of an attempt in US dollars (None: it is not known)."""
@@ -254,7 +253,7 @@ class ChatCall:
             "id": completion.id or None,
             "cost": self.cost,
             "cost_guessed": self.guessed or None,
-            "cost_from": completion.cost_from or None,
+            "cost_from": self.cost_from or None,
             "cache_discount": completion.cache_discount,
             "status": status or None,
             "attempts": self.attempts,

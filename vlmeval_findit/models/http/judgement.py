@@ -13,14 +13,9 @@ from ...core.chat_messages import NotAReplyError, answer_in, tool_calls_in
 from ...core.redaction import of_whole_characters, quoted
 from ...core.replies import Recorded
 from ...core.thoughts import USUAL, ThoughtRule, split_thought
-from .completion import (
-    CallError,
-    Completion,
-    mapping,
-    number_of,
-    stated_cost,
-    token_counts,
-)
+from .charges import usage_of
+from .completion import CallError, Completion
+from .json_values import mapping, number_of
 from .reply_logprobs import reply_logprobs
 from .service_errors import (
     error_of,
@@ -107,9 +102,9 @@ def object_in(body: bytes) -> dict[str, Any]:
             what = "the reply is a stream of events, though none was asked for, and not JSON"
         elif start.startswith("<"):
             what = "the reply is a web page, and not JSON"
-        raise CallError(f"{what}: {start!r}", worked_on=True, unread=True) from None
+        raise CallError(f"{what}: {start!r}", worked_on=True, arrived=True, unread=True) from None
     if not isinstance(reply, dict):
-        raise CallError("the reply is not a JSON object", worked_on=True, unread=True)
+        raise CallError("the reply is not a JSON object", worked_on=True, arrived=True, unread=True)
     return reply
 
 
@@ -153,12 +148,12 @@ def _judged(reply: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Judg
             token_logprobs = reply_logprobs(choice, content, finish.kind, rule)
         except ValueError as error:
             no_logprobs = str(error)
-    usage = mapping(reply.get("usage"))
+    usage, counted = mapping(reply.get("usage")), usage_of(reply)
     record = Recorded(
         thought=thought,
         ends_in_thought=split.ends_inside or is_cut,
         finish_reason=finish.kind or finish.stated,
-        tokens=token_counts(usage),
+        tokens=counted.tokens or {},
         model=_answered_by(reply),
         token_logprobs=token_logprobs,
     )
@@ -166,7 +161,7 @@ def _judged(reply: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Judg
         split.answer.strip(),
         record,
         id=_name(reply.get("id")),
-        cost=stated_cost(reply),
+        usage=counted,
         cache_discount=number_of(usage.get("cache_discount", reply.get("cache_discount"))),
         no_logprobs=no_logprobs,
         odd_finish="" if finish.kind else finish.stated,

@@ -9,7 +9,7 @@ from ...core.formatting import shown
 from ...core.replies import LEAST, TokenLogprobs
 from ...core.thoughts import USUAL, ThoughtRule
 from ..reply_tokens import GeneratedTokens, answer_span, byte_ends, span_tokens
-from .completion import mapping
+from .json_values import mapping
 
 # llama.cpp gives none without top_logprobs.
 LOGPROBS_FIELDS: Mapping[str, Any] = {"logprobs": True, "top_logprobs": 1}

@@ -8,15 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.redaction import quoted
-from .completion import (
-    HOPELESS,
-    LONGEST_MESSAGE,
-    CallError,
-    mapping,
-    objects,
-    stated_cost,
-    token_counts,
-)
+from .charges import usage_of
+from .completion import HOPELESS, LONGEST_MESSAGE, CallError
+from .json_values import mapping, objects
 
 _SAYS = (  # Keys of a message, the most telling first
     *("message", "detail", "msg", "status_msg", "error_msg", "error_message", "errorMessage"),
@@ -57,6 +51,9 @@ _PASSES = re.compile(
 _RETRY_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
 """Seconds that Google asks to wait: in the error's details, not in a header."""
 
+_GATEWAY_TIMEOUTS = frozenset({504, 524})
+"""The server behind the gateway had the request, and may have answered it."""
+
 MODERATED = re.compile(  # this input was refused, by some with status 403
     r"content[ _-]?(?:policy|filter|management|safety)|moderat|flagged|usage polic|safety system"
     r'|"reasons"',
@@ -78,7 +75,15 @@ def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -
     if retry_after is None and delay:
         retry_after = float(delay[1])
     hopeless = _is_hopeless(status, text)
-    call_error = CallError(message, status, retry_after=retry_after, hopeless=hopeless)
+    usage = usage_of(mapping(reply))
+    call_error = CallError(
+        message,
+        status,
+        retry_after=retry_after,
+        hopeless=hopeless,
+        worked_on=status in _GATEWAY_TIMEOUTS or any((usage.tokens or {}).values()),
+        usage=usage,
+    )
     if _NO_KEY_OR_CREDIT.search(text) or _NO_IMAGES.search(message):
         call_error.hopeless, call_error.transient = True, False
     return call_error
@@ -154,7 +159,8 @@ def inside_reply(error: object, reply: Mapping[str, Any], *, begun: bool = False
     if hopeless:
         call_error.transient = False
     # An error that was reported before any work is free.
-    call_error.worked_on &= begun or any(call_error.tokens.values())
+    usage = call_error.usage
+    call_error.worked_on = begun or any((usage.tokens or {}).values())
     return call_error
 
 
@@ -165,9 +171,6 @@ def failed_reply(
 
     ``options`` are those of :class:`CallError`.
     """
-    cost = stated_cost(reply)
-    counts = token_counts(mapping(reply.get("usage")))
-    worked_on = cost is None
     return CallError(
-        message, status, cost=cost or 0.0, worked_on=worked_on, tokens=counts, **options
+        message, status, worked_on=True, arrived=True, usage=usage_of(reply), **options
     )

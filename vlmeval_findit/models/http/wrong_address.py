@@ -10,7 +10,8 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 
 from ...core.redaction import quoted
-from .completion import CallError, mapping, objects
+from .completion import CallError
+from .json_values import mapping, objects
 
 NOTHING_THERE = frozenset({404, 405, 410})  # no such path, or no such model
 

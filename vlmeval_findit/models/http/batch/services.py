@@ -20,14 +20,9 @@ from ....core.thoughts import ThoughtRule
 from ..chat import ChatModel
 from ..chat_call import ChatCall
 from ..client import HttpClient, HttpRequest
-from ..completion import (
-    CallError,
-    Completion,
-    count_of,
-    mapping,
-    objects,
-)
+from ..completion import CallError, Completion
 from ..endpoint import Endpoint
+from ..json_values import count_of, mapping, objects
 from ..judgement import object_in, read_completion
 from ..providers.anthropic_messages import anthropic_headers, chat_reply, messages_request
 from ..reply_logprobs import LOGPROBS_FIELDS
@@ -86,9 +81,8 @@ class BatchService:
         try:
             if line is None:
                 raise CallError(why)
-            completion = self.completion(line.result, call.logprobs, self._model.thoughts)
-            call.completion = completion.priced(self._model.prices, HALF)
-            call.cost = call.completion.cost
+            call.completion = self.completion(line.result, call.logprobs, self._model.thoughts)
+            call.pay(call.completion.usage, HALF)
         except CallError as error:
             where = f" ({line.place} of the batch {batch})" if line and error.unread else ""
             call.fail(error.with_note(where), HALF)

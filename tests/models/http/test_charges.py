@@ -1,0 +1,292 @@
+"""What replies are charged: servers state costs and tokens wrongly, or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from asking import QUESTION, QUICK, WORDS, ask_calls, call_of
+from chat_server import Answer, ChatServer, error, in_turn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vlmeval_findit.core.answers import StopReason
+from vlmeval_findit.engine.http_backend import HttpService
+from vlmeval_findit.models.http.charges import Charge, Usage, charge, token_counts, usage_of
+from vlmeval_findit.models.http.chat import ChatModel, chat_model
+from vlmeval_findit.models.http.chat_call import ChatCall
+from vlmeval_findit.models.http.completion import CallError
+from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.judgement import judge
+from vlmeval_findit.models.http.spending import Budget, SpendingError
+from vlmeval_findit.models.prices import TokenPrices, prices_from
+
+PRICES = prices_from("10,50")
+BOX = '[{"bbox": [100, 100, 500, 500]}]'
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("usage", "counts"),
+    [
+        ({"prompt_tokens": 9, "completion_tokens": 2}, {"prompt": 9, "completion": 2}),
+        ({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}, {"completion": 2}),
+        ({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 3}, {"completion": 2}),
+        ({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 51}, {"completion": 42}),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 2,
+             "completion_tokens_details": {"reasoning_tokens": 40}},
+            {"completion": 42, "reasoning": 40},
+        ),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 89,
+             "completion_tokens_details": {"reasoning_tokens": 30}},
+            {"completion": 80},
+        ),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59,
+             "completion_tokens_details": {"reasoning_tokens": 30}},
+            {"completion": 50},
+        ),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 2, "cache_read_input_tokens": 90,
+             "cache_creation_input_tokens": 5},
+            {"prompt": 104, "completion": 2},
+        ),
+        ({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": "51"}, {"completion": None}),
+        ({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": -1}, {"completion": None}),
+        ({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 10**400},
+         {"completion": None}),
+        ({"prompt_tokens": True, "completion_tokens": False}, {"prompt": None}),
+        ({"prompt_tokens": 9.0, "completion_tokens": None}, {"prompt": None, "completion": None}),
+    ],
+)  # fmt: skip
+def test_tokens_that_are_counted_apart_are_added(
+    usage: Mapping[str, Any], counts: Mapping[str, int | None]
+) -> None:
+    read = token_counts(usage)
+    assert {name: read.get(name) for name in counts} == counts
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        ({"cost": 0.05}, 0.05),
+        ({"cost": 0.05, "cost_details": {"upstream_inference_cost": 0.04}}, 0.05),
+        ({"cost": 0.05, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.05}}, 0.05),
+        ({"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.05}}, 0.05),
+        ({"cost": 0.01, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.2}}, 0.21),
+        ({"cost": 0, "cost_details": {"upstream_inference_cost": 0.05}}, 0.05),
+        ({"cost": 0, "is_byok": True}, None),
+        ({"cost": 0.01, "is_byok": True, "cost_details": {"upstream_inference_cost": None}}, None),
+        ({"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": 0}}, None),
+        ({"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": -1}}, None),
+        ({"cost": 0, "is_byok": True, "cost_details": [0.05]}, None),
+        ({"cost": 0}, 0.0),
+        ({"cost": -0.05}, None),
+        ({"cost": "0.05"}, None),
+        ({"cost": True}, None),
+        ({"cost": float("nan")}, None),
+        ({"cost": {"total_cost": 0.05}}, None),  # Perplexity
+        ({}, None),
+    ],
+)
+def test_costs_as_services_state_them(usage: Mapping[str, Any], cost: float | None) -> None:
+    stated = usage_of({"usage": usage}).stated
+    assert stated == (cost if cost is None else pytest.approx(cost))
+
+
+@pytest.mark.parametrize(
+    ("usage", "prices", "charged"),
+    [
+        (Usage(0.05, {"prompt": 9, "completion": 9}), PRICES, Charge(0.05)),
+        (Usage(0.0, {"prompt": 0, "completion": 0}, wrote=True), None, Charge(0.0)),
+        (Usage(0.0, {"prompt": 1000, "completion": 20}), PRICES, Charge(0.011, "given prices")),
+        (Usage(0.0), PRICES, Charge(7.0, is_guess=True)),
+        (Usage(None, {"prompt": 0, "completion": 0}, wrote=True), PRICES, Charge(7, "", True)),
+        (Usage(None, {"prompt": 9, "completion": 0}, wrote=True), PRICES, Charge(7, "", True)),
+        (Usage(None, {"prompt": 1000, "completion": 0}), PRICES, Charge(0.01, "given prices")),
+        (Usage(None, {"completion": 20}), PRICES, Charge(7.0, is_guess=True)),
+        (Usage(None, {"prompt": 9, "completion": 9}), None, Charge(None)),
+    ],
+)
+def test_stated_then_tokens_then_the_most(
+    usage: Usage, prices: TokenPrices | None, charged: Charge
+) -> None:
+    assert charge(usage, prices, None if prices is None else 7.0) == charged
+
+
+def test_what_is_free_stays_free() -> None:
+    assert charge(Usage(0.0, {}, wrote=True), prices_from("0,0"), 0.0).cost == 0.0
+
+
+# --- any sequence of replies keeps the limit ------------------------------------------------------
+
+
+def body(usage: object, content: object = BOX, **more: Any) -> bytes:
+    choice = {"message": {"content": content}, "finish_reason": "stop"}
+    return json.dumps({"choices": [choice], "usage": usage, **more}).encode()
+
+
+def counted(prompt: object, completion: object, **more: Any) -> dict[str, Any]:
+    return {"prompt_tokens": prompt, "completion_tokens": completion, **more}
+
+
+Reporter = Callable[[int, float], bytes]
+"""How a service reports a call of so many tokens answered to one prompt token, and its cost."""
+
+REPORTERS: Mapping[str, Reporter] = {
+    "a cost": lambda out, usd: body({"cost": usd}),
+    "tokens": lambda out, usd: body(counted(1, out)),
+    "both": lambda out, usd: body(counted(1, out, cost=usd)),
+    "zeros": lambda out, usd: body(counted(0, 0, total_tokens=0)),
+    "no tokens answered": lambda out, usd: body(counted(1, 0)),
+    "zeros, thought alone": lambda out, usd: body(
+        counted(0, 0), None, choices=[{"message": {"reasoning": "hm"}, "finish_reason": "length"}]
+    ),
+    "negative": lambda out, usd: body(counted(-1, -out, total_tokens=-1)),
+    "text": lambda out, usd: body(counted("1", str(out), cost=str(usd))),
+    "fractions": lambda out, usd: body(counted(1.0, float(out))),
+    "true": lambda out, usd: body(counted(True, True, cost=True)),
+    "huge": lambda out, usd: body(counted(10**400, 10**400)),
+    "nothing": lambda out, usd: body(None),
+    "a list": lambda out, usd: body([usd]),
+    "negative cost": lambda out, usd: body(counted(1, out, cost=-usd)),
+    "no number": lambda out, usd: body(counted(1, out, cost=float("nan"))),
+    "zero cost": lambda out, usd: body(counted(1, out, cost=0, is_byok=True)),
+    "own key": lambda out, usd: body(
+        {"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": usd}}
+    ),
+    "own key and a fee": lambda out, usd: body(
+        {"cost": usd / 4, "is_byok": True, "cost_details": {"upstream_inference_cost": usd * 3 / 4}}
+    ),
+    "thoughts in the total": lambda out, usd: body(counted(1, 1, total_tokens=1 + out)),
+    "thoughts apart": lambda out, usd: body(
+        counted(1, 1, completion_tokens_details={"reasoning_tokens": out - 1})
+    ),
+    "no choices": lambda out, usd: body(counted(1, out), choices=[]),
+    "no choices, no usage": lambda out, usd: body(None, choices=[]),
+    "another shape": lambda out, usd: body(None, [{"type": "hologram"}]),
+    "another shape, with a cost": lambda out, usd: body({"cost": usd}, [{"type": "text"}]),
+    "aborted": lambda out, usd: body(
+        counted(1, out), choices=[{"message": {"content": "["}, "finish_reason": "abort"}]
+    ),
+    "an error and tokens": lambda out, usd: body(counted(1, out), error={"message": "late"}),
+    "cut": lambda out, usd: body({"cost": usd})[:-30],
+    "a page": lambda out, usd: b"<html>",
+    "events": lambda out, usd: b'data: {"choices": []}',
+    "empty": lambda out, usd: b"",
+    "no object": lambda out, usd: b"[1]",
+    "deep": lambda out, usd: body({"cost": usd})[:-1] + b', "x": ' + b"[" * 99999,
+    "long number": lambda out, usd: body({"cost": usd})[:-1] + b', "x": ' + b"9" * 5000 + b"}",
+}
+
+
+def model_of(prices: TokenPrices | None) -> ChatModel:
+    return replace(chat_model("Qwen3-VL"), prices=prices)
+
+
+MOST = model_of(PRICES).max_tokens(QUESTION)
+REQUEST = model_of(PRICES).request(WORDS, QUESTION)
+REPLIES = st.tuples(st.sampled_from(sorted(REPORTERS)), st.integers(3, MOST))
+
+
+def paid(call: ChatCall, reply: bytes) -> None:
+    outcome = judge(200, reply).outcome
+    if isinstance(outcome, CallError):
+        call.fail(outcome)
+    else:
+        call.pay(outcome.usage)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(REPLIES, max_size=40),
+    st.integers(1, 8),
+    st.floats(0.001, 1.0),
+    st.sampled_from([PRICES, None]),
+)
+def test_no_more_is_spent_than_the_limit_and_the_calls_in_flight(
+    replies: list[tuple[str, int]], at_once: int, limit: float, prices: TokenPrices | None
+) -> None:
+    budget, model = Budget(limit), model_of(prices)
+    left, flying = deque(replies), deque[tuple[str, int]]()
+    ended = 0.0  # really spent on calls that have ended
+    try:
+        while left or flying:
+            while left and len(flying) < at_once and budget.begin():
+                assert ended <= limit * (1 + 1e-9), "no call begins beyond the limit"
+                flying.append(left.popleft())
+            kind, out = flying.popleft()
+            usd = (1 * 10 + out * 50) / 1e6
+            call = ChatCall(model, budget, WORDS, QUESTION, request=REQUEST)
+            paid(call, REPORTERS[kind](out, usd))
+            assert call.cost is None or call.cost >= usd * (1 - 1e-9), kind
+            budget.end(call.cost)
+            ended += usd
+    except SpendingError:
+        assert not flying
+
+
+# --- servers --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", sorted(REPORTERS))
+def test_a_run_ends_at_its_limit_however_a_server_reports(kind: str) -> None:
+    """Twenty calls of $0.05 each: four, or fewer where the most is assumed."""
+    usd = 0.05
+    budget, model = Budget(4 * usd), model_of(prices_from(f"0,{usd / 100 * 1e6}"))
+    reply = Answer(REPORTERS[kind](100, usd))
+    with ChatServer(in_turn(reply)) as server:
+        service = HttpService(model, [Endpoint(server.url)], budget=budget, policy=QUICK)
+        answers = ask_calls(service, 20, images=["one"] * 20)
+        assert len(server.asked) <= 4
+    assert answers[-1].stop is StopReason.SPENT
+    assert "the next call could pass the limit of $0.2" in (answers[-1].error or "")
+    assert budget.spent >= usd * len(server.asked) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504, 524])
+def test_a_gateway_that_waited_in_vain_may_have_to_be_paid(status: int) -> None:
+    model = model_of(prices_from("0,500"))
+    at_most = MOST * 500 / 1e6
+    with ChatServer(in_turn(error(status, "no"))) as server:
+        budget = Budget(at_most * 1.5)
+        ask_calls(HttpService(model, [Endpoint(server.url)], budget=budget, policy=QUICK))
+        is_paid = status in (504, 524)
+        assert (len(server.asked) == 1) == is_paid
+    assert budget.spent == pytest.approx(at_most if is_paid else 0.0)
+
+
+def test_an_error_with_another_status_costs_what_it_states() -> None:
+    reply = json.dumps({"error": {"message": "late"}, "usage": counted(1000, 1000)}).encode()
+    budget = Budget(1.0)
+    with ChatServer(in_turn(Answer(reply, 400))) as server:
+        service = HttpService(model_of(PRICES), [Endpoint(server.url)], budget=budget, policy=QUICK)
+        (answer,) = ask_calls(service)
+    assert budget.spent == pytest.approx(0.06)
+    assert call_of(answer)["cost_from"] == "given prices"
+
+
+def test_an_error_that_was_reported_before_any_work_is_free() -> None:
+    budget = Budget(1.0)
+    reply = Answer(json.dumps({"error": {"code": 400, "message": "no"}}).encode())
+    with ChatServer(in_turn(reply)) as server:
+        service = HttpService(model_of(PRICES), [Endpoint(server.url)], budget=budget, policy=QUICK)
+        ask_calls(service, 2)
+    assert budget.spent == 0.0
+
+
+def test_an_unreadable_reply_without_prices_keeps_no_limit_so_the_run_ends() -> None:
+    budget = Budget(1.0)
+    with ChatServer(in_turn(Answer(b"<html>"))) as server:
+        service = HttpService(model_of(None), [Endpoint(server.url)], budget=budget, policy=QUICK)
+        answers = ask_calls(service, 4, images=["one"] * 4)
+        assert len(server.asked) == 1
+    assert "does not say what calls cost" in (answers[-1].error or "")

@@ -1,0 +1,37 @@
+"""Plain readers of JSON values: what has a wrong type counts as absent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return a JSON object, or an empty object for any other value."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects(value: object) -> list[Mapping[str, Any]]:
+    """Return the JSON objects of a list; none of any other value."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def joined(texts: Iterable[object]) -> str:
+    """Join those values that are text."""
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def count_of(value: object) -> int | None:
+    """Return a count, of tokens for example; None for any other value."""
+    return value if type(value) is int and 0 <= value < _MOST else None
+
+
+_MOST = 2**53  # greater whole numbers are not exact in JSON
+
+
+def number_of(value: object) -> float | None:
+    """Return a finite number; None for any other value."""
+    # Python's JSON accepts NaN, infinity and whole numbers of any length: all would break limits.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) < _MOST else None
