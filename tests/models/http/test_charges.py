@@ -146,6 +146,7 @@ REPORTERS: Mapping[str, Reporter] = {
     "tokens": lambda out, usd: body(counted(1, out)),
     "both": lambda out, usd: body(counted(1, out, cost=usd)),
     "zeros": lambda out, usd: body(counted(0, 0, total_tokens=0)),
+    "no tokens sent": lambda out, usd: body(counted(0, out)),
     "no tokens answered": lambda out, usd: body(counted(1, 0)),
     "zeros, thought alone": lambda out, usd: body(
         counted(0, 0), None, choices=[{"message": {"reasoning": "hm"}, "finish_reason": "length"}]
