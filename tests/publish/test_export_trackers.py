@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import socket
+import sqlite3
+import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from boards import JSON, world
+from paths import ROOT
 from PIL import Image
 from scored_runs import World, failing, saying, speaking
 
@@ -271,3 +275,33 @@ def test_the_worst_come_first_and_failed_calls_are_none(world: World) -> None:
     assert [*worst] == [1, 2, 4, 5, 7, 8, 10, 11]
     assert worst[1] is None
     assert worst[2] is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [("BEGIN EXCLUSIVE", "locked"), ("UPDATE alembic_version SET version_num='f'", "schema")],
+)
+def test_a_store_that_is_locked_or_of_another_version_is_refused(
+    tmp_path: Path, spoil: str, why: str
+) -> None:
+    """In a process of its own: MLflow keeps opened stores."""
+    pytest.importorskip("mlflow")
+    pytest.importorskip("sqlalchemy")
+    code = (
+        "import sys\nfrom pathlib import Path\n"
+        "from vlmeval_findit.publish.mlflow import to_mlflow\n"
+        "from vlmeval_findit.publish.targets import ExportError, NotExportableError\n"
+        "try:\n    list(to_mlflow([], Path(sys.argv[1])))\n"
+        "except (ExportError, NotExportableError) as error:\n    sys.exit(str(error))\n"
+    )
+    store = tmp_path / "store"
+    command = [sys.executable, "-c", code, str(store)]
+    subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
+    with closing(sqlite3.connect(store / "mlflow.db", isolation_level=None)) as database:
+        database.execute(spoil)
+        refused = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
+    assert refused.returncode == 1
+    last = refused.stderr.splitlines()[-1]
+    assert why in last
+    assert "Traceback" not in refused.stderr

@@ -36,16 +36,21 @@ def to_mlflow(
 
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     uri = artifacts = None
+    errors: tuple[type[Exception], ...] = (mlflow.exceptions.MlflowException, OSError)
+    where = f"MLFLOW_TRACKING_URI={os.environ.get('MLFLOW_TRACKING_URI')}"
     if out is not None:
         make_store(out, "mlflow")
+        # A database that another program locks is no error of MLflow's while it is opened.
+        from sqlalchemy.exc import SQLAlchemyError
+
+        errors, where = (*errors, SQLAlchemyError), str(out)
         uri, artifacts = (
             f"sqlite:///{out.absolute()}/mlflow.db",
             (out.absolute() / "files").as_uri(),
         )
     try:
         client = mlflow.MlflowClient(tracking_uri=uri)
-    except mlflow.exceptions.MlflowException as error:
-        where = f"MLFLOW_TRACKING_URI={os.environ.get('MLFLOW_TRACKING_URI')}"
+    except errors as error:
         raise NotExportableError(f"{where}: {quoted(str(error), 500)}") from None
     try:
         existing = client.get_experiment_by_name(project)
@@ -58,7 +63,7 @@ def to_mlflow(
             lambda tracked: _log(client, experiment, tracked),
             lambda curve: _log_curve(client, experiment, curve),
         )
-    except (mlflow.exceptions.MlflowException, OSError) as error:
+    except errors as error:
         raise ExportError(quoted(str(error), 500)) from None
     if out is not None:
         yield "show them with:"
