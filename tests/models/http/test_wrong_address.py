@@ -33,6 +33,7 @@ class NamedServer(LocalServer):
     def __init__(self, names: Sequence[str], root: str = "/v1", *, lists: bool = True) -> None:
         super().__init__(self._handler())
         self.names, self.root, self.lists = names, root, lists
+        self.models, self.everywhere = f"{root}/models", False
         self.posts = 0
         self.keys: set[str] = set()
 
@@ -42,7 +43,8 @@ class NamedServer(LocalServer):
         class Handler(JsonReplies, BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 outer.keys.add(self.named().get("authorization", ""))
-                if outer.lists and self.path == f"{outer.root}/models":
+                is_listed = self.path == outer.models or outer.everywhere
+                if outer.lists and is_listed:
                     self.say(200, {"data": [{"id": name} for name in outer.names]})
                 else:
                     self.say(404, {"error": {"message": f"no such path {self.path}"}})
@@ -92,6 +94,14 @@ def test_the_address_that_was_meant_is_named_after_one_call(
     assert "HTTP 404: Not Found" in why
     assert f"asked: {server.url}{given.rstrip('/')}/chat/completions" in why
     assert why.endswith(f"the API is at another address: {typed.format(host=server.url)})")
+
+
+def test_a_list_at_every_path_does_not_hide_where_the_chat_is() -> None:
+    with NamedServer(["mine"]) as server:
+        server.everywhere = True
+        (answer,) = ask_calls(asked_at(server.url), 12)
+        assert server.posts == 1
+    assert f"--base-url {server.url}/v1" in (answer.error or "")
 
 
 @pytest.mark.parametrize(

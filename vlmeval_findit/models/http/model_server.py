@@ -92,8 +92,11 @@ class ModelServer:
         found = None
         for base_url in (given, *other_addresses(given)):
             names = await self._models_at(client, base_url)
-            if names is not None:
-                found = Listing(base_url, names)
+            if names is None:
+                continue
+            found = Listing(base_url, names)
+            # Some list models at every path, and answer below one.
+            if base_url != given or served not in names:
                 break
         advice = advise(url, given, name, served, found)
         advised = error.with_note(f" ({advice.words})")
