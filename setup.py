@@ -111,6 +111,11 @@ TEST = [
     *EXTRAS["wandb"],
     *EXTRAS["trackio"],
     *EXTRAS["train"],
+    # Exporters whose files are imported (tests/data/custom/test_exporters.py).
+    "supervision>=0.31",
+    "globox>=2.9",
+    "label-studio-converter>=0.0.59",
+    "labelformat>=0.1.17",
     # `transformers serve`
     "psutil",
     "jsonschema>=4",

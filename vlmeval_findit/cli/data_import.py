@@ -13,9 +13,10 @@ from ..benchmarks.findit.findit_datasets import Family
 from ..core.command import as_called
 from ..core.formatting import nearest, some
 from ..data.annotated_samples import AnnotationError, Counts, Units
+from ..data.custom.annotation_formats import FORMATS
 from ..data.custom.build import ImportChoices, ImportedDataset, import_samples
 from ..data.custom.class_rules import ClassRules, read_renames
-from ..data.custom.layouts import FORMATS, recognise
+from ..data.custom.layouts import recognise
 from ..data.custom.reader_options import ReaderOptions
 from ..data.custom.stored_pixels import ExifPixels
 from ..data.published.importing import ImportOptions, run_import

@@ -49,11 +49,20 @@ def test_elements_come_out_as_they_stand(
         assert joined(path) == values
 
 
+def test_a_file_that_holds_a_list_has_no_keys(tmp_path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('[{"a": 1}, [2]]')
+    assert list(sections(path)) == [("", 0, {"a": 1}), ("", 1, [2])]
+    path.write_text("[]")
+    assert list(sections(path)) == [("", None, [])]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         (b"", "line 1: not JSON: expected {"),
-        (b"[]", "line 1: not JSON: expected {"),
+        (b"[1, 2", "line 1: not JSON: expected ]"),
+        (b"[1]\n[2]", "line 2: not JSON: text behind the end"),
         (b'{"a": 1', "line 1: not JSON: expected }"),
         (b'{"a": [1, 2', "line 1: not JSON: expected ]"),
         (b'{"a": [{"b": 1},\n {"b": }]}', "line 2: not JSON: Expecting value"),

@@ -142,6 +142,12 @@ class _Listing:
     def _columns(self, header: Sequence[str]) -> dict[str, int]:
         """Return the places of the columns that are read; note the others."""
         where = f"{self.path}, line 1"
+        if any(_is_number(name) for name in header):
+            example = ",".join(COLUMNS)
+            raise AnnotationError(
+                f"{where}: has numbers, {', '.join(header)}: the first line should name the "
+                f"columns, as {example}"
+            )
         twice = [name for name in header if name and header.count(name) > 1]
         if twice:
             raise AnnotationError(f"{where}: two columns are called {twice[0]!r}: remove one")
@@ -157,11 +163,9 @@ class _Listing:
         missing = [column for column in COLUMNS if column not in columns]
         if missing:
             separator = "tabs" if suffix_of(self.path) == ".tsv" else "commas"
-            no_header = any(_is_number(name) for name in header)
-            hint = "; the first line should name the columns" if no_header else ""
             raise AnnotationError(
                 f"{where}: columns are {list(header)}, missing: {', '.join(missing)} "
-                f"({separator} separate them){hint}"
+                f"({separator} separate them)"
             )
         for at, name in enumerate(header):
             if at not in columns.values():

@@ -30,14 +30,19 @@ class Element(NamedTuple):
 def sections(path: Path) -> Iterator[Element]:
     """Yield the values of the object in a file; of lists their elements, one after the other.
 
-    Memory holds one element. An empty list is a value.
+    Memory holds one element. An empty list is a value. A file that holds a list has no keys: that
+    of its elements is "".
 
     Raises:
-        AnnotationError: it is no object, no JSON, or no UTF-8; the message names the line.
+        AnnotationError: it is neither, no JSON, or no UTF-8; the message names the line.
         OSError: it cannot be opened.
     """
     with open_regular(path) as file:
         text = _Text(path, file)
+        if text.takes("["):
+            yield from _of_list("", text)
+            text.take("")
+            return
         text.take("{")
         while not text.takes("}"):
             key = text.value()
@@ -45,18 +50,22 @@ def sections(path: Path) -> Iterator[Element]:
                 raise text.error("a key should be a text")
             text.take(":")
             if text.takes("["):
-                empty = True
-                for place, value in enumerate(_elements(text)):
-                    empty = False
-                    yield Element(key, place, value)
-                if empty:
-                    yield Element(key, None, [])
+                yield from _of_list(key, text)
             else:
                 yield Element(key, None, text.value())
             if not text.takes(","):
                 text.take("}")
                 break
         text.take("")
+
+
+def _of_list(key: str, text: _Text) -> Iterator[Element]:
+    empty = True
+    for place, value in enumerate(_elements(text)):
+        empty = False
+        yield Element(key, place, value)
+    if empty:
+        yield Element(key, None, [])
 
 
 def _elements(text: _Text) -> Iterator[Any]:

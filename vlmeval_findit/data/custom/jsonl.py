@@ -10,8 +10,8 @@ boxes a frame.  A key that is null is as if it were not there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -81,14 +81,34 @@ def read_jsonl(path: Path, images: Path, options: ReaderOptions | None = None) -
         AnnotationError: naming the line and what is wrong with it.
     """
     options = options or ReaderOptions()
-    ledger = Ledger()
+    return samples_of_lines(path, images, options, Ledger(), lines_of(path))
+
+
+Place = str
+"""The file and the line in it."""
+
+
+def lines_of(path: Path) -> Iterator[tuple[Place, Any]]:
+    """Yield the JSON of every line that is not empty, after its place."""
+    for number, text in enumerate(text_of(path).split("\n"), 1):
+        if text.strip():
+            where = f"{path}, line {number}"
+            yield where, json_of(text, where)
+
+
+def samples_of_lines(
+    path: Path,
+    images: Path,
+    options: ReaderOptions,
+    ledger: Ledger,
+    lines: Iterable[tuple[Place, Any]],
+) -> Samples:
+    """Return the queries of lines, as :func:`read_jsonl` does."""
     seen: dict[object, Sample] = {}
     kinds: dict[str, str] = {}
-    for number, text in enumerate(text_of(path).split("\n"), 1):
-        if not text.strip():
-            continue
-        where = f"{path}, line {number}"
-        line: Line = validated(Line, json_of(text, where), where)
+    for where, value in lines:
+        _refuse_other_lines(value, where)
+        line: Line = validated(Line, value, where)
         kind, query = _query(line, where, path.parent)
         kinds.setdefault(kind, where)
         if len(kinds) > 1:
@@ -117,6 +137,17 @@ def read_jsonl(path: Path, images: Path, options: ReaderOptions | None = None) -
         ledger=ledger,
         frames=options.frames,
     )
+
+
+def _refuse_other_lines(value: Any, where: Place) -> None:
+    """Refuse an object most of whose keys are not ours: no near key is meant by each."""
+    known = {field.name for field in fields(Line)}
+    if isinstance(value, dict) and 2 * len(value.keys() & known) < len(value):
+        there = ", ".join(map(str, list(value)[:8]))
+        raise AnnotationError(
+            f"{where}: has the keys {there}; read as JSON lines, a query each: image, one of "
+            f"{', '.join(TARGETS)}, and boxes (docs/reference/json-lines.md)"
+        )
 
 
 def _query(line: Line, where: str, folder: Path) -> tuple[str, Sample]:

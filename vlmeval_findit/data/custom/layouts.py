@@ -2,76 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from ...core.files import suffix_of
-from ..annotated_samples import AnnotationError, Samples
+from ..annotated_samples import AnnotationError
+from ..ledger import Ledger
+from .annotation_formats import (
+    COCO,
+    CREATEML,
+    CSV,
+    CVAT,
+    HF_METADATA,
+    KITTI,
+    LABELME,
+    VOC,
+    YOLO,
+    AnnotationFormat,
+    format_of,
+)
 from .annotation_values import IMAGE_SUFFIXES
-from .coco import read_coco
-from .csv_boxes import read_csv
-from .jsonl import read_jsonl
-from .reader_options import ReaderOptions
+from .foreign_formats import name_foreign
+from .found_files import files_below
+from .glimpse import glimpse
 from .splits import chosen_split
-from .voc import read_voc
-from .yolo import read_yolo
 
-_CLASSES = ("ignore_class", "drop_class", "rename_class")
-
-
-@dataclass(frozen=True, slots=True)
-class AnnotationFormat:
-    """A format of annotations; images stay where they are."""
-
-    name: str  # In messages
-    files: str  # In the help, as its meaning
-    means: str
-    read: Callable[[Path, Path, ReaderOptions], Samples]  # Of a path and the folder of images
-    flags: tuple[str, ...]  # Those that it takes of all that are for some formats only
-
-
-COCO = AnnotationFormat(
-    name="COCO",
-    files="FILE.json",
-    means="COCO: instances with boxes",
-    read=read_coco,
-    flags=("units", "no_masks", *_CLASSES),
-)
-JSON_LINES = AnnotationFormat(
-    name="JSON lines",
-    files="FILE.jsonl",
-    means='JSON lines, a query each: {"image": "a.jpg", "expression": "the grey cat", "boxes": '
-    "[[1, 2, 30, 40]]}; label, labels, references, images, caption and tags are in "
-    "docs/reference/json-lines.md",
-    read=read_jsonl,
-    flags=("units", "frames"),
-)
-CSV = AnnotationFormat(
-    name="CSV",
-    files="FILE.csv, .tsv",
-    means="columns image,label,x1,y1,x2,y2 and, if known, width,height; a box each line; also as "
-    "Roboflow, TensorFlow and OpenImages name them",
-    read=read_csv,
-    flags=("units", "split", *_CLASSES),
-)
-YOLO = AnnotationFormat(
-    name="YOLO",
-    files="DIR with labels",
-    means="YOLO, with data.yaml or classes.txt; also as Roboflow and labelImg lay it out",
-    read=read_yolo,
-    flags=("split", *_CLASSES),
-)
-VOC = AnnotationFormat(
-    name="VOC",
-    files="DIR with XML",
-    means="VOC: Annotations/ and JPEGImages/, or XML files beside images",
-    read=read_voc,
-    flags=("units", "split", "voc_from", *_CLASSES),
-)
-FORMATS = (COCO, JSON_LINES, CSV, YOLO, VOC)
-
-_BY_SUFFIX = {".json": COCO, ".jsonl": JSON_LINES, ".csv": CSV, ".tsv": CSV}
+_LISTINGS = (".json", ".jsonl", ".csv", ".tsv")
+_LOOKED_INTO = 50
+"""So many files of an unknown folder are looked into, to say what it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +60,7 @@ def recognise(path: Path, split: str | None) -> Layout:
         return _of_folder(path, split)
     if not path.exists():
         raise AnnotationError(f"{path}: no such file or folder")
-    form = _BY_SUFFIX.get(suffix_of(path))
-    if form is None:
-        raise AnnotationError(
-            f"{path}: files that are read end in .json (COCO), .jsonl, .csv or .tsv"
-        )
+    form = format_of(path, path)
     return Layout(form, path, path.parent, form.name)
 
 
@@ -115,6 +71,9 @@ def _of_folder(folder: Path, split: str | None) -> Layout:
         layout = of_format(folder.absolute().parent)
         if layout is not None:
             return layout
+    kitti = _kitti(folder, split)
+    if kitti is not None:
+        return kitti
     found = [layout for layout in (_yolo(folder), _voc(folder)) if layout is not None]
     if len(found) > 1:
         raise AnnotationError(
@@ -123,6 +82,7 @@ def _of_folder(folder: Path, split: str | None) -> Layout:
         )
     layout = found[0] if found else _of_files(folder, split) or _beside_images(folder)
     if layout is None:
+        _name_what_is_inside(folder)
         there = sorted(entry.name for entry in folder.iterdir())
         listed = ", ".join(there[:8]) or "nothing"
         raise AnnotationError(
@@ -131,6 +91,15 @@ def _of_folder(folder: Path, split: str | None) -> Layout:
             f"{listed}. Name a file, or --set NAME for a published set"
         )
     return layout
+
+
+def _name_what_is_inside(folder: Path) -> None:
+    """Raise an AnnotationError where files below a folder have a format that is not read."""
+    below = (
+        path for path in files_below(folder, Ledger()) if suffix_of(path) not in IMAGE_SUFFIXES
+    )
+    for path in islice(below, _LOOKED_INTO):
+        name_foreign(glimpse(path), folder)
 
 
 def _inner(folder: Path) -> bool:
@@ -156,6 +125,22 @@ def _voc(folder: Path) -> Layout | None:
     return Layout(VOC, folder, folder, "VOC: Annotations/, with the images beside it")
 
 
+def _kitti(folder: Path, split: str | None) -> Layout | None:
+    """Return KITTI's label_2/ and image_2/, of the folder or of one of its splits."""
+    places = {path.parent.name: path.parent for path in sorted(folder.glob("*/label_2"))}
+    is_split = False
+    if (folder / "label_2").is_dir():
+        place = folder
+    elif places:
+        place = places[chosen_split(folder, list(places), split)]
+        is_split = True
+    else:
+        return None
+    images = place / "image_2"
+    seen = f"KITTI: {place.name}/label_2 and image_2"
+    return Layout(KITTI, place / "label_2", images, seen, is_split)
+
+
 # --- folders with a file for each split -----------------------------------------------------------
 
 
@@ -164,6 +149,9 @@ def _of_files(folder: Path, split: str | None) -> Layout | None:
     for pattern, form, seen in (
         ("*/_annotations.coco.json", COCO, "COCO, as Roboflow exports"),
         ("*/_annotations.csv", CSV, "CSV, as Roboflow exports"),
+        ("*/_annotations.createml.json", CREATEML, "CreateML, as Roboflow exports"),
+        ("*/metadata.jsonl", HF_METADATA, "Hugging Face's image folder"),
+        ("annotations/*-annotations-bbox.csv", CSV, "CSV, as OpenImages has it"),
         ("annotations/instances_*.json", COCO, "COCO: annotations/instances_….json"),
         ("instances_*.json", COCO, "COCO: instances_….json"),
     ):
@@ -172,26 +160,37 @@ def _of_files(folder: Path, split: str | None) -> Layout | None:
             name = chosen_split(folder, list(files), split)
             path = files[name]
             return Layout(form, path, _images_of(folder, path, name), f"{seen}, {name}", True)
-    single = [path for path in sorted(folder.iterdir()) if suffix_of(path) in _BY_SUFFIX]
+    single = [path for path in sorted(folder.iterdir()) if suffix_of(path) in _LISTINGS]
     if len(single) == 1:
-        form = _BY_SUFFIX[suffix_of(single[0])]
-        return Layout(form, single[0], folder, f"{form.name}: {single[0].name}")
+        form = format_of(single[0], folder)
+        path = folder if form is LABELME else single[0]
+        return Layout(form, path, folder, f"{form.name}: {single[0].name}")
+    if single and _is_labelme(folder, single):
+        return Layout(LABELME, folder, folder, "labelme: a JSON file for each image")
     if len(single) > 1:
         listed = ", ".join(path.name for path in single[:8])
         raise AnnotationError(f"{folder}: which file is meant? There are {listed}")
     return None
 
 
+def _is_labelme(folder: Path, files: Sequence[Path]) -> bool:
+    return all(suffix_of(path) == ".json" for path in files) and LABELME.fits(glimpse(files[0]))
+
+
 def _split_of(path: Path) -> str:
-    """Return the split of a file: its folder's name, or what follows instances_."""
-    if path.name.startswith("_annotations"):
+    """Return the split of a file: its folder's name, or what its own says beside the format."""
+    if _is_beside_images(path):
         return path.parent.name
-    return path.stem.removeprefix("instances_")
+    return path.stem.removeprefix("instances_").removesuffix("-annotations-bbox")
+
+
+def _is_beside_images(path: Path) -> bool:
+    return path.name.startswith("_annotations") or path.name == "metadata.jsonl"
 
 
 def _images_of(folder: Path, path: Path, split: str) -> Path:
-    """Return the folder of the images of a file of COCO's or CVAT's."""
-    if path.name.startswith("_annotations"):
+    """Return the folder of the images of a file of COCO's, CVAT's or OpenImages'."""
+    if _is_beside_images(path):
         return path.parent
     for place in (folder / split, folder / "images" / split, folder / "images"):
         if place.is_dir():
@@ -203,11 +202,26 @@ def _images_of(folder: Path, path: Path, split: str) -> Path:
 
 
 def _beside_images(folder: Path) -> Layout | None:
+    for path in sorted(folder.glob("*.xml")):
+        if CVAT.fits(glimpse(path)):
+            return _cvat(folder)
+    inner = sorted(folder.glob("*/*.json"))
+    if inner and LABELME.fits(glimpse(inner[0])):
+        return Layout(LABELME, folder, folder, "labelme: a JSON file for each image")
     if _has(folder, (".xml",)):
         return Layout(VOC, folder, folder, "VOC: XML files beside images")
     if _has(folder, (".txt",)) and _has(folder, IMAGE_SUFFIXES):
         return Layout(YOLO, folder, folder, "YOLO: label files beside images")
     return None
+
+
+def _cvat(folder: Path) -> Layout:
+    files = sorted(folder.glob("*.xml"))
+    if len(files) > 1:
+        listed = ", ".join(path.name for path in files[:8])
+        raise AnnotationError(f"{folder}: which file is meant? There are {listed}")
+    images = folder / "images" if (folder / "images").is_dir() else folder
+    return Layout(CVAT, files[0], images, f"CVAT for images: {files[0].name}")
 
 
 def _has(folder: Path, suffixes: Sequence[str] | frozenset[str]) -> bool:

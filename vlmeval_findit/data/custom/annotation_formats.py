@@ -1,0 +1,223 @@
+"""The formats of annotations that are read: one row a format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..annotated_samples import AnnotationError, Samples
+from .coco import read_coco
+from .csv_boxes import read_csv
+from .cvat_xml import read_cvat
+from .foreign_formats import name_foreign
+from .glimpse import Glimpse, glimpse
+from .hf_metadata import read_hf_metadata
+from .json_lists import read_bdd100k, read_createml
+from .jsonl import read_jsonl
+from .kitti import is_kitti, read_kitti
+from .label_studio import read_label_studio
+from .labelme import read_labelme
+from .reader_options import ReaderOptions
+from .swift_lines import read_swift
+from .via import read_via
+from .voc import read_voc
+from .yolo import read_yolo
+
+_CLASSES = ("ignore_class", "drop_class", "rename_class")
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationFormat:
+    """A format of annotations; images stay where they are."""
+
+    name: str  # In messages
+    files: str  # In the help, as its meaning
+    means: str
+    read: Callable[[Path, Path, ReaderOptions], Samples]  # Of a path and the folder of images
+    flags: tuple[str, ...]  # Those that it takes of all that are for some formats only
+    fits: Callable[[Glimpse], bool]  # Whether a file is of it, by its suffix and what is in it
+
+
+def _suffix(*suffixes: str) -> Callable[[Glimpse], bool]:
+    return lambda file: file.suffix in suffixes
+
+
+def _never(file: Glimpse) -> bool:
+    """Say that a format is one of folders."""
+    return False
+
+
+def _is_via(file: Glimpse) -> bool:
+    values = file.json.get("_via_img_metadata", file.json)
+    first = next(iter(values.values()), None) if isinstance(values, dict) else None
+    is_image = isinstance(first, dict) and "filename" in first and "regions" in first
+    return is_image or file.has("_via_img_metadata")
+
+
+def _is_createml(file: Glimpse) -> bool:
+    is_image = file.has("image") or file.has("imagefilename")
+    return file.is_list and is_image and isinstance(file.json.get("annotations"), list)
+
+
+def _is_bdd100k(file: Glimpse) -> bool:
+    first = file.json
+    if not file.is_list:
+        frames = file.json.get("frames")
+        first = frames[0] if isinstance(frames, list) and isinstance(frames[0], dict) else {}
+    labels = first.get("labels")
+    is_frame = "name" in first and "objects" not in first and "labels" in first
+    return is_frame and (labels is None or isinstance(labels, list))
+
+
+def _is_label_studio(file: Glimpse) -> bool:
+    is_task = isinstance(file.json.get("data"), dict)
+    return file.is_list and is_task and (file.has("annotations") or file.has("completions"))
+
+
+def _is_swift(file: Glimpse) -> bool:
+    return isinstance(file.json.get("objects"), dict) and file.has("images")
+
+
+COCO = AnnotationFormat(
+    name="COCO",
+    files="FILE.json",
+    means="COCO: instances with boxes",
+    read=read_coco,
+    flags=("units", "no_masks", *_CLASSES),
+    fits=_suffix(".json"),
+)
+JSON_LINES = AnnotationFormat(
+    name="JSON lines",
+    files="FILE.jsonl",
+    means='JSON lines, a query each: {"image": "a.jpg", "expression": "the grey cat", "boxes": '
+    "[[1, 2, 30, 40]]}; label, labels, references, images, caption and tags are in "
+    "docs/reference/json-lines.md",
+    read=read_jsonl,
+    flags=("units", "frames"),
+    fits=_suffix(".jsonl"),
+)
+CSV = AnnotationFormat(
+    name="CSV",
+    files="FILE.csv, .tsv",
+    means="columns image,label,x1,y1,x2,y2 and, if known, width,height; a box each line; also as "
+    "Roboflow, TensorFlow and OpenImages name them",
+    read=read_csv,
+    flags=("units", "split", *_CLASSES),
+    fits=_suffix(".csv", ".tsv"),
+)
+YOLO = AnnotationFormat(
+    name="YOLO",
+    files="DIR with labels",
+    means="YOLO, with data.yaml or classes.txt; also as Roboflow and labelImg lay it out",
+    read=read_yolo,
+    flags=("split", *_CLASSES),
+    fits=_never,
+)
+VOC = AnnotationFormat(
+    name="VOC",
+    files="DIR with XML",
+    means="VOC: Annotations/ and JPEGImages/, or XML files beside images",
+    read=read_voc,
+    flags=("units", "split", "voc_from", *_CLASSES),
+    fits=_never,
+)
+LABELME = AnnotationFormat(
+    name="labelme",
+    files="DIR with JSON",
+    means="labelme: a JSON file for each image",
+    read=read_labelme,
+    flags=("no_masks", *_CLASSES),
+    fits=lambda file: not file.is_list and file.has("shapes", "imagePath"),
+)
+LABEL_STUDIO = AnnotationFormat(
+    name="Label Studio's JSON",
+    files="FILE.json",
+    means="Label Studio: tasks with rectangles, ellipses or polygons",
+    read=read_label_studio,
+    flags=_CLASSES,
+    fits=_is_label_studio,
+)
+VIA = AnnotationFormat(
+    name="VIA's JSON",
+    files="FILE.json",
+    means="VGG Image Annotator, version 1 or 2",
+    read=read_via,
+    flags=_CLASSES,
+    fits=_is_via,
+)
+CVAT = AnnotationFormat(
+    name="CVAT's XML",
+    files="FILE.xml",
+    means="CVAT for images 1.1",
+    read=read_cvat,
+    flags=("split", *_CLASSES),
+    fits=lambda file: file.suffix == ".xml" and "<annotations" in "".join(file.lines),
+)
+KITTI = AnnotationFormat(
+    name="KITTI",
+    files="DIR with label_2",
+    means="KITTI: label_2/ and image_2/",
+    read=read_kitti,
+    flags=_CLASSES,
+    fits=lambda file: file.suffix == ".txt" and any(map(is_kitti, file.lines[:1])),
+)
+CREATEML = AnnotationFormat(
+    name="CreateML",
+    files="FILE.json",
+    means="CreateML",
+    read=read_createml,
+    flags=_CLASSES,
+    fits=_is_createml,
+)
+BDD100K = AnnotationFormat(
+    name="BDD100K",
+    files="FILE.json",
+    means="BDD100K and Scalabel: a list of frames with box2d",
+    read=read_bdd100k,
+    flags=_CLASSES,
+    fits=_is_bdd100k,
+)
+HF_METADATA = AnnotationFormat(
+    name="Hugging Face's metadata",
+    files="metadata.jsonl",
+    means="Hugging Face's image folder, with objects",
+    read=read_hf_metadata,
+    flags=_CLASSES,
+    fits=lambda file: file.has("file_name", "objects"),
+)
+SWIFT = AnnotationFormat(
+    name="ms-swift",
+    files="FILE.jsonl",
+    means="ms-swift's grounding lines, with objects: ref and bbox",
+    read=read_swift,
+    flags=("units",),
+    fits=_is_swift,
+)
+# First those that are told by what is in a file.
+FORMATS = (
+    *(LABELME, LABEL_STUDIO, VIA, CVAT, KITTI, CREATEML, BDD100K, HF_METADATA, SWIFT),
+    *(COCO, JSON_LINES, CSV, YOLO, VOC),
+)
+
+
+def format_of(path: Path, asked: Path) -> AnnotationFormat:
+    """Return the format of a file.
+
+    Raises:
+        AnnotationError: it is not read; the message names the format, where it is known, and the
+            way. ``asked`` is what the user named: the file, or its folder.
+        OSError: it cannot be opened, or is no regular file.
+    """
+    file = glimpse(path)
+    for form in FORMATS:
+        if form.fits(file):
+            # A suffix alone says less than the signs of another format.
+            if form in (COCO, JSON_LINES, CSV):
+                name_foreign(file, asked)
+            return form
+    name_foreign(file, asked)
+    raise AnnotationError(
+        f"{path}: files that are read end in .json, .jsonl, .csv, .tsv or .xml (data import "
+        "--help lists the formats)"
+    )

@@ -1,0 +1,267 @@
+"""Formats of annotations that are not read: how each is recognised, and the shortest way in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..annotated_samples import AnnotationError
+from .glimpse import Glimpse
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFormat:
+    """A format that other tools write."""
+
+    name: str
+    fits: Callable[[Glimpse], bool]
+    way: Callable[[Path], str]  # What to do with a file or folder
+
+
+def name_foreign(file: Glimpse, asked: Path) -> None:
+    """Raise an AnnotationError that names the format of a file and the way, if it is known here.
+
+    ``asked`` is what the user named: the file, or a folder that it lies in.
+    """
+    for row in FOREIGN_FORMATS:
+        if row.fits(file):
+            raise AnnotationError(f"{file.path}: {row.name}, not read as it is. {row.way(asked)}")
+
+
+# --- ways -----------------------------------------------------------------------------------------
+
+
+def _json_line(path: Path) -> str:
+    example = '{"image": "a.jpg", "label": "cup", "boxes": [[10, 10, 50, 50]]}'
+    return (
+        f"Write a JSON line for each image and label, {example}, into a file beside the images; "
+        "then: data import FILE.jsonl --name NAME"
+    )
+
+
+def _expression_line(path: Path) -> str:
+    example = '{"image": "a.jpg", "expression": "the red cup", "boxes": [[10, 10, 50, 50]]}'
+    return (
+        f"Write a JSON line for each query, {example}, and say: data import FILE.jsonl --name NAME "
+        "--units thousandths (Qwen3-VL's numbers; pixels of the image file otherwise; Qwen2.5-VL's "
+        "are pixels of the resized image: convert them)"
+    )
+
+
+_INNER = ("annotations", "Annotations", "gt", "wider_face_split")
+"""Folders of annotations; datumaro wants the one above."""
+
+
+def _datumaro(form: str) -> Callable[[Path], str]:
+    def way(path: Path) -> str:
+        folder = path if path.is_dir() else path.parent
+        if folder.name in _INNER:
+            folder = folder.parent
+        return (
+            "Convert it with datumaro (pip install 'datumaro[cli]', in an environment of its own): "
+            f"datum convert -i {folder} -if {form} -f coco_instances -o coco -- --save-media; "
+            "then: data import coco --name NAME"
+        )
+
+    return way
+
+
+def _say(text: str) -> Callable[[Path], str]:
+    return lambda path: text.replace("PATH", str(path))
+
+
+_AS_COCO = "Export it as COCO from there, and say: data import FILE.json --name NAME"
+_FOLDER = "Name the folder: data import DIR --name NAME"
+
+
+# --- signs ----------------------------------------------------------------------------------------
+
+
+def _keys(*keys: str, is_list: bool | None = None) -> Callable[[Glimpse], bool]:
+    """Return whether the object of JSON, or the first of a list, has all these keys."""
+
+    def fits(file: Glimpse) -> bool:
+        return file.has(*keys) and is_list in (None, file.is_list)
+
+    return fits
+
+
+def _suffixes(*suffixes: str) -> Callable[[Glimpse], bool]:
+    return lambda file: file.suffix in suffixes
+
+
+def _texts(pattern: str) -> Callable[[Glimpse], bool]:
+    """Return whether a line of a text file is of a pattern, as a whole."""
+    compiled = re.compile(pattern)
+
+    def fits(file: Glimpse) -> bool:
+        return file.suffix == ".txt" and any(compiled.fullmatch(line) for line in file.lines)
+
+    return fits
+
+
+def _xml(pattern: str) -> Callable[[Glimpse], bool]:
+    compiled = re.compile(pattern)
+    return lambda file: file.suffix == ".xml" and bool(compiled.search("".join(file.lines)))
+
+
+def _columns(*names: str) -> Callable[[Glimpse], bool]:
+    def fits(file: Glimpse) -> bool:
+        is_listing = file.suffix in (".csv", ".tsv") and bool(file.lines)
+        return is_listing and all(name in file.lines[0] for name in names)
+
+    return fits
+
+
+def _is_conversation(file: Glimpse) -> bool:
+    return file.has("conversations") or (file.has("messages") and not file.has("objects"))
+
+
+def _is_coco_panoptic(file: Glimpse) -> bool:
+    return "segments_info" in _first(file.json.get("annotations"))
+
+
+def _is_coco_captions(file: Glimpse) -> bool:
+    first = _first(file.json.get("annotations"))
+    return "caption" in first and "bbox" not in first
+
+
+def _first(values: Any) -> dict[str, Any]:
+    if isinstance(values, list) and values and isinstance(values[0], dict):
+        first: dict[str, Any] = values[0]
+        return first
+    return {}
+
+
+def _is_datumaro(file: Glimpse) -> bool:
+    return file.has("items", "categories") and isinstance(file.json["categories"], dict)
+
+
+def _is_labelbox(file: Glimpse) -> bool:
+    return file.has("data_row") or file.has("Labeled Data")
+
+
+def _is_via3(file: Glimpse) -> bool:
+    return file.has("project", "metadata", "attribute") or file.has("project", "view", "file")
+
+
+def _is_per_image_bdd(file: Glimpse) -> bool:
+    return not file.is_list and "objects" in _first(file.json.get("frames"))
+
+
+def _mentions(key: str) -> Callable[[Glimpse], bool]:
+    """Return whether the first object has a key somewhere inside."""
+    return lambda file: f'"{key}"' in json.dumps(file.json)[:_MENTIONED]
+
+
+_MENTIONED = 100_000
+
+
+_NUMBER = r"-?\d+(?:\.\d+)?"
+_DOTA = rf"(?:{_NUMBER}\s+){{8}}\S+(?:\s+\S+)*|(?:imagesource|gsd):.*"
+_MOT = rf"\d+,-?\d+(?:,\s*{_NUMBER}){{4,8}}"
+_WIDER = r"\S.*\.(?:jpg|jpeg|png)"
+_YOLO = rf"\d+(?:\s+{_NUMBER}){{4}}"
+
+
+def _is_wider(file: Glimpse) -> bool:
+    """Return whether a text has the name of an image, a count, and rows of 4 or 10 numbers."""
+    lines = [line.strip() for line in file.lines[:3]]
+    if file.suffix != ".txt" or len(lines) < 3:
+        return False
+    is_row = re.fullmatch(rf"(?:{_NUMBER}\s*){{4,10}}", lines[2]) is not None
+    return re.fullmatch(_WIDER, lines[0], re.I) is not None and lines[1].isdigit() and is_row
+
+
+# Earlier rows come first: VOTT's files have regions, too.
+FOREIGN_FORMATS = (
+    ForeignFormat("CrowdHuman's annotations (.odgt)", _keys("ID", "gtboxes"), _json_line),
+    ForeignFormat(
+        "a COCO results list (predictions: image_id, category_id, bbox, score)",
+        _keys("image_id", "category_id", "score", is_list=True),
+        _say(
+            "Import is for ground truth: name the instances file that these predictions are about"
+        ),
+    ),
+    ForeignFormat(
+        "a list of COCO annotations without images and categories",
+        _keys("image_id", "category_id", "bbox", is_list=True),
+        _say('Put it into {"images": […], "categories": […], "annotations": […]}'),
+    ),
+    ForeignFormat(
+        "COCO panoptic",
+        _is_coco_panoptic,
+        _say("Name instances_*.json of the same images, or convert it with panopticapi"),
+    ),
+    ForeignFormat(
+        "COCO captions, without boxes",
+        _is_coco_captions,
+        _say("Name instances_*.json of the same images"),
+    ),
+    ForeignFormat("datumaro's own JSON", _is_datumaro, _datumaro("datumaro")),
+    ForeignFormat(
+        "Supervisely's JSON",
+        _keys("objects", "size"),
+        _say(f'Run its app "Export to COCO". {_AS_COCO.partition(", and ")[2].capitalize()}'),
+    ),
+    ForeignFormat(
+        "Supervisely's meta.json",
+        lambda file: file.has("classes", "tags") and file.path.name == "meta.json",
+        _say(f'Run its app "Export to COCO". {_AS_COCO.partition(", and ")[2].capitalize()}'),
+    ),
+    ForeignFormat("a VIA 3 project", _is_via3, _say(_AS_COCO)),
+    ForeignFormat(
+        "VIA's CSV",
+        _columns("region_shape_attributes"),
+        _say("Export the annotations from VIA as JSON, and say: data import FILE.json --name NAME"),
+    ),
+    ForeignFormat(
+        "Label Studio's short JSON (JSON_MIN)",
+        lambda file: file.has("annotation_id") and file.has("annotator"),
+        _say(
+            "Export as JSON or COCO from Label Studio, and say: data import FILE.json --name NAME"
+        ),
+    ),
+    ForeignFormat("Labelbox's export", _is_labelbox, _say(_AS_COCO)),
+    ForeignFormat("V7 Darwin's JSON", _keys("item", "annotations"), _say(_AS_COCO)),
+    ForeignFormat("VoTT's JSON", _keys("asset", "regions"), _say(_AS_COCO)),
+    ForeignFormat("BDD100K's JSON of one image", _is_per_image_bdd, _json_line),
+    ForeignFormat("a manifest of Amazon SageMaker", _keys("source-ref"), _json_line),
+    ForeignFormat("a data set for PaliGemma", _keys("image", "prefix", "suffix"), _expression_line),
+    ForeignFormat(
+        "conversations for training (Qwen-VL, LLaMA-Factory, LLaVA, ms-swift without objects)",
+        _is_conversation,
+        _expression_line,
+    ),
+    ForeignFormat(
+        "boxes as Gemini answers (box_2d: [y1, x1, y2, x2])", _mentions("box_2d"), _json_line
+    ),
+    ForeignFormat(
+        "boxes as Qwen answers (bbox_2d: [x1, y1, x2, y2])",
+        _mentions("bbox_2d"),
+        _expression_line,
+    ),
+    ForeignFormat("WIDER FACE's list", _is_wider, _datumaro("wider_face")),
+    ForeignFormat(
+        "MOT's list (frame, id, x, y, width, height …)", _texts(_MOT), _datumaro("mot_seq")
+    ),
+    ForeignFormat(
+        "DOTA's boxes of four corners",
+        _texts(_DOTA),
+        _say(
+            "FindIt's boxes are upright. Write the box around the corners into a CSV file with the "
+            "columns image,label,x1,y1,x2,y2, and say: data import FILE.csv --name NAME"
+        ),
+    ),
+    ForeignFormat("a label file of YOLO", _texts(_YOLO), _say(_FOLDER)),
+    ForeignFormat("LabelMe's XML (MIT)", _xml("<polygon>.*<pt>"), _datumaro("label_me")),
+    ForeignFormat("a file of VOC", _xml("<bndbox>"), _say(_FOLDER)),
+    ForeignFormat("an archive", _suffixes(".zip", ".tar", ".gz", ".tgz", ".7z"), _say("Unpack it")),
+    ForeignFormat("TFRecord", _suffixes(".tfrecord", ".tfrecords", ".record"), _json_line),
+    ForeignFormat("Parquet", _suffixes(".parquet", ".arrow"), _json_line),
+)
+"""Formats by the first sign that fits."""

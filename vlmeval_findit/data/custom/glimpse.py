@@ -1,0 +1,77 @@
+"""Look into the beginning of a file, to tell what format it has."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ...core.files import open_regular, suffix_of
+from ..annotated_samples import AnnotationError
+from .json_sections import sections
+
+_ELEMENTS = 1000
+"""So many elements of JSON are looked at: formats have their keys at the beginning."""
+
+_BYTES = 1 << 16
+_LINES = 20
+_JSON_LINES = (".jsonl", ".odgt", ".ndjson", ".manifest")
+
+
+@dataclass(frozen=True, slots=True)
+class Glimpse:
+    """What a file begins with; whatever cannot be read is empty."""
+
+    path: Path
+    # Of JSON the object, or the first one of a list or of JSON lines; of its lists the first two
+    # elements
+    json: dict[str, Any]
+    is_list: bool  # Of JSON
+    lines: tuple[str, ...]  # The first that are not empty, of other text
+
+    @property
+    def suffix(self) -> str:
+        return suffix_of(self.path)
+
+    def has(self, *keys: str) -> bool:
+        """Return whether the object of JSON has all these keys."""
+        return all(key in self.json for key in keys)
+
+
+def glimpse(path: Path) -> Glimpse:
+    """Look into a file.
+
+    Raises an OSError if it cannot be opened, or is no regular file.
+    """
+    if suffix_of(path) == ".json":
+        try:
+            return _of_json(path)
+        except AnnotationError:
+            pass  # Perhaps JSON lines; else its reader will say what is wrong
+    with open_regular(path) as file:
+        text = file.read(_BYTES).decode("utf-8-sig", "replace")
+    lines = tuple(islice((line for line in text.splitlines() if line.strip()), _LINES))
+    first: Any = None
+    if suffix_of(path) in (*_JSON_LINES, ".json") and lines:
+        try:
+            first = json.loads(lines[0])
+        except ValueError:
+            first = None
+    return Glimpse(path, first if isinstance(first, dict) else {}, False, lines)
+
+
+def _of_json(path: Path) -> Glimpse:
+    values: dict[str, Any] = {}
+    is_list = False
+    for element in islice(sections(path), _ELEMENTS):
+        if element.key == "" and element.place == 0:
+            is_list = True
+            values = element.value if isinstance(element.value, dict) else {}
+            break
+        if element.place is None:
+            values[element.key] = element.value
+        elif element.place < 2:
+            values.setdefault(element.key, []).append(element.value)
+    return Glimpse(path, values, is_list, ())

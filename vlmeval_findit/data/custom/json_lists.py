@@ -1,0 +1,147 @@
+"""Read JSON that lists images with their boxes: CreateML's, and BDD100K's (Scalabel)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from ...core.config import Expected, Text
+from ..annotated_samples import CROWD, IGNORED, AnnotationError, Samples
+from .annotation_values import Coordinate
+from .collected import Collected
+from .json_sections import sections
+from .reader_options import ReaderOptions
+
+_List = Annotated[list[Any], Expected("a list")]
+
+
+# --- CreateML -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _CreateMLImage:
+    called: ClassVar[str] = "images"
+    not_needed: ClassVar = frozenset(("verified",))
+    annotations: _List
+    image: Text | None = None
+    imagefilename: Text | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    called: ClassVar[str] = "coordinates"
+    not_needed: ClassVar[frozenset[str]] = frozenset()
+    x: Coordinate
+    y: Coordinate
+    width: Coordinate
+    height: Coordinate
+
+
+@dataclass(frozen=True, slots=True)
+class _CreateMLBox:
+    called: ClassVar[str] = "annotations"
+    not_needed: ClassVar[frozenset[str]] = frozenset()
+    label: Text
+    coordinates: Any
+
+
+def read_createml(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
+    """Read CreateML's JSON: x and y are the centre of a box, in pixels."""
+    collected = Collected(path, images, options)
+    for element in sections(path):
+        where = f"{path}, [{element.place}]"
+        entry: _CreateMLImage = collected.record(_CreateMLImage, element.value, where)
+        name = entry.image or entry.imagefilename
+        if not name:
+            raise AnnotationError(f"{where}: no image")
+        image = collected.image(name, where)
+        for at, value in enumerate(entry.annotations):
+            place = f"{where}, annotations[{at}]"
+            box: _CreateMLBox = collected.record(_CreateMLBox, value, place)
+            sides: _Sides = collected.record(_Sides, box.coordinates, f"{place}, coordinates")
+            half_width, half_height = sides.width / 2, sides.height / 2
+            corners = (
+                sides.x - half_width,
+                sides.y - half_height,
+                sides.x + half_width,
+                sides.y + half_height,
+            )
+            collected.add(image, box.label, corners, place)
+    return collected.samples()
+
+
+# --- BDD100K --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    called: ClassVar[str] = "frames"
+    not_needed: ClassVar = frozenset(
+        (
+            *("timestamp", "attributes", "url", "videoName", "video_name", "frameIndex"),
+            *("intrinsics", "extrinsics", "size"),
+        )
+    )
+    name: Text
+    labels: _List | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    called: ClassVar[str] = "labels"
+    not_needed: ClassVar = frozenset(
+        ("id", "manualShape", "manualAttributes", "manual_shape", "manual_attributes", "score")
+    )
+    category: Text
+    box2d: Any = None
+    attributes: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Corners:
+    called: ClassVar[str] = "box2d"
+    not_needed: ClassVar[frozenset[str]] = frozenset()
+    x1: Coordinate
+    y1: Coordinate
+    x2: Coordinate
+    y2: Coordinate
+
+
+_NO_FLAGS = frozenset(("occluded", "truncated", "trafficLightColor"))
+
+
+def read_bdd100k(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
+    """Read the JSON of BDD100K's detection labels: a list of frames, or one below "frames".
+
+    Lanes and areas have no box, and are left out.  ``crowd`` and ``ignored`` are honoured.
+    """
+    collected = Collected(path, images, options)
+    for element in sections(path):
+        if element.key not in ("", "frames"):
+            collected.ledger.keys("the file", [element.key], frozenset(("config",)), str(path))
+            continue
+        where = f"{path}, {element.key}[{element.place}]"
+        frame: _Frame = collected.record(_Frame, element.value, where)
+        image = collected.image(frame.name, where)
+        for at, value in enumerate(frame.labels or ()):
+            place = f"{where}, labels[{at}]"
+            label: _Label = collected.record(_Label, value, place)
+            if label.box2d is None:
+                collected.ledger.leave_out("labels without a box: lanes and areas", place)
+                continue
+            box: _Corners = collected.record(_Corners, label.box2d, f"{place}, box2d")
+            corners = (box.x1, box.y1, box.x2, box.y2)
+            ignored = _ignored(label.attributes, place, collected)
+            collected.add(image, label.category, corners, place, ignored=ignored)
+    return collected.samples()
+
+
+def _ignored(attributes: Any, where: str, collected: Collected) -> str:
+    if not isinstance(attributes, dict):
+        return ""
+    flags = {"crowd": CROWD, "ignored": IGNORED, "ignore": IGNORED}
+    rest = attributes.keys() - flags.keys()
+    collected.ledger.keys("attributes of labels", rest, _NO_FLAGS, where)
+    reasons = [why for flag, why in flags.items() if attributes.get(flag)]
+    return reasons[0] if reasons else ""
