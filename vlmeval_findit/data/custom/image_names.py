@@ -11,6 +11,17 @@ from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES
 
 
+def decoded(name: str) -> str:
+    """Return a name as files have it: tools write percent signs, backslashes, and whole addresses.
+
+    >>> decoded("/data/local-files/?d=cam%201/a.png"), decoded("cam\\\\b%20c.png")
+    ('cam 1/a.png', 'cam/b c.png')
+    """
+    # Label Studio's address of a file on its own machine
+    stated = name.partition("?d=")[2] or name
+    return unquote(stated).replace("\\", "/")
+
+
 class ImageNames:
     """Finds images by the names that annotations state.
 
@@ -46,7 +57,7 @@ class ImageNames:
     def _found(self, stated: str, where: str) -> tuple[str, str]:
         if self._is_there(stated):
             return stated, ""
-        plain = unquote(stated).replace("\\", "/")
+        plain = decoded(stated)
         base = PurePosixPath(plain).name
         for name, how in (
             (plain, "whose names are encoded"),

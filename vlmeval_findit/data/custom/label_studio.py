@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, ClassVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from ...boxes.representation import Corners
 from ...core.config import Expected
@@ -16,6 +16,7 @@ from ...core.image_files import Size
 from ..annotated_samples import AnnotationError, Samples, Units
 from .annotation_values import IMAGE_SUFFIXES, Coordinate, validated
 from .collected import Collected, around_points
+from .image_names import decoded
 from .json_sections import sections
 from .reader_options import ReaderOptions
 
@@ -193,11 +194,10 @@ def _image_name(data: Mapping[str, Any], where: str) -> str:
     names = []
     for value in data.values():
         if isinstance(value, str):
-            local = parse_qs(urlsplit(value).query).get("d")
-            name = local[0] if local else urlsplit(value).path
+            name = decoded(value).partition("?")[0]
             if suffix_of(PurePosixPath(name)) in IMAGE_SUFFIXES:
                 names.append(name)
     if len(names) != 1:
         raise AnnotationError(f"{where}, data: {len(names)} names of images, should be one")
     # ImageNames looks for it without its folder, too.
-    return names[0].lstrip("/")
+    return urlsplit(names[0]).path.lstrip("/")

@@ -19,6 +19,7 @@ from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES, text_of, written_number
 from .detection import Detections, detection_samples
 from .found_files import files_below
+from .image_names import decoded
 from .reader_options import ReaderOptions
 from .splits import chosen_split, names_a_split
 from .yolo_data import YoloData, find_yolo_data
@@ -200,7 +201,7 @@ def _in_place(place: _Place, ledger: Ledger) -> dict[Path, Path | None]:
             images.setdefault(path.relative_to(place.images).with_suffix(""), []).append(path)
         elif place.images != place.labels:
             ledger.not_read(f"files {path.suffix or 'without a suffix'} among images", str(path))
-    labels = dict(_label_files(place.labels, ledger))
+    labels = _by_image(dict(_label_files(place.labels, ledger)), images, ledger)
     for stem, label in labels.items():
         there = images.get(stem, [])
         if not there:
@@ -212,6 +213,19 @@ def _in_place(place: _Place, ledger: Ledger) -> dict[Path, Path | None]:
                 "Rename one, with its labels"
             )
     return {path: labels.get(stem) for stem, there in images.items() for path in there}
+
+
+def _by_image(
+    labels: Mapping[Path, Path], images: Mapping[Path, Sequence[Path]], ledger: Ledger
+) -> dict[Path, Path]:
+    """Return label files by the paths of their images, whose names Label Studio encodes."""
+    by_image = dict(labels)
+    for stem, label in labels.items():
+        plain = Path(decoded(stem.as_posix()))
+        if stem not in images and plain in images and plain not in labels:
+            ledger.note("images whose names are encoded", f"{label}: {plain}")
+            by_image[plain] = by_image.pop(stem)
+    return by_image
 
 
 def _label_files(folder: Path, ledger: Ledger) -> Iterator[tuple[Path, Path]]:
