@@ -293,7 +293,7 @@ def test_another_folder(tmp_path, capsys) -> None:
         ([".", "--set", "GroundingME", "--image-root", "."], "--image-root is not for a published"),
         (["x.json", "--name", "M", "--split", "v"], "--split is not for COCO"),
         ([".", "--name", "Mine"], "which has no images and no categories"),
-        ([__file__, "--name", "Mine"], "importing.py: files that are read end in .json (COCO)"),
+        ([__file__, "--name", "Mine"], "importing.py: files that are read end in .json, .jsonl"),
         (["gone", "--name", "Mine"], "gone: no such file or folder"),
     ],
 )

@@ -21,7 +21,10 @@ from .splits import chosen_split
 _CORNERS = ("xtl", "ytl", "xbr", "ybr")
 _OF_IMAGE = frozenset(("id", "name", "width", "height", "subset", "task_id"))
 _OF_SHAPE = frozenset(
-    ("label", "occluded", "source", "z_order", "group_id", "rotation", "points", *_CORNERS)
+    (
+        *("label", "occluded", "source", "z_order", "group_id", "rotation", "points", "outside"),
+        *("keyframe", *_CORNERS),
+    )
 )
 
 
@@ -85,6 +88,9 @@ def _read_image(entry: ElementTree.Element, where: str, collected: Collected) ->
         for attribute in shape.findall("attribute"):
             collected.ledger.not_read(f"attributes of shapes: {attribute.get('name')}", place)
         label = shape.get("label", "")
+        if shape.get("outside") == "1":
+            collected.ledger.leave_out("shapes that are outside of the image", place)
+            continue
         if shape.tag == "box":
             collected.add(image, label, _corners(shape.attrib, place, collected), place)
         elif shape.tag == "polygon":

@@ -20,6 +20,7 @@ class ForeignFormat:
     name: str
     fits: Callable[[Glimpse], bool]
     way: Callable[[Path], str]  # What to do with a file or folder
+    is_read_in_folders: bool = False  # A folder of such files is read
 
 
 def name_foreign(file: Glimpse, asked: Path) -> None:
@@ -28,7 +29,8 @@ def name_foreign(file: Glimpse, asked: Path) -> None:
     ``asked`` is what the user named: the file, or a folder that it lies in.
     """
     for row in FOREIGN_FORMATS:
-        if row.fits(file):
+        is_part = row.is_read_in_folders and asked != file.path
+        if row.fits(file) and not is_part:
             raise AnnotationError(f"{file.path}: {row.name}, not read as it is. {row.way(asked)}")
 
 
@@ -162,7 +164,7 @@ _MENTIONED = 100_000
 
 
 _NUMBER = r"-?\d+(?:\.\d+)?"
-_DOTA = rf"(?:{_NUMBER}\s+){{8}}\S+(?:\s+\S+)*|(?:imagesource|gsd):.*"
+_DOTA = rf"(?:{_NUMBER}\s+){{8}}[A-Za-z]\S*(?:\s+\S+)*|(?:imagesource|gsd):.*"
 _MOT = rf"\d+,-?\d+(?:,\s*{_NUMBER}){{4,8}}"
 _WIDER = r"\S.*\.(?:jpg|jpeg|png)"
 _YOLO = rf"\d+(?:\s+{_NUMBER}){{4}}"
@@ -173,7 +175,7 @@ def _is_wider(file: Glimpse) -> bool:
     lines = [line.strip() for line in file.lines[:3]]
     if file.suffix != ".txt" or len(lines) < 3:
         return False
-    is_row = re.fullmatch(rf"(?:{_NUMBER}\s*){{4,10}}", lines[2]) is not None
+    is_row = re.match(rf"(?:{_NUMBER}\s+){{3}}{_NUMBER}(?:\s|$)", lines[2]) is not None
     return re.fullmatch(_WIDER, lines[0], re.I) is not None and lines[1].isdigit() and is_row
 
 
@@ -257,9 +259,9 @@ FOREIGN_FORMATS = (
             "columns image,label,x1,y1,x2,y2, and say: data import FILE.csv --name NAME"
         ),
     ),
-    ForeignFormat("a label file of YOLO", _texts(_YOLO), _say(_FOLDER)),
-    ForeignFormat("LabelMe's XML (MIT)", _xml("<polygon>.*<pt>"), _datumaro("label_me")),
-    ForeignFormat("a file of VOC", _xml("<bndbox>"), _say(_FOLDER)),
+    ForeignFormat("a label file of YOLO", _texts(_YOLO), _say(_FOLDER), is_read_in_folders=True),
+    ForeignFormat("LabelMe's XML (MIT)", _xml("<polygon>.*<pt>|<imagesize>"), _datumaro("label_me")),
+    ForeignFormat("a file of VOC", _xml("<bndbox>"), _say(_FOLDER), is_read_in_folders=True),
     ForeignFormat("an archive", _suffixes(".zip", ".tar", ".gz", ".tgz", ".7z"), _say("Unpack it")),
     ForeignFormat("TFRecord", _suffixes(".tfrecord", ".tfrecords", ".record"), _json_line),
     ForeignFormat("Parquet", _suffixes(".parquet", ".arrow"), _json_line),

@@ -16,7 +16,7 @@ _ELEMENTS = 1000
 """So many elements of JSON are looked at: formats have their keys at the beginning."""
 
 _BYTES = 1 << 16
-_LINES = 20
+_LINES = 100
 _JSON_LINES = (".jsonl", ".odgt", ".ndjson", ".manifest")
 
 

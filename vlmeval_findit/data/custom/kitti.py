@@ -1,7 +1,8 @@
-"""Read KITTI's labels: a text file for each image, 15 words a line, boxes in pixels."""
+"""Read KITTI's labels: a text file for each image, a type and 14 numbers a line, in pixels."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from ...core.files import suffix_of
@@ -11,8 +12,8 @@ from .collected import Collected
 from .found_files import files_below
 from .reader_options import ReaderOptions
 
-_WORDS = 15
-"""Type, truncated, occluded, alpha, x1, y1, x2, y2, and seven numbers in space."""
+_NUMBERS = 14
+"""Truncated, occluded, alpha, x1, y1, x2, y2, and seven numbers in space."""
 
 
 def is_kitti(line: str) -> bool:
@@ -21,14 +22,24 @@ def is_kitti(line: str) -> bool:
     >>> is_kitti("Car 0.00 0 1.8 10 10 50 50 1 1 1 1 1 1 1"), is_kitti("0 0.5 0.5 0.1 0.1")
     (True, False)
     """
-    name, *rest = line.split() or [""]
-    if len(rest) not in (_WORDS - 1, _WORDS):
-        return False
+    label, numbers = _parts(line)
+    return (
+        bool(label) and len(numbers) in (_NUMBERS, _NUMBERS + 1) and all(map(_is_number, numbers))
+    )
+
+
+def _parts(line: str) -> tuple[str, list[str]]:
+    """Return the type, which may have blanks, and the words from the first number on."""
+    words = line.split()
+    first = next((at for at, word in enumerate(words) if _is_number(word)), len(words))
+    return " ".join(words[:first]), words[first:]
+
+
+def _is_number(word: str) -> bool:
     try:
-        [float(word) for word in rest]
+        return math.isfinite(float(word))
     except ValueError:
         return False
-    return not name.replace(".", "").isdigit()
 
 
 def read_kitti(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
@@ -36,7 +47,8 @@ def read_kitti(path: Path, images: Path, options: ReaderOptions | None = None) -
 
     Boxes are used, and nothing of space.  DontCare is a class that rules say the meaning of.
 
-    Raises an AnnotationError for other lines, and for results, which have a score.
+    Raises an AnnotationError for other lines, and for results, which have a score (datumaro's
+    labels have the score 1).
     """
     collected = Collected(path, images, options)
     root = path if path.is_dir() else path.parent
@@ -65,10 +77,12 @@ def _with_suffix(images: Path, name: str) -> str:
 
 
 def _read_line(line: str, where: str, image: str, collected: Collected) -> None:
-    label, *rest = line.split()
-    if len(rest) == _WORDS:
+    label, numbers = _parts(line)
+    if len(numbers) == _NUMBERS + 1 and written_number(numbers[-1], where) != 1:
         raise AnnotationError(f"{where}: has a score: these are results of a model, no labels")
-    if len(rest) != _WORDS - 1:
-        raise AnnotationError(f"{where}: {len(rest) + 1} words, KITTI's labels have {_WORDS}")
-    x1, y1, x2, y2 = (written_number(word, where) for word in rest[3:7])
+    if not label or len(numbers) not in (_NUMBERS, _NUMBERS + 1):
+        raise AnnotationError(
+            f"{where}: KITTI's labels have a type and {_NUMBERS} numbers, not {line[:60]!r}"
+        )
+    x1, y1, x2, y2 = (written_number(word, where) for word in numbers[3:7])
     collected.add(image, label, (x1, y1, x2, y2), where)

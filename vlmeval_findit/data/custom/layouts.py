@@ -109,6 +109,8 @@ def _inner(folder: Path) -> bool:
 def _yolo(folder: Path) -> Layout | None:
     if (folder / "labels").is_dir():
         images = folder / "images"
+        if _holds_kitti(folder / "labels"):
+            return Layout(KITTI, folder / "labels", images, "KITTI: labels/ and images/")
         seen = "YOLO: labels/ and images/"
         return Layout(YOLO, folder, images if images.is_dir() else folder, seen)
     if any(folder.glob("*/labels")):
@@ -116,9 +118,21 @@ def _yolo(folder: Path) -> Layout | None:
     return None
 
 
+def _holds_kitti(labels: Path) -> bool:
+    """Tell whether the first label file is KITTI's; raise an AnnotationError for others, named."""
+    for path in islice(sorted(labels.rglob("*.txt")), _LOOKED_INTO):
+        file = glimpse(path)
+        if KITTI.fits(file):
+            return True
+        name_foreign(file, labels.parent)
+    return False
+
+
 def _voc(folder: Path) -> Layout | None:
     if not (folder / "Annotations").is_dir():
         return None
+    for path in islice(sorted((folder / "Annotations").rglob("*.xml")), 1):
+        name_foreign(glimpse(path), folder)
     for name in ("JPEGImages", "images", "Images"):
         if (folder / name).is_dir():
             return Layout(VOC, folder, folder / name, f"VOC: Annotations/ and {name}/")
@@ -211,6 +225,7 @@ def _beside_images(folder: Path) -> Layout | None:
     if _has(folder, (".xml",)):
         return Layout(VOC, folder, folder, "VOC: XML files beside images")
     if _has(folder, (".txt",)) and _has(folder, IMAGE_SUFFIXES):
+        _name_what_is_inside(folder)
         return Layout(YOLO, folder, folder, "YOLO: label files beside images")
     return None
 

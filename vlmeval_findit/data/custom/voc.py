@@ -7,7 +7,7 @@ Objects marked as difficult are ignored, as in the challenge.  Of several splits
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree
@@ -92,7 +92,8 @@ def _of_split(
     folder: Path, files: Sequence[_XmlFile], options: ReaderOptions, ledger: Ledger
 ) -> list[_XmlFile]:
     """Return the files of the chosen split; all of them, where there are no splits."""
-    splits = _listed_splits(folder) or _folders_of_splits(files)
+    stems = {str(file.stem) for file in files}
+    splits = _listed_splits(folder, stems) or _folders_of_splits(files)
     if not splits:
         if options.split is not None:
             raise AnnotationError(f"{folder}: there are no splits. Leave out --split")
@@ -103,23 +104,35 @@ def _of_split(
     for file in files:
         if str(file.stem) not in wanted:
             ledger.leave_out(f"XML files not of the split {split}", str(file.path))
-    for name in sorted(wanted - {str(file.stem) for file in files}):
+    for name in sorted(wanted - stems):
         ledger.leave_out(f"images of the split {split} without an XML file", name)
     if not chosen:
         raise AnnotationError(f"{folder}: no XML file is of the split {split}")
     return chosen
 
 
-def _listed_splits(folder: Path) -> dict[str, set[str]]:
+def _listed_splits(folder: Path, known: Set[str]) -> dict[str, set[str]]:
     """Return the stems that ImageSets/Main lists by split; lists of classes have other names."""
     lists = folder / "ImageSets" / "Main"
     splits = {}
     for path in sorted(lists.glob("*.txt")) if lists.is_dir() else ():
         if names_a_split(path.stem):
-            lines = text_of(path).splitlines()
-            stems = {line.split()[0] for line in lines if line.strip()}
-            splits[path.stem] = {_without_suffix(stem) for stem in stems}
+            lines = (line.strip() for line in text_of(path).splitlines())
+            splits[path.stem] = {_listed_stem(line, known) for line in lines if line}
     return splits
+
+
+def _listed_stem(line: str, known: Set[str]) -> str:
+    """Return the stem that a line names: all of it, or without the 1, 0 or -1 of a class behind it.
+
+    >>> _listed_stem("cam 2/f 1", {"cam 2/f 1"}), _listed_stem("000005  -1", {"000005"})
+    ('cam 2/f 1', '000005')
+    """
+    whole = _without_suffix(line.strip("\"'"))
+    if whole in known:
+        return whole
+    name, _, flag = line.rpartition(" ")
+    return _without_suffix(name.strip()) if name and flag in ("1", "0", "-1") else whole
 
 
 def _without_suffix(name: str) -> str:

@@ -22,9 +22,9 @@ from .found_files import files_below
 from .image_names import decoded
 from .reader_options import ReaderOptions
 from .splits import chosen_split, names_a_split
-from .yolo_data import YoloData, find_yolo_data
+from .yolo_data import DATA_FILES, YoloData, find_yolo_data
 
-_NO_LABELS = ("classes.txt", "notes.txt", "readme.txt", "train.txt", "val.txt", "test.txt")
+_NO_LABELS = ("notes.txt", "readme.txt", "train.txt", "val.txt", "test.txt")
 """Text files that lie beside labels, in lower case."""
 
 
@@ -231,6 +231,8 @@ def _by_image(
 def _label_files(folder: Path, ledger: Ledger) -> Iterator[tuple[Path, Path]]:
     """Yield label files by their paths without suffix."""
     for path in files_below(folder, ledger):
+        if path.name in DATA_FILES:
+            continue  # Read before
         if suffix_of(path) != ".txt":
             if suffix_of(path) not in IMAGE_SUFFIXES:
                 kind = path.suffix or "without a suffix"
@@ -248,7 +250,7 @@ def _of_list(file: Path, folder: Path, ledger: Ledger) -> dict[Path, Path | None
         name = line.strip()
         if not name:
             continue
-        places = [file.parent / name, folder / name]
+        places = [file.parent / name, folder / name, folder / name.removeprefix("data/")]
         there = [path for path in places if path.is_file()]
         if not there:
             raise AnnotationError(f"{file}, line {at}: there is no image {name}")

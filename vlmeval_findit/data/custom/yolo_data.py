@@ -15,8 +15,12 @@ from .annotation_values import text_of
 from .splits import names_a_split
 
 _YAML = ("data.yaml", "data.yml", "dataset.yaml", "dataset.yml")
+_DARKNET = "obj.data"
 _LISTS = ("classes.txt", "obj.names", "classes.names")
 _SPLITS = ("train", "val", "valid", "test")
+DATA_FILES = (*_YAML, _DARKNET, *_LISTS)
+"""Files that say what the classes and splits are."""
+
 _NOT_NEEDED = frozenset(("nc", "path", "download", "roboflow", "names", "kpt_shape", "flip_idx"))
 
 
@@ -45,12 +49,12 @@ def find_yolo_data(folder: Path, ledger: Ledger) -> YoloData:
                 # A folder within the set is the split that is meant.
                 is_within = place == folder.absolute().parent
                 return replace(data, splits={}) if is_within else data
+    if (folder / _DARKNET).is_file():
+        return _read_darknet(folder / _DARKNET, ledger)
     for place in places:
         for name in _LISTS:
-            file = place / name
-            if file.is_file():
-                lines = text_of(file).splitlines()
-                return YoloData(file, {str(at): line.strip() for at, line in enumerate(lines)})
+            if (place / name).is_file():
+                return YoloData(place / name, _listed_names(place / name))
     others = sorted(folder.glob("*.y*ml"))
     if len(others) == 1:
         return _read_yaml(others[0], ledger)
@@ -58,6 +62,26 @@ def find_yolo_data(folder: Path, ledger: Ledger) -> YoloData:
         f"{folder}: no file says what the classes are called: put data.yaml (names: [cat, dog]) "
         "or classes.txt (a name a line) there"
     )
+
+
+def _listed_names(file: Path) -> dict[str, str]:
+    lines = text_of(file).splitlines()
+    return {str(at): line.strip() for at, line in enumerate(lines)}
+
+
+def _read_darknet(file: Path, ledger: Ledger) -> YoloData:
+    """Read obj.data, a line ``key = value`` each, as Darknet, CVAT and datumaro write it."""
+    values = {}
+    for line in text_of(file).splitlines():
+        key, equals, value = line.partition("=")
+        if equals:
+            values[key.strip()] = value.strip()
+    names = _resolved(file, None, values.get("names", "obj.names"))
+    if names is None:
+        raise AnnotationError(f"{file}: no file {values.get('names', 'obj.names')} with the names")
+    not_needed = frozenset(("classes", "backup", "names", "eval"))
+    ledger.keys(file.name, values.keys() - {*_SPLITS}, not_needed, str(file))
+    return YoloData(file, _listed_names(names), _splits(file, values))
 
 
 def _read_yaml(file: Path, ledger: Ledger) -> YoloData:
@@ -108,8 +132,8 @@ def _resolved(file: Path, root: Any, entry: str) -> Path | None:
     bases = [file.parent]
     if isinstance(root, str) and root:
         bases.insert(0, file.parent / root)
-    # Roboflow writes ../valid/images for valid/images.
-    for name in (entry, entry.removeprefix("../")):
+    # Roboflow writes ../valid/images for valid/images, Darknet's tools data/val.txt for val.txt.
+    for name in (entry, entry.removeprefix("../"), entry.removeprefix("data/")):
         for base in bases:
             if (base / name).exists():
                 return (base / name).resolve()
