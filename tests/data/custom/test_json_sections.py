@@ -62,6 +62,7 @@ def test_a_file_that_holds_a_list_has_no_keys(tmp_path) -> None:
     [
         (b"", "line 1: not JSON: expected {"),
         (b"[1, 2", "line 1: not JSON: expected ]"),
+        (b'{"a":\n ' + b"[" * 100_000, "line 2: not JSON: nested too deeply"),
         (b"[1]\n[2]", "line 2: not JSON: text behind the end"),
         (b'{"a": 1', "line 1: not JSON: expected }"),
         (b'{"a": [1, 2', "line 1: not JSON: expected ]"),

@@ -307,13 +307,13 @@ def test_difficult_in_all_spellings(tmp_path, text: str, ignored: int) -> None:
 def test_elements_that_no_reader_knows_are_named(tmp_path) -> None:
     folder = voc(tmp_path / "voc")
     file = folder / "Annotations" / "one.xml"
-    text = file.read_text().replace("<object>", "<object><part>x</part><ignore>1</ignore>", 1)
+    text = file.read_text().replace("<object>", "<object><part>x</part><mood>1</mood>", 1)
     file.write_text(text.replace("</annotation>", "<weather>rain</weather></annotation>"))
     (folder / "Annotations" / "log.txt").write_text("")
     assert counts(read(folder), Fate.NOT_READ) == {
         "XML files: weather": 1,
         "objects: part": 1,
-        "objects: ignore": 1,
+        "objects: mood": 1,
         "files .txt among XML files": 1,
     }
 

@@ -40,7 +40,7 @@ class AnnotationFormat:
 
 
 def _suffix(*suffixes: str) -> Callable[[Glimpse], bool]:
-    return lambda file: file.suffix in suffixes
+    return lambda file: file.kind in suffixes
 
 
 def _never(file: Glimpse) -> bool:
@@ -152,7 +152,7 @@ CVAT = AnnotationFormat(
     means="CVAT for images 1.1",
     read=read_cvat,
     flags=("split", *_CLASSES),
-    fits=lambda file: file.suffix == ".xml" and "<annotations" in "".join(file.lines),
+    fits=lambda file: file.kind == ".xml" and "<annotations" in "".join(file.lines),
 )
 KITTI = AnnotationFormat(
     name="KITTI",
@@ -160,7 +160,7 @@ KITTI = AnnotationFormat(
     means="KITTI: label_2/ and image_2/",
     read=read_kitti,
     flags=_CLASSES,
-    fits=lambda file: file.suffix == ".txt" and any(map(is_kitti, file.lines[:1])),
+    fits=lambda file: file.kind == ".txt" and any(map(is_kitti, file.lines[:1])),
 )
 CREATEML = AnnotationFormat(
     name="CreateML",

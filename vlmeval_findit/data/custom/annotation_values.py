@@ -140,9 +140,10 @@ def mask_of_coco(value: Any, size: Size | None, where: str) -> PackedMask | None
     # Some tools write one polygon without the list around it.
     several = value if isinstance(value, list) and isinstance(value[0], list) else [value]
     polygons = validated(_Polygons, several, where)
+    polygons = [polygon for polygon in polygons if polygon]
     if any(len(polygon) % 2 for polygon in polygons):
         raise AnnotationError(f"{where}: a polygon has an odd number of coordinates")
-    if size is None:
+    if size is None or not polygons:
         return None
     return filled(polygons, size)
 

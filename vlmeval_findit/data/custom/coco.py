@@ -16,102 +16,30 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from ...boxes.representation import Corners
-from ...core.config import Checked, Expected, Text
-from ...core.formatting import shown
-from ...core.image_files import Size
+from ...core.config import Expected
 from ...marks.region import PackedMask, RLEError
-from ..annotated_samples import CROWD, IGNORED, AnnotatedBox, AnnotationError, Samples, Units
+from ..annotated_samples import (
+    AnnotatedBox,
+    AnnotationError,
+    Samples,
+    Units,
+)
 from ..ledger import Ledger
 from .annotation_values import SidesOfJson, mask_of_coco, validated
+from .coco_records import (
+    ATTRIBUTES_NOT_NEEDED,
+    FILE_KEYS,
+    FLAGS,
+    NOT_NEEDED,
+    Annotation,
+    Category,
+    Flag,
+    Image,
+)
 from .detection import Detections, detection_samples
 from .image_names import ImageNames
 from .json_sections import Element, sections
 from .reader_options import ReaderOptions
-
-# --- records --------------------------------------------------------------------------------------
-
-
-def _side(value: object) -> object:
-    """Return a side in pixels; None where it is not stated, as 0 or null."""
-    if value in (0, None) and not isinstance(value, bool):
-        return None
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
-
-
-def _flag(value: object) -> object:
-    return 0 if value is None else value
-
-
-def _id(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError(f"{shown(value)} should be a whole number or a text")
-    return value
-
-
-Id = Annotated[int | str, Checked(_id, before=True)]
-_Side = Annotated[
-    Annotated[int, Expected("a whole number, at least 1", strict=True, ge=1)] | None,
-    Checked(_side, before=True),
-]
-_Flag = Annotated[
-    Annotated[int, Expected("0 or 1", ge=0, le=1)],
-    Checked(_flag, before=True),
-]
-
-
-@dataclass(frozen=True, slots=True)
-class _Image:
-    id: Id
-    file_name: Text | None = None
-    coco_url: Text | None = None  # LVIS names its images so
-    width: _Side = None
-    height: _Side = None
-    neg_category_ids: list[Id] | None = None  # LVIS: classes that are not there
-    not_exhaustive_category_ids: list[Id] | None = None  # LVIS: not all instances are annotated
-
-    @property
-    def size(self) -> Size | None:
-        return (self.width, self.height) if self.width and self.height else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Category:
-    id: Id
-    name: Text
-    supercategory: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Annotation:
-    image_id: Id
-    category_id: Id
-    bbox: Any = None
-    iscrowd: _Flag = 0
-    ignore: _Flag = 0
-    area: Any = None
-    segmentation: Any = None
-    attributes: Any = None
-    rotation: Any = None
-
-
-# Keys that change no query
-_FILE = frozenset(("info", "licenses", "license", "type", "images", "categories", "annotations"))
-_NOT_NEEDED = {
-    _Image: frozenset(
-        ("license", "flickr_url", "flickr_640_url", "date_captured", "url", "coco_url", "extra")
-    ),
-    _Category: frozenset(
-        (
-            *("supercategory", "color", "isthing", "keypoints", "skeleton", "synset", "synonyms"),
-            *("def", "frequency", "image_count", "instance_count"),
-        )
-    ),
-    _Annotation: frozenset(("id", "num_keypoints", "keypoints", "track_id", "caption")),
-}
-_ATTRIBUTES_NOT_NEEDED = frozenset(("occluded", "truncated", "is_crowd", "track_id", "keyframe"))
-
 
 # --- a file ---------------------------------------------------------------------------------------
 
@@ -160,12 +88,12 @@ def read_coco(path: Path, images: Path, options: ReaderOptions | None = None) ->
 class _Head:
     """The images and classes of a file."""
 
-    images: Mapping[int | str, _Image]
-    categories: Mapping[int | str, _Category]
+    images: Mapping[int | str, Image]
+    categories: Mapping[int | str, Category]
     names: Mapping[int | str, str]  # Of the images, as they lie in their folder
 
     def labels_by_image(
-        self, ids_of: Callable[[_Image], Sequence[int | str] | None]
+        self, ids_of: Callable[[Image], Sequence[int | str] | None]
     ) -> dict[str, frozenset[str]]:
         """Return the classes that a list of ids names, by image."""
         labels = {}
@@ -185,8 +113,8 @@ class _Head:
 
 def _read_head(path: Path, names: ImageNames, ledger: Ledger) -> _Head:
     """Read images and classes, and account for all other keys of the file."""
-    images: dict[int | str, _Image] = {}
-    categories: dict[int | str, _Category] = {}
+    images: dict[int | str, Image] = {}
+    categories: dict[int | str, Category] = {}
     used: set[object] = set()
     keys: dict[str, None] = {}
     for element in sections(path):
@@ -196,13 +124,13 @@ def _read_head(path: Path, names: ImageNames, ledger: Ledger) -> _Head:
             if element.value != []:
                 raise AnnotationError(f"{path}, {element.key}: should be a list")
         elif element.key == "images":
-            _add(images, _record(_Image, element, where, ledger), where)
+            _add(images, _record(Image, element, where, ledger), where)
         elif element.key == "categories":
-            _add(categories, _record(_Category, element, where, ledger), where)
+            _add(categories, _record(Category, element, where, ledger), where)
         elif element.key == "annotations" and isinstance(element.value, dict):
             # Unhashable ids are refused when annotations are read.
             used.add(str(element.value.get("category_id")))
-    ledger.keys("the file", keys.keys() - _REQUIRED, _FILE, str(path))
+    ledger.keys("the file", keys.keys() - _REQUIRED, FILE_KEYS, str(path))
     missing = [key for key in _REQUIRED if key not in keys]
     if missing:
         raise AnnotationError(
@@ -232,7 +160,7 @@ _REQUIRED = ("images", "categories", "annotations")
 def _record(kind: Any, element: Element, where: str, ledger: Ledger) -> Any:
     record = validated(kind, element.value, where)
     known = {field.name for field in fields(kind)}
-    ledger.keys(element.key, element.value.keys() - known, _NOT_NEEDED[kind], where)
+    ledger.keys(element.key, element.value.keys() - known, NOT_NEEDED[kind], where)
     return record
 
 
@@ -253,7 +181,7 @@ def _refuse_equal_names(path: Path, what: str, names: Mapping[int | str, str]) -
             )
 
 
-def _file_name(row: _Image, path: Path, names: ImageNames) -> str:
+def _file_name(row: Image, path: Path, names: ImageNames) -> str:
     if row.file_name:
         return row.file_name
     if not row.coco_url:
@@ -283,7 +211,7 @@ class _AnnotationReader:
     def read(self, element: Element) -> tuple[str, AnnotatedBox]:
         """Return the name of the image, and the object."""
         where = f"{self._path}, annotations[{element.place}]"
-        entry: _Annotation = _record(_Annotation, element, where, self._ledger)
+        entry: Annotation = _record(Annotation, element, where, self._ledger)
         image = _known(self._head.images, entry.image_id, f"{where}, image_id")
         label = _known(self._head.categories, entry.category_id, f"{where}, category_id").name
         name = self._head.names[entry.image_id]
@@ -293,13 +221,23 @@ class _AnnotationReader:
             mask = mask_of_coco(entry.segmentation, image.size, where)
         elif entry.segmentation:
             self._ledger.leave_out("masks: --no-masks", where)
-        ignored = CROWD if entry.iscrowd else IGNORED if entry.ignore else ""
+        ignored = self._ignored(entry, where)
         self._compare_mask(entry.bbox, corners, mask, where)
         self._note_area(entry, (name, label, corners), where)
         box = AnnotatedBox(corners, where, label, 0, ignored, mask, problem)
         return name, box
 
-    def _corners(self, entry: _Annotation, where: str) -> tuple[Corners, str]:
+    def _ignored(self, entry: Annotation, where: str) -> str:
+        """Return why an object does not count; empty: it does."""
+        attributes = entry.attributes if isinstance(entry.attributes, dict) else {}
+        for flag, why in FLAGS.items():
+            stated = attributes.get(flag)
+            place = f"{where}, attributes, {flag}"
+            if getattr(entry, flag, 0) or validated(Flag, stated, place):
+                return why
+        return ""
+
+    def _corners(self, entry: Annotation, where: str) -> tuple[Corners, str]:
         """Return (x1, y1, x2, y2), and why they cannot be used."""
         try:
             x, y, w, h = validated(SidesOfJson, entry.bbox, f"{where}, bbox")
@@ -312,18 +250,18 @@ class _AnnotationReader:
             self._ledger.note("rotated boxes that became the upright boxes around them", where)
         return around((x, y, x + w, y + h), angle), ""
 
-    def _angle(self, entry: _Annotation, where: str) -> float:
+    def _angle(self, entry: Annotation, where: str) -> float:
         """Return the angle in degrees by which CVAT turned a box, clockwise about its centre."""
         if not isinstance(entry.attributes, dict):
             return 0.0
-        rest = entry.attributes.keys() - {"rotation"}
-        self._ledger.keys("attributes of annotations", rest, _ATTRIBUTES_NOT_NEEDED, where)
+        rest = entry.attributes.keys() - {"rotation", *FLAGS}
+        self._ledger.keys("attributes of annotations", rest, ATTRIBUTES_NOT_NEEDED, where)
         angle: float = validated(
             _Angle, entry.attributes.get("rotation") or 0, f"{where}, rotation"
         )
         return angle % 360
 
-    def _note_area(self, entry: _Annotation, key: tuple[str, str, Corners], where: str) -> None:
+    def _note_area(self, entry: Annotation, key: tuple[str, str, Corners], where: str) -> None:
         area = entry.area
         if isinstance(area, bool) or not isinstance(area, int | float) or not math.isfinite(area):
             return

@@ -23,6 +23,9 @@ from .image_names import ImageNames
 from .reader_options import ReaderOptions
 from .splits import chosen_split, names_a_split
 
+_NOT_STATED = {"", "0", "0.0"}
+"""Sides of an image that its tool did not know."""
+
 COLUMNS = ("image", "label", "x1", "y1", "x2", "y2")
 _CORNERS = COLUMNS[2:]
 
@@ -65,7 +68,7 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
             raise AnnotationError(f"{where}, column image: is empty")
         image = names.find(row["image"], where)
         width, height = row.get("width", ""), row.get("height", "")
-        if width or height:
+        if not {width, height} <= _NOT_STATED:
             size = written_size(width, height, f"{where}, columns width and height")
             state_size(stated, image, size, where)
         sizes[image] = stated.get(image)

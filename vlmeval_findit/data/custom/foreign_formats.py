@@ -93,7 +93,7 @@ def _keys(*keys: str, is_list: bool | None = None) -> Callable[[Glimpse], bool]:
 
 
 def _suffixes(*suffixes: str) -> Callable[[Glimpse], bool]:
-    return lambda file: file.suffix in suffixes
+    return lambda file: file.kind in suffixes
 
 
 def _texts(pattern: str) -> Callable[[Glimpse], bool]:
@@ -101,19 +101,19 @@ def _texts(pattern: str) -> Callable[[Glimpse], bool]:
     compiled = re.compile(pattern)
 
     def fits(file: Glimpse) -> bool:
-        return file.suffix == ".txt" and any(compiled.fullmatch(line) for line in file.lines)
+        return file.kind == ".txt" and any(compiled.fullmatch(line) for line in file.lines)
 
     return fits
 
 
 def _xml(pattern: str) -> Callable[[Glimpse], bool]:
     compiled = re.compile(pattern)
-    return lambda file: file.suffix == ".xml" and bool(compiled.search("".join(file.lines)))
+    return lambda file: file.kind == ".xml" and bool(compiled.search("".join(file.lines)))
 
 
 def _columns(*names: str) -> Callable[[Glimpse], bool]:
     def fits(file: Glimpse) -> bool:
-        is_listing = file.suffix in (".csv", ".tsv") and bool(file.lines)
+        is_listing = file.kind in (".csv", ".tsv") and bool(file.lines)
         return is_listing and all(name in file.lines[0] for name in names)
 
     return fits
@@ -173,7 +173,7 @@ _YOLO = rf"\d+(?:\s+{_NUMBER}){{4}}"
 def _is_wider(file: Glimpse) -> bool:
     """Return whether a text has the name of an image, a count, and rows of 4 or 10 numbers."""
     lines = [line.strip() for line in file.lines[:3]]
-    if file.suffix != ".txt" or len(lines) < 3:
+    if file.kind != ".txt" or len(lines) < 3:
         return False
     is_row = re.match(rf"(?:{_NUMBER}\s+){{3}}{_NUMBER}(?:\s|$)", lines[2]) is not None
     return re.fullmatch(_WIDER, lines[0], re.I) is not None and lines[1].isdigit() and is_row
@@ -260,7 +260,9 @@ FOREIGN_FORMATS = (
         ),
     ),
     ForeignFormat("a label file of YOLO", _texts(_YOLO), _say(_FOLDER), is_read_in_folders=True),
-    ForeignFormat("LabelMe's XML (MIT)", _xml("<polygon>.*<pt>|<imagesize>"), _datumaro("label_me")),
+    ForeignFormat(
+        "LabelMe's XML (MIT)", _xml("<polygon>.*<pt>|<imagesize>"), _datumaro("label_me")
+    ),
     ForeignFormat("a file of VOC", _xml("<bndbox>"), _say(_FOLDER), is_read_in_folders=True),
     ForeignFormat("an archive", _suffixes(".zip", ".tar", ".gz", ".tgz", ".7z"), _say("Unpack it")),
     ForeignFormat("TFRecord", _suffixes(".tfrecord", ".tfrecords", ".record"), _json_line),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from ...core.files import open_regular, suffix_of
 from ..annotated_samples import AnnotationError
+from .annotation_values import json_of
 from .json_sections import sections
 
 _ELEMENTS = 1000
@@ -32,7 +32,8 @@ class Glimpse:
     lines: tuple[str, ...]  # The first that are not empty, of other text
 
     @property
-    def suffix(self) -> str:
+    def kind(self) -> str:
+        """The suffix, in small letters."""
         return suffix_of(self.path)
 
     def has(self, *keys: str) -> bool:
@@ -56,9 +57,9 @@ def glimpse(path: Path) -> Glimpse:
     first: Any = None
     if suffix_of(path) in (*_JSON_LINES, ".json") and lines:
         try:
-            first = json.loads(lines[0])
-        except ValueError:
-            first = None
+            first = json_of(lines[0], str(path))
+        except AnnotationError:
+            first = None  # Its reader will say what is wrong
     return Glimpse(path, first if isinstance(first, dict) else {}, False, lines)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from ...core.config import Expected, Text
+from ...core.formatting import shown
 from ..annotated_samples import CROWD, AnnotationError, Samples
 from .annotation_values import SidesOfJson, json_of, text_of, validated
 from .class_rules import ClassRules
@@ -84,7 +85,7 @@ def _label(value: Any, where: str, rules: ClassRules) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int):
-        raise AnnotationError(f"{where}: {value!r:.60} is no category")
+        raise AnnotationError(f"{where}: {shown(value)} is no category")
     if str(value) not in (*rules.rename, *rules.drop, *rules.ignore):
         raise AnnotationError(
             f"{where}: the category is the number {value}: say --rename-class {value}=NAME, and "

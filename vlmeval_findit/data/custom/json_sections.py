@@ -117,6 +117,8 @@ class _Text:
                 if self._is_read or self._text[end : end + 1] not in _OF_NUMBERS:
                     self._at = end
                     return value
+            except RecursionError:
+                raise self.error("nested too deeply") from None
             except json.JSONDecodeError as error:
                 if self._is_read:
                     raise self.error(error.msg, error.pos) from None

@@ -11,7 +11,7 @@ boxes a frame.  A key that is null is as if it were not there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -110,6 +110,7 @@ def samples_of_lines(
         _refuse_other_lines(value, where)
         line: Line = validated(Line, value, where)
         kind, query = _query(line, where, path.parent)
+        query = _with_boxes_once(query, ledger)
         kinds.setdefault(kind, where)
         if len(kinds) > 1:
             (first, there), _ = kinds.items()
@@ -137,6 +138,20 @@ def samples_of_lines(
         ledger=ledger,
         frames=options.frames,
     )
+
+
+def _with_boxes_once(query: Sample, ledger: Ledger) -> Sample:
+    """Leave out boxes that repeat frame, label, corners and mask of another."""
+    seen: set[object] = set()
+    boxes = []
+    for box in query.boxes:
+        key = (box.frame, box.label, box.corners, box.ignored, box.mask)
+        if key in seen:
+            ledger.leave_out("boxes that repeat label and corners of another", box.where)
+        else:
+            seen.add(key)
+            boxes.append(box)
+    return replace(query, boxes=tuple(boxes))
 
 
 def _refuse_other_lines(value: Any, where: Place) -> None:

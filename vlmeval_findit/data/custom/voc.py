@@ -16,7 +16,7 @@ from ...boxes.representation import Corners
 from ...core.files import open_regular, suffix_of
 from ...core.formatting import shown
 from ...core.image_files import Size
-from ..annotated_samples import DIFFICULT, AnnotatedBox, AnnotationError, Samples
+from ..annotated_samples import CROWD, DIFFICULT, IGNORED, AnnotatedBox, AnnotationError, Samples
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES, text_of, written_number, written_size
 from .coco import around
@@ -30,8 +30,13 @@ _OF_FILE = frozenset(
     ("folder", "filename", "path", "source", "owner", "size", "segmented", "object", "filetype")
 )
 _OF_OBJECT = frozenset(
-    ("name", "pose", "truncated", "occluded", "difficult", "bndbox", "attributes", "id", "color")
+    (
+        *("name", "pose", "truncated", "occluded", "bndbox", "attributes", "id", "color"),
+        *("difficult", "iscrowd", "ignore", "ignored"),
+    )
 )
+# What says that an object does not count
+_FLAGS = {"difficult": DIFFICULT, "iscrowd": CROWD, "ignore": IGNORED, "ignored": IGNORED}
 _ATTRIBUTES_NOT_NEEDED = frozenset(("occluded", "truncated", "track_id", "keyframe"))
 
 
@@ -236,7 +241,8 @@ class _Reader:
         if not label:
             raise AnnotationError(f"{where}: no <name>")
         corners, problem = self._corners(where, entry)
-        ignored = DIFFICULT if _is_true(entry, "difficult", where) else ""
+        reasons = [why for tag, why in _FLAGS.items() if _is_true(entry, tag, where)]
+        ignored = reasons[0] if reasons else ""
         return AnnotatedBox(corners, where, label, ignored=ignored, problem=problem)
 
     def _corners(self, where: str, entry: ElementTree.Element) -> tuple[Corners, str]:

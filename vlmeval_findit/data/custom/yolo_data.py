@@ -21,7 +21,8 @@ _SPLITS = ("train", "val", "valid", "test")
 DATA_FILES = (*_YAML, _DARKNET, *_LISTS)
 """Files that say what the classes and splits are."""
 
-_NOT_NEEDED = frozenset(("nc", "path", "download", "roboflow", "names", "kpt_shape", "flip_idx"))
+_READ = frozenset((*_SPLITS, "names", "path"))
+_NOT_NEEDED = frozenset(("nc", "download", "roboflow", "kpt_shape", "flip_idx"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,8 @@ def _read_darknet(file: Path, ledger: Ledger) -> YoloData:
     names = _resolved(file, None, values.get("names", "obj.names"))
     if names is None:
         raise AnnotationError(f"{file}: no file {values.get('names', 'obj.names')} with the names")
-    not_needed = frozenset(("classes", "backup", "names", "eval"))
-    ledger.keys(file.name, values.keys() - {*_SPLITS}, not_needed, str(file))
+    not_needed = frozenset(("classes", "backup", "eval"))
+    ledger.keys(file.name, values.keys() - _READ, not_needed, str(file))
     return YoloData(file, _listed_names(names), _splits(file, values))
 
 
@@ -100,7 +101,7 @@ def _read_yaml(file: Path, ledger: Ledger) -> YoloData:
             # Not written out: a few aliases make a list of millions of entries.
             shown = repr(name)[:40] if isinstance(name, str) else f"a {type(name).__name__}"
             raise AnnotationError(f"{file}, names: {str(key)[:40]}: {shown} is no class's name")
-    ledger.keys(file.name, values.keys() - {*_SPLITS}, _NOT_NEEDED, str(file))
+    ledger.keys(file.name, values.keys() - _READ, _NOT_NEEDED, str(file))
     return YoloData(
         file, {str(int(key)): name for key, name in names.items()}, _splits(file, values)
     )
