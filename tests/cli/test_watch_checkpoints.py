@@ -76,6 +76,26 @@ def test_new_checkpoints_are_waited_for(
     assert "checkpoint-30: not all of it was evaluated (status 1)" in capsys.readouterr().out
 
 
+def test_a_checkpoint_whose_writing_was_ended_is_named_once(
+    evaluated: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_checkpoint(Path("training"), 30)
+    weights = Path("training", "checkpoint-30", "model.safetensors")
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-1])
+    (Path("training") / "events-7").mkdir()  # no checkpoint
+    assert main(["watch-checkpoints", "training", *FLAGS, "--once"]) == 0
+    assert [step for step, _ in evaluated] == [10, 20]
+    said = capsys.readouterr().out
+    assert "checkpoint-30 is not complete" in said
+    assert "events-7" not in said
+    looks = iter((whole[:-1], whole))
+    monkeypatch.setattr(watch_checkpoints.time, "sleep", lambda _: weights.write_bytes(next(looks)))
+    assert main(["watch-checkpoints", "training", *FLAGS, "--until", "30"]) == 1
+    assert capsys.readouterr().out.count("checkpoint-30 is not complete") == 1
+    assert [step for step, _ in evaluated][-1] == 30
+
+
 def test_the_curve_is_logged_after_each_checkpoint(
     evaluated: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

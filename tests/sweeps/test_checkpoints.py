@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from vlmeval_findit.sweeps.checkpoints import checkpoints_in
+from vlmeval_findit.sweeps.checkpoints import checkpoints_in, unfinished_in
 
 NANO = ROOT / "vlmeval_findit" / "models" / "findit_nano"
 SHARDS = json.dumps({"weight_map": {"a": "model.safetensors", "b": "model-00002.safetensors"}})
@@ -27,6 +27,12 @@ INCOMPLETE: dict[str, Callable[[Path], object]] = {
     "a shard is missing": lambda folder: (folder / "a.index.json").write_text(SHARDS),
     "an index that is nested": lambda folder: (folder / "a.index.json").write_text(DEEP),
     "an index without shards": lambda folder: (folder / "a.index.json").write_text("[1]"),
+    "the first shard of two, before their index": lambda folder: (
+        folder / "model.safetensors"
+    ).rename(folder / "model-00001-of-00002.safetensors"),
+    "the last shard of two, before their index": lambda folder: (
+        folder / "model.safetensors"
+    ).rename(folder / "pytorch_model-00002-of-00002.bin"),
     "a shard that is a FIFO": lambda folder: os.mkfifo(folder / "b.safetensors"),
     "an index cut off": lambda folder: (folder / "a.index.json").write_text("{"),
     "the trainer still writes": lambda folder: (folder / "training_args.bin").write_bytes(b"0"),
@@ -41,6 +47,24 @@ def test_a_checkpoint_that_is_being_written_is_left_alone(
     assert [each.step for each in checkpoints_in(tmp_path)] == [100]
     change(folder)
     assert checkpoints_in(tmp_path) == []
+    begun = (folder / "config.json").exists()
+    assert [each.path for each in unfinished_in(tmp_path)] == [folder] * begun
+
+
+def test_shards_are_complete_with_their_index_and_a_single_one_without(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(NANO, tmp_path / "checkpoint-100"))
+    first, last = (folder / f"model-0000{number}-of-00002.safetensors" for number in (1, 2))
+    (folder / "model.safetensors").rename(first)
+    last.write_bytes(WEIGHTS)
+    assert [each.path for each in unfinished_in(tmp_path)] == [folder]
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": first.name, "b": last.name}}))
+    assert [each.step for each in checkpoints_in(tmp_path)] == [100]
+    assert unfinished_in(tmp_path) == []
+    index.unlink()
+    last.unlink()
+    first.rename(folder / "model-00001-of-00001.safetensors")
+    assert [each.step for each in checkpoints_in(tmp_path)] == [100]
 
 
 def test_checkpoints_come_by_step_and_two_of_one_step_are_refused(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from ..core.predictions import check_model_name
 from ..leaderboard.learning_curve import curve_table, learning_curves
 from ..publish.targets import TARGETS, exporter
 from ..runs.scored_run import RowData, Run, RunError, load_runs
-from ..sweeps.checkpoints import Checkpoint, checkpoints_in, evaluate
+from ..sweeps.checkpoints import Checkpoint, checkpoints_in, evaluate, unfinished_in
 from .export import default_folder
 from .printing import print_folded, print_table
 from .run import command as run
@@ -89,6 +89,7 @@ def command(
     _check(name, checkpoints_in(folder), flags)
     earlier = signal.signal(signal.SIGTERM, lambda *_: sys.exit(INTERRUPTED))
     statuses: dict[Checkpoint, int] = {}
+    waiting: set[Checkpoint] = set()
     try:
         while True:
             for checkpoint in [new for new in checkpoints_in(folder) if new not in statuses]:
@@ -98,6 +99,7 @@ def command(
                 if status:
                     say(f"{checkpoint.path}: not all of it was evaluated (status {status})")
                 _print_curves(name, work_dir, tracker)
+            _say_unfinished(folder, waiting)
             last = max((checkpoint.step for checkpoint in statuses), default=-1)
             if once or (until is not None and last >= until):
                 break
@@ -115,6 +117,17 @@ def command(
         )
     print_folded(as_called(f"every answer: python run_findit.py report {work_dir}"))
     return SOME_FAILED if any(statuses.values()) else 0
+
+
+def _say_unfinished(folder: Path, said: set[Checkpoint]) -> None:
+    """Say once of each checkpoint that is not complete that it is left out; adds it to ``said``."""
+    for checkpoint in unfinished_in(folder):
+        if checkpoint not in said:
+            said.add(checkpoint)
+            say(
+                f"{checkpoint.path} is not complete: it is still being written, or what wrote it "
+                "was ended. It is evaluated once it is complete; else delete it"
+            )
 
 
 def _check(name: str, checkpoints: Sequence[Checkpoint], flags: Sequence[str]) -> None:

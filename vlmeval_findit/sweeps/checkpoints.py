@@ -22,6 +22,7 @@ from ..models.safetensors_header import read_header
 _STEP = re.compile(r"(?:.*\D)?(\d+)")
 _MODEL = re.compile(r"(.+)-step-(\d+)")
 _CONFIGS = ("config.json", "adapter_config.json")
+_ONE_OF_MANY = re.compile(r"-\d{5}-of-(?!00001)\d{5}\.")
 _TRAINER, _TRAINER_STATE = "training_args.bin", "trainer_state.json"
 """Files that transformers' trainer writes before and after the weights' neighbours."""
 
@@ -59,31 +60,56 @@ def checkpoints_in(folder: Path) -> list[Checkpoint]:
         ValueError: two folders have the same step.
     """
     by_step: dict[int, Path] = {}
+    for checkpoint in _named_by_step(folder):
+        if not is_complete(checkpoint.path):
+            continue
+        step, path = checkpoint.step, checkpoint.path
+        other = by_step.setdefault(step, path)
+        if other != path:
+            raise ValueError(f"{other} and {path} are both of step {step}: move one elsewhere")
+    return [Checkpoint(step, path) for step, path in sorted(by_step.items())]
+
+
+def unfinished_in(folder: Path) -> list[Checkpoint]:
+    """Return the checkpoints by their step that have a configuration and are not complete.
+
+    They are being written, or what wrote them was ended.
+    """
+    begun = [each for each in _named_by_step(folder) if _has_configuration(each.path)]
+    return sorted(each for each in begun if not is_complete(each.path))
+
+
+def _named_by_step(folder: Path) -> list[Checkpoint]:
+    found = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         match = _STEP.fullmatch(path.name)
-        if match is None or not is_complete(path):
-            continue
-        other = by_step.setdefault(int(match[1]), path)
-        if other != path:
-            raise ValueError(f"{other} and {path} are both of step {match[1]}: move one elsewhere")
-    return [Checkpoint(step, path) for step, path in sorted(by_step.items())]
+        if match is not None:
+            found.append(Checkpoint(int(match[1]), path))
+    return found
+
+
+def _has_configuration(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in _CONFIGS)
 
 
 def is_complete(folder: Path) -> bool:
     """Tell whether a checkpoint is written to its end.
 
-    Its configuration is there, every file of weights is as long as its header says, no shard of an
-    index is missing, and transformers' trainer has written its last file.
+    Its configuration is there, every file of weights is as long as its header says, shards have
+    their index and no shard of it is missing, and transformers' trainer has written its last file.
     """
     try:
-        if not any((folder / name).is_file() for name in _CONFIGS):
+        if not _has_configuration(folder):
             return False
         if (folder / _TRAINER).is_file() and not (folder / _TRAINER_STATE).is_file():
             return False
         weights = {*folder.glob("*.safetensors"), *folder.glob("*.bin")} - {folder / _TRAINER}
-        for index in folder.glob("*.index.json"):
+        indexes = list(folder.glob("*.index.json"))
+        for index in indexes:
             shards = read_json(index)["weight_map"].values()
             weights |= {folder / name for name in shards}
+        if not indexes and any(_ONE_OF_MANY.search(file.name) for file in weights):
+            return False  # the index is written after the last shard
         return bool(weights) and all(map(_is_whole, weights))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         # It is being written, was just deleted, or is something else
