@@ -493,6 +493,28 @@ def test_results_tell_an_anthropic_batch_from_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("killed", [True, False])
+def test_nothing_is_paid_again_unasked_where_results_are_gone(
+    killed: bool, tmp_path: Path, capsys: Capsys
+) -> None:
+    """Anthropic keeps results for a month, and then lists the batch without them."""
+    with BatchServer(archives=True) as server:
+        given = batched(tmp_path, server, "anthropic")
+        if killed:
+            kill("id", given)
+        for _ in range(2):
+            assert main(given) == 1
+            message = capsys.readouterr().err
+            assert "batch_0" in message
+            assert "HTTP 404" in message
+            assert "another --journal to ask, and pay, its calls once more" in message
+            assert_paid_once(server)
+        server.settings.archives = False
+        assert main(given) == 0
+        assert_paid_once(server)
+
+
+@pytest.mark.slow
 def test_nothing_is_submitted_while_a_batch_may_be_of_this_journal(tmp_path: Path) -> None:
     with BatchServer(polls=10**6) as server:
         given = batched(tmp_path, server, "anthropic")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -194,6 +195,43 @@ def test_offline_runs_of_wandb_have_values_and_nothing_private(
     assert track(world, *flags, to="wandb") == 0
     assert "0 of 1 run logged now" in capsys.readouterr().out
     assert list((out / "wandb").iterdir()) == [folder]
+
+
+@pytest.mark.slow
+def test_a_damaged_offline_run_is_written_again(world: World, capsys) -> None:
+    """Without its record a folder is no run: wandb would send nothing of it."""
+    pytest.importorskip("wandb", reason="wandb is not installed (extra: wandb)")
+    good(world)
+    out = world.folder / "store"
+    flags = ("--out", str(out), "--pictures", "0")
+    assert track(world, *flags, to="wandb") == 0
+    (folder,) = (out / "wandb").iterdir()
+    (record,) = folder.glob("*.wandb")
+    whole = record.stat().st_size
+
+    def into_file() -> None:
+        shutil.rmtree(folder)
+        folder.write_text("no folder")
+
+    for damage in (record.unlink, lambda: record.write_bytes(b""), into_file):
+        damage()
+        capsys.readouterr()
+        assert track(world, *flags, to="wandb") == 0
+        assert "1 of 1 run logged now" in capsys.readouterr().out
+        (folder,) = (out / "wandb").iterdir()
+        (record,) = folder.glob("*.wandb")
+        assert abs(record.stat().st_size - whole) < 100
+
+
+def test_a_project_that_wandb_does_not_take_is_refused(world: World, capsys) -> None:
+    pytest.importorskip("wandb", reason="wandb is not installed (extra: wandb)")
+    good(world)
+    out = world.folder / "store"
+    for project in ("team/boxes", "50%", "a:b"):
+        assert track(world, "--out", str(out), "--project", project, to="wandb") == 2
+        message = capsys.readouterr().err
+        assert message.startswith(f"error: --project {project}: Invalid project name")
+    assert not out.exists()
 
 
 @pytest.mark.slow

@@ -54,6 +54,7 @@ class BatchSettings:
     falls_over: int = 0  # questions about a batch that get 502
     forgets: int = 0  # questions about a batch that get 404
     hangs: str = "nothing"  # beginning of requests that are handled and never answered
+    archives: bool = False  # Anthropic's results are gone
     denies: bool = False  # every request gets 401
     uploads: float = 0.0  # seconds of an upload
     spoils: Callable[[str, bytes], bytes] = lambda path, content: content  # files of results
@@ -159,10 +160,15 @@ class BatchServer(LocalServer):
             "processing_status": "ended" if ended else "in_progress",
             "created_at": datetime.fromtimestamp(batch.created, UTC).isoformat(),
             "request_counts": {"processing": 0, "succeeded": 0, "errored": 0, done: count},
-            "results_url": f"http://elsewhere.invalid/{batch.id}/results" if ended else None,
+            "results_url": self._results_url(batch) if ended else None,
         }  # fmt: skip
 
+    def _results_url(self, batch: Batch) -> str | None:
+        return None if self.settings.archives else f"http://elsewhere.invalid/{batch.id}/results"
+
     def _anthropic_results(self, batch: Batch) -> bytes:
+        if self.settings.archives:
+            raise KeyError("results")
         lines = []
         for key, body, outcome in self._outcomes(batch):
             result: dict[str, Any] = {"type": outcome}

@@ -315,7 +315,7 @@ class _BatchRun:
                 return await self._unless_cancelled(ask(*about))
             except CallError as error:
                 if not error.transient:
-                    why = f"{problem}: {error} (it is noted in the journal)"
+                    why = f"{problem}: {error} (it is noted in the journal{_if_gone(error)})"
                     raise CallError(why, error.status, hopeless=True) from None
                 self.tell(f"{problem}: {error}; asking again")
             await self._unless_cancelled(asyncio.sleep(next(seconds)))
@@ -330,6 +330,16 @@ class _BatchRun:
                 if self.cancel.requested:
                     raise CancelledError from None
                 raise
+
+
+def _if_gone(error: CallError) -> str:
+    """Say what to do about a batch that a service does not have, or no longer."""
+    if error.status not in (404, 410):
+        return ""
+    return (
+        "; if --base-url and the key are those that it was submitted with, it is gone: name "
+        "another --journal to ask, and pay, its calls once more"
+    )
 
 
 def _waits(poll: float) -> Iterator[float]:

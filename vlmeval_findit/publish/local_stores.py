@@ -15,8 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..core.redaction import quoted
 from ..runs.scored_run import Run
 from .export_folder import make_store
+from .targets import ExportError, NotExportableError
 from .trackers import CURVE, KEY, TrackedCurve, TrackedRun, log_new
 
 
@@ -25,7 +27,12 @@ def to_wandb(
 ) -> Iterator[str]:
     """Write new runs as offline runs, which ``wandb sync`` sends."""
     import wandb
+    from wandb.errors import Error, UsageError
 
+    try:
+        wandb.Settings(project=project)
+    except (UsageError, ValueError) as error:
+        raise NotExportableError(f"--project {project}: {quoted(str(error), 300)}") from None
     make_store(out, "wandb")
     there = out.absolute() / "wandb"
     there.mkdir(exist_ok=True)
@@ -58,13 +65,26 @@ def to_wandb(
             folder.replace(there / folder.name)
 
     def known(key: str) -> bool:
-        return any(there.glob(f"offline-run-*-{key}"))
+        """Tell whether a run was written; remove what is left of a damaged one."""
+        known = False
+        for written in there.glob(f"offline-run-*-{key}"):
+            # Without its record, ``wandb sync`` has nothing to send.
+            if any(record.stat().st_size for record in written.glob(f"run-*{key}.wandb")):
+                known = True
+            elif written.is_dir():
+                shutil.rmtree(written)
+            else:
+                written.unlink()
+        return known
 
     def remove(curve: str) -> None:
         for older in there.glob(f"offline-run-*-{curve}-*"):
             shutil.rmtree(older)
 
-    yield from log_new(runs, pictures, known, *_loggers(new_run, wandb.Image, remove))
+    try:
+        yield from log_new(runs, pictures, known, *_loggers(new_run, wandb.Image, remove))
+    except Error as error:
+        raise ExportError(quoted(str(error), 500)) from None
     yield "send them, for whoever may see the project, with:"
     yield f"  wandb sync {there}/offline-run-*"
 

@@ -262,8 +262,14 @@ class AnthropicBatches(BatchService):
                 continue
             if listed.get("processing_status") != "ended":
                 perhaps = listed["id"]
-            elif listed.get("results_url"):
-                lines, unread = await self.results(_anthropic_results(listed["id"]))
+            else:
+                try:
+                    lines, unread = await self.results(_anthropic_results(listed["id"]))
+                except CallError as error:
+                    # Results are kept for a month: without them it may be the batch, and be paid.
+                    raise error.with_note(
+                        f" (of the batch {listed['id']}, which may be it)"
+                    ) from None
                 # A line that cannot be read may be of any of its requests.
                 found = len(lines) + len(unread)
                 if lines.keys() <= batch.keys and lines and found >= len(batch.keys):
