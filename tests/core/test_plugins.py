@@ -120,6 +120,46 @@ def test_the_list_fits_a_terminal(plugin_file: Path, capsys: pytest.CaptureFixtu
     assert all(len(line) <= 80 or str(plugin_file) in line for line in lines)
 
 
+RAISING = {  # a plug-in and a command; what is said
+    "a table that cannot be had": (
+        """
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise RuntimeError("no table of mine")
+""",
+        ["plugins"],
+        2,
+        r"raising.py .*RuntimeError: no table of mine",
+    ),
+    "a rule that raises for some datasets": (
+        MINE.replace('Space("grid512")', '{"any": Space("grid512")}[question.family_name]'),
+        ["models", "Cornered"],
+        1,
+        r"plug-in raising.py \(.*raising.py, line 8\) raised KeyError: '.*'",
+    ),
+    "the same in the list": (
+        MINE.replace('Space("grid512")', '{"any": Space("grid512")}[question.family_name]'),
+        ["models"],
+        1,
+        r"plug-in raising.py \(.*raising.py, line 8\) raised KeyError: '.*'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RAISING)
+def test_what_a_plugin_raises_is_a_sentence_that_names_it(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, command, status, said = RAISING[name]
+    path = written(tmp_path / "raising.py", text)
+    with known_here():
+        assert main([*command, "--plugin", str(path)]) == status
+    message = capsys.readouterr().err
+    assert re.search(said, message)
+    assert "Traceback" not in message
+
+
 @pytest.mark.slow
 def test_its_provider_is_asked_in_its_protocol(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

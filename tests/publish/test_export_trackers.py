@@ -209,12 +209,12 @@ def test_a_damaged_offline_run_is_written_again(world: World, capsys) -> None:
     (record,) = folder.glob("*.wandb")
     whole = record.stat().st_size
 
-    def into_file() -> None:
-        shutil.rmtree(folder)
-        folder.write_text("no folder")
+    def into_file(record: Path) -> None:
+        shutil.rmtree(record.parent)
+        record.parent.write_text("no folder")
 
-    for damage in (record.unlink, lambda: record.write_bytes(b""), into_file):
-        damage()
+    for damage in (Path.unlink, lambda record: record.write_bytes(b""), into_file):
+        damage(record)
         capsys.readouterr()
         assert track(world, *flags, to="wandb") == 0
         assert "1 of 1 run logged now" in capsys.readouterr().out

@@ -290,6 +290,13 @@ def _run(arguments: list[str]) -> int:
         # FindIt's errors derive from ValueError: the message says why an input cannot be used.
         print_note(f"error: {error_text(error)}")
         return NO_MORE if is_disk_full(error) else REFUSED
+    except Exception as error:
+        from ..core.plugin_rows import raised_in, why
+
+        if not (place := raised_in(error)):
+            raise
+        print_note(f"error: plug-in {place} raised {why(error)}")
+        return SOME_FAILED
 
 
 def _print_commands() -> None:

@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -184,9 +185,14 @@ def _of_file(path: str, group: Group) -> Sequence[Offer]:
     if loaded is None:
         return ()
     plugin, module = loaded
-    if group is Group.BENCHMARKS and hasattr(module, "PREFIX"):
-        return [Offer(plugin, module)]
-    return _offers(group, plugin, group.name, lambda: getattr(module, group.name, ()))
+
+    def rows() -> object:
+        # Access may raise: a module may have a __getattr__.
+        if group is Group.BENCHMARKS and hasattr(module, "PREFIX"):
+            return [module]
+        return getattr(module, group.name, ())
+
+    return _offers(group, plugin, group.name, rows)
 
 
 def _loaded(path: str) -> tuple[Plugin, ModuleType] | None:
@@ -216,6 +222,25 @@ def _offers(group: Group, plugin: Plugin, what: str, load: Callable[[], object])
     except (Exception, SystemExit) as error:
         report(Broken(group, plugin, what, why(error)))
         return ()
+
+
+def raised_in(error: BaseException) -> str:
+    """Return the plug-in, and the line of it, in whose code an error was raised; "" if in none."""
+    packages = {}
+    for group in Group:
+        for entry in importlib.metadata.entry_points(group=group.entry_points):
+            package = entry.module.partition(".")[0]
+            packages[package] = entry.dist.name if entry.dist else package
+    packages.pop(__name__.partition(".")[0], None)
+    where = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        path = frame.f_code.co_filename
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if path in named_files():
+            where = f"{Path(path).name} ({path}, line {line})"
+        elif package in packages:
+            where = f"{packages[package]} ({path}, line {line})"
+    return where
 
 
 def why(error: BaseException) -> str:
