@@ -160,6 +160,37 @@ def test_what_a_plugin_raises_is_a_sentence_that_names_it(
     assert "Traceback" not in message
 
 
+SOURCE = """
+from vlmeval_findit.data.sources import DataSource
+SOURCES = DataSource(name="Mine", **{{"licence": "CC0", "read": lambda folder: [], {fields}}})
+"""
+
+
+@pytest.mark.parametrize(
+    ("fields", "command", "said"),
+    [
+        ('"read": "coco"', ["plugins"], "read should be a function, and is 'coco'"),
+        ('"licence": None', ["data", "list"], "licence should be text, and is None"),
+        ('"title": 7', ["models"], "title should be text, and is 7"),
+        ('"counts": None', ["plugins"], "counts should be Counts, and is None"),
+        ('"parts": 3', ["plugins"], "parts should be Counts by name, and is 3"),
+        ('"read": lambda folder: None', ["check", "Mine", "--from", "."], "Mine gives None"),
+        (
+            '"read": lambda folder: ["a"]',
+            ["check", "Mine", "--from", "."],
+            "PublishedPart, and has",
+        ),
+    ],
+)
+def test_a_set_with_fields_of_another_type_is_refused(
+    fields: str, command: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "sets.py", SOURCE.format(fields=fields))
+    with known_here():
+        assert main([*command, "--plugin", str(path)]) == 2
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_its_provider_is_asked_in_its_protocol(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from ..benchmarks.findit.findit_datasets import Dataset
-from ..core.formatting import nearest
+from ..core.formatting import nearest, shown
 from ..core.plugin_rows import Group, PluginTable
 from ..core.table_files import WrittenTable
 from .annotated_samples import AnnotationError, Counts, Samples
@@ -86,7 +86,15 @@ class DataSource:
         """Find the parts of a published set, or raise an AnnotationError."""
         if self.read is None:
             raise AnnotationError(f"{self.name} is no published set that is read")
-        return self.read(folder)
+        parts = self.read(folder)
+        if not isinstance(parts, Sequence):
+            raise AnnotationError(f"the reader of {self.name} gives {shown(parts)}, no list")
+        for part in parts:
+            if not isinstance(part, PublishedPart):
+                raise AnnotationError(
+                    f"the reader of {self.name} should list PublishedPart, and has {shown(part)}"
+                )
+        return parts
 
     def differences(self, part: str, samples: Samples) -> Sequence[str]:
         """Say how a part differs from what is published, in files and counts."""
@@ -171,11 +179,27 @@ def _rows() -> dict[str, DataSource]:
     return {name: _row(name, dict(values)) for name, values in yaml.load(text, loader).items()}
 
 
+def _problem(row: DataSource) -> str | None:
+    """Return why a plug-in's row cannot join the table; None if it can."""
+    if row.read is None:
+        return "nothing reads it: give it a function `read`"
+    if not callable(row.read):
+        return f"read should be a function, and is {shown(row.read)}"
+    for name in ("licence", "holds", "title", "address"):
+        if not isinstance(getattr(row, name), str):
+            return f"{name} should be text, and is {shown(getattr(row, name))}"
+    if not isinstance(row.counts, Counts):
+        return f"counts should be Counts, and is {shown(row.counts)}"
+    if not isinstance(row.parts, Mapping):
+        return f"parts should be Counts by name, and is {shown(row.parts)}"
+    return None
+
+
 SOURCES: PluginTable[DataSource] = PluginTable(
     Group.SOURCES,
     _rows(),
     DataSource,
-    lambda row: None if row.read else "nothing reads it: give it a function `read`",
+    _problem,
 )
 """The table, by the name of the image folder or of the set."""
 
