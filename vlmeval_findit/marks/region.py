@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -44,10 +45,15 @@ class PackedMask:
         Raises:
             RLEError: the text is invalid, or of a mask of another size.
         """
+        return tuple(self._unpacked().tolist())
+
+    def _unpacked(self) -> npt.NDArray[np.int64]:
+        """Return the counts, which are not kept."""
         counts = _unpacked(self.packed)
-        if sum(counts) != self.height * self.width:
+        pixels = int(counts.sum())
+        if pixels != self.height * self.width:
             raise RLEError(
-                f"the runs of a mask come to {sum(counts)} pixels, "
+                f"the runs of a mask come to {pixels} pixels, "
                 f"its size to {self.width} x {self.height}"
             )
         return counts
@@ -66,7 +72,11 @@ class PackedMask:
         >>> PackedMask(2, 3, "123").extent
         (0.0, 0.0, 2.0, 2.0)
         """
-        ends = np.cumsum(self.counts)
+        return self._extent
+
+    @cached_property
+    def _extent(self) -> tuple[float, float, float, float] | None:
+        ends = np.cumsum(self._unpacked())
         starts, ends = ends[0:-1:2], ends[1::2]
         starts, ends = starts[starts < ends], ends[starts < ends]
         if not len(starts):
@@ -127,7 +137,7 @@ def rle_of(coco: Mapping[str, Any]) -> PackedMask:
     except (TypeError, ValueError) as error:
         raise RLEError(f"no run lengths of COCO: {error}") from None
     result = PackedMask(height, width, counts)
-    _ = result.counts  # refuses what is invalid
+    _ = result.extent  # refuses what is invalid
     return result
 
 
@@ -137,8 +147,20 @@ def packed_runs(runs: npt.NDArray[np.int64]) -> str:
     >>> packed_runs(np.array([3, 3, 2, 4]))
     '3321'
     """
+    return pack_several(runs, np.array([len(runs)]))[0]
+
+
+def pack_several(runs: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> list[str]:
+    """Pack the runs of several masks, one behind the other; ``lengths`` says how many each has.
+
+    >>> pack_several(np.array([3, 3, 2, 4, 1, 2, 3]), np.array([4, 3]))
+    ['3321', '123']
+    """
     values = runs.astype(np.int64)
-    values[3:] -= runs[1:-2]
+    ends = np.cumsum(lengths)
+    within = np.arange(len(runs)) - np.repeat(ends - lengths, lengths)
+    later = np.flatnonzero(within > 2)
+    values[later] -= runs[later - 2]
     groups: list[npt.NDArray[np.uint8]] = []  # Letters of five bits each, the lowest first
     written: list[npt.NDArray[np.bool_]] = []  # Which values have such a letter
     more = np.ones(len(values), bool)
@@ -149,18 +171,21 @@ def packed_runs(runs: npt.NDArray[np.int64]) -> str:
         more = more & (values != np.where(bits & 16, -1, 0))
         groups.append((48 + bits + 32 * more).astype(np.uint8))
     if not groups:
-        return ""
-    letters: npt.NDArray[np.uint8] = np.stack(groups, axis=1)[np.stack(written, axis=1)]
-    return letters.tobytes().decode("ascii")
+        return ["" for _ in lengths]
+    is_letter = np.stack(written, axis=1)
+    letters = np.stack(groups, axis=1)[is_letter].tobytes().decode("ascii")
+    behind = np.concatenate(([0], np.cumsum(is_letter.sum(1))))
+    places = behind[np.concatenate(([0], ends))].tolist()
+    return [letters[here:there] for here, there in pairwise(places)]
 
 
-def _unpacked(text: str) -> tuple[int, ...]:
+def _unpacked(text: str) -> npt.NDArray[np.int64]:
     codes = np.array([*map(ord, text)], np.int64) - 48
     wrong = np.flatnonzero((codes < 0) | (codes > 63))
     if len(wrong):
         raise RLEError(f"no run lengths of COCO: {text[wrong[0]]!r} packs none")
     if not len(codes):
-        return ()
+        return codes
     lasts = np.flatnonzero(codes & 32 == 0)
     if not len(lasts) or lasts[-1] != len(codes) - 1:
         raise RLEError("no run lengths of COCO: the text breaks off")
@@ -174,7 +199,7 @@ def _unpacked(text: str) -> tuple[int, ...]:
     values -= np.where(codes[lasts] & 16, 1 << (5 * lengths), 0)
     values[1::2] = np.cumsum(values[1::2])
     values[2::2] = np.cumsum(values[2::2])
-    return tuple(values.tolist())
+    return values
 
 
 _MOST_LETTERS = 12

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.data.custom.polygons import filled
+from vlmeval_findit.data.custom.polygons import Outlines, fill_all, filled
 from vlmeval_findit.marks.region import PackedMask, packed_mask
 
 NUMBERS = (
@@ -42,6 +42,19 @@ def test_a_pixel_is_inside_if_an_odd_number_of_edges_lies_above_it(
         assert mask is None
     else:
         assert mask == packed_mask(expected)
+
+
+OUTLINES = st.builds(
+    Outlines,
+    st.lists(POLYGON, min_size=1, max_size=3),
+    st.tuples(st.integers(1, 20), st.integers(1, 20)),
+)
+
+
+@given(st.lists(OUTLINES, max_size=5))
+def test_many_objects_at_once_have_the_masks_of_each_alone(objects: list[Outlines]) -> None:
+    """In images of several sizes, with and without pixels inside."""
+    assert fill_all(objects) == [filled(each.polygons, each.size) for each in objects]
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 2**32 - 1))

@@ -15,7 +15,7 @@ from ...core.image_files import Size, decode_values
 from ...core.text_files import TextError, parse_json, read_text
 from ...marks.region import Mask, PackedMask, packed_mask, rle_of
 from ..annotated_samples import AnnotationError
-from .polygons import filled
+from .polygons import Outlines, fill_all
 
 IMAGE_SUFFIXES = frozenset(
     (".bmp", ".gif", ".jfif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
@@ -132,6 +132,12 @@ def mask_of_coco(value: Any, size: Size | None, where: str) -> PackedMask | None
     None where there is none, and for polygons in an image whose ``size`` (width, height) in pixels
     is not stated.  Raises an AnnotationError if it is neither.
     """
+    stated = segmentation_of_coco(value, size, where)
+    return fill_all([stated])[0] if isinstance(stated, Outlines) else stated
+
+
+def segmentation_of_coco(value: Any, size: Size | None, where: str) -> PackedMask | Outlines | None:
+    """Return what :func:`mask_of_coco` does, but polygons as they are: to fill many at once."""
     where = f"{where}, segmentation"
     if not value:
         return None
@@ -139,13 +145,10 @@ def mask_of_coco(value: Any, size: Size | None, where: str) -> PackedMask | None
         return mask_of(value, Path(), where)
     # Some tools write one polygon without the list around it.
     several = value if isinstance(value, list) and isinstance(value[0], list) else [value]
-    polygons = validated(_Polygons, several, where)
-    polygons = [polygon for polygon in polygons if polygon]
+    polygons = [polygon for polygon in validated(_Polygons, several, where) if polygon]
     if any(len(polygon) % 2 for polygon in polygons):
         raise AnnotationError(f"{where}: a polygon has an odd number of coordinates")
-    if size is None or not polygons:
-        return None
-    return filled(polygons, size)
+    return Outlines(polygons, size) if size is not None and polygons else None
 
 
 def mask_pixels(folder: Path, name: str, where: str) -> Mask:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -25,7 +25,7 @@ from ..annotated_samples import (
     Units,
 )
 from ..ledger import Ledger
-from .annotation_values import SidesOfJson, mask_of_coco, validated
+from .annotation_values import SidesOfJson, segmentation_of_coco, validated
 from .coco_records import (
     ATTRIBUTES_NOT_NEEDED,
     FILE_KEYS,
@@ -39,6 +39,7 @@ from .coco_records import (
 from .detection import Detections, detection_samples
 from .image_names import ImageNames
 from .json_sections import Element, sections
+from .polygons import Outlines, fill_all
 from .reader_options import ReaderOptions
 
 # --- a file ---------------------------------------------------------------------------------------
@@ -63,17 +64,16 @@ def read_coco(path: Path, images: Path, options: ReaderOptions | None = None) ->
     ledger = Ledger()
     head = _read_head(path, ImageNames(images, ledger), ledger)
     reader = _AnnotationReader(path, head, ledger, options)
-    objects = []
     for element in sections(path):
         if element.key == "annotations" and element.place is not None:
-            objects.append(reader.read(element))
+            reader.read(element)
             options.progress("annotations", 1)
-    reader.check_masks()
+    reader.finish()
     found = Detections(
         source=path,
         images=images,
         sizes={head.names[key]: image.size for key, image in head.images.items()},
-        objects=objects,
+        objects=reader.objects,
         classes=[row.name for row in head.categories.values()],
         not_exhaustive=head.labels_by_image(lambda image: image.not_exhaustive_category_ids),
         absent=head.absent(),
@@ -194,6 +194,10 @@ def _file_name(row: Image, path: Path, names: ImageNames) -> str:
 # --- annotations ----------------------------------------------------------------------------------
 
 
+_AT_ONCE = 100
+"""So many masks are filled at once."""
+
+
 class _AnnotationReader:
     """Reads annotations one after the other."""
 
@@ -205,27 +209,56 @@ class _AnnotationReader:
         self._is_in_pixels = options.units in (None, Units.PIXELS)
         # Boxes around their masks: as [x, y, width, height], and better as corners
         self._fit_sides = self._fit_corners = 0
+        self.objects: list[tuple[str, AnnotatedBox]] = []
+        # Masks that are not filled yet, with the place of their object and its bbox
+        self._outlines: list[tuple[Outlines, int, Any]] = []
         # The area that the file states, by image, label and corners: masks have smaller ones.
         self.areas: dict[tuple[str, str, Corners], float] = {}
 
-    def read(self, element: Element) -> tuple[str, AnnotatedBox]:
-        """Return the name of the image, and the object."""
+    def read(self, element: Element) -> None:
+        """Read an object; masks of polygons are filled many at once."""
         where = f"{self._path}, annotations[{element.place}]"
         entry: Annotation = _record(Annotation, element, where, self._ledger)
         image = _known(self._head.images, entry.image_id, f"{where}, image_id")
         label = _known(self._head.categories, entry.category_id, f"{where}, category_id").name
         name = self._head.names[entry.image_id]
         corners, problem = self._corners(entry, where)
-        mask = None
-        if self._masks:
-            mask = mask_of_coco(entry.segmentation, image.size, where)
-        elif entry.segmentation:
-            self._ledger.leave_out("masks: --no-masks", where)
-        ignored = self._ignored(entry, where)
-        self._compare_mask(entry.bbox, corners, mask, where)
         self._note_area(entry, (name, label, corners), where)
-        box = AnnotatedBox(corners, where, label, 0, ignored, mask, problem)
-        return name, box
+        ignored = self._ignored(entry, where)
+        box = AnnotatedBox(corners, where, label, 0, ignored, problem=problem)
+        self.objects.append((name, box))
+        if not self._masks:
+            if entry.segmentation:
+                self._ledger.leave_out("masks: --no-masks", where)
+            return
+        stated = segmentation_of_coco(entry.segmentation, image.size, where)
+        if isinstance(stated, Outlines):
+            self._outlines.append((stated, len(self.objects) - 1, entry.bbox))
+        elif stated is not None:
+            self._add_mask(stated, len(self.objects) - 1, entry.bbox)
+        if len(self._outlines) == _AT_ONCE:
+            self._fill()
+
+    def finish(self) -> None:
+        """Fill what is left, and refuse a file whose masks say that bbox is [x1, y1, x2, y2]."""
+        self._fill()
+        if self._fit_corners > self._fit_sides:
+            raise AnnotationError(
+                f"{self._path}, annotations: bbox should be [x, y, width, height], but the masks "
+                f"of {self._fit_corners} annotations fit [x1, y1, x2, y2]: convert them"
+            )
+
+    def _fill(self) -> None:
+        masks = fill_all([outlines for outlines, _, _ in self._outlines])
+        for mask, (_, at, bbox) in zip(masks, self._outlines, strict=True):
+            if mask is not None:
+                self._add_mask(mask, at, bbox)
+        self._outlines = []
+
+    def _add_mask(self, mask: PackedMask, at: int, bbox: Any) -> None:
+        name, box = self.objects[at]
+        self.objects[at] = (name, replace(box, mask=mask))
+        self._compare_mask(bbox, box.corners, mask, box.where)
 
     def _ignored(self, entry: Annotation, where: str) -> str:
         """Return why an object does not count; empty: it does."""
@@ -290,14 +323,6 @@ class _AnnotationReader:
             self._fit_sides += 1
         if as_sides > margin:
             self._ledger.note("boxes that are not the boxes around their masks", where)
-
-    def check_masks(self) -> None:
-        """Refuse a file whose masks say that bbox is [x1, y1, x2, y2]."""
-        if self._fit_corners > self._fit_sides:
-            raise AnnotationError(
-                f"{self._path}, annotations: bbox should be [x, y, width, height], but the masks "
-                f"of {self._fit_corners} annotations fit [x1, y1, x2, y2]: convert them"
-            )
 
 
 _Angle = Annotated[float, Expected("an angle in degrees", strict=True, allow_inf_nan=False)]
