@@ -435,7 +435,7 @@ def test_a_format_that_is_not_read_is_named_with_the_way_in(
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.jsonl", '{"photo": "a.png", "rects": [], "captions": []}'),
+        ("a.jsonl", '{"captions": [], "photo": "a.png", "rects": []}'),
         ("a.json", '{"photos": []}'),
         ("a.json", "[1, 2]"),
         ("a.json", "[]"),

@@ -145,10 +145,10 @@ def segmentation_of_coco(value: Any, size: Size | None, where: str) -> PackedMas
         return mask_of(value, Path(), where)
     # Some tools write one polygon without the list around it.
     several = value if isinstance(value, list) and isinstance(value[0], list) else [value]
-    polygons = [polygon for polygon in validated(_Polygons, several, where) if polygon]
+    polygons: list[list[float]] = validated(_Polygons, several, where)
     if any(len(polygon) % 2 for polygon in polygons):
         raise AnnotationError(f"{where}: a polygon has an odd number of coordinates")
-    return Outlines(polygons, size) if size is not None and polygons else None
+    return Outlines(polygons, size) if size is not None else None
 
 
 def mask_pixels(folder: Path, name: str, where: str) -> Mask:
