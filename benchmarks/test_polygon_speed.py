@@ -1,7 +1,7 @@
 """COCO's polygons become run lengths in at most twice the time that pycocotools takes.
 
-``python -m pytest benchmarks/test_polygon_speed.py --benchmark-enable`` measures it: as an import fills
-them, many at once, against pycocotools an object at a time, which is all that it offers.
+``python -m pytest benchmarks/test_polygon_speed.py --benchmark-enable`` measures it: as an import
+fills them, many at once, against pycocotools an object at a time, which is all that it offers.
 """
 
 from __future__ import annotations
