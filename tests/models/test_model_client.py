@@ -33,7 +33,7 @@ from vlmeval_findit.core.identity import Described
 from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, recorded
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
-from vlmeval_findit.models.model_client import answer_from
+from vlmeval_findit.models.model_client import _timed, answer_from
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.sweeps.sweep_run import UnfinishedError, run_sweep
 
@@ -263,3 +263,13 @@ def test_what_a_model_returns(
     assert answer.error == error
     if error is not None:
         assert answer.text == ""
+
+
+@pytest.mark.parametrize("replies", [[], ["[1]"], ["[1]", "[2]", "[3]"], ["[1]"] * 3])
+def test_replies_of_another_number_than_messages_are_failed_calls(replies: list[str]) -> None:
+    """Whose they are is not known: a reply given to another question is a wrong number."""
+    answers = _timed(lambda: replies, 2)
+    assert len(answers) == 2
+    for answer in answers:
+        assert answer.error is not None
+        assert f"returned {len(replies)} replies to 2 messages" in answer.error

@@ -118,6 +118,9 @@ def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:
     start = time.perf_counter()
     try:
         answers = [answer_from(reply) for reply in ask()]
+        if len(answers) != count:
+            # Whose replies they are is not known.
+            raise ValueError(f"the model returned {len(answers)} replies to {count} messages")
     except Exception as error:
         answers = [Answer("", error=error_line(error))] * count
     seconds = (time.perf_counter() - start) / count
