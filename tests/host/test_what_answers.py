@@ -186,8 +186,8 @@ def test_the_names_of_a_server_and_its_model_may_be_the_users(
 ) -> None:
     model = {"class": "LMDeployAPI", "model": "Qwen3-VL-8B-Instruct", "api_base": server.url}
     model |= {"temperature": 0.7, "key": "sk-secret-of-config"}
-    assert run_task(configured(tmp_path, model, "mine"), tmp_path) == []
-    run = read_identity(tmp_path / "mine" / f"mine_{DATA}.json")
+    assert run_task(configured(tmp_path, model, "named-by-user"), tmp_path) == []
+    run = read_identity(tmp_path / "named-by-user" / f"named-by-user_{DATA}.json")
     assert run is not None
     assert (run.answering.row, run.space) == ("Qwen3-VL", {"kind": "grid1000"})
     assert run.answering.sampled == "replies were sampled at temperature 0.7"

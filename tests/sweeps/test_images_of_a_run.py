@@ -120,6 +120,12 @@ def as_of_1_0(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_text(json.dumps(rows))
 
 
+def imported_by_1_0(folder: Path) -> None:
+    """Forget the contents of imported images, which 1.0 did not store."""
+    (path,) = (folder / "lmu").glob("*.images.json")
+    path.unlink()
+
+
 @pytest.mark.parametrize("journal", [True, False], ids=["from the journal", "from predictions"])
 def test_answers_of_1_0_about_transparent_images_are_asked_again(
     icons: str,
@@ -128,6 +134,7 @@ def test_answers_of_1_0_about_transparent_images_are_asked_again(
     caplog: pytest.LogCaptureFixture,
     journal: bool,
 ) -> None:
+    imported_by_1_0(tmp_path)
     as_of_1_0(tmp_path, monkeypatch)
     if not journal:
         (tmp_path / "calls.jsonl").unlink()
@@ -144,6 +151,7 @@ def test_a_call_whose_image_changes_fails_and_is_asked_again(icons: str, tmp_pat
         if number == 2:
             Image.new("RGB", (80, 80), "blue").save(tmp_path / "icons" / "photo.jpg")
 
+    imported_by_1_0(tmp_path)
     go(sweep(tmp_path), FakeBackends(FakeModel(change)))
     failed = [record for record in records(tmp_path / "calls.jsonl") if record["error"]]
     path = tmp_path / "icons" / "photo.jpg"

@@ -75,7 +75,7 @@ _RUNNERS = ("vlmeval.run", "run", "__main__")
 def _without_traceback(record: logging.LogRecord) -> bool:
     """Show a model that is stopped as its sentence: a spending limit is no fault."""
     if record.exc_info and isinstance(record.exc_info[1], ModelStoppedError):
-        record.exc_info = None
+        record.exc_info = record.exc_text = None
     return True
 
 

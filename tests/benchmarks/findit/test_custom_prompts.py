@@ -106,7 +106,7 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match=r"--prompt-template .*/t: an empty file"):
         custom_prompt(None, given(b" \n"))
-    with pytest.raises(ValueError, match=r"--system .*/t: no UTF-8 text"):
+    with pytest.raises(ValueError, match=r"--system .*/t, line 1: byte 0xff is no text in UTF-8"):
         custom_prompt(given(b"\xff\xfe"), None)
     with pytest.raises(ValueError, match=r"--prompt-template .*/t, line 2: unexpected"):
         custom_prompt(None, given(b"\n{{ label"))

@@ -82,7 +82,7 @@ def test_pairs_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "captions.json"
     for content, says in (
         ("[]", "is no object"),
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ('{"9": {}}', "none of its 1 uids is of a pair: the first is '9'"),
     ):
         path.write_text(content)

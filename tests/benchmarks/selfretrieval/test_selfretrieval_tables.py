@@ -83,7 +83,7 @@ def test_the_authors_file_becomes_the_table(lmu: Path, tmp_path: Path, capsys: C
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ("{", "dataset.json: Expecting"),
+        ("{", "dataset.json: not JSON: Expecting"),
         ("{}", "is no object of"),
         ({"0": ["a", "b"]}, "uid '0', key 'left': None is no path"),
         ({"0": {"left": "../a.jpg", "right": "b.jpg"}}, "key 'left': '../a.jpg' climbs out"),
