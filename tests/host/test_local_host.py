@@ -32,9 +32,11 @@ def test_a_checkpoint_goes_by_the_name_of_its_family(
 
     known = dict(host.config.supported_VLM)
     monkeypatch.setattr(host.config, "supported_VLM", known)
-    make_known("Qwen3.5-4B-nothink", checkpoint)
-    expected = {"model_path": checkpoint, "like": "Qwen3.5-nothink"}
-    assert known["Qwen3.5-4B-nothink"].keywords == expected
+    make_known("Qwen3-VL-8B", checkpoint)
+    expected = {"model_path": checkpoint, "like": "Qwen3-VL"}
+    assert known["Qwen3-VL-8B"].keywords == expected
+    with pytest.raises(ValueError, match=r"config\.json says model_type 'qwen3_vl'"):
+        make_known("Qwen3.5-4B-nothink", checkpoint)
     make_known("my-ft", checkpoint, "Qwen3-VL")
     assert known["my-ft"].keywords == {"model_path": checkpoint, "like": "Qwen3-VL"}
     with pytest.raises(ValueError, match="is a model of VLMEvalKit"):
